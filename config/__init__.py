@@ -1,1 +1,1 @@
-"""Settings: what they are called, which values they take, and where a value came from."""
+"""Settings: their names, ranges, defaults and sources."""

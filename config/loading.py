@@ -1,4 +1,4 @@
-"""Loading: the sources of settings are laid over each other, their origins remembered.
+"""Loading of settings from several sources, with their origins.
 
 From the strongest to the weakest: command line, environment (``FRESHET_GROUP__KEY``), one
 file, ``defaults.toml``. A setting is taken whole from the strongest source that has it.
@@ -26,7 +26,7 @@ Origins: TypeAlias = Mapping[str, str]
 
 _PREFIX = "FRESHET_"
 _LONGEST_VALUE = 60
-#: What is not quoted when something is wrong with it: it may hold secrets.
+#: Settings whose values are not quoted in errors: they may hold secrets.
 _NOT_QUOTED = frozenset({"alerts.rules"})
 
 
@@ -51,7 +51,7 @@ _Layer: TypeAlias = dict[str, _Given]
 def load(file: Path | None, overrides: Mapping[str, object]) -> tuple[Settings, Origins]:
     """Read the settings from all their sources.
 
-    ``file`` is the one that was asked for; without it ``./freshet.toml`` is read where it
+    ``file`` is the requested one; without it ``./freshet.toml`` is read where it
     exists, else the user's own. ``overrides`` are the command line's values by dotted
     name. Raises :class:`ConfigError`.
     """
@@ -65,7 +65,7 @@ def load(file: Path | None, overrides: Mapping[str, object]) -> tuple[Settings, 
 
 
 def _usual_file() -> Path | None:
-    """``./freshet.toml``, else the one in the user's XDG configuration directory."""
+    """Return ``./freshet.toml``, else the one in the user's XDG configuration directory."""
     home = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     if not home.is_absolute():  # the XDG specification says to ignore it then
         home = Path.home() / ".config"
@@ -92,9 +92,9 @@ def _file(path: Path) -> _Layer:
 
 
 def _environment() -> _Layer:
-    """The variables that name a group or a key: others of our prefix are no settings.
+    """Return the variables that name a group or a key; others with our prefix are ignored.
 
-    The library passes over variables of unknown groups; here they are kept, to be refused.
+    The library ignores variables of unknown groups; here they are kept, to be refused.
     """
     ours = [variable for variable in os.environ if variable.upper().startswith(_PREFIX)]
     names = {v.lower()[len(_PREFIX) :].replace("__", ".", 1): v for v in ours}
@@ -111,7 +111,7 @@ def _command_line(overrides: Mapping[str, object]) -> _Layer:
 
 
 def _layer(tables: Mapping[str, object], origin: str) -> _Layer:
-    """Values by dotted name; what should be a table and is not keeps its bare name."""
+    """Yield values by dotted name; a value in place of a table keeps its bare name."""
     values: dict[str, object] = {}
     for group, table in tables.items():
         if isinstance(table, Mapping):
@@ -152,7 +152,7 @@ def _validated(given: _Layer) -> Settings:
 
 
 def _sentence(error: ValidationError, given: _Layer) -> str:
-    """One line for the first of the errors: where it is, what is wrong, what is accepted."""
+    """Describe the first error in one line: its place, the fault, the accepted values."""
     first, *others = error.errors(include_url=False)
     name = ".".join(str(part) for part in first["loc"][:2])
     shown = f"{name} = {_quoted(given[name].value)}"

@@ -28,21 +28,19 @@ from pydantic import field_validator as check
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 # -- values ------------------------------------------------------------------
-#
-# What settings are made of: types with their ranges, and how secrets are shown.
 
 _ENDPOINT = re.compile(r"(?P<address>\[[0-9a-fA-F:.]+\]|[^:\[\]]+):(?P<port>[0-9]{1,5})")
 
 
 def _number(value: object) -> object:
     if isinstance(value, bool):
-        # pydantic reports a ValueError only.
+        # pydantic reports ValueError only.
         raise ValueError("input should be a number, not true or false")  # noqa: TRY004
     return value
 
 
 def _from_text(value: object) -> object:
-    """Lists and tables in a text (environment, command line) are written as in TOML."""
+    """Parse a list or table in a text (environment, command line) as TOML."""
     if not isinstance(value, str):
         return value
     try:
@@ -60,7 +58,7 @@ def _network(value: object) -> IPv4Network | IPv6Network:
 
 
 def endpoint(value: str) -> tuple[str, int]:
-    """Address and port of ``ADDRESS:PORT``; an IPv6 address stands in brackets."""
+    """Return address and port of ``ADDRESS:PORT``; an IPv6 address stands in brackets."""
     found = _ENDPOINT.fullmatch(value)
     if found is None or int(found["port"]) > 65_535:
         raise ValueError("input should be ADDRESS:PORT, such as 127.0.0.1:9464 or [::1]:9464")
@@ -79,13 +77,13 @@ def _time_zone(value: str) -> str:
 
 
 def shown(value: SecretStr) -> str:
-    """What may be shown of a secret: where it stands, or else as :func:`masked`."""
+    """Return the displayable part of a secret: its source, or else as :func:`masked`."""
     text = value.get_secret_value()
     return text if text.startswith(("env:", "file:")) else masked(text)
 
 
 def masked(text: str) -> str:
-    """What may be shown of a secret: the host where it is a URL of the web, hardly more if not.
+    """Return the displayable part of a secret: the host of a web URL, else hardly more.
 
     >>> masked("https://somebody:secret@hooks.example.org/services/T0/B0?token=1")
     'https://hooks.example.org/…'
@@ -112,29 +110,27 @@ Networks = Annotated[
     tuple[Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)], ...], Text
 ]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]
-#: A text that is shown masked; ``env:NAME`` and ``file:PATH`` say where it stands.
+#: A secret, shown masked; ``env:NAME`` and ``file:PATH`` name its source.
 Secret = Annotated[
     SecretStr, Field(min_length=1), PlainSerializer(shown, return_type=str, when_used="json")
 ]
 Addresses = Annotated[Mapping[str, Annotated[str, AfterValidator(_address)]], Text]
 
 
-class Group(BaseModel):
+class SettingsGroup(BaseModel):
     """A table of the configuration file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 # -- outward -----------------------------------------------------------------
-#
-# The settings of what a daemon tells others, and hears from them.
 
 _PLACE = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
 _PUBLIC_URL = re.compile(r"https?://[^\s?#/]+(/[^\s?#]*)?")
 
 
-class Receiver(Group):
-    """Where a daemon hears what is pushed: WebSub and pings."""
+class ReceiverSettings(SettingsGroup):
+    """``[receiver]``: listening for WebSub and pings."""
 
     listen: str
     public_url: str
@@ -159,8 +155,8 @@ class Receiver(Group):
         return value
 
 
-class Operation(Group):
-    """What whoever runs a daemon sees of it. ``listen`` is ADDRESS:PORT, or empty for none."""
+class Operation(SettingsGroup):
+    """Monitoring of a daemon. ``listen`` is ADDRESS:PORT, or empty for none."""
 
     beyond_loopback: bool
     listen: str
@@ -169,7 +165,7 @@ class Operation(Group):
 
     @property
     def endpoint(self) -> tuple[str, int] | None:
-        """Address and port to listen on; None: nowhere."""
+        """Return address and port to listen on; None: nowhere."""
         return endpoint(self.listen) if self.listen else None
 
     @check("listen")
@@ -191,8 +187,8 @@ AlertMode = Literal["immediate", "hourly", "daily"]
 Hour = Annotated[int, Number, Field(ge=0, le=23)]
 
 
-class AlertRule(Group):
-    """Who is told of which pages; None: as the group says."""
+class AlertRuleSettings(SettingsGroup):
+    """One alert rule: which pages, which receiver. ``None`` inherits from ``[alerts]``."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     match: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
@@ -209,8 +205,8 @@ class AlertRule(Group):
         return (value,) if isinstance(value, str) else value
 
 
-class Alerts(Group):
-    """Who is told of what was observed, and how hard that is tried."""
+class Alerts(SettingsGroup):
+    """Alerts: rules, rhythm, and retries."""
 
     kinds: AlertKinds
     mode: AlertMode
@@ -222,14 +218,16 @@ class Alerts(Group):
     back_off_max_s: PositiveSeconds
     back_off_jitter: Share
     give_up_s: Seconds
-    rules: Annotated[tuple[AlertRule, ...], Text]
+    rules: Annotated[tuple[AlertRuleSettings, ...], Text]
 
     @check("rules")
     @classmethod
-    def _has_names_of_its_own(cls, value: tuple[AlertRule, ...]) -> tuple[AlertRule, ...]:
+    def _has_names_of_its_own(
+        cls, value: tuple[AlertRuleSettings, ...]
+    ) -> tuple[AlertRuleSettings, ...]:
         names = [rule.name for rule in value]
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"input should name every rule otherwise; {twice} stands there twice")
+            raise ValueError(f"input should have distinct rule names; {twice} occurs twice")
         return value
 
 
@@ -243,14 +241,14 @@ def _header_text(value: str) -> str:
     return value
 
 
-#: A capture may be taken back, and the page then stands as before it.
+#: A capture may be withdrawn, and the page then stands as before it.
 LEAST_SKETCHES = 3
-#: For so long it is looked up what was told of an observation that is seen otherwise by now.
+#: Time during which alerts on a corrected observation are withdrawn.
 LEAST_ALERT_DAYS = 30
 
 
-class Crawl(Group):
-    """One run: who we are, how far it goes, and when it ends."""
+class Crawl(SettingsGroup):
+    """One run: the crawler's identity, its extent, and its end."""
 
     product: str
     contact: str
@@ -279,8 +277,8 @@ class Crawl(Group):
         return value
 
 
-class Politeness(Group):
-    """How a server is spared."""
+class Politeness(SettingsGroup):
+    """Politeness towards servers."""
 
     key: Literal["host", "domain", "ip"]
     groups: Groups
@@ -298,8 +296,8 @@ class Politeness(Group):
     forbidden_burst: Positive
 
 
-class Fetch(Group):
-    """The limits of one exchange."""
+class Fetch(SettingsGroup):
+    """The limits of one request."""
 
     connect_timeout_s: PositiveSeconds
     headers_timeout_s: PositiveSeconds
@@ -313,8 +311,8 @@ class Fetch(Group):
     excluded_extensions: Endings
 
 
-class Network(Group):
-    """Which addresses may be contacted, and how names are resolved."""
+class NetworkSettings(SettingsGroup):
+    """Addresses that may be contacted, and name resolution."""
 
     allow_private_addresses: bool
     allow_networks: Networks
@@ -332,7 +330,7 @@ class Network(Group):
         return value
 
 
-class Robots(Group):
+class Robots(SettingsGroup):
     """robots.txt (RFC 9309); its bounds are the RFC's."""
 
     max_age_s: Annotated[float, Number, Field(ge=0, le=86_400)]
@@ -342,21 +340,21 @@ class Robots(Group):
     sitemaps: bool
 
 
-class Sitemaps(Group):
-    """How much of a sitemap is read."""
+class Sitemaps(SettingsGroup):
+    """Bounds of a sitemap."""
 
     max_bytes: Positive
     max_entries: Positive
 
 
-class Signals(Group):
-    """Where to listen for news of pages."""
+class SignalSettings(SettingsGroup):
+    """Sources of change signals."""
 
     max_feeds: Count
     well_known: bool
 
 
-class Traps(Group):
+class Traps(SettingsGroup):
     """Bounds for URLs that a site makes up without end."""
 
     max_url_length: Positive
@@ -371,15 +369,15 @@ class Traps(Group):
     copy_share: Share
 
 
-class Change(Group):
-    """Which changes of a page's main text are significant."""
+class ChangeSettings(SettingsGroup):
+    """Significance of changes in a page's main text."""
 
     significant_below: Share
     probe: bool
 
 
-class PageRule(Group):
-    """What holds for the pages whose URL matches; None is not said."""
+class PageRule(SettingsGroup):
+    """Terms of the pages whose URL matches; None is not set."""
 
     match: Annotated[str, Field(min_length=1)]
     never: bool | None = None
@@ -393,7 +391,7 @@ class PageRule(Group):
     @classmethod
     def _is_of_a_source(cls, value: float | None, info: ValidationInfo) -> float | None:
         if value is not None and info.data.get("ephemeral") is False:
-            raise ValueError("input should not stand where ephemeral is false")
+            raise ValueError("input should be left out where ephemeral is false")
         return value
 
     @check("most_days")
@@ -405,8 +403,8 @@ class PageRule(Group):
         return value
 
 
-class Ephemeral(Group):
-    """How pages of which the news counts compete with those that are kept fresh."""
+class Ephemeral(SettingsGroup):
+    """Competition of ephemeral sources with pages that are kept fresh."""
 
     recognise: bool
     half_life_hours: Weight
@@ -414,8 +412,8 @@ class Ephemeral(Group):
     cost: Literal["request", "delay"]
 
 
-class Daemon(Group):
-    """What a daemon may spend, and how; the command line says it, too."""
+class Daemon(SettingsGroup):
+    """Budget and policy of a daemon; the command line has options for these, too."""
 
     budget: str
     policy: str
@@ -435,8 +433,8 @@ class Daemon(Group):
         return value
 
 
-class Parse(Group):
-    """How much work one page may cause, and where sites have their main text."""
+class Parse(SettingsGroup):
+    """Limits of work per page, and selectors of sites' main text."""
 
     time_limit_s: PositiveSeconds
     inline_bytes: Count
@@ -445,8 +443,8 @@ class Parse(Group):
     ignore: Groups
 
 
-class Store(Group):
-    """What the database keeps, and how it is written."""
+class Store(SettingsGroup):
+    """The database: retention and writing."""
 
     bodies_per_page: Positive
     body_age_days: Seconds
@@ -482,8 +480,8 @@ class Store(Group):
         return value
 
 
-class Archive(Group):
-    """Where what went over the wire is kept, as WARC files; an empty ``dir``: nowhere."""
+class ArchiveSettings(SettingsGroup):
+    """WARC files of all requests and responses; an empty ``dir``: none."""
 
     dir: str
     max_file_bytes: Annotated[int, Number, Field(ge=1_000_000)]
@@ -505,18 +503,18 @@ class Settings(BaseSettings):
     crawl: Crawl
     politeness: Politeness
     fetch: Fetch
-    network: Network
+    network: NetworkSettings
     robots: Robots
     sitemaps: Sitemaps
-    signals: Signals
+    signals: SignalSettings
     traps: Traps
-    change: Change
+    change: ChangeSettings
     daemon: Daemon
     ephemeral: Ephemeral
-    receiver: Receiver
+    receiver: ReceiverSettings
     parse: Parse
     store: Store
-    archive: Archive
+    archive: ArchiveSettings
     operation: Operation
     alerts: Alerts
 
@@ -529,7 +527,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments only: ``freshet.config.loading`` lays the sources over each other.
+        """Use arguments only: ``freshet.config.loading`` merges the sources.
 
         It remembers where each value came from, which the library does not.
         """

@@ -1,4 +1,4 @@
-"""How many looks a day politeness leaves each lane, by what is known of its hosts."""
+"""Capacities of host queues: the visits a day that politeness allows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from freshet.scheduler.sources import Rows
 from freshet.storage.entries import Host
 
 # -- spacing -----------------------------------------------------------------
-#
-# How many crawls a day politeness leaves each host.
 
 _DAY_S = 86_400.0
 
@@ -31,10 +29,10 @@ def numbered(names: Iterable[str]) -> tuple[NDArray[np.intp], list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Spacing:
-    """How far apart exchanges with a host are.
+    """The distance in time between requests to a host.
 
     ``delay_s`` is the least of every host; with ``whatever_was_learnt`` it is the delay of
-    every host, even of one that asked for more.
+    every host, even of one that wants more.
     """
 
     delay_s: float
@@ -44,9 +42,9 @@ class Spacing:
     def capacities(
         self, delays_s: Iterable[float | None], exchanges_s: Iterable[float] | float = 0.0
     ) -> NDArray[np.float64]:
-        """Crawls per day by host, whose own delay is known or None; inf without any delay.
+        """Return requests per day by host, whose own delay is known or None; inf without any delay.
 
-        ``exchanges_s`` is how long an exchange with each takes; 0 gives what no host can exceed.
+        ``exchanges_s`` is the duration of a request to each; 0 gives an upper bound for the host.
         """
         seconds = np.array([self._delay_s(own) for own in delays_s], np.float64)
         seconds += np.array(exchanges_s if isinstance(exchanges_s, float) else list(exchanges_s))
@@ -61,7 +59,7 @@ class Spacing:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``lane`` (H,) is that of each host, a row of ``keys`` and of ``per_day`` (L,)."""
+    """``lane`` (H,) is the host queue of each host, a row of ``keys`` and of ``per_day`` (L,)."""
 
     lane: Rows
     keys: list[str]
@@ -69,7 +67,7 @@ class Limits:
 
 
 def limits_of(hosts: Sequence[Host], exchange_s: Mapping[int, float], spacing: Spacing) -> Limits:
-    """The limits of hosts whose exchanges take so long on average, by their ids."""
+    """Return the limits of hosts, by their ids, given the mean duration of their requests."""
     lane, keys = numbered(key_of(host) for host in hosts)
     delays: list[float | None] = [None] * len(keys)
     known = np.array([exchange_s.get(host.host_id, np.nan) for host in hosts])
@@ -83,21 +81,19 @@ def limits_of(hosts: Sequence[Host], exchange_s: Mapping[int, float], spacing: S
 
 
 def key_of(host: Host) -> str:
-    """The politeness key of a host; its origin as long as it is not known."""
+    """Return the politeness key of a host; its origin as long as it is not known."""
     return host.origin if host.state is None else host.state.lane
 
 
 # -- exchange ----------------------------------------------------------------
-#
-# On which terms ephemeral sources compete, by the settings.
 
 _DAY_HOURS: Final = 24.0
-#: Where no delay is kept, a host that wants one costs as much as if a tenth of a second were.
+#: Without a delay, a host that wants one costs as much as if a tenth of a second were kept.
 _LEAST_DELAY_S: Final = 0.1
 
 
 def exchange_of(said: Ephemeral, daemon: Daemon) -> Exchange:
-    """The terms of these settings."""
+    """Return the terms on which ephemeral sources compete, by these settings."""
     return Exchange(
         said.item_worth, daemon.new_page_worth, said.half_life_hours / _DAY_HOURS,
         said.recognise, by_delay=said.cost == "delay",
@@ -105,12 +101,12 @@ def exchange_of(said: Ephemeral, daemon: Daemon) -> Exchange:
 
 
 def costs_of(hosts: Sequence[Host], delay_s: float) -> Floats:
-    """(H,), how many delays of ``delay_s`` pass between two looks at each host; at least 1."""
+    """Return (H,), the delays of ``delay_s`` between two visits to each host; at least 1."""
     known = [None if host.state is None else host.state.delay_s for host in hosts]
     return relative_delays(known, delay_s)
 
 
 def relative_delays(delays_s: Sequence[float | None], delay_s: float) -> Floats:
-    """(H,), how many delays of ``delay_s`` each of these is, at least 1; None: one."""
+    """Return (H,), each delay in units of ``delay_s``, at least 1; None: one."""
     delays = np.array([delay_s if each is None else each for each in delays_s], np.float64)
     return np.maximum(delays / max(delay_s, _LEAST_DELAY_S), 1.0)

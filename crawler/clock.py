@@ -1,4 +1,4 @@
-"""The clock seam: what time it is, and waiting for it."""
+"""The clock seam: the time now, and waiting."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _SLEW: Final = 0.01
 
 
 class Clock(Protocol):
-    """Tells the time, and waits."""
+    """A clock that can wait."""
 
     def now(self) -> float:
-        """Unix seconds (UTC)."""
+        """Return Unix seconds (UTC)."""
 
     def go_on_from(self, at: float) -> None:
-        """It is ``at`` by now, or later: that was written down before the clock was set back."""
+        """Continue from ``at``, a recorded time, if the machine's clock was set back since."""
 
     async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
-        """Wait until the event is set or it is ``until``; whether the event was set.
+        """Wait until the event is set or the time is ``until``; return whether the event was set.
 
-        ``idle``: nothing is under way that could set it, but signals from outside.
+        ``idle``: nothing under way could set the event, except signals from outside.
         """
 
 
 def _steady() -> float:
-    """Seconds that go on while the machine sleeps, and nobody can set."""
+    """Return seconds that include the machine's sleep and that nobody can set."""
     boot_time = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)
 
@@ -38,9 +38,9 @@ def _steady() -> float:
 class SteadyClock:
     """The wall clock, without its jumps.
 
-    *Invariant.* Time never goes back, and between two readings passes as it truly did, to a
-    hundredth. Consequence: a delay is a delay although the machine's clock is set meanwhile, the
-    machine's sleep counts, and after months the time is still that of the machine.
+    *Invariant.* Time never goes back, and intervals are true to a hundredth. Consequence: a delay
+    holds although the machine's clock is set meanwhile, the machine's sleep counts, and after
+    months the time is still the machine's.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class SteadyClock:
         self._read_at = steady()
 
     def now(self) -> float:
-        """Unix seconds (UTC)."""
+        """Return Unix seconds (UTC)."""
         read_at = self._steady()
         passed = read_at - self._read_at
         self._read_at = read_at
@@ -61,11 +61,11 @@ class SteadyClock:
         return self._at
 
     def go_on_from(self, at: float) -> None:
-        """As :class:`Clock` says; then it is slowed down until the machine's clock agrees."""
+        """Implement :class:`Clock`; then time runs slower until the machine's clock agrees."""
         self._at = max(self.now(), at)
 
     async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
-        """As :class:`Clock` says; what is under way does not matter."""
+        """Implement :class:`Clock`; ``idle`` does not matter."""
         try:
             async with asyncio.timeout(None if until == inf else until - self.now()):
                 await changed.wait()
@@ -75,21 +75,21 @@ class SteadyClock:
 
 
 class VirtualClock:
-    """A clock that stands still while there is work, and jumps where there is none."""
+    """A clock that stands still during work, and jumps when the program is idle."""
 
     def __init__(self, at: float) -> None:
         self._at = at
 
     def now(self) -> float:
-        """The virtual time in Unix seconds."""
+        """Return the virtual time in Unix seconds."""
         return self._at
 
     def go_on_from(self, at: float) -> None:
-        """As :class:`Clock` says."""
+        """Implement :class:`Clock`."""
         self._at = max(self._at, at)
 
     async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
-        """As :class:`Clock` says; if idle, it is ``until`` at once.
+        """Implement :class:`Clock`; if idle, jump to ``until`` at once.
 
         Raises:
             RuntimeError: nothing would ever happen.

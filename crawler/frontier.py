@@ -27,7 +27,7 @@ from freshet.crawler.requests import (
     Refusal,
     RobotsRequest,
 )
-from freshet.crawler.robots.book import RobotsBook
+from freshet.crawler.robots.cache import RobotsCache
 from freshet.storage.entries import Host, HostState
 from freshet.storage.records import Agenda, DueUrl
 
@@ -67,7 +67,7 @@ class Frontier:
     def __init__(
         self,
         agenda: Agenda,
-        book: RobotsBook,
+        book: RobotsCache,
         rules: PolitenessRules,
         rng: Random,
         *,

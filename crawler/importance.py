@@ -1,4 +1,11 @@
-"""The importance of a page: that of the seed in whose part of the web it lies."""
+"""The importance of a page: by rule, by site list, by links or depth.
+
+The site list (``daemon.importance = "list"``) gives the importance of a site's pages. ``pagerank``
+and ``depth`` divide that among the pages of the site, so that it is their mean; a page that was
+found since counts as the least of its site. Near-duplicates share the importance of one page,
+and so do all copies of a pattern of URLs that was closed, for it gives only copies. The value of
+a rule (``daemon.rules``) holds unchanged.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +31,23 @@ from freshet.storage.records import StoredSeed
 from freshet.storage.tables import hosts, runs, url_patterns
 from freshet.storage.tables import near_duplicates as near_duplicates_tables
 
-#: Of the pages that no seed speaks for.
+#: Importance of pages without a seed.
 DEFAULT = 1.0
 _NAMES = {"pagerank": "PageRank"}
 
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """A page's importance μ, and where it comes from.
+    """A page's importance μ, and its origin.
 
     Attributes:
         value: μ.
         origin: ``rule`` (one of ``daemon.rules``), ``site list``, ``constant``, or ``default``
-            where no seed speaks for the page.
+            for a page without a seed.
         source: the pattern of the rule, or the line of the site list.
         site: the importance that the site list gives the page's part of its site.
         divided_by: ``depth`` or ``pagerank``, where that divides the importance of a site.
-        share: by this, as a multiple of the mean of its site.
+        share: the factor of that division, as a multiple of the mean of its site.
         near_duplicates: the pages with which it shares the importance of one.
     """
 
@@ -53,14 +60,14 @@ class Importance:
     near_duplicates: int = 0
 
     def said(self) -> str:
-        """Where it comes from, in words."""
+        """Describe the origin in words."""
         words = [f"{self.origin} “{self.source}”" if self.source is not None else self.origin]
         if self.divided_by is not None:
             by = _NAMES.get(self.divided_by, self.divided_by)
             words = [f"{words[0]}: {self.site:g}", f"by {by} {self.share:.3g} times that"]
         if self.near_duplicates:
             pages = "page" if self.near_duplicates == 1 else "pages"
-            words.append(f"shared with {self.near_duplicates} {pages} that say the same")
+            words.append(f"shared with {self.near_duplicates} {pages} with nearly the same text")
         return ", ".join(words)
 
 
@@ -79,7 +86,7 @@ class _Site:
         return next(iter(self.directories.values()))
 
     def of(self, url: str) -> int:
-        """That of the URL itself, or else of the nearest directory above it."""
+        """Return the row of the URL itself, or else of the nearest directory above it."""
         if url in self.urls:
             return self.urls[url]
         directory = _directory(url)
@@ -89,15 +96,12 @@ class _Site:
 
 
 def speaking(
-    urls: Sequence[str],
-    host: NDArray[np.intp],
-    origins: Sequence[str],
-    seeds: Sequence[StoredSeed],
+    urls: Sequence[str], host: NDArray[np.intp], origins: Sequence[str], seeds: Sequence[StoredSeed]
 ) -> NDArray[np.intp]:
-    """(n,), the row of the seed that speaks for each page, or −1; ``host`` are rows of ``origins``.
+    """Return (n,), the row of each page's seed, or −1; ``host`` are rows of ``origins``.
 
-    A seed speaks for itself, and for the pages of its site (http, https and ``www.`` count as
-    one). Of several on one site that one does whose directory is the longest on the page's path;
+    A seed covers itself, and the pages of its site (http, https and ``www.`` count as
+    one). Of several on one site the one with the longest directory on the page's path counts;
     where none is on it, the first of the list.
     """
     sites = _sites(seeds)
@@ -113,12 +117,9 @@ def speaking(
 
 
 def importances(
-    urls: Sequence[str],
-    host: NDArray[np.intp],
-    origins: Sequence[str],
-    seeds: Sequence[StoredSeed],
+    urls: Sequence[str], host: NDArray[np.intp], origins: Sequence[str], seeds: Sequence[StoredSeed]
 ) -> NDArray[np.float64]:
-    """(n,), the importance of each page by the site list: that of the seed that speaks for it."""
+    """Return (n,), the importance of each page by the site list: that of its seed."""
     values = np.array([seed.importance for seed in seeds] + [DEFAULT])
     found: NDArray[np.float64] = values[speaking(urls, host, origins, seeds)]
     return found
@@ -127,10 +128,10 @@ def importances(
 def shared(
     importance: NDArray[np.float64], page_id: NDArray[np.int64], representatives: Mapping[int, int]
 ) -> NDArray[np.float64]:
-    """(n,), the importances where near-duplicates count as one page.
+    """Return (n,), the importances where near-duplicates count as one page.
 
     ``representatives`` by the ids of their duplicates. The pages of a group divide the
-    importance of their representative, so that each is still looked at now and then.
+    importance of their representative, so that each is still visited now and then.
     """
     if not representatives:
         return importance
@@ -153,7 +154,7 @@ def _sites(seeds: Sequence[StoredSeed]) -> dict[str, _Site]:
 
 
 def _directory(url: str) -> str:
-    """The path up to its last '/', as scope ``prefix`` has it."""
+    """Return the path up to its last '/', as scope ``prefix`` has it."""
     path = _path(url)
     return path[: path.rindex("/") + 1]
 
@@ -163,28 +164,6 @@ def _path(url: str) -> str:
 
 
 # -- pagerank ----------------------------------------------------------------
-#
-# PageRank: how much of the links of a web leads to each page.
-#
-# The share of time that a surfer spends on each page who follows a link of the page at hand with
-# probability α and goes to a page at random otherwise, or where a page has no links:
-#
-#     r_j = (1 − α)/n + α ( Σ_{i→j} r_i/d_i + Σ_{d_i = 0} r_i/n )
-#
-#     r_j   rank, told as a multiple of the mean 1/n
-#     d_i   links of page i to distinct other pages
-#     α     0.85
-#
-# Method: what the pages without links pass on goes to all alike and only scales the solution, so
-# that x = 1 + α Σ_{i→j} x_i/d_i is iterated and divided by its mean. Each step shrinks the error
-# by α; they end when ranks move by a millionth on the mean, after 100 at most. Deterministic.
-#
-# By sparse matrices of scipy: 1 M pages and 10 M links take 2 s and 0.3 GB. igraph takes seven
-# times as long and four times the memory, and holds the interpreter meanwhile; networkx takes 40
-# times as long.
-#
-# Reference: Page et al., "The PageRank citation ranking", 1999; the linear form by Del Corso,
-# Gullí and Romani, "Fast PageRank computation via a sparse linear system", 2005.
 
 _FOLLOWED: Final = 0.85
 _STEPS: Final = 100
@@ -195,18 +174,30 @@ _STILL: Final = 1e-6
 def pagerank(
     n: int, source: NDArray[np.integer], target: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """(n,), the rank of each page, 1 on the mean; links lead from rows to rows, (m,) each.
+    """Return (n,), the PageRank of each page, 1 on the mean; links lead from rows to rows, (m,).
 
-    A link that is there twice counts once, one from a page to itself not at all.
+    The rank is the share of time at each page of a surfer who follows a link with probability α
+    and else, or where a page has no links, goes to a page at random:
+
+        r_j = (1 − α)/n + α ( Σ_{i→j} r_i/d_i + Σ_{d_i = 0} r_i/n )
+
+    with d_i the links of page i to distinct other pages (a repeated link counts once, one to the
+    page itself not at all) and α = 0.85. The share of pages without links only scales the solution,
+    so x = 1 + α Σ_{i→j} x_i/d_i is iterated and divided by its mean. Each step shrinks the error by
+    α; they end when ranks move by a millionth on the mean, after 100 at most.
+
+    Reference: Page et al., "The PageRank citation ranking", 1999; the linear form by Del Corso,
+    Gullí and Romani, "Fast PageRank computation via a sparse linear system", 2005. By scipy's
+    sparse matrices 1 M pages and 10 M links take 2 s and 0.3 GB, igraph takes seven times as long.
 
     >>> pagerank(3, np.array([0, 1]), np.array([2, 2])).round(3).tolist()
     [0.638, 0.638, 1.723]
     """
-    # A fifth of a second, and a crawl ranks nothing.
+    # Importing scipy takes a fifth of a second, which a crawl saves.
     from scipy.sparse import csr_array  # noqa: PLC0415
 
     others = source != target
-    # Links between the same two pages are added up, whatever their sum.
+    # Repeated links are added up; only their presence counts.
     links = csr_array(
         (np.ones(int(others.sum()), np.float64), (target[others], source[others])), shape=(n, n)
     )
@@ -221,17 +212,9 @@ def pagerank(
 
 
 # -- weighing ----------------------------------------------------------------
-#
-# What each page weighs: the site list's word, divided by links or depth, and shared by copies.
-#
-# The site list (``daemon.importance = "list"``) says what a page of a site is worth. ``pagerank``
-# and ``depth`` divide that among the pages of the site, so that it is their mean; a page that was
-# found since counts as the least of its site. Near-duplicates share the importance of one page,
-# and so do all copies of a pattern of URLs that was closed, for it gives nothing but copies. What
-# a rule (``daemon.rules``) says holds as it is said.
 
 _DIVIDING: Final = frozenset({"depth", "pagerank"})
-#: A link deeper, a page is worth so much less.
+#: Factor of importance for each link deeper.
 _DEPTH_FACTOR: Final = 0.5
 _DEEPEST: Final = 500
 _DAY_HOURS: Final = 24.0
@@ -239,10 +222,10 @@ _DAY_HOURS: Final = 24.0
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How the importance of sites is divided among their pages: 1 is the mean of a site.
+    """The division of sites' importance among their pages: 1 is the mean of a site.
 
     ``page_id`` ascends; ``least`` are the smallest shares by :func:`~crawler.urls.site_key`, which
-    count for what has come after the id ``newest``. Sitemaps and feeds are as good as the mean.
+    count for pages after the id ``newest``. Sitemaps and feeds count as the mean.
     """
 
     page_id: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -251,7 +234,7 @@ class Shares:
     newest: int = 0
 
     def of(self, page_id: Ints, host: Rows, origins: Sequence[str]) -> Floats:
-        """(m,), the share of each page; ``host`` are rows of ``origins``."""
+        """Return (m,), the share of each page; ``host`` are rows of ``origins``."""
         least = np.array([self.least.get(site_key(place), 1.0) for place in origins])
         others = np.where(page_id > self.newest, least[host], 1.0)
         if not len(self.page_id):
@@ -262,7 +245,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Weighing:
-    """What is known at one moment of the importance of pages.
+    """The data on the importance of pages at one moment.
 
     ``by`` is ``daemon.importance``, ``representatives`` are by the ids of their duplicates.
     """
@@ -275,7 +258,7 @@ class Weighing:
     def importances(
         self, page_id: Ints, urls: Sequence[str], host: Rows, origins: Sequence[str]
     ) -> Floats:
-        """(m,), what these pages weigh but for rules; ``host`` are rows of ``origins``.
+        """Return (m,), these pages' importance without rules; ``host`` are rows of ``origins``.
 
         Near-duplicates share where their representative is among these pages.
         """
@@ -283,9 +266,9 @@ class Weighing:
         return shared(own, page_id, self.representatives)
 
     def half_lives(self, page_id: Ints, urls: Sequence[str]) -> Floats:
-        """(m,), the days in which what appears at these pages loses half of its worth; nan: unsaid.
+        """Return (m,), the days in which items of these pages lose half of their worth, or nan.
 
-        That is for the page of the line in the site list, where that has moved, too.
+        The site list gives it for the page of its line, also where that has moved.
         """
         said = [
             (seed, seed.half_life_hours / _DAY_HOURS)
@@ -302,7 +285,7 @@ class Weighing:
         return found
 
     def touched(self, before: Weighing) -> list[int] | None:
-        """The ids of all pages that may weigh something else than ``before``; None: any may."""
+        """Return the ids of pages whose importance may differ from ``before``; None: any may."""
         unlike = (self.by, list(self.seeds)) != (before.by, list(before.seeds))
         if unlike or self.by in _DIVIDING:
             return None
@@ -318,7 +301,7 @@ class Weighing:
 
 
 async def weigh(connection: aiosqlite.Connection, by: str) -> Weighing:
-    """Weigh the pages of a store by what is known of them now; PageRank in a thread."""
+    """Weigh the pages of a store by its current data; PageRank in a thread."""
     stored = await runs.load(connection)
     same = await near_duplicates_tables.one_of_group(connection)
     endless = await url_patterns.representatives(connection)
@@ -343,7 +326,7 @@ async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
 
 
 def divided(pages: LinkedPages, weights: Floats, host: Rows, origins: Sequence[str]) -> Shares:
-    """The shares that pages of these weights have; ``host`` are rows of ``origins``."""
+    """Return the shares of pages of these weights; ``host`` are rows of ``origins``."""
     codes: dict[str, int] = {}
     site = np.array([codes.setdefault(site_key(o), len(codes)) for o in origins], np.intp)[host]
     size, total = np.bincount(site), np.bincount(site, weights)
@@ -427,17 +410,15 @@ def ruling(url: str, rules: Sequence[PageRule], term: str) -> PageRule | None:
 
 
 # -- areas -------------------------------------------------------------------
-#
-# The areas of a site: its first directories, by which it is rebuilt or moved.
 
 _DIGITS = re.compile(r"\d+")
 
 
 class Areas:
-    """Numbers areas as their first pages come; what comes after the last number shares it.
+    """Numbers for the areas of sites: directories below that of a site's first page.
 
-    They are the directories below that of the first page of a site, which is where its crawl
-    began. Fed the same URLs in the same order, it gives the same numbers.
+    A site is rebuilt or moved by such areas. They are numbered as their first pages come; later
+    ones share the last number. The same URLs in the same order give the same numbers.
     """
 
     def __init__(self) -> None:
@@ -445,7 +426,7 @@ class Areas:
         self._codes: dict[str, dict[str, int]] = {}
 
     def codes(self, urls: Sequence[str]) -> Rows:
-        """(m,), the area of each page within its site."""
+        """Return (m,), the area of each page within its site."""
         return np.array([self._code(url) for url in urls], np.intp)
 
     def _code(self, url: str) -> int:

@@ -1,9 +1,9 @@
-"""Secrets taken out of texts that go into logs.
+"""Removes secrets from texts for logs.
 
-Known by where they stand: the user information of a URL, query parameters and assignments with a
-telling name, header values that authenticate, bearer tokens, and the paths of webhooks whose
-address is their secret. It is better to mask too much of a log line than too little; what is
-fetched and stored never passes here.
+Secrets are known by their place: the user information of a URL, query parameters and assignments
+with a telling name, header values that authenticate, bearer tokens, and the paths of webhooks. It
+is better to mask too much of a log line than too little; fetched and stored content never passes
+here.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _NO_SECRETS: Final = frozenset({"key"})
 
 
 def masked(text: str, known: Collection[str] = ()) -> str:
-    """The text without the secrets in it: those that are ``known``, and what looks like one.
+    """Return the text without the secrets in it: the ``known`` ones, and what looks like one.
 
     >>> masked("GET https://me:pw@example.org/?page=2&api_key=s3cr3t failed")
     'GET https://***@example.org/?page=2&api_key=*** failed'
@@ -101,7 +101,7 @@ def masked(text: str, known: Collection[str] = ()) -> str:
 
 
 def masked_value(value: object, known: Collection[str] = (), name: str = "") -> object:
-    """A value of a log line, with all that is in it; whole where its name tells that it is one."""
+    """Mask a value of a log line recursively; entirely if its name tells a secret."""
     if name and name not in _NO_SECRETS and _NAME.fullmatch(name) and value is not None:
         return MASK
     match value:

@@ -1,4 +1,4 @@
-"""The network as the settings want it: guard, resolver, fetcher and politeness key."""
+"""The network built from the settings: address guard, resolver, fetcher, politeness key, parser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from freshet.crawler.urls import origin
 
 
 class Network:
-    """The network's parts, made once per invocation."""
+    """The parts of the network, made once per invocation."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         network, crawl = settings.network, settings.crawl
@@ -48,11 +48,11 @@ class Network:
         )
 
     async def lane_key(self, url: str) -> str:
-        """The politeness key of a URL's host."""
+        """Return the politeness key of a URL's host."""
         return await self._keys.key(url)
 
     def require_contact(self, urls: Iterable[str]) -> None:
-        """Refuse to visit strangers without saying who calls.
+        """Refuse to visit public hosts without a contact.
 
         Raises:
             CrawlError: no contact is set and some URL is not on loopback.
@@ -63,7 +63,7 @@ class Network:
             host = origin(url).host
             if not self._is_loopback(host):
                 raise CrawlError(
-                    f"{host} is not on this machine, and a crawler must say who runs it: set a "
+                    f"{host} is a public host, and a crawler must say who runs it: set a "
                     "contact URL with --contact https://…, FRESHET_CRAWL__CONTACT or "
                     "crawl.contact in freshet.toml"
                 )
@@ -78,20 +78,16 @@ class Network:
             return False
 
     async def close(self) -> None:
-        """Close connections and give up look-ups."""
+        """Close connections and cancel DNS requests."""
         await self.fetcher.close()
         await self.resolver.close()
 
 
 def user_agent(product: str, contact: str) -> str:
-    """The User-Agent header: product and version, and where to complain."""
+    """Return the User-Agent header: product and version, and where to complain."""
     comment = f" (+{contact})" if contact else ""
     return f"{product}/{__version__}{comment}"
 
-
-# -- parsers -----------------------------------------------------------------
-#
-# The parser as the settings want it.
 
 #: The parser's answer is waited for so many times longer than it may compute, and at least so long.
 _WALL_TIMES: Final = 12.0
@@ -101,8 +97,8 @@ _WALL_LEAST_S: Final = 60.0
 def parser_of(settings: Settings, clock: Clock | None = None) -> Parser:
     """Make a parser; the caller closes it.
 
-    Under a virtual clock its answers are waited for as long as they take: no figure of a
-    simulation depends on how busy the machine is.
+    Under a virtual clock the wall time of its answers is not limited: no figure of a simulation
+    depends on the load of the machine.
 
     Raises:
         CrawlError: a selector of the settings is not valid.

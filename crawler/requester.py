@@ -20,9 +20,9 @@ from freshet.crawler.requests import (
     Refusal,
     RobotsRequest,
 )
-from freshet.crawler.robots.book import Bar, RobotsBook, RobotsRules
+from freshet.crawler.robots.cache import Bar, RobotsCache, RobotsRules
 from freshet.crawler.robots.parser import cut_at_line_end, standing
-from freshet.crawler.signals.listings import Discovery
+from freshet.crawler.signals.listings import SourceDiscovery
 from freshet.crawler.urls import canonical, is_http, resolve
 from freshet.crawler.visit import Pipeline, PoliteFetcher, unasked
 from freshet.storage.entries import Called, RobotsRecord
@@ -58,10 +58,10 @@ class Requester:
     clock: Clock
     probes: Probes
     api_requests: ApiRequests
-    book: RobotsBook
+    book: RobotsCache
     rules: RobotsRules
     admission: Admission
-    discovery: Discovery
+    discovery: SourceDiscovery
     seeding: Seeding
     lane_key: Callable[[str], Awaitable[str]]
     offsite_at: Callable[[str, str], Awaitable[list[tuple[str, int]]]]

@@ -11,16 +11,16 @@ from freshet.storage.queries.page import StoredVersion
 
 
 class NoText(Exception):
-    """A version has no text that could be compared; the message says why."""
+    """A version without a comparable text; the message says why."""
 
 
 async def read_text(
     connection: aiosqlite.Connection, parser: Parser, url: str, version: StoredVersion
 ) -> Blocks:
-    """The blocks of main text of a version.
+    """Return the blocks of main text of a version.
 
     Raises:
-        NoText: if its bytes are not kept, or cannot be parsed.
+        NoText: its bytes are not kept, or cannot be parsed.
     """
     body = await page.body(connection, version.version_id)
     if body is None:
@@ -31,7 +31,9 @@ async def read_text(
     try:
         parsed = await parser.parse(body, url, version.content_type)
     except ParserLost as error:
-        raise NoText(f"version {version.number} was not parsed: {error}; try again") from error
+        raise NoText(
+            f"version {version.number} could not be parsed now: {error}; try again"
+        ) from error
     if isinstance(parsed, Unparsable):
         raise NoText(f"version {version.number} cannot be parsed: {parsed.reason}")
     return parsed.blocks

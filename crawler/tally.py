@@ -1,4 +1,4 @@
-"""Counting what has been acknowledged, for progress and the summary."""
+"""Counts of acknowledged visits, for progress and the summary; the user-facing error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Tally:
                 self.reasons[Kind.FAILED, reason] += 1
 
     def correct(self, was: Kind, kind: Kind) -> None:
-        """Count a page that was counted as one kind as another."""
+        """Count a page under another kind than before."""
         self.kinds[was] -= 1
         self.kinds[kind] += 1
 
@@ -66,10 +66,5 @@ class Tally:
             self.reasons[observation.kind, observation.reason] += 1
 
 
-# -- errors ------------------------------------------------------------------
-#
-# What the crawler says to its user when it cannot do what was asked.
-
-
 class CrawlError(Exception):
-    """The crawl cannot be done as asked; the message is one line for the user."""
+    """A crawl that cannot be done as requested; the message is one line for the user."""

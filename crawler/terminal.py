@@ -1,4 +1,4 @@
-"""Where output goes: data to stdout, progress and messages to stderr."""
+"""Output for users: data to stdout, progress and messages to stderr; running a verb's work."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def print_json(value: object) -> None:
-    """One JSON value on one line."""
+    """Print one JSON value on one line."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
-    """Say in one line what is wrong, and end with an exit code (2 for wrong usage)."""
+    """Print an error on one line and exit with a code (2 for wrong usage)."""
     say("freshet:", "red", message)
     raise typer.Exit(code)
 
@@ -53,7 +53,7 @@ def fail(message: str, code: int = 1) -> NoReturn:
 def spellings(text: str) -> list[str]:
     """Return the canonical URLs that ``text`` may mean: without a scheme https, then http.
 
-    Ends the program (wrong usage) where it is no URL.
+    Exits (wrong usage) if the text is not a URL.
     """
     sites = seeds_from_arguments([text])
     for problem in sites.problems:
@@ -64,18 +64,14 @@ def spellings(text: str) -> list[str]:
 
 
 def say(word: str, style: str, message: str) -> None:
-    """One line on stderr without secrets; what strangers wrote into it steers no terminal."""
+    """Print one line on stderr, without secrets and control characters."""
     line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in masked(message))
     err.print(Text.assemble((word, style), " ", " ".join(line.split())))
 
 
 # -- display -----------------------------------------------------------------
-#
-# How facts are shown to people: times, sizes, the words of strangers, tables.
-#
-# Titles, anchors and robots.txt rules come from servers: whatever could steer a terminal is
-# taken out of them before they are shown.
-
+# Titles, anchors and robots.txt rules come from servers: what could control a terminal is
+# removed before they are shown.
 Cell: TypeAlias = str | int | None
 
 #: On a narrow terminal the columns are folded, but not below this width: no time is torn.
@@ -88,7 +84,7 @@ _unbounded = Console(highlight=False, width=100_000)
 
 
 def relative(at: float, now: float) -> str:
-    """How far a time lies from now, in its largest unit, cut: ``in 3 min``, ``2 h ago``."""
+    """Format the distance of a time from now, truncated: ``in 3 min``, ``2 h ago``."""
     seconds = int(abs(at - now))
     if not seconds:
         return "now"
@@ -96,7 +92,7 @@ def relative(at: float, now: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A duration in its largest unit, cut; two days and more count in days."""
+    """Format a duration in its largest unit, truncated; from two days on in days."""
     if seconds < _MINUTE_S:
         return f"{int(seconds)} s"
     if seconds < _HOUR_S:
@@ -107,34 +103,34 @@ def span(seconds: float) -> str:
 
 
 def moment(at: float, now: float) -> str:
-    """A time on the local clock (ISO 8601, to the second), and how far it is from now."""
+    """Format a time on the local clock (ISO 8601, to the second), and its distance from now."""
     local = datetime.fromtimestamp(at, UTC).astimezone()
     return f"{local:%Y-%m-%d %H:%M:%S} ({relative(at, now)})"
 
 
 def clock_time(at: float) -> str:
-    """A time on the local clock, without its day."""
+    """Format a time on the local clock, without its day."""
     return f"{datetime.fromtimestamp(at, UTC).astimezone():%H:%M:%S}"
 
 
 def size(count: int) -> str:
-    """A number of bytes with a decimal unit."""
+    """Format a number of bytes with a decimal unit."""
     return decimal(count)
 
 
 def plain(words: str) -> str:
-    """One printable line: blanks run together, control characters show as U+FFFD."""
+    """Return one printable line: blanks are merged, control characters become U+FFFD."""
     line = " ".join(words.split())
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
 
 
 def counted(count: int, noun: str, adjective: str = "") -> str:
-    """A number with its noun, in the plural where it is not one."""
+    """Format a number with its noun, in the plural unless it is 1."""
     return f"{count:,} {adjective}{noun}{'s' * (count != 1)}"
 
 
 def counted_duplicates(state: IndexState) -> str:
-    """How many pages are the same as another one."""
+    """Format the number of duplicates among the pages."""
     return (
         f"{state.duplicates:,} of {counted(state.pages, 'page')} with a text are duplicates, "
         f"in {counted(state.groups, 'group')}"
@@ -142,7 +138,7 @@ def counted_duplicates(state: IndexState) -> str:
 
 
 def joined(parts: Iterable[str | None], separator: str = ", ") -> str | None:
-    """The parts that there are, or None."""
+    """Join the parts that are not empty, or return None."""
     return separator.join(part for part in parts if part) or None
 
 
@@ -157,7 +153,7 @@ def show_text(text: Text) -> None:
 
 
 def show_facts(title: str, facts: Mapping[str, Cell]) -> None:
-    """Print names and values under a title; those that are None are left out."""
+    """Print names and values under a title; None values are left out."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -170,9 +166,9 @@ def show_facts(title: str, facts: Mapping[str, Cell]) -> None:
 def show_list(
     title: str, header: Sequence[str], rows: Sequence[Sequence[Cell]], limit: int | None = None
 ) -> None:
-    """Print the first ``limit`` rows under a title and a header, and how many are beyond.
+    """Print the first ``limit`` rows under a title and a header, and the number of the others.
 
-    Columns without any value are left out, and a list without rows altogether.
+    Empty columns are left out, and an empty list altogether.
     """
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     columns = [
@@ -197,7 +193,7 @@ def show_list(
 
 
 def _is_number(cell: Cell) -> bool:
-    """Whether it belongs to a column that is read from its last digit."""
+    """Return whether a cell belongs to a right-aligned column."""
     return cell is None or isinstance(cell, int) or _NUMBER.fullmatch(cell) is not None
 
 
@@ -223,16 +219,13 @@ def _print(thing: RenderableType) -> None:
 
 
 # -- figures -----------------------------------------------------------------
-#
-# Rates, costs and intervals in words: as many digits as people read, never a wrong unit.
-
 _MINUTES, _HOURS = 1_440.0, 24.0
 #: 1/p that misses a whole number by rounding only stays that number.
 _ROUNDING = 1e-9
 
 
 def amount(value: float) -> str:
-    """A number with three digits that count, or all before the point: ``12,345``, ``56.7``."""
+    """Format three significant digits, or all before the point: ``12,345``, ``56.7``."""
     if abs(value) == inf:
         return "∞"
     rounded = float(f"{value:.3g}")
@@ -242,19 +235,19 @@ def amount(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 1 in per cent, to a tenth, but never 0 where it is not."""
+    """Format a share of 1 in per cent, to a tenth, but never as 0 unless it is."""
     if 0 < share < 0.001:
         return f"{amount(100 * share)} %"
     return f"{100 * share:.1f} %"
 
 
 def times(ratio: float | None) -> str:
-    """A ratio to two decimals; None is one without end."""
+    """Format a ratio to two decimals; None is infinite."""
     return "∞" if ratio is None else f"{ratio:,.2f}"
 
 
 def every(days: float | None) -> str:
-    """An interval: ``every 12 min``, ``every 5.2 hours``, ``every 3.2 days``, ``never``."""
+    """Format an interval: ``every 12 min``, ``every 5.2 hours``, ``every 3.2 days``, ``never``."""
     if days is None or days == inf:
         return "never"
     if days * _HOURS < 1:
@@ -265,12 +258,12 @@ def every(days: float | None) -> str:
 
 
 def lasting(days: float) -> str:
-    """A span of time to a tenth, below two days in hours: ``19.2 h``, ``2.5 d``."""
+    """Format a time span to a tenth, below two days in hours: ``19.2 h``, ``2.5 d``."""
     return f"{days * _HOURS:.1f} h" if days < 2 else f"{days:,.1f} d"
 
 
 def on_changes(probability: float, crawling: str) -> str:
-    """Which of its signalled changes a source is crawled at."""
+    """Format the share of signalled changes at which a source is crawled."""
     if probability >= 1 - _ROUNDING:
         return "at each change"
     if crawling == "periodic":
@@ -279,22 +272,19 @@ def on_changes(probability: float, crawling: str) -> str:
 
 
 def _brief(value: float) -> str:
-    """Two digits that count, or all before the point."""
+    """Format two significant digits, or all before the point."""
     rounded = float(f"{value:.2g}")
     return amount(value if rounded >= 100 else rounded)
 
 
 # -- bars --------------------------------------------------------------------
-#
-# Progress of what is simulated: a bar for each, on a terminal only.
-
 #: Told what is simulated and which share of it is done.
 Tell: TypeAlias = Callable[[str, float], None]
 
 
 @contextmanager
 def progress_bars() -> Iterator[Tell | None]:
-    """What shows a share as a bar; None where nobody looks."""
+    """Yield a function that shows a share as a bar; None if stderr is not a terminal."""
     if not err.is_terminal:
         yield None
         return
@@ -311,9 +301,6 @@ def progress_bars() -> Iterator[Tell | None]:
 
 
 # -- running -----------------------------------------------------------------
-#
-# Running a verb's work, coroutines on uvloop, with its errors as one line.
-
 T = TypeVar("T")
 
 #: The exit code of a program that Ctrl-C ended, as shells give it.
@@ -324,7 +311,7 @@ _DEBUG = "FRESHET_DEBUG"
 
 @contextmanager
 def told_in_one_line() -> Iterator[None]:
-    """Ends the program with one line where the user has to do something first."""
+    """Exit with one line at an error that the user must act on."""
     try:
         yield
     except (CrawlError, PolicyError, StoreError) as error:
@@ -337,11 +324,11 @@ def told_in_one_line() -> Iterator[None]:
     except Exception as error:
         if os.environ.get(_DEBUG):
             raise
-        fail(f"a fault of Freshet's own: {error!r}; {_DEBUG}=1 in the environment shows where")
+        fail(f"an internal error: {error!r}; set {_DEBUG}=1 for a traceback, and report it")
 
 
 def run(work: Coroutine[object, object, T]) -> T:
-    """The result of ``work``; errors are :func:`told_in_one_line`."""
+    """Return the result of ``work``, run on uvloop; errors are :func:`told_in_one_line`."""
     with (
         told_in_one_line(),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
@@ -350,16 +337,11 @@ def run(work: Coroutine[object, object, T]) -> T:
 
 
 # -- replacing ---------------------------------------------------------------
-#
-# A file that takes the place of another one when it is whole.
-
-
 @contextmanager
 def replacing(output: Path) -> Iterator[Path]:
-    """A file beside ``output`` that takes its place when the block ends well, and is then synced.
+    """Yield a file beside ``output`` that replaces it, synced, when the block succeeds.
 
-    It has the permissions of the file that was there. Where it cannot be written, the program
-    ends with one line.
+    It keeps the permissions of the old file. The program exits if it cannot be written.
     """
     try:
         # A link is followed: what it leads to is replaced, not the link.

@@ -1,11 +1,10 @@
-"""URLs: resolution, identity and the names of the places they lead to.
+"""URLs: resolution, canonical form, host, site and registrable domain.
 
-Parsing is that of the WHATWG URL standard (https://url.spec.whatwg.org/), because pages
-are written for browsers; ``ada_url`` does it. What stands here is what a crawler adds: one
-canonical form for each page, and the host, site and registrable domain of a URL.
+``ada_url`` parses by the WHATWG URL standard (https://url.spec.whatwg.org/), because pages are
+written for browsers.
 
-Two spellings travel together: the *fetch URL*, resolved as the page wrote it, goes on the
-wire; its *canonical* form is the page's identity and nothing else.
+Two spellings travel together: the *fetch URL*, resolved as the page wrote it, is requested; its
+*canonical* form is the page's identity and nothing else.
 """
 
 from __future__ import annotations
@@ -66,9 +65,9 @@ class Origin:
 
 
 def resolve(reference: str, base: str) -> str | None:
-    """The WHATWG href of a reference found at ``base``, or None where parsing fails.
+    """Return the WHATWG href of a reference found at ``base``, or None if parsing fails.
 
-    The scheme may be any; credentials and fragment are kept.
+    Any scheme is allowed; credentials and fragment are kept.
     """
     try:
         return join_url(base, reference)
@@ -77,26 +76,25 @@ def resolve(reference: str, base: str) -> str | None:
 
 
 def is_http(url: str) -> bool:
-    """Whether a resolved URL is one that the crawler can fetch."""
+    """Return whether the crawler can fetch a resolved URL."""
     return url.startswith(("https://", "http://"))
 
 
 def without_fragment(url: str) -> str:
-    """The URL up to its fragment: what a server gets to see."""
+    """Return the URL up to its fragment, as a server sees it."""
     return url.partition("#")[0]
 
 
 @lru_cache(maxsize=8192)
 def canonical(url: str) -> str:
-    """The page's identity: the WHATWG href without what does not select its content.
+    """Return the page's identity: the WHATWG href without parts that do not select its content.
 
-    Dropped are the fragment, :data:`TRACKING_PARAMETERS` with every ``utm_…``, an empty
-    query's '?', and credentials: they say who asks, and an identity is stored and shown.
-    All other parameters keep their bytes and their order, since both may matter to a
-    server. Idempotent.
+    The fragment, :data:`TRACKING_PARAMETERS` with every ``utm_…``, the '?' of an empty query, and
+    credentials are dropped: an identity is stored and shown. All other parameters keep their bytes
+    and their order, since both may matter to a server. Idempotent.
 
     Raises:
-        ValueError: if ``url`` is not an absolute http or https URL.
+        ValueError: ``url`` is not an absolute http or https URL.
     """
     head, _, query = without_fragment(_href(url)).partition("?")
     scheme, _, rest = head.partition("://")
@@ -122,10 +120,10 @@ def _href(url: str) -> str:
 
 
 def resolve_all(hrefs: Sequence[str], base: str) -> list[str | None]:
-    """The http(s) URLs, without fragments, that a page's hrefs lead to, else None.
+    """Resolve a page's hrefs to http(s) URLs without fragments; others are None.
 
-    Equal to :func:`resolve` on each, at a fraction of the cost: pages repeat their hrefs
-    but for the fragment, and the pages of a site repeat each other's.
+    Equal to :func:`resolve` on each, but faster: pages repeat their hrefs except for the fragment,
+    and the pages of a site repeat each other's.
     """
     home = resolve("", base) or base
     directory = _directory(home)
@@ -135,13 +133,13 @@ def resolve_all(hrefs: Sequence[str], base: str) -> list[str | None]:
 
 
 def reference_head(href: str) -> str:
-    """The reference without its fragment, unless that protects a blank before it."""
+    """Return the reference without its fragment, unless that protects a blank before it."""
     head = href.partition("#")[0]
     return href if head and head[-1] <= " " else head
 
 
 def _directory(url: str) -> str:
-    """The URL up to the last '/' of its path: what a relative path is resolved against."""
+    """Return the URL up to the last '/' of its path, the base of relative paths."""
     path = without_fragment(url).partition("?")[0]
     return path[: path.rindex("/") + 1] if is_http(url) else url
 
@@ -154,9 +152,9 @@ def _followed(href: str, base: str, directory: str) -> str | None:
 
 
 def _is_path(reference: str) -> bool:
-    """Whether a reference surely replaces the last segment of its base.
+    """Return whether a reference surely replaces the last segment of its base.
 
-    Not so the empty one, a query, and a scheme without '//' (``https:?page=2`` is relative).
+    The empty one, a query, and a scheme without '//' (``https:?page=2`` is relative) do not.
     """
     first = reference[:1]
     return (first.isalnum() or first in {"/", "."}) and ":" not in reference
@@ -168,10 +166,10 @@ def _resolve_path(reference: str, directory: str) -> str | None:
 
 
 def origin(url: str) -> Origin:
-    """The origin of an http or https URL.
+    """Return the origin of an http or https URL.
 
     Raises:
-        ValueError: if ``url`` is not an absolute http or https URL.
+        ValueError: ``url`` is not an absolute http or https URL.
     """
     try:
         # Up to the path: URLs are many, origins few, so the cache nearly always answers.
@@ -188,17 +186,17 @@ def _parse_origin(url: str) -> Origin:
 
 
 def robots_url(place: Origin) -> str:
-    """Where an origin keeps its robots.txt (RFC 9309, section 2.3)."""
+    """Return the URL of an origin's robots.txt (RFC 9309, section 2.3)."""
     return f"{place}/robots.txt"
 
 
 def site_key(url: str) -> str:
-    """The site of a URL: http and https, with or without ``www.``, count as one.
+    """Return the site of a URL: http and https, with or without ``www.``, count as one.
 
-    ``example.org``, or ``example.org:8443`` where the port is not the scheme's own.
+    ``example.org``, or ``example.org:8443`` if the port is not the scheme's default.
 
     Raises:
-        ValueError: if ``url`` is not an absolute http or https URL.
+        ValueError: ``url`` is not an absolute http or https URL.
     """
     return _site_key(origin(url))
 
@@ -211,7 +209,7 @@ def _site_key(place: Origin) -> str:
 
 @lru_cache(maxsize=4096)
 def registrable_domain(host: str) -> str:
-    """The public suffix of a host name and one label more (publicsuffix.org).
+    """Return the public suffix of a host name and one label more (publicsuffix.org).
 
     IP addresses, single labels and public suffixes are themselves. Private suffixes
     (``github.io``) count: their subdomains belong to different people.

@@ -39,7 +39,7 @@ from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
 from freshet.crawler.requests import PageRequest
 from freshet.crawler.robots.directives import Directives, parse_directives
 from freshet.crawler.signals.headers import HostHeaders, advertised
-from freshet.crawler.signals.listings import Claimed, Discovery, Listings, SitemapEntries
+from freshet.crawler.signals.listings import Claimed, Listings, SitemapEntries, SourceDiscovery
 from freshet.crawler.urls import canonical, is_http
 from freshet.storage.entries import Advertised
 from freshet.storage.records import (
@@ -336,7 +336,7 @@ class Recorder:
     """The record stage: gathers all that a visit changes in the store."""
 
     admission: Admission
-    discovery: Discovery
+    discovery: SourceDiscovery
     listings: Listings
     redirects: Redirects
     copies: Copies

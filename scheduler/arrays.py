@@ -1,7 +1,7 @@
-"""Checks of numbers that come from outside: one clear error, nothing clipped.
+"""Arrays: checks of columns that come from outside, growing columns, compiled loops.
 
-Every message names the argument, the first row that is wrong (counted from 0) with its
-value, and what is accepted.
+Every error names the argument, the first wrong row (counted from 0) with its value, and what is
+accepted; nothing is clipped.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 
-#: Rows that are looked at together: what is read stays in the processor's cache.
+#: Rows checked together: they stay in the processor's cache.
 _CHUNK = 1 << 15
 
 
 def non_negative(name: str, values: ArrayLike, length: int | None = None) -> Floats:
-    """``values`` as one column of finite numbers of at least 0; not copied if it is one already.
+    """Return ``values`` as a column of finite numbers of at least 0, copied only if needed.
 
     Raises:
         ValueError: if it is not one-dimensional, not of ``length``, not numbers, or has a
@@ -37,7 +37,7 @@ def non_negative(name: str, values: ArrayLike, length: int | None = None) -> Flo
 
 
 def positive(name: str, values: ArrayLike, length: int | None = None) -> Floats:
-    """``values`` as one column of numbers above 0; ``inf`` is accepted, as "no limit".
+    """Return ``values`` as a column of numbers above 0; ``inf`` is accepted, as "no limit".
 
     Raises:
         ValueError: as for :func:`non_negative`.
@@ -48,7 +48,7 @@ def positive(name: str, values: ArrayLike, length: int | None = None) -> Floats:
 
 
 def share(name: str, values: ArrayLike, length: int | None = None) -> Floats:
-    """``values`` as one column of numbers from 0 to 1.
+    """Return ``values`` as a column of numbers from 0 to 1.
 
     Raises:
         ValueError: as for :func:`non_negative`.
@@ -59,7 +59,7 @@ def share(name: str, values: ArrayLike, length: int | None = None) -> Floats:
 
 
 def finite(name: str, values: ArrayLike, length: int | None = None) -> Floats:
-    """``values`` as one column of finite numbers, negative ones included.
+    """Return ``values`` as a column of finite numbers, negative ones included.
 
     Raises:
         ValueError: as for :func:`non_negative`.
@@ -70,7 +70,7 @@ def finite(name: str, values: ArrayLike, length: int | None = None) -> Floats:
 
 
 def counts(name: str, values: ArrayLike, length: int | None = None) -> Ints:
-    """``values`` as one column of whole numbers of at least 0.
+    """Return ``values`` as a column of whole numbers of at least 0.
 
     Raises:
         ValueError: as for :func:`non_negative`.
@@ -81,7 +81,7 @@ def counts(name: str, values: ArrayLike, length: int | None = None) -> Ints:
 
 
 def flags(name: str, values: ArrayLike, length: int) -> Bools:
-    """``values`` as one column of truth values.
+    """Return ``values`` as a column of truth values.
 
     Raises:
         ValueError: if it is not one-dimensional, not of ``length``, or not bool.
@@ -94,7 +94,7 @@ def flags(name: str, values: ArrayLike, length: int) -> Bools:
 
 
 def codes(name: str, values: ArrayLike, length: int, below: int | None = None) -> NDArray[np.intp]:
-    """``values`` as one column of integer codes from 0, all less than ``below``.
+    """Return ``values`` as a column of integer codes from 0, all less than ``below``.
 
     Raises:
         ValueError: if it is not one-dimensional, not of ``length``, not integers, or has a
@@ -115,7 +115,7 @@ def codes(name: str, values: ArrayLike, length: int, below: int | None = None) -
 
 
 def budget(name: str, value: float) -> float:
-    """A number of crawls per day, above 0 and finite.
+    """Return a number of crawls per day, above 0 and finite.
 
     Raises:
         ValueError: if it is anything else.
@@ -126,7 +126,7 @@ def budget(name: str, value: float) -> float:
 
 
 def amount(name: str, value: float) -> float:
-    """One finite number of at least 0.
+    """Return one finite number of at least 0.
 
     Raises:
         ValueError: if it is anything else.
@@ -137,7 +137,7 @@ def amount(name: str, value: float) -> float:
 
 
 def one_of(name: str, value: str, accepted: Sequence[str]) -> str:
-    """A word out of those ``accepted``.
+    """Return a word out of those ``accepted``.
 
     Raises:
         ValueError: if it is another.
@@ -151,7 +151,7 @@ def _column(name: str, values: ArrayLike, length: int | None) -> Floats:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: holds something that is no number ({error})") from error
+        raise ValueError(f"{name}: holds something that is not a number ({error})") from error
     _shaped(name, array, length)
     return np.ascontiguousarray(array)
 
@@ -181,9 +181,7 @@ def _refuse(name: str, column: NDArray[np.generic], row: int, accepted: str) -> 
     raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")
 
 
-# -- columns -----------------------------------------------------------------
-#
-# A column of rows that come and never go.
+# -- columns --
 
 T = TypeVar("T", bound=np.generic)
 
@@ -191,7 +189,7 @@ _FIRST = 16
 
 
 class Column(Generic[T]):
-    """An array of n rows, to which more are appended at a cost that does not grow with n.
+    """An array of n rows; the cost of appending more does not grow with n.
 
     >>> column = Column[np.float64](np.float64)
     >>> column.extend([1.0, 2.0])
@@ -203,7 +201,7 @@ class Column(Generic[T]):
     __slots__ = ("_n", "_room")
 
     def __init__(self, dtype: DTypeLike, *, width: int | None = None) -> None:
-        """``width`` numbers a row; None: one."""
+        """Make an empty column of ``width`` numbers a row; None: one."""
         shape = (_FIRST,) if width is None else (_FIRST, width)
         self._room: NDArray[T] = np.zeros(shape, dtype)
         self._n = 0
@@ -213,7 +211,7 @@ class Column(Generic[T]):
 
     @property
     def rows(self) -> NDArray[T]:
-        """(n,) or (n, width), to be written into; a view that later rows are not in."""
+        """Return the writable rows (n,) or (n, width), a view without rows appended later."""
         return self._room[: self._n]
 
     def extend(self, values: ArrayLike) -> None:
@@ -236,7 +234,7 @@ class Column(Generic[T]):
 def rows_among(
     ascending: NDArray[np.integer], wanted: NDArray[np.integer]
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Where those of ``wanted``, (m,), stand that are among these numbers, and which they are.
+    """Return positions (k,) in ``ascending`` of the ``wanted`` (m,) in it, and a mask (m,).
 
     >>> rows, known = rows_among(np.array([2, 5, 9]), np.array([9, 4, 2]))
     >>> rows.tolist(), known.tolist()
@@ -248,46 +246,41 @@ def rows_among(
     return place[known], known
 
 
-# -- compiling ---------------------------------------------------------------
+# -- compiling --
 #
-# Loops compiled to machine code by numba.
-#
-# Its import takes half a second, and a loop that is not on disk yet some more. Where the same is
-# at hand in numpy, one solve of a million sources saves a fiftieth of that: a single plan never
-# earns it back, so there the number of rows decides, alone: it does not depend on what was
-# imported before, so neither do the last digits of a result. What goes look by look, as the
-# learning of a daemon does, has no form in numpy and is compiled wherever it is used.
+# Importing numba takes half a second. Where numpy does the same, the number of rows alone decides,
+# so that the last digits of a result do not depend on earlier imports. Learning visit by visit has
+# no numpy form and is always compiled.
 
 P = ParamSpec("P")
 Compiled = TypeVar("Compiled")
 
-#: Rows from which a compiled loop is asked for where numpy does the same.
+#: Rows from which a compiled loop replaces numpy code that does the same.
 WORTHWHILE_ROWS = 500_000
 
 
 def worthwhile(rows: int) -> bool:
-    """Whether so many rows are to go through a compiled loop."""
+    """Return whether a table of this many rows is worth a compiled loop."""
     return rows >= WORTHWHILE_ROWS
 
 
 def compiled(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
-    """``loop`` as machine code for one core, compiled when it is first called.
+    """Return ``loop`` as machine code for one core, compiled when it is first called.
 
-    The code is kept on disk, beside the module or in the user's cache directory; where neither
-    can be written, the next process compiles again. It is made anew when the file of the function
-    changes, not when that of one it calls does: ``scripts/setup`` sees to that.
+    The code is kept on disk, beside the module or in the user's cache directory. It is made anew
+    when the function's file changes, but not when the file of a function that it calls does:
+    ``scripts/setup`` sees to that.
 
-    It must be a function of a module, written in what numba knows of Python, and calls none but
-    such as are compiled. It holds no lock while it runs. It divides as numpy does (1/0 is inf),
-    and its sums may be regrouped, so that the processor adds several terms at once: their last
-    digits depend on it, and a sum that corrects its own rounding must not be compiled with this.
+    The loop calls compiled functions only. It runs without the interpreter lock and divides as
+    numpy does (1/0 is inf). Its sums may be regrouped, which changes their last digits: do not
+    compile a sum that corrects its own rounding.
     """
     code: Callable[P, Compiled] = _machine_code(loop, from_python=True)
     return code
 
 
 def part(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
-    """As :func:`compiled`, for what none but compiled loops call: compiled in half the time."""
+    """Compile as :func:`compiled`, in half the time; only compiled loops may call the result."""
     code: Callable[P, Compiled] = _machine_code(loop, from_python=False)
     return code
 
@@ -296,13 +289,15 @@ def part(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
 def _machine_code(loop: Callable[P, Compiled], *, from_python: bool) -> Callable[P, Compiled]:
     import numba  # noqa: PLC0415 - slow to import
 
-    options: dict[str, Any] = {
-        "nogil": True, "error_model": "numpy", "fastmath": {"reassoc"},
-        "no_cpython_wrapper": not from_python, "no_cfunc_wrapper": True,
-    }  # fmt: skip
+    wrappers: dict[str, Any] = {
+        "no_cpython_wrapper": not from_python,
+        "no_cfunc_wrapper": True,
+    }
 
     def made(*, cache: bool) -> Callable[P, Compiled]:
-        code: Callable[P, Compiled] = numba.njit(cache=cache, **options)(loop)
+        code: Callable[P, Compiled] = numba.njit(
+            cache=cache, nogil=True, error_model="numpy", fastmath={"reassoc"}, **wrappers
+        )(loop)
         return code
 
     try:

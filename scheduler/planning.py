@@ -1,6 +1,6 @@
-"""What a plan comes to: who gets how much of the budget, and what every policy would cost.
+"""Summaries of a plan: the split of the budget, and the expected cost of every policy.
 
-Pure composition: a table and a plan go in, values go out in which sources and hosts are rows.
+Sources and hosts are rows of the table.
 Rates are per day; costs are sums over the sources, time averages weighted with importance.
 """
 
@@ -32,13 +32,13 @@ COMPARED = (
 #: A source that changes this often between two crawls is hardly crawled.
 HARDLY = 10.0
 
-#: What a host may stay below its capacity and still be held by it.
+#: A host this near below its capacity, as a share of it, counts as capped.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A part of the sources, and the crawls per day that it gets."""
+    """The number of some sources, and their crawls per day."""
 
     sources: int
     crawl_rate: float
@@ -46,7 +46,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class HostShares:
-    """What each of H hosts gets, (H,): its sources, its crawls per day, its capacity.
+    """The split of a budget among H hosts: sources, crawls per day, capacity; each (H,).
 
     ``capped`` is True where the capacity binds: the host would get more without it.
     """
@@ -57,14 +57,14 @@ class HostShares:
     capped: Bools
 
     def largest(self, limit: int) -> Rows:
-        """The hosts with the most crawls, at most ``limit``."""
+        """Return the hosts with the most crawls, at most ``limit``."""
         busy = _largest(self.crawl_rate, limit)
         return busy[self.sources[busy] > 0]
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a policy costs, and the crawls per day that it spends."""
+    """The expected costs of a policy, and its crawls per day."""
 
     policy: str
     harmonic_cost: float
@@ -92,7 +92,7 @@ class Starvation:
 
 
 def rate_plan(specification: str, table: SourceTable, budget: float) -> CrawlPlan:
-    """The plan of the policy ``NAME`` or ``NAME:OPTION=VALUE,…``.
+    """Return the plan of the policy ``NAME`` or ``NAME:OPTION=VALUE,…``.
 
     Raises:
         PolicyError: if there is no such policy, or none that divides a budget into rates; if
@@ -101,9 +101,8 @@ def rate_plan(specification: str, table: SourceTable, budget: float) -> CrawlPla
     policy = load(specification)
     if not isinstance(policy, RatePolicy):
         raise PolicyError(
-            f"policy {specification}: gives no crawl rates that could be shown as a plan; "
-            f"accepted are such as {', '.join(COMPARED)} (what greedy_index comes to is "
-            "optimal_intervals)"
+            f"policy {specification}: has no crawl rates to show as a plan; use one with rates, "
+            f"such as {', '.join(COMPARED)} (optimal_intervals comes close to greedy_index)"
         )
     try:
         return policy.rates(table, budget)
@@ -114,7 +113,7 @@ def rate_plan(specification: str, table: SourceTable, budget: float) -> CrawlPla
 def compare(
     table: SourceTable, budget: float, policies: Sequence[str] = COMPARED
 ) -> Iterator[Expectation]:
-    """What each of these policies costs at this budget, one after the other.
+    """Yield the expected cost of each of these policies at this budget.
 
     Raises:
         PolicyError: as :func:`rate_plan`.
@@ -125,20 +124,20 @@ def compare(
 
 
 def expectation(policy: str, plan: CrawlPlan, costs: Costs) -> Expectation:
-    """A plan and its costs in sum."""
+    """Return the expected costs of a plan."""
     return Expectation(
         policy, float(costs.harmonic.sum()), float(costs.binary.sum()), float(plan.crawl_rate.sum())
     )
 
 
 def class_shares(table: SourceTable, plan: CrawlPlan) -> tuple[Share, Share]:
-    """The split of the budget: sources of incomplete, and of complete observations."""
+    """Split the budget into sources of incomplete and of complete observations."""
     complete = table.complete_observations
     return _share(plan.crawl_rate[~complete]), _share(plan.crawl_rate[complete])
 
 
 def host_shares(table: SourceTable, plan: CrawlPlan) -> HostShares:
-    """The split of the budget by host."""
+    """Split the budget by host."""
     capacity = table.host_capacity
     rate = np.asarray(np.bincount(table.host, plan.crawl_rate, len(capacity)), np.float64)
     return HostShares(
@@ -150,13 +149,13 @@ def host_shares(table: SourceTable, plan: CrawlPlan) -> HostShares:
 
 
 def most_crawled(plan: CrawlPlan, limit: int) -> Rows:
-    """The sources with the highest crawl rates, at most ``limit``; none that is not crawled."""
+    """Return the sources with the highest crawl rates above 0, at most ``limit``."""
     rows = _largest(plan.crawl_rate, limit)
     return rows[plan.crawl_rate[rows] > 0]
 
 
 def starvation(table: SourceTable, plan: CrawlPlan, limit: int) -> Starvation:
-    """The sources that a plan neglects, at most ``limit`` of them by row."""
+    """Count the sources that a plan neglects, and list at most ``limit`` of them by row."""
     worthy = (table.importance > 0) & (table.change_rate > 0)
     never = worthy & plan.not_crawled
     changes = changes_between_crawls(table, plan)
@@ -173,13 +172,13 @@ def starvation(table: SourceTable, plan: CrawlPlan, limit: int) -> Starvation:
 
 
 def intervals(plan: CrawlPlan) -> Floats:
-    """(n,), days from one crawl to the next on average; inf for a source never crawled."""
+    """Return the mean days between two crawls (n,); inf for a source never crawled."""
     with np.errstate(divide="ignore", over="ignore"):
         return 1.0 / plan.crawl_rate
 
 
 def changes_between_crawls(table: SourceTable, plan: CrawlPlan) -> Floats:
-    """(n,), Δ/ρ: changes from one crawl to the next on average.
+    """Return Δ/ρ (n,): mean changes from one crawl to the next.
 
     inf for a source that is never crawled, 0 for one that never changes.
     """
@@ -199,5 +198,5 @@ def _largest_of(which: Bools, values: Floats, limit: int) -> Rows:
 
 
 def _largest(values: Floats, limit: int) -> Rows:
-    """The rows of the largest values, in falling order; of equal ones the first rows."""
+    """Return the rows of the largest values, in falling order; of equal ones the first rows."""
     return np.argsort(-values, kind="stable")[:limit]

@@ -1,4 +1,4 @@
-"""What a policy is: three Protocols of one method, and the loader that finds policies.
+"""The three Protocols of policies, one method each, and the loader that finds policies.
 
 A policy is found by its name among the entry points of group ``freshet.policies``; the entry
 point is a callable (a frozen dataclass, as a rule) whose keyword arguments are the policy's
@@ -16,15 +16,13 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.sources import SourceTable
 
-# -- options -----------------------------------------------------------------
-#
-# Options as people write them, ``NAME=VALUE,NAME=VALUE``, for what is made from keywords.
+# -- options --
 
 Value: TypeAlias = bool | int | float | str
 
 
 def given(make: Callable[..., Any], text: str) -> dict[str, Value]:
-    """The options in ``text`` as keyword arguments of ``make``, typed as its defaults are.
+    """Return the options in ``text`` as keyword arguments of ``make``, typed as its defaults are.
 
     Raises:
         ValueError: if a name or a value is not accepted; names are those of the arguments.
@@ -46,7 +44,7 @@ def _option(make: Callable[..., Any], part: str) -> tuple[str, Value]:
 
 
 def _value(key: str, text: str, default: object) -> Value:
-    """The text as a value of the default's type."""
+    """Return the text as a value of the default's type."""
     if isinstance(default, bool):
         if text not in {"true", "false"}:
             raise ValueError(f"{key} is {text!r}; accepted are true and false")
@@ -67,7 +65,7 @@ Crawling: TypeAlias = Literal["poisson", "periodic"]
 
 @dataclass(frozen=True, slots=True)
 class CrawlPlan:
-    """How often each of n sources is crawled.
+    """The crawl rates of n sources.
 
     Attributes:
         crawl_rate: (n,), crawls per day; for a source crawled on its signals pΔ.
@@ -99,17 +97,17 @@ class CrawlPlan:
 
     @property
     def not_crawled(self) -> Bools:
-        """(n,), True for the sources that this plan never crawls."""
+        """Return True for the sources that this plan never crawls; (n,)."""
         never: Bools = self.crawl_rate == 0
         return never
 
 
 @runtime_checkable
 class RatePolicy(Protocol):
-    """Divides a budget into crawl rates; planned anew when rates or budget change."""
+    """A policy that divides a budget into crawl rates, anew when rates or budget change."""
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """The plan that spends ``budget`` crawls per day on these sources.
+        """Return the plan that spends ``budget`` crawls per day on these sources.
 
         ``host_capacity`` is kept; what cannot be spent is left over.
         """
@@ -118,10 +116,10 @@ class RatePolicy(Protocol):
 
 @runtime_checkable
 class IndexPolicy(Protocol):
-    """Says what a crawl is worth now; whatever is worth most is crawled next."""
+    """A policy that values each source now; the most valuable one is crawled next."""
 
     def index(self, table: SourceTable, now: float) -> Floats:
-        """(n,), the value of crawling each source at day ``now``, at least 0.
+        """Return the value (n,) of crawling each source at day ``now``, at least 0.
 
         Law: between two events of a source (crawl, signal, new change rate) its index does
         not fall while time passes, and it depends on no other row.
@@ -131,7 +129,7 @@ class IndexPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Revisit:
-    """What a crawl of a known source found, as an :class:`IntervalPolicy` sees it.
+    """The result of crawling a known source, as an :class:`IntervalPolicy` sees it.
 
     ``at`` is its day; ``changed`` compares with the last crawl; ``modified_at`` is the day on
     which the server says that the source last changed, where it says so.
@@ -144,7 +142,7 @@ class Revisit:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What an :class:`IntervalPolicy` keeps of a source; all in days.
+    """The state that an :class:`IntervalPolicy` keeps of a source; all in days.
 
     ``interval`` is its present belief, ``due_at`` the day of the next crawl.
     """
@@ -155,10 +153,10 @@ class Pace:
 
 @runtime_checkable
 class IntervalPolicy(Protocol):
-    """Sets each source's next interval from its last one; knows neither budget nor others."""
+    """A policy that sets each source's next interval from its last one alone."""
 
     def next_interval(self, previous: Pace | None, observation: Revisit) -> Pace:
-        """The pace after an observation; ``previous`` is None at the first capture."""
+        """Return the pace after a visit; ``previous`` is None at the first one."""
         ...
 
 
@@ -166,27 +164,27 @@ Policy: TypeAlias = RatePolicy | IndexPolicy | IntervalPolicy
 
 
 class PolicyError(ValueError):
-    """A policy's name, an option's name or its value is not accepted."""
+    """A policy's name, an option's name or its value that is not accepted."""
 
 
 def names() -> list[str]:
-    """The names of all installed policies, sorted."""
+    """Return the names of all installed policies, sorted."""
     return sorted({entry.name for entry in entry_points(group=GROUP)})
 
 
 def load(specification: str) -> Policy:
-    """A policy by ``NAME`` or ``NAME:OPTION=VALUE,…``.
+    """Return a policy by ``NAME`` or ``NAME:OPTION=VALUE,…``.
 
     Raises:
         PolicyError: if the name, an option or a value is not accepted, or if what the entry
-            point names cannot be loaded or is no policy.
+            point names cannot be loaded or is not a policy.
     """
     name, _, text = specification.partition(":")
     make = _imported(_entry(name))
     try:
         policy = make(**given(make, text))
     except Exception as error:
-        # Somebody else's code, as below.
+        # Third-party code, as below.
         raise PolicyError(f"policy {name}: {str(error) or type(error).__name__}") from error
     if not isinstance(policy, RatePolicy | IndexPolicy | IntervalPolicy):
         raise PolicyError(f"policy {name}: has none of the methods rates, index, next_interval")
@@ -207,7 +205,7 @@ def _imported(entry: EntryPoint) -> Callable[..., Any]:
     try:
         made: Callable[..., Any] = entry.load()
     except Exception as error:
-        # Somebody else's code: whatever goes wrong in it is told under its name.
+        # Third-party code: any error is reported under the policy's name.
         raise PolicyError(
             f"policy {entry.name}: {entry.value} cannot be loaded: {error}"
         ) from error

@@ -19,7 +19,7 @@ AREAS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """What the scheduler knows of n sources; every column has length n.
+    """The facts on n sources that policies need; every column has length n.
 
     Make one with :meth:`of`, which checks; :meth:`take` does not check again. The columns
     may be written to by their owner (a simulation, the daemon), so that a crawl costs no
@@ -27,7 +27,7 @@ class SourceTable:
 
     Attributes:
         importance: μ, a weight of at least 0.
-        change_rate: Δ, changes per day; all changes, whether a signal tells of them or not.
+        change_rate: Δ, changes per day; all changes, signalled or not.
         complete_observations: True where every change is notified (class Wᵒ of the paper).
         host: code of the source's host, 0 to H − 1.
         host_capacity: (H,), crawls per day that politeness allows a host; inf: no limit.
@@ -38,8 +38,8 @@ class SourceTable:
             observations the number n of its uncrawled changes.
         signal_rate: g, signals per day, false ones included; 0 where there are none. For a
             source of complete observations Δ.
-        signal_precision: q, the probability that a signal tells of a true change (0 to 1);
-            Δ − g·q is the rate of changes that no signal tells of.
+        signal_precision: q, the probability that a signal is true (0 to 1); Δ − g·q is the rate of
+            unsignalled changes.
     """
 
     importance: Floats
@@ -71,7 +71,7 @@ class SourceTable:
         signal_rate: ArrayLike | None = None,
         signal_precision: ArrayLike | None = None,
     ) -> SourceTable:
-        """A checked table; what is left out is the plain case.
+        """Return a checked table; columns left out have the plain case.
 
         That is: incomplete observations, one host without a limit, crawls that cost the same,
         last crawled on day 0, no signals.
@@ -85,43 +85,43 @@ class SourceTable:
         complete = _flags_or(complete_observations, n)
         hosts, capacity = hosts_of(host, host_capacity, n)
         rate, precision = _signals(signal_rate, signal_precision, delta, complete)
+        cost = np.ones(len(capacity)) if host_cost is None else host_cost
+        costs = arrays.positive("host_cost", cost, len(capacity))
+        days = np.zeros(n) if last_crawl is None else last_crawl
+        pending = np.zeros(n) if pending_signals is None else pending_signals
         return cls(
-            mu,
-            delta,
-            complete,
-            hosts,
-            capacity,
-            np.ones(len(capacity))
-            if host_cost is None
-            else arrays.positive("host_cost", host_cost, len(capacity)),
-            np.zeros(n) if last_crawl is None else arrays.finite("last_crawl", last_crawl, n),
-            np.zeros(n, np.int64)
-            if pending_signals is None
-            else arrays.counts("pending_signals", pending_signals, n),
-            rate,
-            precision,
+            importance=mu,
+            change_rate=delta,
+            complete_observations=complete,
+            host=hosts,
+            host_capacity=capacity,
+            host_cost=costs,
+            last_crawl=arrays.finite("last_crawl", days, n),
+            pending_signals=arrays.counts("pending_signals", pending, n),
+            signal_rate=rate,
+            signal_precision=precision,
         )
 
     def take(self, rows: Rows | Bools) -> SourceTable:
-        """The table of these rows, in their order, as copies; hosts keep their codes."""
+        """Return the table of these rows, in their order, as copies; hosts keep their codes."""
         return SourceTable(
-            self.importance[rows],
-            self.change_rate[rows],
-            self.complete_observations[rows],
-            self.host[rows],
-            self.host_capacity,
-            self.host_cost,
-            self.last_crawl[rows],
-            self.pending_signals[rows],
-            self.signal_rate[rows],
-            self.signal_precision[rows],
+            importance=self.importance[rows],
+            change_rate=self.change_rate[rows],
+            complete_observations=self.complete_observations[rows],
+            host=self.host[rows],
+            host_capacity=self.host_capacity,
+            host_cost=self.host_cost,
+            last_crawl=self.last_crawl[rows],
+            pending_signals=self.pending_signals[rows],
+            signal_rate=self.signal_rate[rows],
+            signal_precision=self.signal_precision[rows],
         )
 
 
 def hosts_of(
     host: ArrayLike | None, host_capacity: ArrayLike | None, n: int
 ) -> tuple[NDArray[np.intp], Floats]:
-    """Host codes and capacities, checked; without them one host that has no limit.
+    """Return checked host codes and capacities; without them one host without a limit.
 
     Raises:
         ValueError: also if capacities are given without codes.
@@ -146,7 +146,7 @@ def _flags_or(values: ArrayLike | None, n: int) -> Bools:
 def _signals(
     rate: ArrayLike | None, precision: ArrayLike | None, delta: Floats, complete: Bools
 ) -> tuple[Floats, Floats]:
-    """Rates and precisions; a source of complete observations has its own, g = Δ and q = 1."""
+    """Return rates and precisions; complete observations have g = Δ and q = 1."""
     n = len(delta)
     g = np.zeros(n) if rate is None else arrays.non_negative("signal_rate", rate, n).copy()
     q = np.zeros(n) if precision is None else arrays.share("signal_precision", precision, n)
@@ -155,7 +155,7 @@ def _signals(
     if impossible.any():
         row = int(np.argmax(impossible))
         raise ValueError(
-            f"signal_rate: row {row} is {g[row]}, of which {g[row] * q[row]} are true changes; "
+            f"signal_rate: row {row} is {g[row]}, with {g[row] * q[row]} true changes; "
             f"accepted is at most change_rate ({delta[row]}) / signal_precision ({q[row]})"
         )
     return np.where(complete, delta, g), np.where(complete, 1.0, q)

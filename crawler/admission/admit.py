@@ -1,6 +1,6 @@
-"""Admission: which links of a page lead into the frontier, and which are held back.
+"""Admission: the choice of a page's links that enter the frontier, and of redirect targets.
 
-Pure. Everything in scope becomes a known page; what is not crawled says why.
+Everything in scope becomes a known page; a page that is not crawled has a reason.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final
 
 from freshet.crawler.admission.traps import (
     Combinations,
-    Parts,
     Proof,
     TrapKind,
     TrapLimits,
     TrapSign,
+    UrlParts,
     classify,
     pattern_of,
 )
@@ -37,15 +37,12 @@ from freshet.storage.records import (
 from freshet.storage.words import AliasKind, Kind, Role
 
 # -- scope -------------------------------------------------------------------
-#
-# Scope: which URLs belong to the crawl.
-#
 # Invariant: a URL is in scope if and only if one of its keys is the key of a root. Hence the
-# cost of a question does not depend on the number of seeds.
+# cost of a check does not depend on the number of seeds.
 
 
 class ScopeKind(StrEnum):
-    """How far the crawl goes beyond its seeds."""
+    """The extent of the crawl beyond its seeds."""
 
     HOST = "host"
     DOMAIN = "domain"
@@ -54,9 +51,9 @@ class ScopeKind(StrEnum):
 
 
 class Scope:
-    """The roots of a crawl, and what is reached from them.
+    """The roots of a crawl, and the URLs that belong to them.
 
-    A root is a seed, or where the seed's own redirect led. In scope are, by kind:
+    A root is a seed, or the target of the seed's own redirect. In scope are, by kind:
 
     - ``host``: URLs of a root's site (``http``, ``https`` and ``www.`` count as one);
     - ``domain``: URLs with a root's registrable domain, on any host and port;
@@ -85,7 +82,7 @@ class Scope:
             self._keys[self._root_key(root)] += 1
 
     def move_seed(self, old: str, new: str) -> None:
-        """A seed has redirected: ``new`` becomes a root, and ``old`` is one no longer.
+        """Move a redirected seed: ``new`` becomes a root, and ``old`` is one no longer.
 
         Raises:
             ValueError: if either is not an absolute http or https URL; nothing has changed.
@@ -97,7 +94,7 @@ class Scope:
             self._release(self._root_key(left))
 
     def contains(self, url: str) -> bool:
-        """Whether an http or https URL is in scope.
+        """Return whether an http or https URL is in scope.
 
         Raises:
             ValueError: if it is not an absolute http or https URL.
@@ -105,7 +102,7 @@ class Scope:
         return any(key in self._keys for key in self._keys_of(url))
 
     def roots(self) -> list[str]:
-        """The canonical roots in the order of their arrival: ``Scope(kind, roots)`` again."""
+        """Return the canonical roots in order of arrival: ``Scope(kind, roots)`` again."""
         return list(self._roots)
 
     def _release(self, key: str) -> None:
@@ -114,7 +111,7 @@ class Scope:
             del self._keys[key]
 
     def _root_key(self, root: str) -> str:
-        """The narrowest key of a root: the last, which is the deepest directory."""
+        """Return the narrowest key of a root: the last, which is the deepest directory."""
         *_, key = self._keys_of(root)
         return key
 
@@ -131,7 +128,7 @@ class Scope:
 
 
 def _directories(url: str) -> Iterator[str]:
-    """A canonical URL's site with each directory on its path, the outermost first."""
+    """Return a canonical URL's site with each directory on its path, the outermost first."""
     path = url.partition("?")[0].split("/", 3)[3]
     directory = f"{site_key(url)}/"
     yield directory
@@ -140,7 +137,7 @@ def _directories(url: str) -> Iterator[str]:
         yield directory
 
 
-#: The pages of a site link to the same pages: what is judged by the URL alone is remembered.
+#: The pages of a site link to the same pages: judgements by the URL alone are remembered.
 _REMEMBERED = 8192
 
 #: Indexes of indexes: the protocol allows one level, sites use two, a trap has no end.
@@ -172,7 +169,7 @@ class FoundUrls:
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """What a URL by itself says: its origin, and which rule or pattern it falls under.
+    """The judgement on a URL by itself: its origin, and its rule or pattern.
 
     ``parts`` are None where it can be no combination of values that recur.
     """
@@ -181,11 +178,11 @@ class _Judgement:
     is_excluded: bool
     sign: TrapSign | None
     pattern: str | None
-    parts: Parts | None
+    parts: UrlParts | None
 
 
 class Admission:
-    """Judges URLs by scope, depth, ending and trap."""
+    """Judge of URLs by scope, depth, ending and trap."""
 
     def __init__(self, scope: Scope, rules: AdmissionRules, traps: TrapLimits) -> None:
         self.scope = scope
@@ -254,18 +251,18 @@ class Admission:
         targets.patterns.append(pattern)
 
     def pattern(self, url: str) -> str | None:
-        """The pattern of bounded URLs to which a canonical URL belongs, None for none."""
+        """Return the pattern of bounded URLs to which a canonical URL belongs, None for none."""
         return self._pattern(self._judged(url))
 
     def proof(self, url: str) -> Proof | None:
-        """Why the page at a canonical URL has to show something new; None: it has not."""
+        """Return the reason why the page must prove to be new, or None."""
         judgement = self._judged(url)
         if judgement.sign is not None and judgement.sign.kind is TrapKind.CALENDAR:
             return Proof.DATED
         return Proof.COMBINED if self._combinations.is_combined(judgement.parts) else None
 
     def _pattern(self, judgement: _Judgement) -> str | None:
-        """That of combinations gathers what the names of parameters would keep apart."""
+        """Return the pattern; combinations join URLs of different parameter names."""
         return self._combinations.pattern(judgement.parts) or judgement.pattern
 
     def _held_back(self, judgement: _Judgement, depth: int) -> str | None:
@@ -286,14 +283,14 @@ class Admission:
 
 
 def _extension(url: str) -> str:
-    """The ending of the path's last segment, lower-case, without the dot."""
+    """Return the ending of the path's last segment, lower-case, without the dot."""
     path = url.split("?", 1)[0]
     name = path.rsplit("/", 1)[-1]
     return name.rsplit(".", 1)[-1].lower() if "." in name and path.count("/") > 2 else ""
 
 
 def sitemap_links(urls: Collection[tuple[str, str]]) -> Links:
-    """A sitemap's entries as links."""
+    """Return a sitemap's entries as links."""
     return Links(
         tuple(u for u, _ in urls),
         tuple(f for _, f in urls),
@@ -415,14 +412,10 @@ def _failed(reason: str, detail: str) -> Verdict:
 
 
 # -- seeding -----------------------------------------------------------------
-#
-# Seeding: at which URL each line of the site list is crawled.
-#
-# A line with a scheme is taken at its word. One without is tried with https, and with http
-# where nothing speaks TLS there; a certificate that fails is a result and no reason to fall
-# back.
+# A line with a scheme is used as it is. One without is tried with https, and with http if the
+# host does not speak TLS; a certificate that fails is a result and no reason to fall back.
 
-#: Failures that say "nobody speaks https here".
+#: Failures that mean "the host does not speak https".
 _NO_HTTPS = frozenset({"connect", "timeout_connect", "not_tls"})
 
 
@@ -436,7 +429,7 @@ class Seeding:
         self.renew(seeds)
 
     def renew(self, seeds: Sequence[StoredSeed]) -> None:
-        """Go on with these, and nothing else in scope."""
+        """Replace the seeds and the scope."""
         self._admission.scope = Scope(self._admission.scope.kind)
         self._decided = [s for s in seeds if s.root_url is not None or s.fallback_url is None]
         self._open = {}
@@ -445,16 +438,16 @@ class Seeding:
                 self._open.setdefault(str(origin(seed.url)), []).append(seed)
 
     def decided(self, now: float) -> SeedsSettled:
-        """The seeds that need no probe; sets the scope. From then on redirects may move them."""
+        """Return the seeds that need no probe, and set the scope; redirects may move them later."""
         decided, self._decided = self._decided, []
         return self._settled([(s, s.root_url or s.url) for s in decided], now)
 
     def open_origins(self) -> list[str]:
-        """The https origins whose robots.txt decides the scheme of some seeds."""
+        """Return the https origins whose robots.txt decides the scheme of some seeds."""
         return list(self._open)
 
     def settle(self, at_origin: str, result: FetchResult, now: float) -> list[SeedsSettled]:
-        """An origin has answered, or not: decide the seeds that waited for it."""
+        """Decide the seeds that waited for an origin, which has answered or failed."""
         seeds = self._open.pop(at_origin, [])
         if not seeds:
             return []

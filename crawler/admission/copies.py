@@ -1,20 +1,19 @@
-"""Copies: which pages of a site say what another one says, seen as they come.
+"""Copies: pages of a site with another page's content, detected as they come.
 
 Parameters that do not matter (an order, a printer version, a session) give one page many URLs
 (Z. Bar-Yossef, I. Keidar and U. Schonfeld, "Do not crawl in the DUST", 2007, find such rules from
-pages fetched in the same way). Whether a page is a copy is said here, from what the visit has
-anyway; what follows for its pattern is the store's to decide.
+pages fetched in the same way). This module decides whether a page is a copy, from the visit's own
+data; the store decides the consequence for its pattern.
 
-To be wrong here costs pages. Hence a copy is one of *equal* text, or of equal blocks in another
+An error here costs pages. Hence a copy is one of *equal* text, or of equal blocks in another
 order; one that is nearly the same counts only where its URL is the other's with parameters
-added, and only a few of each original: products that differ in a line are all alike, and like
-the page without a product. Texts of few words are alike by chance and never copies.
+added, and only a few of each original: products that differ in a line are all similar, and like
+the page without a product. Texts of few words are similar by chance and never copies.
 
-Of calendars and of combinations of values that recur there is no end, so their pages have to prove
-what they are worth: a page of theirs that shows one block at most that no other page has shown (its
-heading) is *barren*. It counts as a copy of the page that showed most of it, unless it leads to
-pages that were not known, which the store sees. Combinations of few words are left in peace: the
-pages of an album show pictures.
+Calendars and combinations of recurring values are endless, so their pages must prove their worth:
+one that shows at most one block that no other page has shown (its heading) is *barren*. It counts
+as a copy of the page that showed most of it, unless it leads to unknown pages, which the store
+sees. Combinations of few words are exempt: the pages of an album show pictures.
 """
 
 from __future__ import annotations
@@ -35,13 +34,10 @@ from freshet.storage.entries import CopyFinding
 from freshet.storage.records import DueUrl
 
 # -- shown -------------------------------------------------------------------
-#
-# What the pages of each host have shown: which blocks of main text are new on a page.
-#
 # A list of filtered products is made of blocks that other lists show as well, an empty month of a
-# calendar of what stands on every month; their texts differ all the same, be it in the heading.
+# calendar of blocks of every month; their texts still differ, if only in the heading.
 
-#: Blocks that are held, at 16 bytes each; a power of two.
+#: Blocks that are kept, at 16 bytes each; a power of two.
 _PLACES: Final = 1 << 18
 _SCATTER: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(64 - 18)
@@ -50,8 +46,8 @@ _SHIFT: Final = np.uint64(64 - 18)
 class Shown:
     """The blocks that pages have shown, each with the page that showed it first.
 
-    Memory is fixed: of two blocks that meet in a place the later one stays. What is forgotten looks
-    new, never the other way round.
+    Memory is fixed: of two blocks with the same place in the table the later one stays. A forgotten
+    block looks new, never the other way round.
     """
 
     def __init__(self) -> None:
@@ -59,10 +55,10 @@ class Shown:
         self._pages = np.zeros(_PLACES, np.int64)
 
     def take(self, host_id: int, page_id: int, text: Sketch) -> tuple[int, int | None]:
-        """Take a page's text in.
+        """Add a page's text.
 
-        How many of its blocks no other page had shown, and the page that had shown most of the
-        others (the oldest of several), None if none had.
+        Return the number of its blocks that no other page had shown, and the page that had shown
+        most of the others (the oldest of several), None if none had.
         """
         marks = np.unique(text.block_digests) * _SCATTER + np.uint64(host_id)
         marks = np.unique(marks * _SCATTER | np.uint64(1))
@@ -81,13 +77,13 @@ def _most_frequent(pages: NDArray[np.int64]) -> int | None:
     return int(found[np.argmax(counts)])
 
 
-#: Digests that are held, those used last, at some 300 bytes each.
+#: Digests that are kept, those used last, at some 300 bytes each.
 _DIGESTS: Final = 65_536
-#: Paths whose originals are held with their sketches, at some 2 KiB each.
+#: Paths whose originals are kept with their sketches, at some 2 KiB each.
 _PATHS: Final = 8_192
-#: Originals that are held of one path.
+#: Originals that are kept of one path.
 _OF_PATH: Final = 4
-#: Near copies that count of one original: three orders, up and down, and a printer version.
+#: Near copies that count for one original: three orders, up and down, and a printer version.
 _NEAR_COPIES: Final = 8
 #: Blocks of a barren page that no other page has shown: its heading.
 _HEADING: Final = 1
@@ -95,7 +91,7 @@ _HEADING: Final = 1
 _RECALLED: Final = 2_048
 
 
-class Known(Protocol):
+class KnownPage(Protocol):
     """A page as the store knows it; ``sketch`` are versioned bytes."""
 
     @property
@@ -117,7 +113,7 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class _Original:
-    """A page, its text, and which pages were found to be nearly the same."""
+    """A page, its text, and the pages that were found to be nearly the same."""
 
     page: _Page
     sketch: Sketch
@@ -125,17 +121,17 @@ class _Original:
 
 
 class Copies:
-    """Says of the pages of one run which are copies of which; memory is bounded.
+    """Detector of copies among the pages of one run; memory is bounded.
 
-    ``pattern_of`` gives a URL's pattern, ``recall`` the first so many pages of a host, and
-    ``proof`` says of which URLs barren pages count. What is forgotten makes a copy look like
+    ``pattern_of`` gives a URL's pattern, ``recall`` the first pages of a host, up to a number, and
+    ``proof`` tells for which URLs barren pages count. A forgotten page makes a copy look like
     an original, never the other way round.
     """
 
     def __init__(
         self,
         pattern_of: Callable[[str], str | None],
-        recall: Callable[[int, int], Awaitable[Sequence[Known]]],
+        recall: Callable[[int, int], Awaitable[Sequence[KnownPage]]],
         proof: Callable[[str], Proof | None] = lambda _url: None,
     ) -> None:
         self._pattern_of = pattern_of
@@ -147,7 +143,7 @@ class Copies:
         self._paths: LruCache[tuple[int, str], list[_Original]] = LruCache(_PATHS)
 
     async def find(self, due: DueUrl, text: Sketch) -> tuple[CopyFinding, ...]:
-        """What a page's text says of it, and of the page that was taken for the original."""
+        """Return the findings on a page by its text, and on its supposed original."""
         page = self._page(due.page_id, due.url)
         if page.pattern is not None and due.host_id not in self._recalled:
             self._recalled.add(due.host_id)
@@ -177,7 +173,7 @@ class Copies:
         return (*_findings(page, near, barren if equal is None else None), *demoted)
 
     def _barren(self, host_id: int, url: str, page: _Page, text: Sketch) -> int | None:
-        """The page that showed most of a page that has to prove its worth and does not."""
+        """Return the page that showed most of a page that had to prove its worth and did not."""
         new, source = self._shown.take(host_id, page.page_id, text)
         proof = self._proof(url) if page.pattern is not None and new <= _HEADING else None
         if proof is Proof.COMBINED and text.shingle_count < LEAST_SHINGLES:
@@ -185,7 +181,7 @@ class Copies:
         return source if proof is not None else None
 
     def _equal(self, host_id: int, page: _Page, text: Sketch) -> _Page | None:
-        """Another page with this text, or with these blocks in another order."""
+        """Return another page with this text, or with these blocks in another order."""
         for digest in _digests(text):
             found = self._digests.get((host_id, digest))
             if found is not None and found.page_id != page.page_id:
@@ -194,7 +190,7 @@ class Copies:
         return None
 
     def _near(self, place: tuple[int, str], page: _Page, text: Sketch) -> _Page | None:
-        """The page whose URL is this one without some parameters, if the text is nearly its."""
+        """Return the page whose URL lacks some of these parameters, if the texts nearly agree."""
         for original in self._paths.get(place, ()):
             counts = len(original.near) < _NEAR_COPIES or page.page_id in original.near
             if not counts or not original.page.parameters < page.parameters:
@@ -205,7 +201,7 @@ class Copies:
         return None
 
     def _learn(self, place: tuple[int, str], page: _Page, text: Sketch) -> None:
-        """Let a page stand for its text."""
+        """Record a page as the original of its text."""
         for digest in _digests(text):
             self._digests[place[0], digest] = page
         others = [o for o in self._paths.get(place, ()) if o.page.page_id != page.page_id]
@@ -216,7 +212,7 @@ class Copies:
 def _findings(
     page: _Page, original: _Page | None, barren: int | None = None
 ) -> Iterator[CopyFinding]:
-    """What is found of a page that may be in no pattern; ``barren``: what showed most of it."""
+    """Return the findings on a page; ``barren`` is the page that showed most of it."""
     if page.pattern is None:
         return
     if original is not None:
@@ -226,12 +222,12 @@ def _findings(
 
 
 def _parameters(url: str) -> frozenset[str]:
-    """The parameters of a URL, in its query and in its path, with their values."""
+    """Return the parameters of a URL, in its query and in its path, with their values."""
     path, _, query = url.partition("?")
     return frozenset((*path.split(";")[1:], *(query.split("&") if query else ())))
 
 
 def _digests(text: Sketch) -> tuple[bytes, bytes]:
-    """By which a text is known, and by which its blocks in any order."""
+    """Return the digests of a text, and of its blocks in any order."""
     blocks = np.sort(text.block_digests).tobytes()
     return b"text" + text.text_digest, b"blocks" + blake2b(blocks, digest_size=16).digest()

@@ -1,8 +1,8 @@
-"""What changedetection.io watches: its backup (ZIP), its data store (JSON) or a list of URLs.
+"""Importers of other programs' lists: changedetection.io, urlwatch, OPML, sitemaps, plain URLs.
 
-Of a ZIP only the members that name watches are read, each within a bound, and nothing is written
-to the disk: neither the number, the names nor the sizes of the others matter. Both layouts are
-read: all watches in ``url-watches.json``, or each in a ``watch.json`` in a folder of its own.
+Of a ZIP (a backup of changedetection.io) only the members that name watches are read, each within
+a bound, and nothing is written to the disk. Both layouts are read: all watches in
+``url-watches.json``, or each in a ``watch.json`` in a folder of its own.
 """
 
 from __future__ import annotations
@@ -40,20 +40,18 @@ from freshet.crawler.reduce.sitemaps import (
 from freshet.crawler.urls import canonical
 
 # -- entries -----------------------------------------------------------------
-#
-# What another program's list says, entry by entry.
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """A URL that is watched.
+class WatchedSite:
+    """A watched URL.
 
     Attributes:
-        where: which entry it is, in words for people.
+        where: the position of the entry, in words for people.
         url: as written; not checked.
         name: as written, or "".
-        days: the interval between two looks that the entry asks for; None where it says none.
-        lost: what it says beyond that, for which a site list has no place, in words for people.
+        days: the interval between two visits that the entry wants, or None.
+        lost: further wishes for which a site list has no place, in words for people.
     """
 
     where: str
@@ -72,14 +70,14 @@ class Skipped:
     reason: str
 
 
-Entry: TypeAlias = Site | Skipped
+Entry: TypeAlias = WatchedSite | Skipped
 
 
-class Unreadable(Exception):
+class UnreadableList(Exception):
     """The file is not of its format, or too large; the message is a sentence without its name."""
 
 
-#: Of JSON in all; ten thousand watches with their filters come to some 30 MB.
+#: Bytes of JSON in all; ten thousand watches with their filters come to some 30 MB.
 MAX_BYTES: Final = 64 * 1024 * 1024
 #: Members of a ZIP; a year of hourly snapshots of a hundred pages.
 _MAX_MEMBERS: Final = 1_000_000
@@ -94,7 +92,7 @@ _RAW: Final = "source:"
 
 _Watch: TypeAlias = Mapping[str, object]
 
-#: What a watch may say for which there is no place in a site list.
+#: Keys of a watch for which there is no place in a site list.
 _LOST: Final[Mapping[str, Callable[[_Watch], bool]]] = {
     "filters by CSS or XPath (see parse.include)": lambda w: _any(w, "include_filters css_filter"),
     "elements left out (see parse.ignore)": lambda w: _any(w, "subtractive_selectors"),
@@ -116,7 +114,7 @@ _LOST: Final[Mapping[str, Callable[[_Watch], bool]]] = {
 
 
 def read_zip(file: IO[bytes]) -> list[Entry]:
-    """The watches of a backup.
+    """Return the watches of a backup.
 
     Raises:
         Unreadable: it is no such backup, is damaged, or unpacks to too much.
@@ -125,71 +123,75 @@ def read_zip(file: IO[bytes]) -> list[Entry]:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             if len(names) > _MAX_MEMBERS:
-                raise Unreadable(f"a ZIP with more than {_MAX_MEMBERS:,} members")
+                raise UnreadableList(f"a ZIP with more than {_MAX_MEMBERS:,} members")
             return list(_watches(_members(archive, names), _kept(names)))
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError) as error:
-        raise Unreadable(f"a damaged ZIP: {error}") from error
+        raise UnreadableList(f"a damaged ZIP: {error}") from error
     except (NotImplementedError, RuntimeError) as error:
-        # How zipfile says that a member is encrypted, or packed in a way that it does not know.
-        raise Unreadable(f"a ZIP that cannot be unpacked: {error}") from error
+        # zipfile's errors for a member that is encrypted, or packed in an unknown way.
+        raise UnreadableList(f"a ZIP that cannot be unpacked: {error}") from error
 
 
 def read_json(data: bytes) -> list[Entry]:
-    """The watches of a data store, or the one of a ``watch.json``.
+    """Return the watches of a data store, or the one of a ``watch.json``.
 
     Raises:
         Unreadable: it is no such file.
     """
     if len(data) > MAX_BYTES:
-        raise Unreadable(f"larger than {MAX_BYTES // 1024**2} MiB")
+        raise UnreadableList(f"larger than {MAX_BYTES // 1024**2} MiB")
     found = _parsed(data)
     watching = found.get("watching")
     if isinstance(watching, Mapping):
         return list(_watches(watching.items(), frozenset()))
     if "url" in found:
         return list(_watches([(str(found.get("uuid", "1")), found)], frozenset()))
-    raise Unreadable('JSON without "watching": it is no data store of changedetection.io')
+    raise UnreadableList('JSON without "watching": not a data store of changedetection.io')
 
 
 def read_list(data: bytes) -> list[Entry]:
-    """The URLs of a list, one a line; what stands behind one are its tags."""
+    """Return the URLs of a list, one a line; further words of a line are tags."""
     if len(data) > MAX_BYTES:
-        raise Unreadable(f"larger than {MAX_BYTES // 1024**2} MiB")
+        raise UnreadableList(f"larger than {MAX_BYTES // 1024**2} MiB")
     found: list[Entry] = []
     for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
         url, *tags = line.split(maxsplit=1)[:2] if line.strip() else [""]
         if url and not url.startswith("#"):
-            found.append(Site(f"line {number}", url, lost=("tags",) if tags else ()))
+            found.append(WatchedSite(f"line {number}", url, lost=("tags",) if tags else ()))
     return found
 
 
 def _members(archive: zipfile.ZipFile, names: Iterable[str]) -> Iterator[tuple[str, object]]:
-    """The watches of a ZIP with their ids, all of them read within the bound."""
+    """Return the watches of a ZIP with their ids, all of them read within the bound."""
     left, found = MAX_BYTES, False
     for name in names:
         if name != _STORE and not _WATCH.fullmatch(name):
             continue
         found = True
         if archive.getinfo(name).compress_type not in _PACKED:
-            # Others may ask for any amount of memory.
-            raise Unreadable(f"a ZIP in which {name} is packed otherwise than deflated")
+            # Other methods may demand any amount of memory.
+            raise UnreadableList(f"a ZIP in which {name} is not packed with deflate")
         with archive.open(name) as member:
-            # What a header says of sizes is not believed.
+            # Do not trust the sizes in the header.
             data = member.read(left + 1)
         left -= len(data)
         if left < 0:
-            raise Unreadable(f"a ZIP whose watches unpack to more than {MAX_BYTES // 1024**2} MiB")
+            raise UnreadableList(
+                f"a ZIP whose watches unpack to more than {MAX_BYTES // 1024**2} MiB"
+            )
         content = _parsed(data)
         if name == _STORE:
             yield from _mapping(content.get("watching")).items()
         else:
             yield name.partition("/")[0], content
     if not found:
-        raise Unreadable(f"a ZIP without {_STORE} or watch.json: no backup of changedetection.io")
+        raise UnreadableList(
+            f"a ZIP without {_STORE} or watch.json: no backup of changedetection.io"
+        )
 
 
 def _kept(names: Iterable[str]) -> frozenset[str]:
-    """The ids of watches of which there are snapshots."""
+    """Return the ids of watches that have snapshots."""
     return frozenset(found[1] for name in names if (found := _HISTORY.fullmatch(name)))
 
 
@@ -198,9 +200,9 @@ def _parsed(data: bytes) -> Mapping[str, object]:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Unreadable(f"not JSON: {reason}") from error
+        raise UnreadableList(f"not JSON: {reason}") from error
     if not isinstance(found, dict):
-        raise Unreadable("JSON, but no object")
+        raise UnreadableList("JSON, but no object")
     return found
 
 
@@ -227,11 +229,11 @@ def _watch(where: str, watch: _Watch, *, has_history: bool) -> Entry:
         lost.append("snapshots")
     title = watch.get("title")
     name = title if isinstance(title, str) else ""
-    return Site(where, url, name, _days(watch), tuple(lost))
+    return WatchedSite(where, url, name, _days(watch), tuple(lost))
 
 
 def _days(watch: _Watch) -> float | None:
-    """The interval that the watch itself asks for."""
+    """Return the interval that the watch itself wants."""
     if watch.get("time_between_check_use_default") is True:
         return None
     said = _mapping(watch.get("time_between_check"))
@@ -257,11 +259,8 @@ def _any(watch: _Watch, names: str) -> bool:
 
 
 # -- manifests ---------------------------------------------------------------
-#
-# The pages of a sitemap, also gzipped, and those of the sitemaps that an index names.
-#
-# Nothing is fetched: the sitemaps of an index are read where they lie beside it under the names
-# that their URLs end in.
+# The pages of a sitemap, also gzipped, and those of the sitemaps that an index names. Nothing is
+# fetched: the sitemaps of an index are files beside it under the last names of their URLs.
 
 #: The protocol's bound, packed or not.
 MANIFEST_MAX_BYTES: Final = SitemapLimits().max_bytes
@@ -271,7 +270,7 @@ _PLAIN_NAME: Final = re.compile(r"[\w-][\w.-]*")
 
 
 def read_manifest(data: bytes, beside: Callable[[str], bytes | None]) -> list[Entry]:
-    """The pages, in the order of the file; ``beside`` gives the file of a name, if there is one.
+    """Return the pages, in the order of the file; ``beside`` gives the file of a name, if any.
 
     Raises:
         Unreadable: it is no sitemap, or nothing of it can be read.
@@ -290,15 +289,15 @@ def read_manifest(data: bytes, beside: Callable[[str], bytes | None]) -> list[En
 
 
 def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Iterator[Entry]:
-    """The pages of a sitemap that an index names."""
+    """Return the pages of a sitemap that an index names."""
     name = urlsplit(url).path.rpartition("/")[2]
     data = beside(name) if _PLAIN_NAME.fullmatch(name) else None
     if data is None:
-        yield Skipped(where, url, "not beside the index; nothing is fetched")
+        yield Skipped(where, url, "not beside the index, and nothing is fetched")
         return
     try:
         sitemap = _parsed_yaml(data)
-    except Unreadable as reason:
+    except UnreadableList as reason:
         yield Skipped(where, url, str(reason))
         return
     if sitemap.kind is SitemapKind.INDEX:
@@ -310,18 +309,18 @@ def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Itera
 def _parsed_yaml(data: bytes) -> Sitemap:
     sitemap = parse_sitemap(data)
     if sitemap.kind is SitemapKind.UNKNOWN or (sitemap.problem and not sitemap.entries):
-        raise Unreadable(f"not a sitemap: {sitemap.problem or 'it has no entries'}")
+        raise UnreadableList(f"not a sitemap: {sitemap.problem or 'it has no entries'}")
     return sitemap
 
 
 def _pages(sitemap: Sitemap, prefix: str) -> Iterator[Entry]:
     for number, entry in enumerate(sitemap.entries, 1):
-        yield Site(f"{prefix}entry {number}", entry.url)
+        yield WatchedSite(f"{prefix}entry {number}", entry.url)
     yield from _trouble(sitemap, f"{prefix}the end")
 
 
 def _trouble(sitemap: Sitemap, where: str) -> Iterator[Entry]:
-    """What of it could not be read."""
+    """Return a sentence on the unreadable part."""
     if sitemap.truncated:
         yield Skipped(where, "", "the rest is longer than a sitemap may be")
     if sitemap.problem:
@@ -331,14 +330,11 @@ def _trouble(sitemap: Sitemap, where: str) -> Iterator[Entry]:
 
 
 # -- merging -----------------------------------------------------------------
-#
-# Adding sites to a site list, of which what is there stays as it is.
-#
 # Invariant: the new list begins with the bytes of the old one, and reading it gives every site
 # that was added. Consequence: adding the same sites again adds nothing.
 
 _NAME_COLUMNS = ("name", "title", "note", "comment")
-#: Of a table that is begun.
+#: Header of a new table.
 _COLUMNS = ("url", "importance", "name")
 _LONGEST_NAME = 120
 
@@ -355,25 +351,25 @@ class Merged:
     """
 
     data: bytes
-    sites: tuple[Site, ...]
-    added: tuple[Site, ...]
+    sites: tuple[WatchedSite, ...]
+    added: tuple[WatchedSite, ...]
     skipped: tuple[Skipped, ...]
 
 
 def merged(old: bytes, name: str, entries: Iterable[Entry]) -> Merged:
-    """Add what ``entries`` name to a list, which may be empty; ``name`` is the list's.
+    """Add the sites of ``entries`` to a list, which may be empty; ``name`` is the list's.
 
     Raises:
-        Unreadable: the old list is none that lines can be added to.
+        Unreadable: lines cannot be added to the old list.
     """
     had = _had(old, name)
-    sites: dict[str, Site] = {}
+    sites: dict[str, WatchedSite] = {}
     skipped: list[Skipped] = []
     for entry in entries:
         refused = entry if isinstance(entry, Skipped) else _refused(entry)
         if refused is not None:
             skipped.append(refused)
-        elif isinstance(entry, Site):
+        elif isinstance(entry, WatchedSite):
             sites.setdefault(page(entry.url), entry)
     added = tuple(site for url, site in sites.items() if url not in had)
     data = _with(old, name, added) if added else old
@@ -381,19 +377,19 @@ def merged(old: bytes, name: str, entries: Iterable[Entry]) -> Merged:
 
 
 def page(url: str) -> str:
-    """The canonical URL of a site that was not skipped."""
+    """Return the canonical URL of a site that was not skipped."""
     return canonical(seeds_from_arguments([url]).seeds[0].url)
 
 
 def _had(old: bytes, name: str) -> set[str]:
-    """The canonical URLs of a list; where a line has no scheme, both."""
+    """Return the canonical URLs of a list; where a line has no scheme, both."""
     if old.lstrip().startswith(b"<"):
-        raise Unreadable("XML: lines can be added to a text or CSV only")
+        raise UnreadableList("XML: lines can be added to a text or CSV only")
     found = read_sites(old, name)
     for problem in found.problems:
-        # Of a line that is no site, the beginning is told; of a whole that is no list, nothing.
+        # Quote the beginning of a line that is no site; quote nothing of a file that is no list.
         if not problem.text or (_is_table(name) and csv_header(old) is None):
-            raise Unreadable(problem.message)
+            raise UnreadableList(problem.message)
     return {
         canonical(url)
         for seed in found.seeds
@@ -402,25 +398,25 @@ def _had(old: bytes, name: str) -> set[str]:
     }
 
 
-def _refused(site: Site) -> Skipped | None:
-    """Why a site is none, if it is not."""
+def _refused(site: WatchedSite) -> Skipped | None:
+    """Return the reason why a site cannot be imported, or None."""
     for problem in seeds_from_arguments([site.url]).problems:
         return Skipped(site.where, site.url, problem.message)
     return None
 
 
-def _with(old: bytes, name: str, added: Sequence[Site]) -> bytes:
+def _with(old: bytes, name: str, added: Sequence[WatchedSite]) -> bytes:
     newline = "\r\n" if b"\r\n" in old else "\n"
     text = "".join(f"{line}{newline}" for line in _lines(old, name, added))
     data = old + (newline.encode() if old and not old.endswith((b"\n", b"\r")) else b"")
     data += text.encode()
     has = {canonical(seed.url) for seed in read_sites(data, name).seeds}
     if lost := [site.url for site in added if page(site.url) not in has]:
-        raise Unreadable(f"{lost[0]} cannot be added: the last line is not a whole one")
+        raise UnreadableList(f"{lost[0]} cannot be added: the last line is not a whole one")
     return data
 
 
-def _lines(old: bytes, name: str, added: Sequence[Site]) -> Iterable[str]:
+def _lines(old: bytes, name: str, added: Sequence[WatchedSite]) -> Iterable[str]:
     header = csv_header(old)
     if header is not None:
         yield from (_row(header, site) for site in added)
@@ -438,7 +434,7 @@ def _is_table(name: str) -> bool:
     return name.lower().endswith((".csv", ".tsv"))
 
 
-def _row(header: Header, site: Site) -> str:
+def _row(header: Header, site: WatchedSite) -> str:
     cells = ["" for _ in header.columns]
     cells[header.url] = site.url
     for column in _NAME_COLUMNS:
@@ -451,42 +447,39 @@ def _row(header: Header, site: Site) -> str:
 
 
 def _one_line(name: str) -> str:
-    """A name that ends no line, begins no comment, and steers no terminal."""
+    """Return a name that ends no line, begins no comment, and controls no terminal."""
     words = "".join(c if c.isprintable() else " " for c in name).split()
     return " ".join(words).lstrip("#").strip()[:_LONGEST_NAME]
 
 
 # -- opml --------------------------------------------------------------------
-#
-# The sites of an OPML outline, however deeply it is nested.
-#
-# A document type declaration ends the reading before an entity could be declared.
+# A document type declaration ends the parsing before an entity could be declared.
 
 OPML_MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 def read_opml(data: bytes) -> list[Entry]:
-    """The outlines that name a page or a feed, in the order of the document.
+    """Return the outlines that name a page or a feed, in the order of the document.
 
     Raises:
         Unreadable: it is not well-formed, not OPML, too large, or declares a document type.
     """
     if len(data) > OPML_MAX_BYTES:
-        raise Unreadable(f"larger than {OPML_MAX_BYTES // 1024**2} MiB")
+        raise UnreadableList(f"larger than {OPML_MAX_BYTES // 1024**2} MiB")
     outlines = _Outlines()
     try:
         outlines.parser.Parse(data.lstrip(), True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
-        raise Unreadable(f"line {error.lineno}: not well-formed XML: {reason}") from error
+        raise UnreadableList(f"line {error.lineno}: not well-formed XML: {reason}") from error
     except (LookupError, ValueError) as error:
-        # Of an encoding that is not known, or not this document's.
-        raise Unreadable(f"not read: {error}") from error
+        # An unknown encoding, or not this document's.
+        raise UnreadableList(f"not read: {error}") from error
     return outlines.found
 
 
 class _Outlines:
-    """Takes the outlines from the parser."""
+    """Target of the XML parser for outlines."""
 
     def __init__(self) -> None:
         self.found: list[Entry] = []
@@ -497,11 +490,11 @@ class _Outlines:
 
     def _refuse(self, *_declaration: object) -> None:
         line = self.parser.CurrentLineNumber
-        raise Unreadable(f"line {line}: a document type declaration, which is refused")
+        raise UnreadableList(f"line {line}: a document type declaration, which is not allowed")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if not self._is_opml and name.lower() != "opml":
-            raise Unreadable(f"XML, but not OPML: <{name[:40]}>")
+            raise UnreadableList(f"XML, but not OPML: <{name[:40]}>")
         self._is_opml = True
         if name.lower() == "outline":
             values = {key.lower(): value.strip() for key, value in attributes.items()}
@@ -513,16 +506,14 @@ class _Outlines:
         url = values.get("htmlurl") or values.get("xmlurl") or values.get("url")
         if url:
             lost = ("categories",) if values.get("category") else ()
-            self.found.append(Site(where, url, name, lost=lost))
+            self.found.append(WatchedSite(where, url, name, lost=lost))
         elif values.get("type"):
             self.found.append(Skipped(where, name, f"of type {values['type'][:40]}, without a URL"))
 
 
 # -- recognising -------------------------------------------------------------
-#
-# Which format a list is in, by what it begins with.
 
-#: So many bytes of the beginning are looked at.
+#: Bytes of the beginning that are examined.
 SNIFFED_BYTES = 4_096
 
 _ZIP = b"PK\x03\x04"
@@ -535,8 +526,8 @@ _JOB = re.compile(
 _URL = re.compile(rb"\A(?:\s|#[^\n]*\n)*+(?:source:)?https?://", re.IGNORECASE)
 
 
-class Format(StrEnum):
-    """The lists that are read."""
+class ListFormat(StrEnum):
+    """The formats of lists that can be imported."""
 
     AUTO = "auto"
     CHANGEDETECTION = "changedetection"
@@ -546,41 +537,37 @@ class Format(StrEnum):
 
 
 def is_zip(head: bytes) -> bool:
-    """Whether a file begins like a ZIP."""
+    """Return whether a file begins like a ZIP."""
     return head.startswith(_ZIP)
 
 
-def recognised(head: bytes) -> Format:
-    """The format of a file that begins like this.
+def recognised(head: bytes) -> ListFormat:
+    """Return the format of a file that begins like this.
 
     Raises:
         Unreadable: it is none of them.
     """
     start = head.removeprefix(_MARK).lstrip()
     if is_zip(head) or start.startswith(b"{") or _URL.match(start):
-        return Format.CHANGEDETECTION
+        return ListFormat.CHANGEDETECTION
     if looks_like_sitemap(head) or head.startswith(_GZIP):
-        return Format.SITEMAP
+        return ListFormat.SITEMAP
     if start.startswith(b"<") and _OPML.search(start):
-        return Format.OPML
+        return ListFormat.OPML
     if _JOB.search(start) and not start.startswith(b"<"):
-        return Format.URLWATCH
-    names = ", ".join(list(Format)[1:])
-    raise Unreadable(f"in none of the formats that are known ({names}); --format names one")
+        return ListFormat.URLWATCH
+    names = ", ".join(list(ListFormat)[1:])
+    raise UnreadableList(f"unknown format; choose one of {names} with --format")
 
 
 # -- urlwatch ----------------------------------------------------------------
-#
-# The jobs of urlwatch: its ``urls.yaml``, a document for each.
-#
-# Tags are not heeded: all that is made of the YAML are texts, lists and mappings. References
-# (``*name``) are refused before anything is made, for a few of them can stand for any number of
-# texts, and so is deep nesting.
+# Tags are ignored: the YAML gives only texts, lists and mappings. References (``*name``) and deep
+# nesting are refused before anything is built: a few can stand for any number of texts.
 
 #: Jobs are written by hand.
 URLWATCH_MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_DEPTH: Final = 32
-#: What says nothing that would be missed: identity, and how a request is made.
+#: Keys whose loss needs no notice: identity, and the form of the request.
 _PLAIN: Final = frozenset(
     "url navigate name kind note enabled timeout max_tries ignore_cached ignore_connection_errors "
     "ignore_timeout_errors ignore_too_many_redirects ignore_http_error_codes".split()
@@ -592,36 +579,36 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def read_urlwatch(data: bytes) -> list[Entry]:
-    """The jobs, in their order.
+    """Return the jobs, in their order.
 
     Raises:
         Unreadable: it is not YAML, too large, too deep, or has references.
     """
     if len(data) > URLWATCH_MAX_BYTES:
-        raise Unreadable(f"larger than {URLWATCH_MAX_BYTES // 1024**2} MiB")
+        raise UnreadableList(f"larger than {URLWATCH_MAX_BYTES // 1024**2} MiB")
     try:
         text = data.decode("utf-8-sig")
         _vet(text)
         documents = [each for each in yaml.load_all(text, _LOADER) if each]
     except UnicodeDecodeError as error:
-        raise Unreadable("not UTF-8") from error
+        raise UnreadableList("not UTF-8") from error
     except yaml.YAMLError as error:
-        raise Unreadable(f"not YAML: {_words(error)}") from error
+        raise UnreadableList(f"not YAML: {_words(error)}") from error
     # A single document may be a list of jobs.
     jobs = documents[0] if len(documents) == 1 and isinstance(documents[0], list) else documents
     return list(_entries(jobs))
 
 
 def _vet(text: str) -> None:
-    """Look at the events, which come one by one, before anything is built."""
+    """Check the parser's events one by one, before anything is built."""
     depth = 0
     for event in yaml.parse(text, _LOADER):
         if isinstance(event, yaml.AliasEvent):
-            raise Unreadable(f"{_line(event)}a reference (*{event.anchor}) is not read")
+            raise UnreadableList(f"{_line(event)}a reference (*{event.anchor}) is not supported")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:
-            raise Unreadable(f"{_line(event)}nested too deeply")
+            raise UnreadableList(f"{_line(event)}nested too deeply")
 
 
 def _line(event: yaml.Event) -> str:
@@ -654,7 +641,7 @@ def _entry(where: str, job: dict[object, object]) -> Entry:
     lost = [str(key)[:_SHOWN] for key in job if key not in _PLAIN]
     if "navigate" in job:
         lost.append("a browser that runs JavaScript")
-    return Site(where, url, name, lost=tuple(lost))
+    return WatchedSite(where, url, name, lost=tuple(lost))
 
 
 def _text(value: object) -> str:

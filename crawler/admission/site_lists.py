@@ -1,6 +1,6 @@
 """Site lists: from a file or the command line to seeds.
 
-Text, CSV, OPML and sitemaps are told apart by their content. An entry that is no seed
+Text, CSV, OPML and sitemaps are distinguished by their content. An entry that is no seed
 becomes a :class:`Problem` and the others stay: one bad line must not cost a list.
 """
 
@@ -25,7 +25,7 @@ _URL_COLUMNS = ("url", "site", "host", "link")
 _DELIMITERS = "\t;,"
 #: ``example.org:8443/path`` has a port and no scheme.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d+(?:[/?#]|$))")
-#: Elsewhere a WHATWG parser skips slashes in search of a host: "/etc/hosts" is no site.
+#: A WHATWG parser would skip slashes in search of a host: "/etc/hosts" is no site.
 _ABSOLUTE = re.compile(r"https?://[^/\\]", re.IGNORECASE)
 #: Narrower than the WHATWG's hosts, which may hold commas and quotes: here they are typos.
 _HOST = re.compile(r"\[[0-9a-f:]+\]|[0-9a-z._-]+")
@@ -36,12 +36,12 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A URL that a crawl starts from, and the line (from 1) of ``source`` that gives it.
+    """A URL that a crawl starts from, and its line (from 1) in ``source``.
 
-    ``url`` is what is fetched. ``text`` without a scheme means https, and ``fallback_url``
+    ``url`` is fetched. ``text`` without a scheme means https, and ``fallback_url``
     is then the same with http; else it is None. ``importance`` is finite and at least 0.
-    ``half_life_hours`` (above 0) makes it an ephemeral source: what appears there loses half of
-    its worth in so long.
+    ``half_life_hours`` (above 0) makes it an ephemeral source: items that appear there lose half
+    of their worth in that time.
     """
 
     line: int
@@ -64,7 +64,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class SiteList:
-    """The seeds of a list, each page once, and what could not be read, in the list's order."""
+    """The seeds of a list, each page once, and its problems, in the list's order."""
 
     seeds: tuple[Seed, ...]
     problems: tuple[Problem, ...]
@@ -72,7 +72,7 @@ class SiteList:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What a format says of one site, unchecked."""
+    """The fields of one site in any format, unchecked."""
 
     line: int
     text: str
@@ -82,21 +82,21 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """How the rows of a list in CSV are divided, and the names of their columns in lower case."""
+    """The delimiter of a list in CSV, and the names of its columns in lower case."""
 
     delimiter: str
     columns: tuple[str, ...]
 
     @property
     def url(self) -> int:
-        """The place of the column with the sites."""
+        """Return the index of the column with the sites."""
         return next(self.columns.index(name) for name in _URL_COLUMNS if name in self.columns)
 
 
 def read_sites(data: bytes, name: str) -> SiteList:
-    """The seeds of a list: text, CSV with a header, OPML or a sitemap (as index, too).
+    """Return the seeds of a list: text, CSV with a header, OPML or a sitemap (as index, too).
 
-    ``name`` stands in the seeds as their source; an ending ``.csv`` or ``.tsv`` asks for a
+    ``name`` stands in the seeds as their source; an ending ``.csv`` or ``.tsv`` demands a
     header. Never raises for any data.
     """
     if len(data) > MAX_BYTES:
@@ -113,7 +113,7 @@ def read_sites(data: bytes, name: str) -> SiteList:
 
 
 def seeds_from_arguments(args: Sequence[str]) -> SiteList:
-    """The seeds named on a command line; a seed's line is its position, from 1."""
+    """Return the seeds named on a command line; a seed's line is its position, from 1."""
     return _collect((_Entry(i, text) for i, text in enumerate(args, 1)), "arguments")
 
 
@@ -148,7 +148,7 @@ def _shown(text: str) -> str:
 
 
 def _seed(entry: _Entry, source: str) -> Seed:
-    """The seed of an entry; raises ValueError with the sentence of the problem."""
+    """Return the seed of an entry; raise ValueError with the sentence of the problem."""
     text = entry.text.strip()
     if _UNDECODED.search(text):
         raise ValueError("not UTF-8")
@@ -158,13 +158,14 @@ def _seed(entry: _Entry, source: str) -> Seed:
         raise ValueError("more than a URL or host (a blank in a URL is written %20)")
     url, fallback_url = _urls(text)
     return Seed(
-        entry.line, text, url, fallback_url, _importance(entry.importance), source,
-        _half_life(entry.half_life_hours),
+        line=entry.line, text=text, url=url, fallback_url=fallback_url, source=source,
+        importance=_importance(entry.importance),
+        half_life_hours=_half_life(entry.half_life_hours),
     )  # fmt: skip
 
 
 def _urls(text: str) -> tuple[str, str | None]:
-    """The URL of a line, and where its scheme is a guess, the same with http."""
+    """Return the URL of a line, and the http variant where https is a guess."""
     scheme = _SCHEME.match(text)
     if scheme is None:
         return _url(f"https://{text}"), _url(f"http://{text}")
@@ -215,13 +216,13 @@ def _read_lines(lines: Sequence[str], header_expected: bool) -> Iterator[_Entry 
 
 
 def csv_header(data: bytes) -> Header | None:
-    """The header of a list in CSV; None of a text, and of a list without a line."""
+    """Return the header of a list in CSV; None of a text, and of a list without a line."""
     text = data.removeprefix(_BOM).decode("utf-8", "surrogateescape")
     return _header(list(io.StringIO(text, newline=None)))[0]
 
 
 def _header(lines: Sequence[str]) -> tuple[Header | None, int]:
-    """The header, if the first line that says something is one, and the index of that line."""
+    """Return the header, if the first line with content is one, and that line's index."""
     said = ((i, line) for i, each in enumerate(lines) if (line := _COMMENT.sub("", each)).strip())
     start, line = next(said, (len(lines), ""))
     delimiter = max(_DELIMITERS, key=line.count)
@@ -241,7 +242,7 @@ def _read_text(lines: Iterable[str]) -> Iterator[_Entry]:
 
 
 def _read_csv(lines: Sequence[str], start: int, header: Header) -> Iterator[_Entry | Problem]:
-    """The rows below a header, which are the lines from index ``start``."""
+    """Return the rows below a header, which are the lines from index ``start``."""
     columns, column = header.columns, header.url
     weight, half_life = (
         columns.index(name) if name in columns else len(columns)
@@ -266,7 +267,7 @@ def _read_csv(lines: Sequence[str], start: int, header: Header) -> Iterator[_Ent
 
 
 class _XmlReader:
-    """Finds the sites of an OPML outline or a sitemap, in the order of the document."""
+    """Reader of the sites in an OPML outline or a sitemap, in the order of the document."""
 
     def __init__(self) -> None:
         self._found: list[_Entry | Problem] = []
@@ -279,7 +280,7 @@ class _XmlReader:
         self._parser.EndElementHandler = self._end
 
     def read(self, data: bytes) -> list[_Entry | Problem]:
-        """What was found, up to the first error, which comes last as a problem."""
+        """Return the sites up to the first error, which comes last as a problem."""
         try:
             self._parser.Parse(data, True)
         except expat.ExpatError as error:

@@ -1,8 +1,8 @@
-"""Crawler traps: what session ids, calendars and endless depth look like.
+"""Crawler traps: session ids, calendars, endless depth and combinations.
 
-One URL never proves a trap; many of one shape do. So a sign names the *shape* that a URL
-has in common with its kin, and how many URLs of that shape are crawled on a host. A shape
-leaves out what a trap varies, hence a trap has few of them. It is
+One URL never proves a trap; many of one shape do. A sign therefore names the *shape* that a URL
+has in common with its kin, and the number of URLs of that shape that are crawled on a host. A
+shape leaves out the part that a trap varies, hence a trap has few of them. URLs are
 counted and not refused outright, because a calendar and a forum that hands out session ids
 have content too.
 """
@@ -24,7 +24,7 @@ _Parameters = Sequence[tuple[str, str]]
 
 
 class TrapKind(StrEnum):
-    """What makes the URLs endless."""
+    """The cause of endless URLs."""
 
     SESSION = "session"
     CALENDAR = "calendar"
@@ -33,7 +33,7 @@ class TrapKind(StrEnum):
 
 
 class Proof(StrEnum):
-    """Why a page has to show something new to count: there is no end of its kind."""
+    """The reason why a page must show something new to count: its kind is endless."""
 
     DATED = "dated"
     COMBINED = "combined"
@@ -41,13 +41,13 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrapLimits:
-    """What is endless, and how many URLs of a bounded shape are crawled on one host.
+    """Bounds of endless depth, and of the URLs of one shape that are crawled on one host.
 
     ``max_url_length`` is in characters; a sequence of segments that stands ``max_repeats``
     times in a row, or a segment that occurs more often than that, is endless depth. URLs of
     one path with more than ``max_parameters`` share a shape; from ``min_combined`` values that
-    recur a URL is one of many combinations (:mod:`freshet.crawler.admission.traps`). The other
-    numbers are URLs of one shape.
+    recur a URL is one of many combinations (:class:`Combinations`). The other numbers are URLs
+    of one shape.
     """
 
     max_url_length: int = 2048
@@ -70,7 +70,7 @@ class TrapSign:
 
 
 def classify(url: str, limits: TrapLimits) -> TrapSign | None:
-    """The sign that an http or https URL bears, None for an ordinary one.
+    """Return the sign that an http or https URL bears, None for an ordinary one.
 
     ``url`` is resolved; the shape starts with its path. A session id beside a calendar or
     another query takes the shape and the cap of these, so that both together are bounded.
@@ -87,13 +87,13 @@ def classify(url: str, limits: TrapLimits) -> TrapSign | None:
     return TrapSign(TrapKind.SESSION, f"{shape} ({session})", cap)
 
 
-#: Scripts make pages of their parameters: their names stand in a pattern, others do not.
+#: Scripts make pages of their parameters: only their names stand in a pattern.
 _SCRIPT = re.compile(r".+\.(?:php\d?|phtml|aspx?|jspx?|cgi|pl|py|do|action|cfm|dll)", re.IGNORECASE)
 _SHAPE = re.compile(r"(?P<path>.*?)(?P<rest>(?:\?| \().*)?", re.DOTALL)
 
 
 def pattern_of(sign: TrapSign) -> str | None:
-    """The pattern to which a URL with this sign belongs; None where no URL of it is crawled.
+    """Return the pattern of a URL with this sign; None where no URL of it is crawled.
 
     Coarser than the shape, so that ``/article/17?print`` and ``/article/18?print`` share one:
     segments with digits are alike, and so are the last ones of a directory.
@@ -117,7 +117,7 @@ def _path_and_query(url: str) -> tuple[str, str, str]:
 
 
 def _parameters(query: str) -> _Parameters:
-    """Names and values, decoded; what has no '=' is the value of the empty name."""
+    """Return names and values, decoded; a part without '=' is the value of the empty name."""
     if not query:
         return []
     pairs = (unquote_plus(p).partition("=") for p in query.split("&"))
@@ -135,9 +135,9 @@ def _endless(url: str, segments: Sequence[str], limits: TrapLimits) -> str | Non
 
 
 def _repeats(segments: Sequence[str], times: int) -> bool:
-    """Whether segments repeat as they do where a relative link leads ever deeper.
+    """Return whether segments repeat as they do where a relative link leads ever deeper.
 
-    Numbers may: ``/000/000/012/`` is how many sites partition their files.
+    Numbers may: ``/000/000/012/`` is a usual partition of files.
     """
     if len(segments) - len(set(segments)) < times - 1:
         return False
@@ -148,7 +148,7 @@ def _repeats(segments: Sequence[str], times: int) -> bool:
 
 
 def _in_a_row(segments: Sequence[str], length: int, times: int) -> bool:
-    """Whether some sequence of ``length`` segments stands ``times`` times in a row."""
+    """Return whether some sequence of ``length`` segments stands ``times`` times in a row."""
     equal, words = 0, False
     for one, next_one in zip(segments, segments[length:], strict=False):
         equal, words = (equal + 1, words or not one.isdecimal()) if one == next_one else (0, False)
@@ -157,7 +157,7 @@ def _in_a_row(segments: Sequence[str], length: int, times: int) -> bool:
     return False
 
 
-#: Names that frameworks give to nothing but sessions.
+#: Names that frameworks use only for sessions.
 _SESSION_NAME = re.compile(
     r"phpsessid|jsessionid|aspsessionid\w*|asp\.net_sessionid|cfid|cftoken|oscsid|zenid|xtcsid",
     re.IGNORECASE,
@@ -182,7 +182,7 @@ def _is_session(name: str, value: str) -> bool:
 
 
 def _without_session(path: str, parameters: _Parameters) -> tuple[str, _Parameters, str]:
-    """The URL as it would be without a session id, and the id's name, empty if it has none."""
+    """Return the URL without its session id, and the id's name, empty if it has none."""
     names = [name for name, value in parameters if _is_session(name, value)]
     if names:
         parameters = [p for p in parameters if not _is_session(*p)]
@@ -207,7 +207,7 @@ _WORD = re.compile(r"[A-Za-z_]{0,16}")
 
 
 def _name(*long: str, short: str) -> re.Pattern[str]:
-    """A parameter's name: one that ends so, or a short one by itself or after a separator."""
+    """Return a parameter's name: one that ends so, or a short one alone or after a separator."""
     return re.compile(rf"(?:.*(?:{'|'.join(long)})|(?:.*[-_.\[])?(?:{short}))\]?", re.IGNORECASE)
 
 
@@ -217,9 +217,9 @@ _PART_NAME = _name("month", "day", "week", short="m|mo|mon|mm|d|dd|w|wk")
 
 
 def _calendar(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSign | None:
-    """A sign where nothing but a date tells the URL from its kin.
+    """Return a sign where only a date distinguishes the URL from its kin.
 
-    A date in the path ends it: what follows in ``/2026/11/21/title`` is an article. Beside
+    A date in the path ends it: the rest of ``/2026/11/21/title`` is an article. Beside
     a date in the query stand at most words, such as the choice of a view.
     """
     dated_path = _PATH_DATE.search(path)
@@ -235,7 +235,7 @@ def _calendar(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSig
 
 
 def _is_date(parameters: _Parameters) -> bool:
-    """Whether the parameters say at least a month: in one value, or a year and a part."""
+    """Return whether the parameters name at least a month: in one value, or a year and a part."""
     whole = any(_is_whole_date(name, value) for name, value in parameters)
     return whole or (
         any(_is_year(name, value) for name, value in parameters)
@@ -263,9 +263,9 @@ def _is_part(name: str, value: str) -> bool:
 
 
 def _query(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSign | None:
-    """A sign for any query: the set of its names, with the numbers in them left out.
+    """Return a sign for any query: the set of its names, with the numbers in them left out.
 
-    Of many parameters there are too many sets: those of one path are one shape.
+    Many parameters have too many sets: those of one path are one shape.
     """
     if not parameters:
         return None
@@ -281,33 +281,27 @@ def _shape(path: str, names: Collection[str]) -> str:
 
 
 # -- combinations ------------------------------------------------------------
-#
-# Combinations: URLs made of values that recur, as the filters of a shop make them.
-#
 # ``/shop/red/large`` and ``/shop?colour=red&size=large`` are made of values each of which stands
-# in other URLs, too; their number is the product of the values, and has no end where any value can
-# be added to any URL. ``/product?id=17`` and ``/shop/red/shirt-17`` bring something that no other
-# URL has. So a value *recurs* that was seen beside two different rests: of a pair in a query the
-# rest is the URL without it, of a segment of a path it is what stands before it.
-#
-# That says nothing of what a page is worth: categories in two languages are combinations as well.
-# What they show decides (:mod:`crawler.admission.copies`); here it is said which URLs are judged
-# together.
+# in other URLs, too; their number is the product of the values, and unbounded where any value can
+# be added to any URL. ``/product?id=17`` and ``/shop/red/shirt-17`` have a value of their own. A
+# value *recurs* if it was seen beside two different rests: for a pair in a query the rest is the
+# URL without it, for a segment of a path the part before it. Categories in two languages are
+# combinations as well, so the content decides their worth (:mod:`crawler.admission.copies`).
 
-#: Values that are held, those seen last, at some 150 bytes each.
+#: Values that are kept, those seen last, at some 150 bytes each.
 _VALUES: Final = 65_536
-#: Where a rest has its hash, a value that was seen beside two has this.
+#: Stands in place of a rest's hash for a value that was seen beside two.
 _RECURS: Final = 0
 #: Pairs in a query up to which their names stand in the pattern.
 _NAMED: Final = 2
 
-#: A value, and what it stood beside, as hashes that are not kept beyond the run.
+#: A value, and the rest beside it, as hashes that are not kept beyond the run.
 _Value = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What a URL is made of: segments of the path and pairs of the query, in order."""
+class UrlParts:
+    """The parts of a URL: segments of the path and pairs of the query, in order."""
 
     segments: tuple[str, ...]
     values: tuple[_Value, ...]
@@ -315,39 +309,39 @@ class Parts:
 
 
 class Combinations:
-    """Which of the URLs seen in one run are combinations; memory is bounded.
+    """The combinations among the URLs of one run; memory is bounded.
 
-    ``least`` values have to recur in one URL, 0: none is a combination. What is forgotten makes a
-    value look new, hence a combination like an ordinary URL.
+    ``least`` values must recur in one URL, 0: none is a combination. A forgotten value
+    looks new, hence a combination like an ordinary URL.
     """
 
     def __init__(self, least: int) -> None:
         self._least = least
         self._rests: LruCache[int, int] = LruCache(_VALUES)
 
-    def note(self, url: str) -> Parts | None:
-        """Take a canonical URL in; its parts, None where there are too few of them."""
+    def note(self, url: str) -> UrlParts | None:
+        """Note a canonical URL; return its parts, or None if it has too few."""
         site, slash, rest = url.partition("://")[2].partition("/")
         path, _, query = (slash + rest).partition("?")
         segments = tuple(each for each in path.split("/") if each)
         pairs = query.split("&") if query else []
         if not self._least or (not segments and not pairs):
             return None
-        parts = Parts(segments, _in_path(site, segments), _in_query(site, path, pairs))
+        parts = UrlParts(segments, _in_path(site, segments), _in_query(site, path, pairs))
         for value, beside in (*parts.values, *parts.pairs):
             self._learn(value, beside)
         return parts if len(segments) + len(pairs) >= self._least else None
 
     def _learn(self, value: int, beside: int) -> None:
         before = self._rests.get(value)
-        # What recurs goes on to recur.
+        # A recurring value stays one.
         self._rests[value] = beside if before in {None, beside} else _RECURS
 
     def _recurs(self, value: _Value) -> bool:
         return self._rests.get(value[0]) == _RECURS
 
-    def _run(self, parts: Parts) -> int:
-        """How many segments recur, from the last one on."""
+    def _run(self, parts: UrlParts) -> int:
+        """Count the recurring segments at the end of the path."""
         count = 0
         for value in reversed(parts.values):
             if not self._recurs(value):
@@ -355,16 +349,16 @@ class Combinations:
             count += 1
         return count
 
-    def is_combined(self, parts: Parts | None) -> bool:
-        """Whether enough values of a URL recur, and all those of its query."""
+    def is_combined(self, parts: UrlParts | None) -> bool:
+        """Return whether enough values of a URL recur, and all those of its query."""
         if parts is None or not all(self._recurs(pair) for pair in parts.pairs):
             return False
         return self._run(parts) + len(parts.pairs) >= self._least
 
-    def pattern(self, parts: Parts | None) -> str | None:
-        """The pattern of a combination: the path without what recurs; None for other URLs.
+    def pattern(self, parts: UrlParts | None) -> str | None:
+        """Return the pattern of a combination: the path without recurring parts; else None.
 
-        None also where a query of few parameters is all that recurs: their names tell more.
+        None, too, where only a query of few parameters recurs: their names tell more.
         """
         if parts is None or not self.is_combined(parts):
             return None

@@ -1,1 +1,1 @@
-"""Telling others: signed webhooks, other services, and when a digest is due."""
+"""Alerts: rules, messages, and their delivery by signed webhooks and other services."""

@@ -1,4 +1,4 @@
-"""Messages out of alerts: what is due to be told, with what there is to say of it."""
+"""Composition of messages from the alerts that are due."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import aiosqlite
 import numpy as np
 
 from freshet.config.settings import Settings
-from freshet.crawler.alerts.rules import Channel, Mode
+from freshet.crawler.alerts.rules import Channel, RuleMode
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.diff import align, in_one_line
 from freshet.crawler.importance import terms, weigh
@@ -29,14 +29,13 @@ from freshet.storage.tables.alerts import WITHDRAWN, Message, Told, key_of
 from freshet.storage.words import Kind
 
 # -- payload -----------------------------------------------------------------
-#
-# What a message says, as JSON; the README gives its schema.
+# docs/guide/alerts.md gives the JSON schema.
 
 
 def of_alert(
     told: Told, rule: str, title: str | None, summary: str, importance: float
 ) -> dict[str, Any]:
-    """What an alert says."""
+    """Return the JSON object of an alert."""
     return {
         "id": told.key,
         "rule": rule,
@@ -59,18 +58,18 @@ def of_alert(
 
 
 def single(alert: Mapping[str, Any]) -> str:
-    """The message that tells of one alert."""
+    """Return the message of one alert."""
     return _message(f"page.{alert['kind']}", alert["seen"], alert)
 
 
 def digest(rule: str, period: tuple[float, float], alerts: Sequence[Mapping[str, Any]]) -> str:
-    """The message that tells of all alerts of an hour or a day."""
+    """Return the message of all alerts of an hour or a day."""
     begin, end = map(iso, period)
     return _message("digest", end, {"rule": rule, "from": begin, "to": end, "changes": alerts})
 
 
 def trial(rule: str, now: float) -> str:
-    """A message that tells of nothing, to see whether it arrives."""
+    """Return a test message without an alert."""
     return _message("test", iso(now), {"rule": rule, "summary": "Freshet can reach you."})
 
 
@@ -80,18 +79,17 @@ def _message(kind: str, timestamp: str, data: Mapping[str, Any]) -> str:
 
 
 def iso(at: float) -> str:
-    """A time in ISO 8601, UTC, to the microsecond."""
+    """Return a time in ISO 8601, UTC, to the microsecond."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 # -- change summary ----------------------------------------------------------
-#
-# A change in one line, from the stored bytes; from the counts where these are not kept.
+# From the stored bytes, or from the counts where these are not kept.
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The versions of the page at ``url`` after a change and before it, None: there is none."""
+    """Query of the versions of the page at ``url`` after a change and before it, or None."""
 
     url: str
     version_id: int | None
@@ -103,7 +101,7 @@ class Versions:
 async def change_summary(
     connection: aiosqlite.Connection, parser: Parser, change: Versions, width: int
 ) -> str:
-    """What changed, at most about ``width`` characters."""
+    """Summarise a change in at most about ``width`` characters."""
     if change.version_id is None or change.before_id is None:
         return in_counts(change)
     found = await page.by_id(connection, change.before_id, change.version_id)
@@ -117,13 +115,13 @@ async def change_summary(
 
 
 def in_counts(change: Versions) -> str:
-    """How many blocks came and went."""
+    """Return a text with the numbers of added and removed blocks."""
     return f"{change.blocks_added or 0} blocks added, {change.blocks_removed or 0} removed"
 
 
 log = logging.getLogger(__name__)
 
-#: What pages weigh, in the order of their alerts.
+#: Importance of pages, in the order of their alerts.
 Importances = Callable[[Sequence[Told]], Awaitable[Sequence[float]]]
 
 _SUMMARY_WIDTH: Final = 200
@@ -133,12 +131,12 @@ _AT_MOST: Final = 1_000
 
 
 def stored_importances(database: Database, settings: Settings) -> Importances:
-    """What pages weigh by the site list, links and rules; looked up once."""
+    """Return the importance of pages by the site list, links and rules; looked up once."""
     known: list[Importances] = []
 
     async def importances(told: Sequence[Told]) -> Sequence[float]:
         if not known:
-            # What weighs takes half a second to import: a crawl without news need not spend it.
+            # The import takes half a second, which a crawl without alerts saves.
 
             known.append(await importances_of(database, settings))
         return await known[0](told)
@@ -147,10 +145,10 @@ def stored_importances(database: Database, settings: Settings) -> Importances:
 
 
 class Composing:
-    """Makes the messages of rules, each when it is about to be sent for the first time.
+    """Composer of the messages of rules, each just before it is first sent.
 
-    *Invariant.* A message is made of alerts that are in no other, in one transaction. What is
-    taken back before that is never told, what is taken back later follows.
+    *Invariant.* A message has alerts that are in no other, in one transaction. An alert that is
+    withdrawn before that is never sent, a later withdrawal follows as a message.
     """
 
     def __init__(
@@ -172,7 +170,7 @@ class Composing:
         oldest = await self._oldest(channel)
         if oldest is None:
             return
-        at_once = channel.rhythm.mode is Mode.IMMEDIATE
+        at_once = channel.rhythm.mode is RuleMode.IMMEDIATE
         period = channel.rhythm.period(oldest)
         before, limit = (inf, 1) if at_once else (period[1], _AT_MOST)
         found = await self._database.at_once(
@@ -203,9 +201,9 @@ class Composing:
         ]  # fmt: skip
 
     async def _summary(self, told: Told) -> str:
-        """What happened, in a line."""
+        """Summarise the event in a line."""
         if told.kind == WITHDRAWN:
-            return f"told by mistake: {told.reason or 'no significant change after all'}"
+            return f"withdrawn: {told.reason or 'no significant change after all'}"
         if told.kind != Kind.CHANGED:
             return "gone" if told.kind == Kind.GONE else "new"
         both = Versions(
@@ -217,19 +215,17 @@ class Composing:
         except StoreUnavailable:
             raise
         except StoreError as error:
-            # A body that is damaged is no reason to keep the news back.
+            # A damaged body must not hold the message back.
             log.warning("alerts: no summary of %s: %s", told.url, error)
             line = in_counts(both)
         return plain(line)
 
 
 # -- importances -------------------------------------------------------------
-#
-# What pages weigh of which there are alerts, as the store says where no daemon runs.
 
 
 async def importances_of(database: Database, settings: Settings) -> Importances:
-    """What pages weigh by all that the store knows now."""
+    """Return the importance of pages by all that the store knows now."""
     weighing = await weigh(database.reader, settings.daemon.importance)
 
     async def importances(told: Sequence[Told]) -> Sequence[float]:

@@ -1,11 +1,11 @@
-"""The sender: takes messages from the store to their receivers, beside whatever is fetched.
+"""The sender: takes messages from the store to their receivers, beside the crawl.
 
 *Invariant.* Each receiver has a task, a connection and a pause of its own. Consequence: one that
 hangs or is down delays no other, and no fetching. To one receiver messages go one at a time, in
-the order in which they were made; the next goes out when the one before is settled.
+the order of their composition; the next goes out when the one before is settled.
 
-The outbox is read on the connection that writes it. While others go through a long answer on the
-reader, that shows the store as it was when they began, and what was sent would be sent again.
+The outbox is read on the writer's connection. A reader in the middle of a long query sees the
+store as it was when that began, and sent messages would be sent again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from freshet.config.settings import Alerts
 from freshet.crawler.alerts.messages import Composing
-from freshet.crawler.alerts.receivers import Answer, Dispatch, Outcome, Receiver
+from freshet.crawler.alerts.receivers import Delivery, DeliveryOutcome, Dispatch, Receiver
 from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import Clock
 from freshet.crawler.politeness import back_off_s
@@ -32,18 +32,18 @@ from freshet.storage.tables.alerts import Message
 
 log = logging.getLogger(__name__)
 
-#: Another process may have asked for another try (`freshet alerts --retry`).
+#: Seconds until retries that another process requested (`freshet alerts --retry`) are noticed.
 _LOOKS_EVERY_S: Final = 60.0
-#: A store that is away is tried again after so long.
+#: Seconds between attempts to reach a store that is away.
 _STORE_WAIT_S: Final = 60.0
-#: What is due at the end of a crawl is sent within so long, or the next time.
+#: Seconds for sending at the end of a crawl; the rest goes next time.
 _FINISH_S: Final = 30.0
-#: However old a message is, it is tried so often before it is given up.
+#: Attempts before a message is given up, however old it is.
 _LEAST_TRIES: Final = 3
 
 
 @dataclass(slots=True)
-class _Lane:
+class _Queue:
     """A receiver and the rules that go to it."""
 
     receiver: Receiver
@@ -54,10 +54,10 @@ class _Lane:
 
 
 class Outbox:
-    """Sends what the rules want told.
+    """Sender of the alerts of all rules.
 
     Make it inside the running event loop. Errors of the store end the sending, which is logged,
-    and nothing else: what is unsent stays in the store.
+    and nothing else: unsent messages stay in the store.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class Outbox:
         self._limits = limits
         self._clock = clock
         self._rng = rng
-        self._lanes: dict[tuple[str, bytes | None], _Lane] = {}
-        self._left: list[_Lane] = []
+        self._queues: dict[tuple[str, bytes | None], _Queue] = {}
+        self._left: list[_Queue] = []
         self._stop = asyncio.Event()
         self._is_running = self._is_finishing = False
 
     def obey(self, limits: Alerts, channels: Sequence[Channel]) -> None:
-        """Go by these rules from now on; receivers that are in none of them are let go.
+        """Apply these rules from now on; close receivers that are in none of them.
 
         Raises:
             CrawlError: a receiver cannot be used; nothing has changed then.
@@ -92,50 +92,50 @@ class Outbox:
         made = {
             target: self._receiver_of(theirs[0])
             for target, theirs in by_target.items()
-            if target not in self._lanes
+            if target not in self._queues
         }
         self._limits = limits
-        self._left += [lane for target, lane in self._lanes.items() if target not in by_target]
-        self._lanes = {
-            target: self._lanes[target] if target in self._lanes else _Lane(made[target], [])
+        self._left += [queue for target, queue in self._queues.items() if target not in by_target]
+        self._queues = {
+            target: self._queues[target] if target in self._queues else _Queue(made[target], [])
             for target in by_target
         }
-        for target, lane in self._lanes.items():
-            lane.channels = by_target[target]
-        for lane in self._left:
-            lane.channels = []
+        for target, queue in self._queues.items():
+            queue.channels = by_target[target]
+        for queue in self._left:
+            queue.channels = []
         if self._is_running:
             self.start()
 
     def start(self) -> None:
         """Begin to send."""
         self._is_running = True
-        for lane in self._lanes.values():
-            if lane.task is None:
-                name = f"alerts to {lane.channels[0].target}"
-                lane.task = asyncio.create_task(self._serve(lane), name=name)
+        for queue in self._queues.values():
+            if queue.task is None:
+                name = f"alerts to {queue.channels[0].target}"
+                queue.task = asyncio.create_task(self._serve(queue), name=name)
         self.committed()
 
     def committed(self, _batch: object = None) -> None:
-        """Something was written that there may be alerts of."""
-        for lane in (*self._lanes.values(), *self._left):
-            lane.changed.set()
+        """Wake the sender after a commit, which may have brought alerts."""
+        for queue in (*self._queues.values(), *self._left):
+            queue.changed.set()
 
     async def send_due(self) -> None:
-        """Send what is due now, to each receiver until it fails.
+        """Send all messages that are due now, to each receiver until it fails.
 
         Raises:
             StoreError: the store cannot be read or written.
         """
         async with asyncio.TaskGroup() as tasks:
-            for lane in self._lanes.values():
-                tasks.create_task(self._send(lane))
+            for queue in self._queues.values():
+                tasks.create_task(self._send(queue))
 
     async def finish(self, told_to_stop: asyncio.Event) -> None:
-        """Send what is due now, for half a minute or until told to stop, and no more."""
+        """Send all messages that are due now, for half a minute or until told to stop."""
         self._is_finishing = True
         self.start()
-        tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
+        tasks = [queue.task for queue in self._queues.values() if queue.task is not None]
         if tasks:
             ended = asyncio.create_task(asyncio.wait(tasks))
             stopped = asyncio.create_task(told_to_stop.wait())
@@ -145,86 +145,86 @@ class Outbox:
         await self.close()
 
     async def close(self) -> None:
-        """Let deliveries under way end, within the time limit, and no other begin."""
+        """Let deliveries under way end, within the time limit, and begin no other."""
         self._stop.set()
         self.committed()
-        lanes = [*self._lanes.values(), *self._left]
-        await asyncio.gather(*(lane.task for lane in lanes if lane.task is not None))
-        for lane in lanes:
-            await lane.receiver.close()
+        queues = [*self._queues.values(), *self._left]
+        await asyncio.gather(*(queue.task for queue in queues if queue.task is not None))
+        for queue in queues:
+            await queue.receiver.close()
 
-    async def _serve(self, lane: _Lane) -> None:
-        while lane.channels and not self._stop.is_set():
-            lane.changed.clear()
+    async def _serve(self, queue: _Queue) -> None:
+        while queue.channels and not self._stop.is_set():
+            queue.changed.clear()
             try:
-                until = await self._send(lane)
+                until = await self._send(queue)
             except StoreUnavailable:
-                # Whoever writes the store tells of it, and waits; so do we.
-                await self._wait_for_store(lane)
+                # The writer reports the failure, and waits; so does the sender.
+                await self._wait_for_store(queue)
                 continue
             except StoreError as error:
-                _tell_of_the_end(error)
+                _log_end(error)
                 return
             except Exception:
-                log.exception("alerts are sent no more, by a fault of Freshet's own")
+                log.exception("sending of alerts stopped by an internal error")
                 raise
             if self._is_finishing:
                 return
             until = min(until, self._clock.now() + _LOOKS_EVERY_S)
-            await self._clock.wait(lane.changed, until, idle=False)
+            await self._clock.wait(queue.changed, until, idle=False)
 
-    async def _send(self, lane: _Lane) -> float:
+    async def _send(self, queue: _Queue) -> float:
         """Send all that is due to a receiver; when the next message is."""
-        while lane.channels and not self._stop.is_set():
-            names = [channel.name for channel in lane.channels]
+        while queue.channels and not self._stop.is_set():
+            names = [channel.name for channel in queue.channels]
             message = await self._database.at_once(partial(alerts.head, rules=names))
             if message is None:
-                due = [(await self._composing.due_at(c), n) for n, c in enumerate(lane.channels)]
+                due = [(await self._composing.due_at(c), n) for n, c in enumerate(queue.channels)]
                 at, number = min(due)
                 if at > self._clock.now():
                     return at
-                await self._composing.compose(lane.channels[number])
+                await self._composing.compose(queue.channels[number])
             elif message.next_at > self._clock.now():
                 return message.next_at
             else:
-                await self._try(lane, message)
+                await self._try(queue, message)
         return inf
 
-    async def _try(self, lane: _Lane, message: Message) -> None:
+    async def _try(self, queue: _Queue, message: Message) -> None:
         dispatch = Dispatch(message.key, message.body)
         try:
-            answer = await lane.receiver.deliver(dispatch, self._clock.now())
+            answer = await queue.receiver.deliver(dispatch, self._clock.now())
         except Exception as error:
-            log.exception("sending alert %s failed in an unforeseen way", message.key)
-            answer = Answer(Outcome.FAILED, repr(type(error)))
-        await self._settle(lane, message, answer)
-        self._tell(lane, message, answer)
+            log.exception("sending alert %s failed with an unexpected error", message.key)
+            answer = Delivery(DeliveryOutcome.FAILED, repr(type(error)))
+        await self._settle(queue, message, answer)
+        self._tell(queue, message, answer)
 
-    async def _settle(self, lane: _Lane, message: Message, answer: Answer) -> None:
-        """Write down what became of a delivery, as soon as the store lets us."""
+    async def _settle(self, queue: _Queue, message: Message, answer: Delivery) -> None:
+        """Record the result of a delivery, as soon as the store permits."""
         number, now = message.message_id, self._clock.now()
-        if answer.outcome is Outcome.TAKEN:
-            await self._written(lane, alerts.sent, number, now)
+        if answer.outcome is DeliveryOutcome.TAKEN:
+            await self._written(queue, alerts.sent, number, now)
         elif self._is_given_up(message, answer, now):
             log.error(
-                "alerts: %s: a message is given up (%s); `freshet alerts --retry` sends it again",
+                "alerts: %s: gave up a message (%s); `freshet alerts --retry` sends it again",
                 message.rule, answer.said,
             )  # fmt: skip
-            await self._written(lane, alerts.failed, number, now, answer.said)
+            await self._written(queue, alerts.failed, number, now, answer.said)
         else:
             pause = back_off_s(self._limits, message.tries + 1, self._rng)
             asked = min(answer.retry_after_s or 0.0, self._limits.back_off_max_s)
-            await self._written(lane, alerts.tried, number, now + max(pause, asked), answer.said)
+            await self._written(queue, alerts.tried, number, now + max(pause, asked), answer.said)
 
-    def _is_given_up(self, message: Message, answer: Answer, now: float) -> bool:
+    def _is_given_up(self, message: Message, answer: Delivery, now: float) -> bool:
         is_old = now - message.since > self._limits.give_up_s
         is_tried = message.tries + 1 >= _LEAST_TRIES
-        return answer.outcome is Outcome.REFUSED or (is_old and is_tried)
+        return answer.outcome is DeliveryOutcome.REFUSED or (is_old and is_tried)
 
-    async def _written(self, lane: _Lane, change: Callable[..., None], *arguments: Any) -> None:
+    async def _written(self, queue: _Queue, change: Callable[..., None], *arguments: Any) -> None:
         """Commit a change, next of all and however long the store is away.
 
-        What was taken goes twice to whoever does not look at names if this does not come about.
+        If this fails, a delivered message is sent again; receivers recognise it by its key.
 
         Raises:
             StoreUnavailable: it is away, and the sender has been told to stop.
@@ -235,37 +235,37 @@ class Outbox:
             except StoreUnavailable:
                 if self._stop.is_set():
                     raise
-                await self._wait_for_store(lane)
+                await self._wait_for_store(queue)
             else:
                 return
 
-    async def _wait_for_store(self, lane: _Lane) -> None:
-        """Wait until something was committed, which tells that it is back, or for a while."""
-        lane.changed.clear()
+    async def _wait_for_store(self, queue: _Queue) -> None:
+        """Wait until something was committed, which shows that it is back, or for a while."""
+        queue.changed.clear()
         if not self._stop.is_set():
             until = self._clock.now() + _STORE_WAIT_S
-            await self._clock.wait(lane.changed, until, idle=False)
+            await self._clock.wait(queue.changed, until, idle=False)
 
-    def _tell(self, lane: _Lane, message: Message, answer: Answer) -> None:
+    def _tell(self, queue: _Queue, message: Message, answer: Delivery) -> None:
         """Log once when a receiver begins to fail, and once when it is back."""
-        is_failing = answer.outcome is Outcome.FAILED
-        if is_failing and not lane.failing:
+        is_failing = answer.outcome is DeliveryOutcome.FAILED
+        if is_failing and not queue.failing:
             log.warning(
-                "alerts: %s: %s does not take them (%s); they are kept, and tried ever more rarely",
-                message.rule, _target(lane, message.rule), answer.said,
+                "alerts: %s: delivery to %s failed (%s); messages are kept and retried",
+                message.rule, _target(queue, message.rule), answer.said,
             )  # fmt: skip
-        elif lane.failing and answer.outcome is Outcome.TAKEN:
+        elif queue.failing and answer.outcome is DeliveryOutcome.TAKEN:
             log.warning(
-                "alerts: %s: %s takes them again", message.rule, _target(lane, message.rule)
+                "alerts: %s: delivery to %s works again", message.rule, _target(queue, message.rule)
             )
-        if answer.outcome is not Outcome.REFUSED:
-            lane.failing = is_failing
+        if answer.outcome is not DeliveryOutcome.REFUSED:
+            queue.failing = is_failing
 
 
-def _tell_of_the_end(error: StoreError) -> None:
-    log.error("alerts are sent no more, and stay in the store: %s", error)
-
-
-def _target(lane: _Lane, rule: str) -> str:
-    by_name: Mapping[str, Channel] = {channel.name: channel for channel in lane.channels}
+def _target(queue: _Queue, rule: str) -> str:
+    by_name: Mapping[str, Channel] = {channel.name: channel for channel in queue.channels}
     return by_name[rule].target if rule in by_name else "the receiver"
+
+
+def _log_end(error: StoreError) -> None:
+    log.error("sending of alerts stopped; unsent messages stay in the store: %s", error)

@@ -1,4 +1,4 @@
-"""Delivering a message: the seam between the outbox and whoever takes messages."""
+"""Delivery of messages: the Protocol of receivers, webhooks and apprise services."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from freshet.crawler.fetch.responses import retry_after_s
 from freshet.crawler.fetch.transport import Unfetched, guarded_connector, own_failures
 
 
-class Outcome(StrEnum):
-    """What became of a delivery: ``REFUSED`` is about the message, ``FAILED`` may pass."""
+class DeliveryOutcome(StrEnum):
+    """The result of a delivery: ``REFUSED`` is about the message, ``FAILED`` may pass."""
 
     TAKEN = "taken"
     REFUSED = "refused"
@@ -34,10 +34,10 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """How a delivery ended; ``retry_after_s`` is when the receiver wants to be asked again."""
+class Delivery:
+    """The end of a delivery; ``retry_after_s`` is the pause that the receiver wants."""
 
-    outcome: Outcome
+    outcome: DeliveryOutcome
     said: str = ""
     retry_after_s: float | None = None
 
@@ -51,20 +51,17 @@ class Dispatch:
 
 
 class Receiver(Protocol):
-    """Takes messages, one at a time."""
+    """Destination of messages, one at a time."""
 
-    async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
-        """Hand a message over within the time limit; whatever goes wrong is in the answer."""
+    async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
+        """Hand a message over within the time limit; any failure is in the answer."""
 
     async def close(self) -> None:
-        """Let go of what is open."""
+        """Close connections."""
 
 
 # -- signing -----------------------------------------------------------------
-#
-# Signatures of webhooks by the Standard Webhooks specification.
-#
-# What is signed is ``id.timestamp.body`` with HMAC-SHA256 (its scheme ``v1``).
+# Standard Webhooks, scheme ``v1``: HMAC-SHA256 over ``id.timestamp.body``.
 
 _PREFIX: Final = "whsec_"
 #: Of the specification: 192 to 512 bits.
@@ -72,7 +69,7 @@ _LEAST, _MOST = 24, 64
 
 
 def key_of(secret: str) -> bytes:
-    """The key that a secret stands for: ``whsec_`` and base64, or 24 to 64 bytes of text.
+    """Return the key of a secret: ``whsec_`` and base64, or 24 to 64 bytes of text.
 
     Raises:
         ValueError: it is no such secret; the message does not quote it.
@@ -89,23 +86,21 @@ def key_of(secret: str) -> bytes:
 
 
 def signature(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
-    """The value of the header ``webhook-signature``; ``timestamp`` is in Unix seconds."""
+    """Return the value of the header ``webhook-signature``; ``timestamp`` is in Unix seconds."""
     signed = f"{message_id}.{timestamp}.".encode() + body
     digest = hmac.digest(key, signed, hashlib.sha256)
     return f"v1,{base64.b64encode(digest).decode('ascii')}"
 
 
 # -- webhook -----------------------------------------------------------------
-#
-# Webhooks: JSON posted to a URL, named and signed by the Standard Webhooks specification.
 
-#: Answers that are about the message: sent again, it would be answered alike.
+#: Statuses about the message itself: a retry would get the same.
 _ABOUT_THE_MESSAGE: Final = frozenset({400, 410, 413, 415, 422})
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """Where to post, and with which key to sign (None: not at all)."""
+    """URL to post to, and the key that signs (None: unsigned)."""
 
     url: str
     key: bytes | None
@@ -113,10 +108,10 @@ class Hook:
 
 
 class Webhook:
-    """Posts to one URL, over connections of its own.
+    """Receiver that posts to one URL, over connections of its own.
 
     Redirects are not followed, and of an answer only status and headers are read. A new
-    connection is made for each message: what breaks on a stale one would have to be sent twice.
+    connection is made for each message: one that breaks on a stale connection would be sent twice.
     """
 
     def __init__(
@@ -131,19 +126,19 @@ class Webhook:
             timeout=aiohttp.ClientTimeout(total=None),
         )
 
-    async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
-        """As :class:`~freshet.crawler.alerts.receivers.Receiver` says."""
+    async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
+        """Post the message, see :class:`Receiver`."""
         try:
             async with asyncio.timeout(self._hook.timeout_s):
                 with own_failures():
                     return await self._post(dispatch, now)
         except TimeoutError:
-            return Answer(Outcome.FAILED, f"no answer within {self._hook.timeout_s:g} s")
+            return Delivery(DeliveryOutcome.FAILED, f"no answer within {self._hook.timeout_s:g} s")
         except (Unfetched, OSError) as error:
             said = error.detail if isinstance(error, Unfetched) else str(error) or repr(error)
-            return Answer(Outcome.FAILED, said)
+            return Delivery(DeliveryOutcome.FAILED, said)
 
-    async def _post(self, dispatch: Dispatch, now: float) -> Answer:
+    async def _post(self, dispatch: Dispatch, now: float) -> Delivery:
         body = dispatch.body.encode()
         async with self._session.post(
             self._hook.url, data=body, headers=self._headers(dispatch, body, now),
@@ -151,11 +146,11 @@ class Webhook:
         ) as response:  # fmt: skip
             status, headers = response.status, response.raw_headers
         if 200 <= status < 300:
-            return Answer(Outcome.TAKEN)
+            return Delivery(DeliveryOutcome.TAKEN)
         said = f"HTTP {status} {response.reason or ''}".rstrip()
         if status in _ABOUT_THE_MESSAGE:
-            return Answer(Outcome.REFUSED, said)
-        return Answer(Outcome.FAILED, said, retry_after_s(headers, now))
+            return Delivery(DeliveryOutcome.REFUSED, said)
+        return Delivery(DeliveryOutcome.FAILED, said, retry_after_s(headers, now))
 
     def _headers(self, dispatch: Dispatch, body: bytes, now: float) -> dict[str, str]:
         timestamp = int(now)
@@ -176,22 +171,21 @@ class Webhook:
 
 
 # -- apprised ----------------------------------------------------------------
-#
 # Messages for people through apprise (an extra): mail, chats, telephones, by its URLs.
 
-#: Items of a digest that a person is shown.
+#: Items of a digest in a message for people.
 _SHOWN: Final = 50
 _LONGEST: Final = 300
 
 
 class ApprisedError(Exception):
-    """A service cannot be used as asked; the message is one line without the URL."""
+    """A service cannot be used as configured; the message is one line without the URL."""
 
 
 class Apprised:
-    """One service, asked in a thread of its own, since apprise blocks.
+    """Receiver for one service, called in a thread of its own, since apprise blocks.
 
-    A thread cannot be ended: one that has not come back in time is left alone, and until it has,
+    A thread cannot be ended: one that has not returned in time is left alone, and until it has,
     every delivery fails. It never holds up the end of the program.
 
     Raises:
@@ -199,28 +193,32 @@ class Apprised:
     """
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        # What it logs may quote the URL, and with it passwords.
+        # Its log lines may quote the URL, and with it passwords.
         logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
         self._service = _service(url)
         self._timeout_s = timeout_s
         self._thread: threading.Thread | None = None
 
-    async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
-        """As :class:`~freshet.crawler.alerts.receivers.Receiver` says."""
+    async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
+        """Send the message, see :class:`Receiver`."""
         if self._thread is not None and self._thread.is_alive():
-            return Answer(Outcome.FAILED, "the service has not come back from the last message")
+            return Delivery(
+                DeliveryOutcome.FAILED, "the service is still busy with the last message"
+            )
         title, body = in_words(json.loads(dispatch.body))
         loop = asyncio.get_running_loop()
-        answered: asyncio.Future[Answer] = loop.create_future()
+        answered: asyncio.Future[Delivery] = loop.create_future()
 
         def work() -> None:
             try:
                 taken = self._service.notify(body=body, title=title, body_format="text")
-                answer = Answer(Outcome.TAKEN)
+                answer = Delivery(DeliveryOutcome.TAKEN)
                 if not taken:
-                    answer = Answer(Outcome.FAILED, "the service did not take it")
+                    answer = Delivery(DeliveryOutcome.FAILED, "the service rejected the message")
             except Exception as error:  # noqa: BLE001 - of some hundred services, told as it is
-                answer = Answer(Outcome.FAILED, f"the service failed: {type(error).__name__}")
+                answer = Delivery(
+                    DeliveryOutcome.FAILED, f"the service failed: {type(error).__name__}"
+                )
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_settle, answered, answer)
 
@@ -230,34 +228,34 @@ class Apprised:
             async with asyncio.timeout(self._timeout_s):
                 return await answered
         except TimeoutError:
-            return Answer(Outcome.FAILED, f"no answer within {self._timeout_s:g} s")
+            return Delivery(DeliveryOutcome.FAILED, f"no answer within {self._timeout_s:g} s")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is kept."""
 
 
 def _service(url: str) -> Any:
     with warnings.catch_warnings():
-        # What its plug-ins import may be on its way out of Python; that is not for our user.
+        # Its plug-ins' imports may be deprecated; that does not concern our user.
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
             service = import_module("apprise").Apprise()
         except ModuleNotFoundError as error:
             raise ApprisedError(
-                "only http and https URLs without the extra: pipx install 'freshet[apprise]'"
+                "URLs other than http and https need the extra: pipx install 'freshet[apprise]'"
             ) from error
         if not service.add(url):
             raise ApprisedError("apprise does not know this kind of URL, or something is missing")
         return service
 
 
-def _settle(answered: asyncio.Future[Answer], answer: Answer) -> None:
+def _settle(answered: asyncio.Future[Delivery], answer: Delivery) -> None:
     if not answered.done():
         answered.set_result(answer)
 
 
 def in_words(message: Mapping[str, Any]) -> tuple[str, str]:
-    """The title and the text of a message for people."""
+    """Return the title and the text of a message for people."""
     data = message["data"]
     if message["type"] == "digest":
         changes: Sequence[Mapping[str, Any]] = data["changes"]

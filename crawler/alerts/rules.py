@@ -1,4 +1,4 @@
-"""From the settings to who is told of what, and how: names and secrets are looked up here."""
+"""Alert rules from the settings: names and secrets are looked up here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from pydantic import SecretStr
 from yarl import URL
 
-from freshet.config.settings import AlertRule as RuleSettings
+from freshet.config.settings import AlertRuleSettings as RuleSettings
 from freshet.config.settings import Alerts, Settings, masked
 from freshet.crawler.alerts.receivers import (
     Apprised,
@@ -36,14 +36,12 @@ from freshet.storage.tables.alerts import AlertRule
 from freshet.storage.words import Kind
 
 # -- periods -----------------------------------------------------------------
-#
-# When digests are due: the hours and days that they cover.
 
 _HOUR_S = 3_600.0
 
 
-class Mode(StrEnum):
-    """When what happened is told."""
+class RuleMode(StrEnum):
+    """The rhythm of a rule's messages."""
 
     IMMEDIATE = "immediate"
     HOURLY = "hourly"
@@ -52,20 +50,20 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """When a rule tells; a day ends at ``hour`` in ``zone``, whatever its clocks do that day."""
+    """Periods of a rule's messages; a day ends at ``hour`` in ``zone``, whatever its clocks do."""
 
-    mode: Mode
+    mode: RuleMode
     hour: int = 0
     zone: str = "UTC"
 
     def period(self, at: float) -> tuple[float, float]:
-        """The period (Unix seconds, the end not in it) that a moment belongs to.
+        """Return the period (Unix seconds, the end excluded) that a moment belongs to.
 
-        Each ends where the next begins. What is told at once belongs to one that is over.
+        Each ends where the next begins. An immediate alert belongs to a period that is over.
         """
-        if self.mode is Mode.IMMEDIATE:
+        if self.mode is RuleMode.IMMEDIATE:
             return -inf, -inf
-        if self.mode is Mode.HOURLY:
+        if self.mode is RuleMode.HOURLY:
             begin = at // _HOUR_S * _HOUR_S
             return begin, begin + _HOUR_S
         zone = UTC if self.zone == "UTC" else ZoneInfo(self.zone)
@@ -84,7 +82,7 @@ _LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A rule with its secrets: where its messages go, when, and the key that signs them."""
+    """A rule with its secrets: destination, rhythm, and the key that signs its messages."""
 
     name: str
     rhythm: Rhythm
@@ -93,12 +91,12 @@ class Channel:
 
     @property
     def target(self) -> str:
-        """Where its messages go, as it may be shown."""
+        """Return its destination, as it may be shown."""
         return masked(self.url)
 
 
 def matching(alerts: Alerts) -> list[AlertRule]:
-    """The rules as the store applies them."""
+    """Return the rules as the store applies them."""
     return [
         AlertRule(
             rule.name,
@@ -110,16 +108,16 @@ def matching(alerts: Alerts) -> list[AlertRule]:
 
 
 def channels(alerts: Alerts) -> list[Channel]:
-    """The rules as messages are sent by them; no log line holds their secrets from now on.
+    """Return the rules as the sender uses them; from now on no log line holds their secrets.
 
     Raises:
-        CrawlError: a secret or a URL is not where it should be, or is none.
+        CrawlError: a secret or a URL is missing or not valid.
     """
     return [_channel(alerts, rule) for rule in alerts.rules]
 
 
 def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) -> Receiver:
-    """Whoever takes the messages of a channel.
+    """Return the receiver of a channel.
 
     Raises:
         CrawlError: apprise is not installed, or does not know the URL.
@@ -142,13 +140,13 @@ def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) ->
 
 def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     hour = alerts.hour if rule.hour is None else rule.hour
-    rhythm = Rhythm(Mode(rule.mode or alerts.mode), hour, rule.zone or alerts.zone)
+    rhythm = Rhythm(RuleMode(rule.mode or alerts.mode), hour, rule.zone or alerts.zone)
     url = _looked_up(rule.name, "url", rule.url)
     hide_url(url)
     scheme, mark, rest = url.partition("://")
     url = f"{scheme.lower()}://{rest}"
     if not mark or not scheme or (scheme.lower() in _WEB and not _is_web(url)):
-        raise CrawlError(f"alerts.rules: {rule.name}: url is no URL, such as https://…")
+        raise CrawlError(f"alerts.rules: {rule.name}: url is not a URL such as https://…")
     if rule.secret is None:
         return Channel(rule.name, rhythm, url, None)
     secret = _looked_up(rule.name, "secret", rule.secret)
@@ -168,12 +166,12 @@ def _is_web(url: str) -> bool:
 
 
 def _looked_up(rule: str, key: str, secret: SecretStr) -> str:
-    """The text itself, or what an environment variable or a file holds."""
+    """Return the text itself, or the value of the environment variable or file that it names."""
     text = secret.get_secret_value()
     where, _, name = text.partition(":")
     if where == "env":
         if not (value := os.environ.get(name, "").strip()):
-            raise CrawlError(f"alerts.rules: {rule}: {key}: the environment has no {name}")
+            raise CrawlError(f"alerts.rules: {rule}: {key}: environment variable {name} is not set")
         return value
     if where != "file":
         return text
@@ -185,10 +183,10 @@ def _looked_up(rule: str, key: str, secret: SecretStr) -> str:
 
 
 def _named(host: str, resolve: Mapping[str, str]) -> Sequence[Network]:
-    """The networks that somebody asked for who wrote this host into the settings.
+    """Return the networks that the settings allow by naming this host.
 
-    An address and localhost are meant as they stand there; what a name leads to, DNS says, and
-    that goes by the rules for fetching unless the settings give the name an address.
+    An address and localhost are meant literally; the addresses of a name come from DNS, and
+    follow the rules for fetching unless the settings give the name an address.
     """
     if host == "localhost" or host.endswith(".localhost"):
         return _LOOPBACK

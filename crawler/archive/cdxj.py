@@ -1,8 +1,8 @@
-"""The CDXJ index of an archive: where each record stands, sorted by its key and time.
+"""The CDXJ index of an archive and its WACZ package.
 
-A line is ``KEY TIMESTAMP {JSON}`` with the fields that pywb and ReplayWeb.page look for. Indexed
-is what can be shown: responses and revisits, but no 304. Programs that look a page up take the
-nearest line, and would show its empty answer instead of the page that it confirms.
+A line is ``KEY TIMESTAMP {JSON}`` with the fields that pywb and ReplayWeb.page read. It lists
+responses and revisits except those of a 304: a reader takes the line nearest to a time, and would
+show an empty answer.
 """
 
 from __future__ import annotations
@@ -28,15 +28,9 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from freshet.crawler.fetch.responses import media_type
 
 # -- surt --------------------------------------------------------------------
-#
-# Sort-friendly URLs (SURT): the keys of a CDX index.
-#
-# Programs that look pages up make the key of what they are asked for, and find what was filed
-# under the same. So these are the rules of the Internet Archive's canonicaliser, which they all
-# follow; the crawl's own canonical URLs differ.
-#
-# ``https://www.Example.org:443/News/?b=2&a=1#top`` becomes ``org,example)/news?a=1&b=2``.
-
+# Keys are Sort-friendly URLs by the rules of the Internet Archive's canonicaliser, which other
+# programs follow; the crawl's canonical URLs differ.
+# ``https://www.Example.org:443/News/?b=2&a=1`` becomes ``org,example)/news?a=1&b=2``.
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _WWW: Final = re.compile(r"^www\d*\.")
 #: Everything printable but blanks, # and %.
@@ -56,7 +50,7 @@ _QUERY_SESSIONS: Final = tuple(
 
 
 def surt(url: str) -> str:
-    """The key of an http or https URL; of one that cannot be read, the URL itself."""
+    """Return the key of an http or https URL; an unreadable URL is its own key."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").strip("."), parts.port
@@ -97,7 +91,7 @@ def _query(query: str) -> str:
 
 
 def _unescaped(text: str) -> bytes:
-    """Without percent-encoding, however often it was applied."""
+    """Undo percent-encoding, however often it was applied."""
     before, after = text.encode("utf-8", "surrogatepass"), unquote_to_bytes(text)
     while after != before:
         before, after = after, unquote_to_bytes(after)
@@ -115,7 +109,7 @@ _SHOWN: Final = WarcRecordType.response | WarcRecordType.revisit
 
 @dataclass(frozen=True, slots=True)
 class CdxEntry:
-    """A response or revisit, and where it stands.
+    """A response or revisit and its position.
 
     ``timestamp`` has 14 digits; ``mime`` is the media type that the server named, ``status`` its
     status code as text.
@@ -132,11 +126,11 @@ class CdxEntry:
 
     @property
     def is_revisit(self) -> bool:
-        """Whether the payload stands in another record."""
+        """True if another record holds the payload."""
         return self.mime == _REVISIT
 
     def line(self) -> str:
-        """The line of the index, with its end."""
+        """Return the line of the index, with its line end."""
         fields = {
             "url": self.url, "mime": self.mime, "status": self.status, "digest": self.digest,
             "length": str(self.length), "offset": str(self.offset), "filename": self.file,
@@ -145,14 +139,14 @@ class CdxEntry:
 
 
 class UnreadableArchive(Exception):
-    """A file cannot be read on; the message says which, where and why."""
+    """An unreadable file; the message says which, where and why."""
 
 
 def entries(path: Path) -> Iterator[CdxEntry]:
-    """The entries of a WARC file, in its order.
+    """Yield the entries of a WARC file in its order.
 
     Raises:
-        UnreadableArchive: the file is damaged, or none of WARC.
+        UnreadableArchive: the file is damaged, or not a WARC file.
     """
     awaited: CdxEntry | None = None
     count = 0
@@ -165,7 +159,7 @@ def entries(path: Path) -> Iterator[CdxEntry]:
     except (OSError, EOFError, RuntimeError, ValueError) as error:
         raise UnreadableArchive(f"{path}: {error}") from error
     if not count:
-        raise UnreadableArchive(f"{path}: there is no WARC record in it")
+        raise UnreadableArchive(f"{path}: no WARC record in it")
     if awaited is not None:
         yield _ended(awaited, path.stat().st_size)
 
@@ -173,9 +167,9 @@ def entries(path: Path) -> Iterator[CdxEntry]:
 def write_cdxj(
     paths: Iterable[Path], out: IO[str], *, heard: Callable[[CdxEntry], None] | None = None
 ) -> int:
-    """Write the index of some WARC files; how many lines it has.
+    """Write the index of some WARC files and return its number of lines.
 
-    Sorted is a file at a time, what is sorted waits on the disk. ``heard`` is told of each.
+    One file is sorted at a time; sorted entries wait on the disk. ``heard`` is called with each.
 
     Raises:
         UnreadableArchive: one of the files is damaged.
@@ -202,7 +196,7 @@ def write_cdxj(
 
 
 def _entry(record: WarcRecord, file: str) -> CdxEntry:
-    """The entry, without its length, which the next record shows."""
+    """Return the entry without its length, which only the next record shows."""
     headers = record.headers
     is_revisit = record.record_type is WarcRecordType.revisit
     label = record.http_headers.get("Content-Type") or "" if record.is_http_parsed else ""
@@ -224,12 +218,8 @@ def _ended(entry: CdxEntry, at: int) -> CdxEntry:
 
 
 # -- wacz --------------------------------------------------------------------
-#
-# A WACZ package (version 1.1.1): an archive with its index and its pages in one ZIP file.
-#
-# ReplayWeb.page and its kin open it, also over the network: WARC files and index stand in it
-# uncompressed, so that any part can be read by its position.
-
+# A WACZ package (version 1.1.1) holds WARC files and their index uncompressed in one ZIP file,
+# so that ReplayWeb.page can read any part by its position, also over the network.
 _CHUNK_BYTES: Final = 1 << 20
 _VERSION: Final = "1.1.1"
 _PAGE_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
@@ -246,7 +236,7 @@ class _Resource(NamedTuple):
 
 
 def write_wacz(paths: Sequence[Path], target: Path, *, software: str, now: float) -> int:
-    """Package some WARC files; how many lines their index has.
+    """Package some WARC files and return the number of lines of their index.
 
     Raises:
         OSError: the target cannot be written.
@@ -271,8 +261,11 @@ def write_wacz(paths: Sequence[Path], target: Path, *, software: str, now: float
                     "resources": [each._asdict() for each in resources],
                 }
             )  # fmt: skip
-            told = add("datapackage.json", [manifest])
-            add("datapackage-digest.json", [_json({"path": told.path, "hash": told.hash})])
+            manifest_entry = add("datapackage.json", [manifest])
+            add(
+                "datapackage-digest.json",
+                [_json({"path": manifest_entry.path, "hash": manifest_entry.hash})],
+            )
     return count
 
 
@@ -285,7 +278,7 @@ def _note_page(pages: IO[str], entry: CdxEntry) -> None:
 
 
 def _added(package: ZipFile, at: datetime, path: str, chunks: Iterable[bytes]) -> _Resource:
-    """Add a file, as it is."""
+    """Add a file unchanged."""
     info = ZipInfo(path, (at.year, at.month, at.day, at.hour, at.minute, at.second))
     info.compress_type = ZIP_STORED
     info.external_attr = 0o644 << 16

@@ -1,7 +1,7 @@
-"""Records that go by become exchanges: an answer, its request and the crawler's facts of it.
+"""Groups the records of an archive into exchanges: response, request and metadata.
 
-Records of one exchange name one another (WARC-Concurrent-To) and stand together, or nearly so
-where several were written at once. What is no exchange of HTTP is counted by its kind.
+Records of one exchange name one another (WARC-Concurrent-To) and stand close together. Records
+that are not part of an HTTP exchange are counted by kind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from freshet.crawler.archive.records import (
     Damage,
     Facts,
     Flaw,
-    Place,
+    RecordPlace,
     facts_of,
     http_status,
     named,
@@ -43,7 +43,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20}):")
 
 
 def key(*words: object) -> int:
-    """64 bits that stand for some words, for an index."""
+    """Hash some words to 64 bits, as a key of the index."""
     text = "\0".join(map(str, words)).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
 
@@ -52,8 +52,8 @@ def key(*words: object) -> int:
 class Gathered:
     """One exchange, as it is indexed.
 
-    ``answer`` is None for a bare one; ``refers`` are the keys of the record, and of the URL, that
-    a revisit names, and the time.
+    ``answer`` is None for a bare one. ``refers`` has the keys of the record and the URL that a
+    revisit names, and the time.
     """
 
     kind: CaptureKind
@@ -65,14 +65,14 @@ class Gathered:
     outcome: str | None
     accept: str | None
     record: int
-    answer: Place | None
-    request: Place | None
-    facts: Place | None
+    answer: RecordPlace | None
+    request: RecordPlace | None
+    facts: RecordPlace | None
     refers: tuple[int | None, int | None, float | None] = (None, None, None)
 
     @property
-    def at(self) -> Place:
-        """Where the exchange stands: its answer, or the facts."""
+    def at(self) -> RecordPlace:
+        """The position of the exchange: its answer's, or else its metadata's."""
         place = self.answer or self.facts
         assert place is not None  # noqa: S101 - one of the two is why there is an exchange
         return place
@@ -80,9 +80,9 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class GatheredInfo:
-    """Where a file says of itself who wrote it, and since when."""
+    """The position and time of a file's warcinfo record."""
 
-    place: Place
+    place: RecordPlace
     at: float
 
 
@@ -90,7 +90,7 @@ class GatheredInfo:
 class _Answer:
     """A response or a revisit."""
 
-    place: Place
+    place: RecordPlace
     kind: CaptureKind
     url: str
     at: float
@@ -102,18 +102,18 @@ class _Answer:
 
 @dataclass(slots=True)
 class _Group:
-    """The records of one exchange so far. ``spoiled`` has an answer that must not be used."""
+    """The records of one exchange so far; the answer of a ``spoiled`` one must not be used."""
 
     ids: list[str] = field(default_factory=list)
     answer: _Answer | None = None
-    request: Place | None = None
+    request: RecordPlace | None = None
     method: str | None = None
-    facts: tuple[Place, Facts, str, float] | None = None
+    facts: tuple[RecordPlace, Facts, str, float] | None = None
     spoiled: bool = False
 
 
 class Gathering:
-    """The exchanges of one file. ``skipped`` counts what is none, by kind."""
+    """The exchanges of one file; ``skipped`` counts other records by kind."""
 
     def __init__(self, file: str, *, keep_wrong_digests: bool = False) -> None:
         self._file = file
@@ -123,7 +123,7 @@ class Gathering:
         self.skipped: Counter[str] = Counter()
 
     def add(self, record: ScannedRecord) -> Iterator[Gathered | GatheredInfo | Damage]:
-        """Take a record; gives the exchanges that are complete by now."""
+        """Take a record and yield the exchanges that it completes."""
         kind = record.fields.get("warc-type", "").lower()
         if kind == "warcinfo":
             at = warc_time(record.fields.get("warc-date"))
@@ -145,7 +145,7 @@ class Gathering:
         yield from self._join(kind, url, at, record)
 
     def close(self) -> Iterator[Gathered]:
-        """The exchanges that are still open at the end of the file."""
+        """Yield the exchanges that are still open at the end of the file."""
         for number in list(self._groups):
             yield from self._ended(number)
 
@@ -190,7 +190,16 @@ class Gathering:
             return None
         number = key(fields.get("warc-record-id", ""))
         refers = _refers(fields, url) if how is CaptureKind.SAME else (None, None, None)
-        return _Answer(record.place, how, url, at, status, record.digest, number, refers)
+        return _Answer(
+            place=record.place,
+            kind=how,
+            url=url,
+            at=at,
+            status=status,
+            digest=record.digest,
+            record=number,
+            refers=refers,
+        )
 
     def _ended(self, number: int) -> Iterator[Gathered]:
         group = self._groups.pop(number)
@@ -207,13 +216,15 @@ class Gathering:
         else:
             known = Facts() if facts is None else facts[1]
             yield Gathered(
-                answer.kind, answer.url, answer.at, answer.at + known.duration_s, answer.status,
-                answer.digest, known.outcome, known.accept, answer.record, answer.place,
-                group.request, None if facts is None else facts[0], answer.refers,
+                kind=answer.kind, url=answer.url, started_at=answer.at,
+                ended_at=answer.at + known.duration_s, status=answer.status, digest=answer.digest,
+                outcome=known.outcome, accept=known.accept, record=answer.record,
+                answer=answer.place, request=group.request,
+                facts=None if facts is None else facts[0], refers=answer.refers,
             )  # fmt: skip
 
     def _bare(self, group: _Group) -> Iterator[Gathered]:
-        """An exchange without an answer, where somebody says how it ended."""
+        """Yield an exchange without an answer if its metadata says how it ended."""
         if group.facts is None:
             self.skipped["request without an answer"] += 1
             return
@@ -224,13 +235,14 @@ class Gathering:
             self.skipped["metadata of an answer that is lost"] += 1
         else:
             yield Gathered(
-                CaptureKind.BARE, url, at, at + facts.duration_s, None, None, facts.outcome,
-                facts.accept, 0, None, group.request, place,
+                kind=CaptureKind.BARE, url=url, started_at=at, ended_at=at + facts.duration_s,
+                status=None, digest=None, outcome=facts.outcome, accept=facts.accept, record=0,
+                answer=None, request=group.request, facts=place,
             )  # fmt: skip
 
 
 def _is_taken(group: _Group, kind: str) -> bool:
-    """Whether a group has a record of that kind already."""
+    """Return whether a group already has a record of that kind."""
     if kind == "request":
         return group.request is not None
     if kind == "metadata":
@@ -252,13 +264,10 @@ def _refers(fields: Mapping[str, str], url: str) -> tuple[int | None, int | None
 
 
 # -- accounts ----------------------------------------------------------------
-#
-# What our own archives say of the runs that wrote them, in the warcinfo of each file.
-
-
+# Freshet's own archives describe, in the warcinfo of each file, the run that wrote it.
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A run: when it began (Unix seconds), whether it was a daemon's, and its site list."""
+    """A run: its start (Unix seconds), whether a daemon made it, and its site list."""
 
     began_at: float
     is_lasting: bool
@@ -266,9 +275,9 @@ class Account:
 
 
 def accounts_of(infos: Iterable[ArchiveInfo]) -> list[Account]:
-    """The runs in the order in which they began; none where others wrote the files.
+    """Return the runs in the order of their start; foreign archives have none.
 
-    Of a run that wrote several files the last word on its seeds holds.
+    If a run wrote several files, the last one's seeds hold.
     """
     found = {}
     for info in infos:
@@ -278,7 +287,7 @@ def accounts_of(infos: Iterable[ArchiveInfo]) -> list[Account]:
 
 
 def _account(info: ArchiveInfo) -> Account | None:
-    """None where it is damaged or not ours: its exchanges are taken as anybody's."""
+    """Return None for a damaged or foreign description: its exchanges are read as foreign ones."""
     fields = named(info.fields)
     try:
         run, seeds = json.loads(fields["freshet-run"]), json.loads(fields["freshet-seeds"])

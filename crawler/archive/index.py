@@ -1,4 +1,4 @@
-"""The tables of the index, and the statements that fill them."""
+"""An index of archived exchanges by time: its tables, its construction and its queries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from freshet.crawler.archive.exchanges import Gathered, GatheredInfo, Gathering, key
 from freshet.crawler.archive.inputs import ArchiveFile, CaptureList, Input, listed_captures, located
-from freshet.crawler.archive.records import CaptureKind, Damage, Flaw, Place, Position
+from freshet.crawler.archive.records import CaptureKind, Damage, Flaw, Position, RecordPlace
 from freshet.crawler.archive.scan import ScannedRecord, SeveralPerMember, scan, scan_listed
 from freshet.crawler.tally import CrawlError
 
@@ -116,9 +116,6 @@ SELECT kind, sum(count) AS n FROM skipped GROUP BY kind ORDER BY n DESC, kind
 
 
 # -- filling -----------------------------------------------------------------
-#
-# Archives are read into the index, file by file; what is there already is not read again.
-
 _BATCH = 2_000
 
 Found = Gathered | GatheredInfo | Damage
@@ -129,7 +126,7 @@ Progress = Callable[[str], None]
 
 @contextmanager
 def transaction(database: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing."""
+    """Commit the block's changes together, or none of them."""
     database.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -139,15 +136,15 @@ def transaction(database: sqlite3.Connection) -> Iterator[None]:
     database.execute("COMMIT")
 
 
-class Filling:
-    """Makes the index that of some archives; what it knows of others goes."""
+class IndexBuilder:
+    """Builds the index of some archives and drops entries of others."""
 
     def __init__(self, database: sqlite3.Connection, *, keep_wrong_digests: bool) -> None:
         self._db = database
         self._keeps_wrong = keep_wrong_digests
 
     def fill(self, inputs: Sequence[Input], progress: Progress | None) -> None:
-        """Read what is not in the index yet.
+        """Read the archives that the index does not contain yet.
 
         Raises:
             CrawlError: a list of captures cannot be read.
@@ -164,7 +161,7 @@ class Filling:
                 self._finish()
 
     def _wanted(self, inputs: Sequence[Input]) -> dict[ArchiveFile, int]:
-        """The files to read, and for each a number of the lists that say what of it (0: all)."""
+        """Return the files to read, each with a hash of the lists that select from it (0: all)."""
         whole = dict.fromkeys((each for each in inputs if isinstance(each, ArchiveFile)), 0)
         listed: dict[ArchiveFile, int] = {}
         self._db.execute("DELETE FROM listed")
@@ -177,7 +174,7 @@ class Filling:
         return listed | whole
 
     def _list(self, path: Path) -> Iterable[ArchiveFile]:
-        """Note the captures of a list; gives back the files that it names."""
+        """Note the captures of a list; return the files that it names."""
         files: dict[str, ArchiveFile] = {}
         captures = listed_captures(path)
         while batch := list(islice(captures, _BATCH)):
@@ -191,9 +188,9 @@ class Filling:
         return set(files.values())
 
     def _match(self, wanted: Mapping[ArchiveFile, int]) -> list[tuple[int, ArchiveFile, bool]]:
-        """Keep what is finished and unchanged, forget the rest; gives back what is to be read.
+        """Keep finished, unchanged files, forget the others, and return those to be read.
 
-        The numbers of sources are in the order of the inputs, for those that are new.
+        New sources are numbered in the order of the inputs.
         """
         rows = self._db.execute(
             "SELECT path, member, start, size, bytes, mtime_ns, listed, id FROM source"
@@ -227,7 +224,7 @@ class Filling:
         return bool(count != len(kept))
 
     def _forget(self, kept: Iterable[int]) -> None:
-        """Delete what is of sources other than these."""
+        """Delete the rows of all other sources."""
         self._db.execute("CREATE TEMP TABLE kept (id INTEGER PRIMARY KEY)")
         self._db.executemany("INSERT INTO kept VALUES (?)", [(each,) for each in kept])
         self._db.execute("DELETE FROM source WHERE id NOT IN (SELECT id FROM kept)")
@@ -236,7 +233,7 @@ class Filling:
         self._db.execute("DROP TABLE kept")
 
     def _read(self, number: int, file: ArchiveFile, *, is_listed: bool) -> None:
-        """One file, in one transaction: it is in the index whole, or not at all."""
+        """Read one file in one transaction: the index holds all of it, or nothing."""
         try:
             with transaction(self._db):
                 self._store(number, file, is_listed=is_listed, as_stream=False)
@@ -284,7 +281,7 @@ class Filling:
             )
 
     def _finish(self) -> None:
-        """Find the originals of revisits, and make the index by time."""
+        """Resolve revisits to their originals, and create the index by time."""
         query = "SELECT EXISTS (SELECT * FROM exchange WHERE kind = 'same')"
         self._db.execute("DELETE FROM damage WHERE flaw = ?", (Flaw.UNRESOLVED,))
         if self._db.execute(query).fetchone() == (1,):
@@ -318,19 +315,14 @@ def _row(number: int, gathered: Gathered) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _columns(place: Place | None) -> tuple[int | None, int | None, int | None]:
+def _columns(place: RecordPlace | None) -> tuple[int | None, int | None, int | None]:
     return (None, None, None) if place is None else (place.offset, place.length, place.nth)
 
 
 # -- order -------------------------------------------------------------------
-#
-# Exchanges of archives in the order in which they ended, as an index on the disk.
-#
-# One streaming pass over each file writes a row an exchange; they are read back in the order of
-# time, ties by file and offset. Memory does not grow with the archives. The index is SQLite and
-# stands beside what is made of it: a pass that was killed goes on with the file that it was in,
-# and a file that is finished and has not changed is not read again.
-
+# One pass over each file writes a row for each exchange; reading is by time, ties by file and
+# offset. The index is a SQLite file beside its result: an interrupted pass resumes with its
+# file, and an unchanged finished file is not read again.
 _PAGE = 500
 #: What SQLite keeps of the index in memory.
 _CACHE_KIB = 32 * 1024
@@ -339,10 +331,10 @@ START = Position(-math.inf, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """An exchange in the index, and where its records are.
+class IndexEntry:
+    """An exchange in the index, and the positions of its records.
 
-    ``original`` is where the answer with the body stands, if another one's: source and place.
+    ``original`` is the source and position of another record if that holds the body.
     """
 
     position: Position
@@ -352,17 +344,16 @@ class Entry:
     status: int | None
     digest: str | None
     outcome: str | None
-    answer: Place | None
-    request: Place | None
-    facts: Place | None
-    original: tuple[int, Place] | None
+    answer: RecordPlace | None
+    request: RecordPlace | None
+    facts: RecordPlace | None
+    original: tuple[int, RecordPlace] | None
 
 
-class Order:
-    """The index at a path, made if there is none.
+class ArchiveIndex:
+    """The index at a path, created if missing.
 
-    ``keep_wrong_digests`` reads answers whose digests are wrong like others; they are told of
-    all the same.
+    ``keep_wrong_digests`` also reads answers with wrong digests; they are reported in any case.
 
     Raises:
         CrawlError: the file is something else, or cannot be written.
@@ -380,7 +371,7 @@ class Order:
         except CrawlError:
             self.close()
             raise
-        self._filling = Filling(self._db, keep_wrong_digests=keep_wrong_digests)
+        self._filling = IndexBuilder(self._db, keep_wrong_digests=keep_wrong_digests)
 
     def __enter__(self) -> Self:
         return self
@@ -389,16 +380,16 @@ class Order:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._db is not None:
             self._db.close()
 
     def build(self, inputs: Sequence[Input], progress: Progress | None = None) -> None:
-        """Make the index that of these archives; what it knows of others goes.
+        """Index these archives, and drop what the index knows of others.
 
         Raises:
-            CrawlError: a list of captures cannot be read, the index cannot be written, or there
-                is no exchange in any of the archives.
+            CrawlError: a list of captures cannot be read, the index cannot be written, or no
+                archive contains an exchange.
         """
         try:
             self._filling.fill(inputs, progress)
@@ -411,7 +402,7 @@ class Order:
 
     @property
     def exchanges(self) -> int:
-        """How many exchanges can be read."""
+        """The number of readable exchanges."""
         return int(self._rows(COUNT)[0][0])
 
     @property
@@ -421,28 +412,28 @@ class Order:
         return {n: ArchiveFile(Path(path), *rest) for n, path, *rest in rows}
 
     def damages(self) -> Iterator[Damage]:
-        """What could not be read, by file and offset."""
+        """Yield the damages, by file and offset."""
         names = {number: file.name for number, file in self.sources.items()}
         for source, at, reason, flaw in self._rows(DAMAGES):
             yield Damage(names[source], at, reason, Flaw(flaw))
 
     def flaws(self) -> dict[Flaw, int]:
-        """How many damages of each kind there are."""
+        """Count the damages by kind."""
         return {Flaw(flaw): n for flaw, n in self._rows(FLAWS)}
 
     def skipped(self) -> dict[str, int]:
-        """How many records were no exchange of HTTP, by kind, the most first."""
+        """Count the records that are not HTTP exchanges, by kind, most frequent first."""
         return dict(self._rows(SKIPPED))
 
-    def infos(self) -> list[tuple[Position, Place]]:
-        """Where the files say who wrote them, in the order of time."""
+    def infos(self) -> list[tuple[Position, RecordPlace]]:
+        """Return the positions of the warcinfo records, in the order of time."""
         return [
-            (Position(at, source, offset, nth), Place(offset, length, nth))
+            (Position(at, source, offset, nth), RecordPlace(offset, length, nth))
             for at, source, offset, nth, length in self._rows(INFOS)
         ]
 
-    def entries(self, after: Position = START) -> Iterator[Entry]:
-        """The exchanges behind a position, in order."""
+    def entries(self, after: Position = START) -> Iterator[IndexEntry]:
+        """Yield the exchanges behind a position, in order."""
         while page := self._rows(
             READ, (after.ended_at, after.source, after.offset, after.nth, _PAGE)
         ):
@@ -451,8 +442,8 @@ class Order:
                 after = entry.position
                 yield entry
 
-    def next_probe(self, at_origin: str, after: float) -> Entry | None:
-        """What a host (``http://HOST``) was sent first from a time on to see how it says no."""
+    def next_probe(self, at_origin: str, after: float) -> IndexEntry | None:
+        """Return the first soft-404 probe that a host (``http://HOST``) was sent after a time."""
         # What comes behind all that begin with a slash.
         rows = self._rows(NEXT_PROBE, (f"{at_origin}/", f"{at_origin}0", after))
         return _entry(rows[0]) if rows else None
@@ -469,7 +460,7 @@ class Order:
         found = self._rows("PRAGMA user_version")[0][0]
         names = [row[0] for row in self._rows("SELECT name FROM sqlite_schema WHERE type='table'")]
         if names and application != APPLICATION:
-            raise CrawlError(f"{self._path}: not an index of archives, it is left as it is")
+            raise CrawlError(f"{self._path}: not an index of archives; it was not changed")
         assert self._db is not None  # noqa: S101 - narrows the type
         self._rows("PRAGMA journal_mode = WAL")
         # What a power cut takes of an index is read again.
@@ -486,30 +477,31 @@ class Order:
             self._rows(f"PRAGMA user_version = {version}")
 
     def _failed(self, error: sqlite3.Error) -> CrawlError:
-        return CrawlError(f"{self._path}: the index of the archives: {error}")
+        return CrawlError(f"{self._path}: the index of the archives failed: {error}")
 
     def _nothing(self, inputs: Sequence[Input]) -> str:
-        """Why there is nothing to read, in one line."""
+        """Say in one line why nothing can be read."""
         first = next(self.damages(), None)
         if first is not None:
             return f"{first} (no exchange in {len(inputs)} archives)"
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.skipped().items())
         names = ", ".join(str(each.path) for each in inputs[:3])
-        return f"{names}: no exchange of HTTP in it ({kinds or 'no records'})"
+        return f"{names}: no HTTP exchange in it ({kinds or 'no records'})"
 
 
-def _entry(row: Sequence[Any]) -> Entry:
+def _entry(row: Sequence[Any]) -> IndexEntry:
     ended, source, at, nth, kind, url, started, status, digest, outcome, length = row[:11]
-    where, how = Place(at, length, nth), CaptureKind(kind)
+    where, how = RecordPlace(at, length, nth), CaptureKind(kind)
     is_bare = how is CaptureKind.BARE
     origin = _place(row[18:21])
-    return Entry(
-        Position(ended, source, at, nth), how, url, started, status, digest, outcome,
-        None if is_bare else where, _place(row[11:14]), _place(row[14:17]),
-        None if origin is None else (row[17], origin),
+    return IndexEntry(
+        position=Position(ended, source, at, nth), kind=how, url=url, started_at=started,
+        status=status, digest=digest, outcome=outcome, answer=None if is_bare else where,
+        request=_place(row[11:14]), facts=_place(row[14:17]),
+        original=None if origin is None else (row[17], origin),
     )  # fmt: skip
 
 
-def _place(columns: Sequence[int | None]) -> Place | None:
+def _place(columns: Sequence[int | None]) -> RecordPlace | None:
     offset, length, nth = columns
-    return None if offset is None else Place(offset, length or 0, nth or 0)
+    return None if offset is None else RecordPlace(offset, length or 0, nth or 0)

@@ -1,7 +1,6 @@
-"""What a path given as an archive is: a WARC, a WACZ, a list of them, a folder, an index.
+"""Archives as input: a WARC file, a WACZ, a list of them, a folder, or a CDXJ index.
 
-Decided by what a file begins with, not by its name. Nothing is unpacked: the archives in a WACZ
-are stored as they are and read where they lie.
+The first bytes of a file decide, not its name. A WACZ is read in place, without unpacking.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _MAX_LISTS = 5
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile:
-    """A WARC on the disk: a file, or ``size`` bytes from ``start`` of a WACZ."""
+    """A WARC file, or ``size`` bytes from ``start`` of a WACZ."""
 
     path: Path
     member: str | None = None
@@ -43,11 +42,11 @@ class ArchiveFile:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The file's name in messages."""
         return str(self.path) if self.member is None else f"{self.path}!{self.member}"
 
     def open(self) -> Slice:
-        """Its bytes.
+        """Open the archive.
 
         Raises:
             OSError: it cannot be opened.
@@ -57,7 +56,7 @@ class ArchiveFile:
 
 @dataclass(frozen=True, slots=True)
 class CaptureList:
-    """A CDXJ: captures to be read by offset, and only those. It may be gzipped."""
+    """A CDXJ file: only the captures that it lists are read. It may be gzipped."""
 
     path: Path
 
@@ -66,12 +65,12 @@ Input = ArchiveFile | CaptureList
 
 
 def inputs_of(paths: Iterable[Path]) -> list[Input]:
-    """The archives at these paths, in the order given; those of a folder by name.
+    """Return the archives at these paths in the given order; those of a folder by name.
 
     A file that is reached twice counts once.
 
     Raises:
-        CrawlError: a path is no archive, or leads to one that is missing.
+        CrawlError: a path is not an archive, or leads to one that is missing.
     """
     found: dict[Input, None] = {}
     for path in paths:
@@ -127,7 +126,7 @@ def _is_capture_list(head: bytes) -> bool:
 
 
 def _looks_like_warc(path: Path, head: bytes) -> bool:
-    """A damaged archive: it is called one, and what it holds is not just text."""
+    """Return whether a file is a damaged archive: named like one, and not just text."""
     return path.name.endswith(_ENDINGS) and not _is_text(head)
 
 
@@ -144,7 +143,7 @@ def _in_wacz(path: Path) -> Iterator[ArchiveFile]:
         with zipfile.ZipFile(path) as archive:
             members = [each for each in archive.infolist() if _is_warc_member(each)]
     except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
-        raise CrawlError(f"{path}: not a WACZ that can be read: {error}") from error
+        raise CrawlError(f"{path}: not a readable WACZ: {error}") from error
     if not members:
         raise CrawlError(f"{path}: the ZIP holds no WARC")
     with Slice(path) as source:
@@ -159,7 +158,7 @@ def _is_warc_member(member: zipfile.ZipInfo) -> bool:
 def _data_start(source: Slice, path: Path, member: zipfile.ZipInfo) -> int:
     if member.compress_type != zipfile.ZIP_STORED:
         raise CrawlError(
-            f"{path}: {member.filename} is compressed a second time in the ZIP; unpack it"
+            f"{path}: {member.filename} is compressed within the ZIP; unpack it"
             " (unzip) and give the folder"
         )
     header = source.read_at(member.header_offset, _LOCAL_HEADER_BYTES)
@@ -170,7 +169,7 @@ def _data_start(source: Slice, path: Path, member: zipfile.ZipInfo) -> int:
 
 
 def _in_list(path: Path, head: bytes, depth: int) -> Iterator[Input]:
-    """The files that a text names, a line each, from its folder."""
+    """Yield the files that a text names, one a line, relative to its folder."""
     if depth >= _MAX_LISTS:
         raise CrawlError(f"{path}: the list is named by a list {depth} deep")
     if not _is_text(head) or not _first_is_file(path, head):
@@ -193,7 +192,7 @@ def _first_is_file(path: Path, head: bytes) -> bool:
 
 
 def _named(path: Path, text: str) -> Path | None:
-    """The file that a line means: from the list's folder, or beside it."""
+    """Return the file that a line names, in the list's folder or beside it."""
     try:
         candidates = [path.parent / text, path.parent / Path(text).name]
         return next((each.resolve() for each in candidates if each.exists() and each != path), None)
@@ -202,7 +201,7 @@ def _named(path: Path, text: str) -> Path | None:
 
 
 def _hint(text: str) -> str:
-    return "; fetch it first" if text.startswith(("http://", "https://", "s3://")) else ""
+    return "; download it first" if text.startswith(("http://", "https://", "s3://")) else ""
 
 
 def _beginning(head: bytes) -> str:
@@ -211,12 +210,8 @@ def _beginning(head: bytes) -> str:
 
 
 # -- capture lists -----------------------------------------------------------
-#
-# CDXJ: lines that say in which file, and where in it, each capture stands.
-#
-# A line is a key, a time and an object of JSON with ``filename``, ``offset`` and ``length``, as
-# pywb and Common Crawl write it. Of an archive that comes with one, only what it lists is read.
-
+# CDXJ as pywb and Common Crawl write it: a key, a time and a JSON object with ``filename``,
+# ``offset`` and ``length``.
 _SLICE_BYTES = 64 * 1024
 _MAX_LINE_BYTES = 1024 * 1024
 #: Members of gzip that follow one another make one text; this is more than any disk has.
@@ -224,7 +219,7 @@ _NO_LIMIT = 2**62
 
 
 class ListedCapture(NamedTuple):
-    """A line: the file as it is named there, and the place; a length of 0 is not known."""
+    """A line: the file as named there, and the position; a length of 0 is unknown."""
 
     line: int
     filename: str
@@ -233,7 +228,7 @@ class ListedCapture(NamedTuple):
 
 
 def listed_captures(path: Path) -> Iterator[ListedCapture]:
-    """The captures that a list names, in its order.
+    """Yield the captures of a list in its order.
 
     Raises:
         CrawlError: a line cannot be read.
@@ -242,7 +237,7 @@ def listed_captures(path: Path) -> Iterator[ListedCapture]:
         start = line.find(b"{")
         if start < 0 or line.startswith(b"!"):
             if line.strip() and not line.startswith(b"!"):
-                raise CrawlError(f"{path}: line {number}: no object of JSON")
+                raise CrawlError(f"{path}: line {number}: no JSON object")
             continue
         yield _capture(path, number, line[start:])
 
@@ -279,10 +274,10 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def located(path: Path, capture: ListedCapture) -> Path:
-    """The file that a line means: from the list's folder, beside it, or in its ``archive``.
+    """Return the file that a line names: in the list's folder or its ``archive``, or beside it.
 
     Raises:
-        CrawlError: there is none.
+        CrawlError: the file does not exist.
     """
     name = Path(capture.filename)
     folder = path.parent

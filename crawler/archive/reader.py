@@ -1,8 +1,7 @@
-"""Exchanges read back from their places, in the order of an index.
+"""Reads archived exchanges in the order of an index, and turns them into fetch results.
 
-A record is fetched by its offset, without looking at others: archives are nearly in the order of
-time, so the system's read-ahead has it by then. Only where one stream holds several records are
-they read one after the other. Memory holds one exchange, its body cut at the limit.
+A record is read by its offset: archives are nearly in the order of time, so the system reads ahead.
+Only records that share one compressed stream are read in sequence. Memory holds one exchange.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from urllib.parse import urlsplit
 
 from fastwarc.warc import WarcRecord
 
-from freshet.crawler.archive.index import START, Entry, Order
+from freshet.crawler.archive.index import START, ArchiveIndex, IndexEntry
 from freshet.crawler.archive.inputs import ArchiveFile
 from freshet.crawler.archive.records import (
     MAX_HEAD_BYTES,
@@ -24,8 +23,8 @@ from freshet.crawler.archive.records import (
     Damage,
     Facts,
     Flaw,
-    Place,
     Position,
+    RecordPlace,
     facts_of,
     head_end,
     header_lines,
@@ -47,7 +46,13 @@ from freshet.crawler.archive.scan import (
     warc_records,
 )
 from freshet.crawler.fetch.client import Accept, Body, Request, intake_of
-from freshet.crawler.fetch.responses import RawHeaders, Verdict, first_header, judge, retry_after_s
+from freshet.crawler.fetch.responses import (
+    RawHeaders,
+    StatusVerdict,
+    first_header,
+    judge,
+    retry_after_s,
+)
 from freshet.crawler.fetch.transport import Unfetched, own_failures
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome
@@ -62,13 +67,13 @@ _ROOM_BYTES = 2 * MAX_HEAD_BYTES
 _CHANGED = "the record is not the one that was indexed: the file has changed since"
 
 
-class Unreadable(ValueError):
-    """A record that was indexed cannot be read now."""
+class UnreadableRecord(ValueError):
+    """An indexed record that cannot be read now."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record read back; ``is_cut`` says that its block goes on."""
+    """A record read back; ``is_cut``: its block continues."""
 
     fields: Mapping[str, str]
     block: bytes
@@ -76,15 +81,14 @@ class StoredRecord:
 
 
 class Reading:
-    """Reads the exchanges of an index; keep it open while its exchanges are wanted.
+    """Reads the exchanges of an index; keep it open while its exchanges are used.
 
-    ``max_body_bytes`` bounds a body as it is stored; more of it is not read. Give the largest
-    limit that any of them may have. Without ``requests`` those are read only where an answer
-    cannot be told without them: to a 304 that others wrote.
+    ``max_body_bytes`` is the largest limit of any stored body; the rest is not read. Without
+    ``requests``, only requests that decide about a response are read: those of a foreign 304.
     """
 
     def __init__(
-        self, order: Order, max_body_bytes: int = MAX_BODY_BYTES, *, requests: bool = True
+        self, order: ArchiveIndex, max_body_bytes: int = MAX_BODY_BYTES, *, requests: bool = True
     ) -> None:
         self._order = order
         self._requests = requests
@@ -99,7 +103,7 @@ class Reading:
             self._open.popitem()[1].close()
 
     def exchanges(self, after: Position = START) -> Iterator[ArchivedExchange | Damage]:
-        """All exchanges behind a position in order; a damage in the place of one that is lost.
+        """Yield all exchanges behind a position in order; a damage replaces a lost one.
 
         Raises:
             CrawlError: the index cannot be read.
@@ -107,22 +111,22 @@ class Reading:
         for entry in self._order.entries(after):
             try:
                 yield self.exchange(entry)
-            except (Unreadable, BrokenMember, OSError) as error:
+            except (UnreadableRecord, BrokenMember, OSError) as error:
                 yield self._lost(entry.position, error)
 
     def infos(self) -> Iterator[ArchiveInfo | Damage]:
-        """What the files say of themselves, in the order of time, or that it is lost."""
+        """Yield the files' descriptions in the order of time; a damage replaces a lost one."""
         for position, place in self._order.infos():
             try:
                 record = self._file(position.source).record(place, self._max_bytes)
-            except (Unreadable, BrokenMember, OSError) as error:
+            except (UnreadableRecord, BrokenMember, OSError) as error:
                 yield self._lost(position, error)
             else:
                 file = self._files[position.source].name
                 yield ArchiveInfo(position, file, header_lines(record.block))
 
-    def exchange(self, entry: Entry) -> ArchivedExchange:
-        """One exchange.
+    def exchange(self, entry: IndexEntry) -> ArchivedExchange:
+        """Read one exchange.
 
         Raises:
             Unreadable: its file has changed.
@@ -136,7 +140,7 @@ class Reading:
         facts = self._record(source, entry.facts)
         witness = answer or facts
         if witness is None or target_url(witness.fields.get("warc-target-uri")) != entry.url:
-            raise Unreadable(_CHANGED)
+            raise UnreadableRecord(_CHANGED)
         headers: RawHeaders = ()
         body, is_cut = b"", False
         if answer is not None:
@@ -171,10 +175,10 @@ class Reading:
         file = self._files[position.source].name
         return Damage(file, position.offset, str(error), Flaw.UNREADABLE)
 
-    def _record(self, source: int, place: Place | None) -> StoredRecord | None:
+    def _record(self, source: int, place: RecordPlace | None) -> StoredRecord | None:
         return None if place is None else self._file(source).record(place, self._max_bytes)
 
-    def _original(self, source: int, place: Place) -> StoredRecord:
+    def _original(self, source: int, place: RecordPlace) -> StoredRecord:
         return self._file(source).record(place, self._max_bytes)
 
     def _file(self, source: int) -> _OpenFile:
@@ -198,15 +202,15 @@ class _OpenFile:
         self._stream = None
         self._source.close()
 
-    def record(self, place: Place, max_bytes: int) -> StoredRecord:
+    def record(self, place: RecordPlace, max_bytes: int) -> StoredRecord:
         if place.length:
             return _parsed(self._stored(place, max_bytes))
         if self._stream is None or not self._stream.is_before(place):
             self._stream = _Stream(self._source, self._codec, place.offset)
         return self._stream.record(place.nth, max_bytes)
 
-    def _stored(self, place: Place, max_bytes: int) -> bytes:
-        """The record as text, cut at the limit."""
+    def _stored(self, place: RecordPlace, max_bytes: int) -> bytes:
+        """Return the record as text, cut at the limit."""
         if self._codec.coding is Coding.PLAIN:
             return self._source.read_at(place.offset, min(place.length, max_bytes))
         pieces, size = [], 0
@@ -219,24 +223,24 @@ class _OpenFile:
 
 
 class _Stream:
-    """Records that have no places of their own, read one after the other."""
+    """Records without positions of their own, read in sequence."""
 
     def __init__(self, source: Slice, codec: Codec, start: int) -> None:
         self._start = start
         self._next = 0
         self._records = warc_records(source, start, codec)
 
-    def is_before(self, place: Place) -> bool:
-        """Whether the record is yet to come."""
+    def is_before(self, place: RecordPlace) -> bool:
+        """Return whether the record is still ahead."""
         return place.offset == self._start and place.nth >= self._next
 
     def record(self, nth: int, max_bytes: int) -> StoredRecord:
-        """A record that is yet to come."""
+        """Read a record that is still ahead."""
         for record in self._records:
             self._next += 1
             if self._next > nth:
                 return _read(record, max_bytes)
-        raise Unreadable(_CHANGED)
+        raise UnreadableRecord(_CHANGED)
 
 
 def _read(record: WarcRecord, max_bytes: int) -> StoredRecord:
@@ -251,11 +255,11 @@ def _read(record: WarcRecord, max_bytes: int) -> StoredRecord:
 def _parsed(text: bytes) -> StoredRecord:
     end = head_end(text)
     if end is None:
-        raise Unreadable(_CHANGED)
+        raise UnreadableRecord(_CHANGED)
     fields = named(header_lines(text[:end]))
     length = declared_length(fields.get("content-length"))
     if isinstance(length, str):
-        raise Unreadable(_CHANGED)
+        raise UnreadableRecord(_CHANGED)
     return StoredRecord(fields, text[end : end + length], end + length > len(text))
 
 
@@ -268,7 +272,7 @@ def _status(record: StoredRecord) -> int | None:
 
 
 def _answered(record: StoredRecord) -> tuple[RawHeaders, bytes]:
-    """The headers and the body of an answer."""
+    """Return the headers and the body of an answer."""
     if not _is_resource(record):
         return _message(record.block)
     content_type = record.fields.get("content-type", "application/octet-stream")
@@ -276,7 +280,7 @@ def _answered(record: StoredRecord) -> tuple[RawHeaders, bytes]:
 
 
 def _message(block: bytes) -> tuple[RawHeaders, bytes]:
-    """The headers and the body of an HTTP message, without chunked framing."""
+    """Return the headers and the body of an HTTP message, without chunked framing."""
     end = head_end(block)
     head, body = (block, b"") if end is None else (block[:end], block[end:])
     headers = http_headers(head)
@@ -284,12 +288,8 @@ def _message(block: bytes) -> tuple[RawHeaders, bytes]:
 
 
 # -- results -----------------------------------------------------------------
-#
-# An archived exchange as the fetcher would have given it.
-#
-# Our own archives say how each exchange ended; of others it is judged by what they hold, with the
-# limits of a fetch, so that a replay decides as a crawl would have decided.
-
+# Freshet's own archives say how each exchange ended. A foreign exchange is judged by its
+# content and the limits of a fetch, so that a replay decides as a crawl would have decided.
 #: Headers that an archive renames because the body is kept in another form than they say.
 _RENAMED = b"x-archive-orig-"
 _ROBOTS_PATH = "/robots.txt"
@@ -300,12 +300,12 @@ _CONDITIONS = (b"if-none-match", b"if-modified-since")
 
 
 def is_ours(exchange: ArchivedExchange) -> bool:
-    """Whether Freshet wrote it: its outcome is known, not judged."""
+    """Return whether Freshet wrote it: its outcome is recorded."""
     return _known_outcome(exchange) is not None
 
 
 def accept_of(exchange: ArchivedExchange) -> Accept:
-    """What the request wanted, as said by our own archives; what it will have been, of others."""
+    """Return what the request accepted: recorded in own archives, guessed in foreign ones."""
     said = exchange.facts.accept
     if said is not None and said in _ACCEPTS:
         return _ACCEPTS[said]
@@ -321,10 +321,10 @@ def accept_of(exchange: ArchivedExchange) -> Accept:
 def fetch_result(
     exchange: ArchivedExchange, max_body_bytes: int, accept: Accept | None = None
 ) -> FetchResult:
-    """The exchange as a value of the crawl; trouble is an outcome, never an exception.
+    """Return the exchange as a fetch result; trouble is an outcome, never an exception.
 
-    ``max_body_bytes`` is the limit of a page; ``accept`` replaces what :func:`accept_of` says,
-    for a sitemap in a foreign archive.
+    ``max_body_bytes`` is the limit of a page; ``accept`` overrides :func:`accept_of`, for a sitemap
+    in a foreign archive.
     """
     facts = exchange.facts
     headers = exchange.headers
@@ -358,8 +358,8 @@ def fetch_result(
 
 def _judged(
     exchange: ArchivedExchange, max_body_bytes: int, accept: Accept
-) -> tuple[Verdict, Body]:
-    """How it ended, and its body if that counts."""
+) -> tuple[StatusVerdict, Body]:
+    """Return the verdict, and the body if it counts."""
     known = _known(exchange)
     if known is not None and known.outcome is not Outcome.FETCHED:
         return known, _NO_BODY
@@ -370,7 +370,7 @@ def _judged(
         with own_failures():
             return verdict, _body(exchange, max_body_bytes, accept, is_known=known is not None)
     except Unfetched as end:
-        return Verdict(end.outcome, end.reason, end.detail), _NO_BODY
+        return StatusVerdict(end.outcome, end.reason, end.detail), _NO_BODY
 
 
 def _known_outcome(exchange: ArchivedExchange) -> Outcome | None:
@@ -378,19 +378,19 @@ def _known_outcome(exchange: ArchivedExchange) -> Outcome | None:
     return None if said is None else _OUTCOMES.get(said)
 
 
-def _known(exchange: ArchivedExchange) -> Verdict | None:
-    """What the archive says of the outcome."""
+def _known(exchange: ArchivedExchange) -> StatusVerdict | None:
+    """Return the outcome that the archive records."""
     outcome, facts = _known_outcome(exchange), exchange.facts
     if outcome is None:
         return None
-    return Verdict(outcome, facts.reason, facts.detail, facts.location)
+    return StatusVerdict(outcome, facts.reason, facts.detail, facts.location)
 
 
-def _by_status(exchange: ArchivedExchange) -> Verdict:
+def _by_status(exchange: ArchivedExchange) -> StatusVerdict:
     if exchange.kind is CaptureKind.NOT_MODIFIED:
-        return Verdict(Outcome.NOT_MODIFIED)
+        return StatusVerdict(Outcome.NOT_MODIFIED)
     if exchange.status is None:
-        return Verdict(Outcome.FAILED, "protocol", "the archive holds no HTTP status")
+        return StatusVerdict(Outcome.FAILED, "protocol", "the archive holds no HTTP status")
     requested = exchange.request_headers
     # Who wrote no requests down may have asked on a condition.
     is_conditional = not requested or any(first_header(requested, c) for c in _CONDITIONS)
@@ -401,10 +401,10 @@ def _by_status(exchange: ArchivedExchange) -> Verdict:
 def _body(
     exchange: ArchivedExchange, max_body_bytes: int, accept: Accept, *, is_known: bool
 ) -> Body:
-    """The body, decoded within the limits.
+    """Return the body, decoded within the limits.
 
     Raises:
-        Unfetched: it is not worth reading, or not all there.
+        Unfetched: the body is of an unwanted type, or incomplete.
         CorruptBody, UnsupportedCoding: it cannot be decoded.
     """
     announced = _announced_bytes(exchange.headers)
@@ -426,10 +426,10 @@ def _body(
 
 
 def _check_whole(exchange: ArchivedExchange, announced: int) -> None:
-    """A part must not pass for the whole."""
+    """Refuse a part of a body: it must not pass for the whole."""
     if exchange.truncated is not None:
         reason = "too_large" if exchange.truncated == "length" else "cut_short"
-        detail = f"the archive holds a part of the body: {exchange.truncated[:50]}"
+        detail = f"the archive has only a part of the body: {exchange.truncated[:50]}"
         raise Unfetched(reason, detail)
     size = len(exchange.wire_body)
     if announced > size and not exchange.is_cut and exchange.kind is not CaptureKind.SAME:
@@ -448,7 +448,7 @@ def _text(headers: RawHeaders, name: bytes) -> str:
 
 
 def _as_they_came(headers: RawHeaders) -> RawHeaders:
-    """The names as the server sent them."""
+    """Return the headers under the names that the server sent."""
     return tuple(
         (name[len(_RENAMED) :] if name.lower().startswith(_RENAMED) else name, value)
         for name, value in headers

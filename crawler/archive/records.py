@@ -1,6 +1,6 @@
-"""The text of records: heads of WARC records and of HTTP messages, and lines of facts.
+"""Values of an archive, and the text of its records: heads, HTTP messages, metadata, digests.
 
-Archives hold what servers sent, so everything here takes any bytes and raises nothing.
+Archives hold what servers sent, so the parsers take any bytes and raise nothing.
 """
 
 from __future__ import annotations
@@ -17,16 +17,13 @@ from typing import NamedTuple
 
 from freshet.crawler.fetch.responses import RawHeaders
 
+
 # -- captures ----------------------------------------------------------------
-#
-# What an archive holds of one exchange, and where it stands. Pure values.
-
-
 class CaptureKind(StrEnum):
-    """How an exchange stands in an archive.
+    """The form of an exchange in an archive.
 
-    ``RESPONSE`` has the answer itself. ``NOT_MODIFIED`` is the revisit of a 304, ``SAME`` that of
-    a payload that was archived before. ``BARE`` has no answer, only a crawler's word on why.
+    ``RESPONSE`` has the answer itself. ``NOT_MODIFIED`` is the revisit of a 304, ``SAME`` that of a
+    payload that was archived before. ``BARE`` has no answer, only metadata that says why.
     """
 
     RESPONSE = "response"
@@ -36,7 +33,7 @@ class CaptureKind(StrEnum):
 
 
 class Flaw(StrEnum):
-    """What can be wrong with a part of an archive."""
+    """A kind of damage to a part of an archive."""
 
     EMPTY = "empty"
     UNREADABLE = "unreadable"
@@ -47,7 +44,7 @@ class Flaw(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A place where an archive could not be read; what was read before it is kept.
+    """An unreadable place of an archive; what precedes it is kept.
 
     ``offset`` is the byte of the file (of a member, if ``file`` names one in a WACZ).
     """
@@ -62,11 +59,11 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
-    """Where a record is: ``length`` bytes at ``offset``, as they are stored.
+class RecordPlace:
+    """The position of a record: ``length`` bytes at ``offset``, as they are stored.
 
-    ``nth`` counts the records since ``offset`` where one compressed stream holds several; the
-    length is 0 then.
+    If one compressed stream holds several records, ``nth`` counts them from ``offset``, and the
+    length is 0.
     """
 
     offset: int
@@ -76,11 +73,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the crawler that wrote the archive says of an exchange beside its bytes.
+    """An exchange's metadata record.
 
-    The words are those of the lines of its metadata record. ``duration_s`` is ``fetchTimeMs`` in
-    seconds; Heritrix writes that, too, and the rest is ours: without an ``outcome`` the record is
-    somebody else's. ``is_unasked``: nothing was sent.
+    ``duration_s`` is ``fetchTimeMs`` in seconds, which Heritrix writes, too. The other fields are
+    Freshet's: a record without an ``outcome`` is foreign. ``is_unasked``: no request was sent.
     """
 
     duration_s: float = 0.0
@@ -96,7 +92,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """Where an exchange stands in the order of the times at which they ended."""
+    """An exchange's position in the order of the times at which exchanges ended."""
 
     ended_at: float
     source: int
@@ -106,9 +102,9 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveInfo:
-    """What a file says of itself (a ``warcinfo`` record): who wrote it, and how.
+    """A file's description of itself (``warcinfo``).
 
-    ``fields`` are names and values in order. Our own have the site list and the settings.
+    ``fields`` are names and values in order; Freshet's have the site list and the settings.
     """
 
     position: Position
@@ -120,10 +116,9 @@ class ArchiveInfo:
 class ArchivedExchange:
     """One exchange, read back.
 
-    ``status``, ``headers`` and ``wire_body`` are those of the answer: the body as it came, its
-    content coding kept, without chunked framing; of a ``SAME`` revisit it is the original's.
-    ``is_cut`` says that the body was longer than the reader allows, ``truncated`` what the
-    archive says of why it is not whole (WARC-Truncated). ``digest`` is the payload's, as
+    ``status``, ``headers`` and ``wire_body`` are those of the answer: the body with its content
+    coding, without chunked framing; a ``SAME`` revisit has the original's. ``is_cut``: the body was
+    longer than the reader allows. ``truncated`` is WARC-Truncated. ``digest`` is the payload's, as
     ``sha1:HEX`` or by the algorithm of its label.
     """
 
@@ -144,7 +139,7 @@ class ArchivedExchange:
 
     @property
     def ended_at(self) -> float:
-        """When the exchange was over, in Unix seconds."""
+        """The end of the exchange, in Unix seconds."""
         return self.position.ended_at
 
     @property
@@ -166,16 +161,16 @@ _LINE_END = re.compile(rb"\r?\n")
 
 
 def head_end(block: bytes) -> int | None:
-    """Where the head of a message ends and its body begins; None if it does not end."""
+    """Return the end of a message's head; None if it does not end."""
     found = _HEAD_END.search(block, 0, MAX_HEAD_BYTES)
     return None if found is None else found.end()
 
 
 def header_lines(head: bytes) -> RawHeaders:
-    """The names and values of a head, in order, without its first line's special meaning.
+    """Return the names and values of a head, in order.
 
-    Lines without a colon are left out; a line that begins with white space goes on with the one
-    before (RFC 9112, section 5.2).
+    Lines without a colon are left out; a line that begins with white space continues the one before
+    (RFC 9112, section 5.2).
     """
     lines: list[tuple[bytes, bytes]] = []
     for line in head.split(b"\n"):
@@ -191,18 +186,18 @@ def header_lines(head: bytes) -> RawHeaders:
 
 
 def http_status(block: bytes) -> int | None:
-    """The status of an HTTP answer; None if the block does not begin like one."""
+    """Return the status of an HTTP answer; None if the block does not begin like one."""
     found = _STATUS_LINE.match(block)
     return None if found is None else int(found[1])
 
 
 def http_headers(head: bytes) -> RawHeaders:
-    """The headers of an HTTP message, the first line left out."""
+    """Return the headers of an HTTP message."""
     return header_lines(head.partition(b"\n")[2])
 
 
 def named(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """The first value of every name; names in lower case."""
+    """Return the first value of every name; names in lower case."""
     fields: dict[str, str] = {}
     for name, value in lines:
         fields.setdefault(name.decode("latin-1").lower(), value.decode("utf-8", "replace"))
@@ -210,15 +205,15 @@ def named(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def is_chunked(headers: RawHeaders) -> bool:
-    """Whether the headers announce chunked framing."""
+    """Return whether the headers announce chunked framing."""
     return any(n.lower() == b"transfer-encoding" and b"chunked" in v.lower() for n, v in headers)
 
 
 def unchunked(body: bytes) -> bytes:
-    """A body without its chunked framing (RFC 9112, section 7.1).
+    """Remove the chunked framing of a body (RFC 9112, section 7.1).
 
-    Crawlers leave the header where they have undone the framing: a body that does not begin like
-    a chunk is given back as it is. One that breaks off ends with the bytes that are there.
+    Some crawlers remove the framing and keep the header: a body that does not begin like a chunk is
+    returned unchanged. A body that breaks off ends there.
     """
     pieces: list[bytes] = []
     at = 0
@@ -237,7 +232,7 @@ def unchunked(body: bytes) -> bytes:
 
 
 def warc_time(text: str | None) -> float | None:
-    """A WARC-Date as Unix seconds; None if it is none."""
+    """Return a WARC-Date as Unix seconds; None if it is not a date."""
     try:
         moment = datetime.fromisoformat((text or "").strip())
         seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
@@ -247,13 +242,13 @@ def warc_time(text: str | None) -> float | None:
 
 
 def target_url(text: str | None) -> str:
-    """A WARC-Target-URI, without the angle brackets that wget puts around it."""
+    """Return a WARC-Target-URI without the angle brackets that wget puts around it."""
     url = (text or "").strip()
     return url[1:-1] if url.startswith("<") and url.endswith(">") else url
 
 
 def facts_of(block: bytes) -> Facts:
-    """The facts in a metadata record (application/warc-fields)."""
+    """Read the facts of a metadata record (application/warc-fields)."""
     fields = named(header_lines(block))
     return Facts(
         duration_s=_duration_s(fields.get("fetchtimems")),
@@ -274,7 +269,7 @@ def _duration_s(text: str | None) -> float:
 
 
 def _number(text: str | None) -> float | None:
-    """A non-negative number, None for anything else."""
+    """Return a non-negative number, None for anything else."""
     try:
         number = float(text or "")
     except ValueError:
@@ -283,12 +278,8 @@ def _number(text: str | None) -> float | None:
 
 
 # -- digests -----------------------------------------------------------------
-#
-# The digests that WARC records are labelled with, computed as the bytes go by.
-#
 # A label is ``algorithm:digest``. The standard's example is SHA-1 in base 32; tools also write
 # SHA-256 and MD5, in hexadecimal or base 64.
-
 #: What hashlib calls the algorithms, and the size in bytes, by the letters and digits of their
 #: names.
 _ALGORITHMS = {
@@ -307,7 +298,7 @@ _URL_SAFE = str.maketrans("-_", "+/")
 
 
 class Label(NamedTuple):
-    """A digest as labelled; ``digest`` is None where the text cannot be one."""
+    """A labelled digest; ``digest`` is None if the text cannot be one."""
 
     algorithm: str
     digest: bytes | None
@@ -316,12 +307,12 @@ class Label(NamedTuple):
         return written(self.algorithm, self.digest or b"")
 
     def new(self) -> hashlib._Hash:
-        """A computation of that kind."""
+        """Start a computation of that digest."""
         return hashlib.new(self.algorithm, usedforsecurity=False)
 
 
 def read_label(text: str | None) -> Label | None:
-    """The label, or None if there is none or its algorithm is not one that is verified."""
+    """Return the label; None if it is missing or its algorithm is not verified."""
     if text is None:
         return None
     name, colon, value = text.strip().partition(":")
@@ -333,7 +324,7 @@ def read_label(text: str | None) -> Label | None:
 
 
 def written(algorithm: str, digest: bytes) -> str:
-    """A digest in one spelling, so that texts can be compared."""
+    """Write a digest in one spelling, so that texts can be compared."""
     return f"{algorithm}:{digest.hex()}"
 
 
@@ -351,7 +342,7 @@ def _decoded(value: str, size: int) -> bytes | None:
 
 
 def _from_base32(text: str, size: int) -> bytes:
-    """RFC 4648, section 6, by way of an integer: Python's own takes as long as the digest."""
+    """Decode RFC 4648, section 6, by way of an integer: Python's own is as slow as the digest."""
     if not _BASE32.fullmatch(text):
         raise ValueError("not base 32")
     spare_bits = len(text) * 5 - size * 8

@@ -1,7 +1,7 @@
-"""Archived exchanges, taken in by the parts of a crawl in the order in which they ended.
+"""Feeds archived exchanges to the parts of a crawl, in the order in which they ended.
 
-Nothing is chosen and nothing is waited for: what was asked when is what the archive says. From
-there on it is a crawl's way: robots.txt, reading, detection, admission, the store.
+The archive decides what is visited when; robots.txt, reduction, comparison, admission and the store
+work as in a crawl.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from freshet.crawler.fetch.client import Accept
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.requester import Requester
 from freshet.crawler.requests import Refusal, RobotsRequest
-from freshet.crawler.robots.book import RobotsBook
+from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.urls import canonical, origin
 from freshet.crawler.visit import unasked
 from freshet.storage.entries import Host
@@ -39,10 +39,10 @@ _UNCOMMITTED = 64
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One exchange as the fetcher gave it.
+    """One exchange as the fetcher returned it.
 
-    ``is_ours``: Freshet wrote it down, and had looked at robots.txt before; ``is_unasked``: it
-    sent nothing, as that forbade it or the host was given up.
+    ``is_ours``: Freshet archived it, after it had consulted robots.txt. ``is_unasked``: no request
+    was sent, since robots.txt forbade it or the host was given up.
     """
 
     result: FetchResult
@@ -52,7 +52,7 @@ class Played:
 
 
 class Uncommitted:
-    """Counts what was submitted and has not committed, and waits for it."""
+    """A counter of submitted entries that have not committed."""
 
     def __init__(self, submit: Callable[[Entry], Awaitable[None]]) -> None:
         self._submit = submit
@@ -64,7 +64,7 @@ class Uncommitted:
         return self._count
 
     def has(self, page_id: int) -> bool:
-        """Return whether a visit of this page is on its way."""
+        """Return whether a visit of this page has not committed yet."""
         return page_id in self._pages
 
     async def submit(self, entry: Entry) -> None:
@@ -77,14 +77,14 @@ class Uncommitted:
             await self.settled()
 
     def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
-        """Note what the writer has committed."""
+        """Count down the entries that the writer has committed."""
         self._count -= len(batch)
         if not self._count:
             self._pages.clear()
             self._done.set()
 
     async def settled(self) -> None:
-        """Wait until all is committed."""
+        """Wait until all entries have committed."""
         while self._count:
             self._done.clear()
             await self._done.wait()
@@ -92,7 +92,7 @@ class Uncommitted:
 
 @dataclass(slots=True)
 class Counts:
-    """Counts of exchanges that are no visits."""
+    """Counts of exchanges that are not visits."""
 
     probes: int = 0
     calls: int = 0
@@ -104,10 +104,10 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """The store's queries: what has committed of a page by its URL, and of hosts.
+class ReplayQueries:
+    """Queries that a replay needs from the store: pages by URL, and hosts.
 
-    ``count_at`` says how many observations there are of a page of that time.
+    ``count_at`` returns the number of observations of a page at that time.
     """
 
     page: Callable[[str], Awaitable[DueUrl | None]]
@@ -118,23 +118,23 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """The parts of a crawl that take answers in."""
+    """The parts of a crawl that take answers."""
 
     requester: Requester
     frontier: Frontier
-    book: RobotsBook
+    book: RobotsCache
     admission: Admission
-    known: Known
+    known: ReplayQueries
     clock: VirtualClock
 
 
 class Player:
-    """Takes exchanges in, one after the other.
+    """Feeds exchanges to a crawl, one after the other.
 
-    *Invariant.* An exchange is taken in when all that an earlier one found out of its page, and
-    that it exists at all, has committed. Consequence: a replay gives what the crawl gave.
+    *Invariant.* An exchange is processed when everything that earlier ones found about its page,
+    and that the page exists at all, has committed. Consequence: a replay gives what the crawl gave.
 
-    ``done_at`` is of when the last observation is that a replay before this one made.
+    ``done_at`` is the time of the last observation of an earlier replay.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Player:
         self.counts = counts
 
     async def take(self, played: Played) -> None:
-        """Take one exchange in; the clock goes on to its end."""
+        """Process one exchange and set the clock to its end."""
         result = played.result
         self._stage.clock.go_on_from(result.ended_at)
         try:
@@ -168,7 +168,7 @@ class Player:
                 await self._page(played, url)
 
     async def finish(self) -> None:
-        """Wait until everything is committed."""
+        """Wait until everything has committed."""
         self.counts.stray_robots += sum(map(len, self._early_robots.values()))
         await self._uncommitted.settled()
 
@@ -196,7 +196,7 @@ class Player:
             await self._uncommitted.submit(await self._stage.requester.pipeline.take(due, result))
 
     async def _is_taken(self, due: DueUrl, result: FetchResult) -> bool:
-        """Return whether it was taken: a replay that was killed goes on a little before its end."""
+        """Return whether an earlier replay, which was killed, has already processed it."""
         if result.ended_at > self._done_at:
             return False
         # An archive may hold several captures of one second, of which some were taken in.
@@ -214,7 +214,7 @@ class Player:
         return self._stage.requester.refuse(Refusal(due, rule))
 
     def _forbidden(self, due: DueUrl) -> str | None:
-        """Return the rule of the archived robots.txt that forbids a URL, or None."""
+        """Return the rule of the archived robots.txt that forbids a URL."""
         verdict = self._stage.book.verdict(due.host_id, due.fetch_url)
         return None if verdict.allowed else verdict.rule
 
@@ -226,7 +226,7 @@ class Player:
         return due
 
     async def _admitted(self, url: str, played: Played) -> DueUrl:
-        """Admit a page to which nothing that was replayed leads: the crawl's owner named it."""
+        """Admit a page that no replayed page links to: the crawl's user named it."""
         result, targets = played.result, Targets()
         role = Role.SITEMAP if played.accept is Accept.SITEMAP else Role.PAGE
         if not self._stage.admission.scope.contains(url):
@@ -250,7 +250,7 @@ class Player:
             await self._robots(result)
 
     async def _robots(self, result: FetchResult) -> None:
-        request = self._hops.pop(result.url, None) or await self._asked(result)
+        request = self._hops.pop(result.url, None) or await self._robots_request(result)
         if request is None:
             self._early_robots.setdefault(str(origin(result.url)), []).append(result)
             return
@@ -261,8 +261,8 @@ class Player:
         for entry in await self._stage.requester.robots_answered(request, result):
             await self._uncommitted.submit(entry)
 
-    async def _asked(self, result: FetchResult) -> RobotsRequest | None:
-        """Return the request of a robots.txt, None if its host is not known yet."""
+    async def _robots_request(self, result: FetchResult) -> RobotsRequest | None:
+        """Return the request of a robots.txt; None if its host is not known yet."""
         at_origin = str(origin(result.url))
         known = self._stage.frontier.host_of(at_origin)
         if known is None:

@@ -1,9 +1,8 @@
-"""All records of a file in one pass, up to the first place that is damaged.
+"""Reads all records of a file in one pass, up to the first damage.
 
-fastwarc reads. Where it meets something that is not a record, or a record that is not whole, the
-pass ends with one :class:`Damage`, which says where, why, and how much was read until there. A
-record is given out only when the next one has begun behind it; the last one when its member is
-whole, and, before a damage, only if it has a digest to be checked by.
+fastwarc reads. At something that is not a whole record the pass ends with one :class:`Damage`,
+which says where and why. A record is yielded when the next one has begun; the last one when its
+member is whole, and, before a damage, only if its digest can be checked.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from freshet.crawler.archive.records import (
     Damage,
     Flaw,
     Label,
-    Place,
+    RecordPlace,
     head_end,
     header_lines,
     is_chunked,
@@ -37,13 +36,10 @@ from freshet.crawler.archive.records import (
     written,
 )
 
+
 # -- slices ------------------------------------------------------------------
-#
-# A run of bytes in a file: a whole archive, or one that lies in a ZIP as it is.
-
-
 class Slice:
-    """Reads ``size`` bytes from ``start`` of a file; offsets count from ``start``.
+    """``size`` bytes from ``start`` of a file; offsets count from ``start``.
 
     Raises:
         OSError: the file cannot be opened or read.
@@ -62,21 +58,21 @@ class Slice:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Up to ``size`` bytes; fewer at the end."""
+        """Read up to ``size`` bytes; fewer at the end."""
         wanted = min(size, self.size - offset)
         return os.pread(self._file.fileno(), wanted, self._start + offset) if wanted > 0 else b""
 
     def stream(self, offset: int) -> IO[bytes]:
-        """The bytes from ``offset`` on; the slice must stay open."""
+        """Return a stream of the bytes from ``offset`` on; the slice must stay open."""
         return cast(IO[bytes], _Stream(self, offset))
 
 
 class _Stream(io.RawIOBase):
-    """A position in a slice, for readers that want a file."""
+    """A position in a slice, as a file object."""
 
     def __init__(self, source: Slice, offset: int) -> None:
         self._source = source
@@ -104,12 +100,8 @@ class _Stream(io.RawIOBase):
 
 
 # -- members -----------------------------------------------------------------
-#
-# Codings of archives, and the bytes of one compressed member.
-#
-# A compressed archive is a chain of members (gzip) or frames (zstd), as a rule one a record; what
-# is called a member here is either. Memory holds one slice at a time.
-
+# A compressed archive is a chain of gzip members or zstd frames, usually one for each record;
+# "member" stands for both. Memory holds one slice at a time.
 _SLICE_BYTES = 64 * 1024
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _MAX_DICTIONARY_BYTES = 64 * 1024 * 1024
@@ -120,7 +112,7 @@ _UNDECODABLE = (cast("type[Exception]", isal_zlib.error), zstandard.ZstdError)
 
 
 class Coding(StrEnum):
-    """How the records of a file are stored."""
+    """The coding in which the records of a file are stored."""
 
     PLAIN = "plain"
     GZIP = "gzip"
@@ -135,28 +127,28 @@ _STEP_BYTES = {Coding.GZIP: 4096, Coding.ZSTD: 128}
 
 
 class BrokenMember(ValueError):
-    """A member does not decompress, or ends early."""
+    """A member that does not decompress, or ends early."""
 
 
 class _Decoder(Protocol):
-    """What the decoders of gzip and zstd have in common."""
+    """The common interface of gzip and zstd decoders."""
 
     @property
     def eof(self) -> bool:
-        """Whether the member has ended."""
+        """True if the member has ended."""
 
     @property
     def unused_data(self) -> bytes:
-        """What lies behind its end."""
+        """The bytes behind the member's end."""
 
     def decompress(self, data: bytes, /) -> bytes:
-        """The bytes undone."""
+        """Decompress some bytes."""
 
 
 class Codec(NamedTuple):
-    """How the records of one file are stored.
+    """The coding of one file's records.
 
-    A zstd file may begin with a dictionary; ``first`` is where its first record is.
+    A zstd file may begin with a dictionary; ``first`` is the position of its first record.
     """
 
     coding: Coding
@@ -164,7 +156,7 @@ class Codec(NamedTuple):
     first: int = 0
 
     def decoder(self) -> _Decoder:
-        """A decoder of one member."""
+        """Return a decoder of one member."""
         if self.coding is Coding.GZIP:
             return isal_zlib.decompressobj(31)
         known = self.dictionary and zstandard.ZstdCompressionDict(self.dictionary)
@@ -172,9 +164,9 @@ class Codec(NamedTuple):
 
 
 class Member:
-    """The bytes of the member at an offset; ``end`` is behind what has been used of the file.
+    """The bytes of the member at an offset; ``end`` follows the bytes used so far.
 
-    ``length`` is that of the member where it is known, so that no more than that is read.
+    ``length`` is the member's, if known: no more is read.
     """
 
     def __init__(self, source: Slice, at: int, codec: Codec, length: int = _SLICE_BYTES) -> None:
@@ -184,10 +176,10 @@ class Member:
         self.end = at
 
     def __iter__(self) -> Iterator[bytes]:
-        """The bytes in bounded pieces.
+        """Yield the bytes in bounded pieces.
 
         Raises:
-            BrokenMember: where it does not go on.
+            BrokenMember: the member is broken.
         """
         decoder, step = self._codec.decoder(), _STEP_BYTES[self._codec.coding]
         while data := self._source.read_at(self.end, self._slice_bytes):
@@ -206,7 +198,7 @@ class Member:
 
 
 def codec_of(source: Slice) -> Codec | None:
-    """How a file is stored, by what it begins with; None if it begins with no record."""
+    """Return a file's coding by its first bytes; None if it does not begin with a record."""
     head = source.read_at(0, 8)
     if head.startswith(_DICTIONARY):
         first = 8 + int.from_bytes(head[4:8], "little")
@@ -216,7 +208,7 @@ def codec_of(source: Slice) -> Codec | None:
 
 
 def _plain_dictionary(stored: bytes) -> bytes:
-    """A dictionary may be compressed itself."""
+    """Return the dictionary, which may itself be compressed."""
     if not stored.startswith(_MAGIC[Coding.ZSTD]):
         return stored
     try:
@@ -227,7 +219,7 @@ def _plain_dictionary(stored: bytes) -> bytes:
 
 
 def declared_length(text: str | None) -> int | str:
-    """A Content-Length as a number, or what is wrong with it."""
+    """Return a Content-Length as a number, or the reason why it is wrong."""
     if text is None:
         return "the record has no Content-Length"
     if not _DIGITS.fullmatch(text.strip()):
@@ -236,9 +228,6 @@ def declared_length(text: str | None) -> int | str:
 
 
 # -- scanned -----------------------------------------------------------------
-#
-# One record as it goes by: its head, the beginning of its block, and its digests.
-
 #: So much of a block is read at once, and kept of it.
 _SCAN_BYTES = 2 * MAX_HEAD_BYTES
 #: Up to so many bytes, a chunked payload whose digest is wrong is looked at without its framing:
@@ -247,27 +236,27 @@ _MAX_UNCHUNKED_BYTES = 16 * 1024 * 1024
 
 
 class BadRecord(ValueError):
-    """The record cannot be used; the message says why."""
+    """An unusable record; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScannedRecord:
     """A record that was read to its end.
 
-    ``fields`` are those of its head, names in lower case; ``start`` is the beginning of its
-    block. ``digest`` is that of the payload, as labelled or (of an answer) computed, in one
-    spelling; ``wrong`` says which label does not fit.
+    ``fields`` are those of its head, names in lower case; ``start`` is the beginning of its block.
+    ``digest`` is the payload's, as labelled or (of an answer) computed, in one spelling; ``wrong``
+    names a label that does not match.
     """
 
-    place: Place
+    place: RecordPlace
     fields: Mapping[str, str]
     start: bytes
     digest: str | None = None
     wrong: str | None = None
 
     def ended(self, end: int) -> ScannedRecord:
-        """The same, now that it is known where it ends."""
-        place = Place(self.place.offset, end - self.place.offset, self.place.nth)
+        """Return the record with its end."""
+        place = RecordPlace(self.place.offset, end - self.place.offset, self.place.nth)
         return ScannedRecord(place, self.fields, self.start, self.digest, self.wrong)
 
 
@@ -293,11 +282,13 @@ def scanned(record: WarcRecord, offset: int, nth: int = 0) -> ScannedRecord:
         labels.update(piece)
     if size != length:
         raise BadRecord(f"the record should have {length} bytes, it has {size}")
-    return ScannedRecord(Place(offset, 0, nth), fields, start, labels.digest(), labels.wrong())
+    return ScannedRecord(
+        RecordPlace(offset, 0, nth), fields, start, labels.digest(), labels.wrong()
+    )
 
 
 def _pieces(record: WarcRecord) -> Iterator[bytes]:
-    """The block; all pieces but the last are of the same size."""
+    """Yield the block in pieces; all but the last have the same size."""
     reader = record.reader
     while piece := reader.read(_SCAN_BYTES):
         while len(piece) < _SCAN_BYTES and (more := reader.read(_SCAN_BYTES - len(piece))):
@@ -306,7 +297,7 @@ def _pieces(record: WarcRecord) -> Iterator[bytes]:
 
 
 class _Labels:
-    """The digests that one record is labelled with, computed piece by piece.
+    """The labelled digests of one record, computed piece by piece.
 
     The payload of an answer is hashed without a label, too: revisits name it.
     """
@@ -325,7 +316,7 @@ class _Labels:
         self._is_first = True
 
     def update(self, piece: bytes) -> None:
-        """Take the next piece of the block; the first holds the head of a message."""
+        """Add the next piece of the block; the first holds the head of a message."""
         if self._block_hash is not None:
             self._block_hash.update(piece)
         if self._hash is None:
@@ -344,14 +335,14 @@ class _Labels:
                 self._body = None
 
     def digest(self) -> str | None:
-        """The payload's digest, as labelled or computed, in one spelling."""
+        """Return the payload's digest, as labelled or computed, in one spelling."""
         if self._label is not None:
             known = self._payload or read_label(self._label)
             return self._label if known is None else str(known)
         return None if self._hash is None else written("sha1", self._hash.digest())
 
     def wrong(self) -> str | None:
-        """Which label does not fit, if one does not."""
+        """Return the label that does not match, or None."""
         block, payload = self._block, self._payload
         if block and self._block_hash and self._block_hash.digest() != block.digest:
             return f"the {block.algorithm} digest of its block is wrong"
@@ -374,14 +365,14 @@ _NO_RECORD = "no WARC record begins here"
 
 
 class SeveralPerMember(Exception):
-    """A member holds several records, which only showed on the way: read the file as a stream."""
+    """Several records in one member, found on the way: read the file as a stream."""
 
 
 def warc_records(source: Slice, at: int, codec: Codec) -> Iterator[WarcRecord]:
-    """The records from an offset on, as fastwarc reads them; HTTP is left as it is.
+    """Yield the records from an offset on, as fastwarc reads them; HTTP is not parsed.
 
     Raises:
-        OSError: on the way, where it does not go on.
+        OSError: the file cannot be read further.
     """
     stream = source.stream(at)
     reader = ZstdReader(stream, dictionary=codec.dictionary) if codec.dictionary else stream
@@ -393,11 +384,11 @@ def warc_records(source: Slice, at: int, codec: Codec) -> Iterator[WarcRecord]:
 def scan(source: Slice, file: str, *, as_stream: bool = False) -> Iterator[ScannedRecord | Damage]:
     """Yield every record up to the first damage, and the damage.
 
-    ``file`` is what messages call the source. ``as_stream`` counts the records of compressed
-    members instead of noting where they begin.
+    ``file`` is the name in messages. ``as_stream`` counts the records of compressed members instead
+    of noting their offsets.
 
     Raises:
-        SeveralPerMember: that is what is needed, and nothing that was given out holds.
+        SeveralPerMember: scan again with ``as_stream``, and discard what was yielded.
     """
     codec = codec_of(source)
     if codec is None:
@@ -433,7 +424,7 @@ def scan(source: Slice, file: str, *, as_stream: bool = False) -> Iterator[Scann
 def scan_listed(
     source: Slice, file: str, places: Iterable[tuple[int, int]]
 ) -> Iterator[ScannedRecord | Damage]:
-    """Yield the records at these offsets; a length of 0 is not known."""
+    """Yield the records at these offsets; a length of 0 is unknown."""
     codec = codec_of(source)
     for at, length in places:
         if codec is None or not 0 <= at < source.size:
@@ -448,10 +439,10 @@ def scan_listed(
 
 
 def _end_of(source: Slice, at: int, codec: Codec) -> int:
-    """Return where the member at an offset ends; a file that is not compressed is one member.
+    """Return the end of the member at an offset; an uncompressed file is one member.
 
     Raises:
-        BrokenMember: it is not whole.
+        BrokenMember: the member is not whole.
     """
     if codec.coding is Coding.PLAIN:
         return source.size

@@ -1,9 +1,8 @@
-"""WARC 1.1 (ISO 28500:2017): an exchange as records.
+"""Exchanges as records of WARC 1.1 (ISO 28500:2017), and the files that hold them.
 
-Each exchange is a ``request``, a ``response`` (or a ``revisit`` of an earlier one) and a
-``metadata`` record with what a response does not tell: how long it took, how it ended. What was not
-answered has no response, what was not sent no request. Digests are SHA-1 in Base32, because the
-programs that read archives check and look up no others; they find damage, not forgery.
+Each exchange is a ``request``, a ``response`` (or a ``revisit``) and a ``metadata`` record with its
+duration and outcome. An unanswered one has no response, an unsent one no request. Digests are SHA-1
+in Base32: readers of archives check no others. They detect damage, not forgery.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ _WARC_FIELDS = "application/warc-fields"
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """What was asked, and how it ended."""
+class WireExchange:
+    """A request, and how it ended."""
 
     request: Request
     result: FetchResult
@@ -49,7 +48,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """A URL that was due at ``at`` (Unix seconds) and not asked for, and why not."""
+    """A URL that was due at ``at`` (Unix seconds) and not requested, with the reason."""
 
     url: str
     at: float
@@ -58,14 +57,14 @@ class Unasked:
     detail: str
 
 
-Entry = Exchange | Unasked
+Entry = WireExchange | Unasked
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
     """A response record that later ones of its URL may refer to; ``date`` is its WARC-Date.
 
-    ``validators`` are those by which the server knows this payload now.
+    ``validators`` are the server's current ones for this payload.
     """
 
     record_id: str
@@ -78,7 +77,7 @@ class Original:
 class Written:
     """The records of an entry in their order, and the original of its URL from now on.
 
-    ``original`` is None where the entry has nothing to say of it.
+    ``original`` is None if the entry does not concern it.
     """
 
     records: tuple[bytes, ...]
@@ -86,7 +85,7 @@ class Written:
 
 
 def warcinfo(record_id: str, at: float, filename: str, fields: Fields) -> bytes:
-    """The record that says who wrote those behind it."""
+    """Return the record that describes the file's writer."""
     return _record(
         "warcinfo", record_id, warc_date(at), _fields(fields),
         {"WARC-Filename": filename, "Content-Type": _WARC_FIELDS},
@@ -94,9 +93,9 @@ def warcinfo(record_id: str, at: float, filename: str, fields: Fields) -> bytes:
 
 
 def records(entry: Entry, original: Original | None, new_id: Callable[[], str]) -> Written:
-    """The records of one entry.
+    """Return the records of one entry.
 
-    ``original`` is what the same archive holds of its URL, ``new_id`` gives a new record id.
+    ``original`` is the archive's for this URL, ``new_id`` makes a record id.
     """
     if isinstance(entry, Unasked):
         return Written((_unasked(entry, new_id()),))
@@ -104,13 +103,13 @@ def records(entry: Entry, original: Original | None, new_id: Callable[[], str]) 
 
 
 def warc_date(at: float) -> str:
-    """Unix seconds as a WARC-Date, to the microsecond."""
+    """Write Unix seconds as a WARC-Date, to the microsecond."""
     moment = _EPOCH + timedelta(microseconds=round(at * 1e6))
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond:06}Z"
 
 
 def digest(data: bytes) -> str:
-    """The labelled digest of some bytes."""
+    """Return the labelled digest of some bytes."""
     return _digest(data) if data else _EMPTY
 
 
@@ -122,10 +121,10 @@ _EMPTY: Final = _digest(b"")
 
 
 class _ExchangeRecords:
-    """The records of one exchange in the making."""
+    """Builder of the records of one exchange."""
 
     def __init__(
-        self, exchange: Exchange, original: Original | None, new_id: Callable[[], str]
+        self, exchange: WireExchange, original: Original | None, new_id: Callable[[], str]
     ) -> None:
         self._exchange = exchange
         self._result = exchange.result
@@ -280,7 +279,7 @@ def _http_head(line: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def _unframed(headers: Sequence[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    """The headers as they came, but that of the framing under another name."""
+    """Yield the headers, the framing's under another name."""
     for name, value in headers:
         yield (_RENAMED + name if name.lower() == _FRAMING else name), value
 
@@ -296,13 +295,9 @@ def _status_line(result: FetchResult) -> bytes:
 
 
 # -- warc output -------------------------------------------------------------
-#
-# The WARC files of an archive as they are written: named, grown, cut back, closed.
-#
-# A file is called ``NAME.warc.gz.open`` until it is whole. It grows by whole gzip members, each in
-# one write, so that what a kill leaves behind can be read as it is; the next writer cuts off what
-# is no whole member and gives the file its name.
-
+# A file is called ``NAME.warc.gz.open`` until it is whole. It grows by whole gzip members, each
+# in one write, so that a killed writer leaves a readable file; the next writer cuts off an
+# incomplete member and renames it.
 #: The ends of the names of files that are whole, and of those that still grow.
 WHOLE: Final = ".warc.gz"
 OPEN: Final = ".warc.gz.open"
@@ -316,19 +311,19 @@ _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has none
 
 
 def member(record: bytes) -> bytes:
-    """A record as a gzip member of its own, which readers can seek to."""
+    """Compress a record to a gzip member of its own, which readers can seek to."""
     deflate = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP)
     return deflate.compress(record) + deflate.flush()
 
 
 class WarcOutput:
-    """The file that grows.
+    """The growing file.
 
-    *Invariant.* Up to ``size`` it consists of whole members, whatever fails. Consequence: what
-    follows a failure is written over what it left.
+    *Invariant.* Up to ``size`` it consists of whole members, whatever fails. Consequence: the next
+    write overwrites what a failure left.
 
     Attributes:
-        name: what the file is called once it is whole.
+        name: the file's name once it is whole.
         size: its length in bytes.
     """
 
@@ -363,18 +358,18 @@ class WarcOutput:
         self.size = at
 
     def sync(self) -> None:
-        """Return when the disk has all of it."""
+        """Wait until all bytes are on the disk."""
         _sync_data(self._file)
 
     def cut(self, size: int) -> None:
-        """Take back what was added behind ``size``."""
+        """Discard what was added behind ``size``."""
         self.size = size
         # Where even that fails it is written over, and cut off at the end.
         with suppress(OSError):
             os.ftruncate(self._file, size)
 
     def close(self) -> None:
-        """It is whole, and gets its name; a file without members goes."""
+        """Close the file and give it its name; delete a file without members."""
         try:
             os.ftruncate(self._file, self.size)
             self.sync()
@@ -384,9 +379,9 @@ class WarcOutput:
 
 
 def finish_what_was_left(folder: Path, sizes: Mapping[str, int]) -> None:
-    """Close the files that a writer of ours left open when it was killed.
+    """Close the files that a killed writer left open.
 
-    ``sizes`` tells how much of them is known to be whole; the rest is looked through.
+    ``sizes`` says how much of each is known to be whole; the rest is checked.
     """
     for path in sorted(folder.glob(f"{_PREFIX}-*{OPEN}")):
         known = sizes.get(path.name.removesuffix(OPEN) + WHOLE, 0)
@@ -398,7 +393,7 @@ def finish_what_was_left(folder: Path, sizes: Mapping[str, int]) -> None:
 
 
 def _whole_until(path: Path, start: int) -> int:
-    """Where the last whole member ends, at ``start`` or behind it."""
+    """Return the end of the last whole member, at ``start`` or behind it."""
     ends = start
     with path.open("rb") as file:
         file.seek(start)

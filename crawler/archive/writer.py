@@ -1,7 +1,7 @@
-"""An archive that is written: entries in, WARC files out, in a thread of its own.
+"""Writes an archive: entries in, WARC files out, on a thread of its own.
 
-*Invariant.* What :meth:`Archive.flush` has returned for is on the disk, in whole records.
-Consequence: a store that commits a visit after it never holds what the archive lacks.
+*Invariant.* When :meth:`ArchiveWriter.flush` returns, all entries are on the disk, in whole
+records. Consequence: a store that commits a visit afterwards never holds what the archive lacks.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from uuid import uuid4
 
 from freshet.crawler.archive.warc import (
     Entry,
-    Exchange,
     Fields,
     Original,
     WarcOutput,
+    WireExchange,
     finish_what_was_left,
     member,
     records,
@@ -33,13 +33,9 @@ from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.storage.records import FetchResult, Validators
 
 # -- originals ---------------------------------------------------------------
-#
-# What an archive holds already: the record that later answers of a URL may refer to.
-#
-# It stands in an SQLite file inside the archive, so that a crawl refers to what the one before it
-# wrote, at a bounded memory. It is an index of the WARC files and never ahead of them: what it
-# lacks is written in full once more. Its lock keeps an archive to one writer.
-
+# An SQLite file inside the archive holds the records that later answers of a URL may refer to.
+# It is never ahead of the WARC files; a lost entry costs a second full record. Its lock keeps
+# an archive to one writer.
 log = logging.getLogger(__name__)
 
 #: The file, inside the archive.
@@ -56,7 +52,7 @@ PRAGMA user_version = {_VERSION};
 
 
 class ArchiveInUse(Exception):
-    """Another process writes this archive."""
+    """An archive that another process writes."""
 
 
 class Originals:
@@ -64,7 +60,7 @@ class Originals:
 
     Raises:
         ArchiveInUse: on opening, if another process has it open.
-        sqlite3.Error: if the file cannot be read or written.
+        sqlite3.Error: the file cannot be read or written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -76,17 +72,17 @@ class Originals:
                 raise ArchiveInUse from error
             raise
         except sqlite3.DatabaseError as error:
-            log.warning("%s: %s; begun anew, so pages are kept in full once more", path, error)
+            log.warning("%s: %s; started anew, so pages are archived in full again", path, error)
             for each in (path, *(Path(f"{path}-{end}") for end in ("wal", "shm"))):
                 each.unlink(missing_ok=True)
             self._connection = _opened(path)
 
     def sizes(self) -> Mapping[str, int]:
-        """How much of each file had been written at the last commit, bytes by name."""
+        """Return the written bytes of each file at the last commit, by name."""
         return dict(self._connection.execute("SELECT name, bytes FROM file"))
 
     def keep(self, names: Collection[str]) -> None:
-        """Forget what stands in other files than these: those have gone, or were damaged."""
+        """Forget the originals of all other files, which are gone or were damaged."""
         gone = [(name,) for name in self.sizes() if name not in names]
         self._connection.executemany(
             "DELETE FROM original WHERE file_id = (SELECT id FROM file WHERE name = ?)", gone
@@ -95,7 +91,7 @@ class Originals:
         self.commit()
 
     def of(self, url: str) -> Original | None:
-        """The original of a URL."""
+        """Return the original of a URL."""
         row = self._connection.execute(
             "SELECT record_id, date, digest, etag, last_modified FROM original WHERE url = ?",
             (url,),
@@ -106,7 +102,7 @@ class Originals:
         return Original(record_id, date, payload_digest, Validators(etag, last_modified))
 
     def remember(self, url: str, original: Original, file: str) -> None:
-        """From now on this is the original, which stands in ``file`` unless it was one before."""
+        """Set the original of a URL; a new one stands in ``file``."""
         known = original.validators
         self._connection.execute(
             "INSERT INTO original VALUES (?1, ?2, ?3, ?4, ?5, ?6, "
@@ -121,7 +117,7 @@ class Originals:
         )  # fmt: skip
 
     def grown(self, file: str, size: int) -> None:
-        """The file has this many bytes."""
+        """Note the size of the file."""
         self._connection.execute(
             "INSERT INTO file (name, bytes) VALUES (?, ?) "
             "ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes",
@@ -129,18 +125,18 @@ class Originals:
         )
 
     def commit(self) -> None:
-        """Keep all changes."""
+        """Commit all changes."""
         self._connection.execute("COMMIT")
         self._connection.execute("BEGIN IMMEDIATE")
 
     def rollback(self) -> None:
-        """Forget all changes since the last commit."""
+        """Discard all changes since the last commit."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         self._connection.execute("BEGIN IMMEDIATE")
 
     def close(self) -> None:
-        """Let go of the file; what was not committed is forgotten."""
+        """Close the file; uncommitted changes are lost."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         self._connection.close()
@@ -176,18 +172,18 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ArchiveUnwritable(Exception):
-    """The archive cannot be written now; ``why`` says it in a few words. Nothing is lost."""
+    """An archive that cannot be written now; ``why`` is the reason. No entry is lost."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
 
 
-class Archive:
-    """Keeps entries until they are flushed.
+class ArchiveWriter:
+    """A writer that keeps entries until they are flushed.
 
-    A file that has ``max_file_bytes`` or more is followed by another. ``fields`` describe whoever
-    writes, ``now`` gives Unix seconds.
+    A file that has ``max_file_bytes`` or more is followed by another. ``fields`` describe the
+    writer, ``now`` returns Unix seconds.
 
     Raises:
         ArchiveInUse: on opening, if another process writes it.
@@ -214,11 +210,11 @@ class Archive:
         self._pending.append(entry)
 
     def describe(self, fields: Fields) -> None:
-        """What is written from now on is described by these."""
+        """Set the description of the files that follow."""
         self._fields = fields
 
     async def flush(self) -> None:
-        """Return when all that was added is on the disk.
+        """Write all added entries to the disk.
 
         Raises:
             ArchiveUnwritable: the disk is full or fails; the entries are kept.
@@ -270,15 +266,15 @@ class Archive:
 
     def _add_to(self, output: WarcOutput, entry: Entry) -> None:
         original = None
-        if isinstance(entry, Exchange):
+        if isinstance(entry, WireExchange):
             original = self._originals.of(entry.result.url)
         written = records(entry, original, _new_id)
         output.append(b"".join(map(member, written.records)))
-        if isinstance(entry, Exchange) and written.original not in (None, original):
+        if isinstance(entry, WireExchange) and written.original not in (None, original):
             self._originals.remember(entry.result.url, written.original, output.name)
 
     def _take_back(self, output: WarcOutput | None, size: int) -> None:
-        """Be as before the flush that failed."""
+        """Restore the state before the failed flush."""
         self._originals.rollback()
         self._described = None
         if self._output is not None:
@@ -293,7 +289,7 @@ class Archive:
 
 
 def recovered(folder: Path) -> Originals:
-    """What the archive holds, after whatever happened to its files since."""
+    """Open the originals, reconciled with the files that exist now."""
     originals = Originals(folder)
     try:
         sizes = originals.sizes()
@@ -319,21 +315,17 @@ def _why(error: OSError | sqlite3.Error) -> str:
 
 
 # -- fetcher -----------------------------------------------------------------
-#
-# A fetcher whose exchanges are archived: whatever goes over the wire passes here.
-
-
 class ArchivingFetcher:
-    """Another fetcher, of whose exchanges ``keep`` is told as they end."""
+    """Another fetcher, whose exchanges are passed to ``keep`` as they end."""
 
-    def __init__(self, fetcher: Fetcher, keep: Callable[[Exchange], None]) -> None:
+    def __init__(self, fetcher: Fetcher, keep: Callable[[WireExchange], None]) -> None:
         self._fetcher = fetcher
         self._keep = keep
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Make the exchange. One that is broken off has not ended, and is not kept."""
+        """Make the request and archive it; a cancelled exchange is not kept."""
         result = await self._fetcher.fetch(request)
-        self._keep(Exchange(request, result))
+        self._keep(WireExchange(request, result))
         return result
 
     async def close(self) -> None:

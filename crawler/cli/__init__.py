@@ -1,4 +1,4 @@
-"""The entry point of the console command: thin, so that Ctrl-C is understood from the start.
+"""The entry point of the console command: thin, so that Ctrl-C works from the start.
 
 Everything else is imported inside :func:`run`, which takes a second.
 """
@@ -11,7 +11,7 @@ from types import TracebackType
 
 
 def run() -> None:
-    """Run the command; an interruption and a reader that has gone are no tracebacks."""
+    """Run the command; an interruption or a closed pipe gives no traceback."""
     # Before typer is imported, which puts a hook of its own before the one that it finds.
     sys.excepthook = _tell
     try:
@@ -30,7 +30,7 @@ def run() -> None:
 
 
 def _tell(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-    """Print the traceback of an error that nobody caught, without the secrets in it."""
+    """Print the traceback of an uncaught error, without the secrets in it."""
     from traceback import format_exception  # noqa: PLC0415 - hardly ever needed
 
     from freshet.crawler.masking import masked  # noqa: PLC0415 - likewise

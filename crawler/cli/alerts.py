@@ -1,4 +1,4 @@
-"""``freshet alerts``: who is told of what, how that stands, and another try."""
+"""``freshet alerts``: the alert rules, their messages, test messages and retries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from freshet.config.settings import Settings, shown
 from freshet.crawler import terminal
 from freshet.crawler.alerts.messages import Composing, stored_importances, trial
 from freshet.crawler.alerts.outbox import Outbox
-from freshet.crawler.alerts.receivers import Dispatch, Outcome
+from freshet.crawler.alerts.receivers import DeliveryOutcome, Dispatch
 from freshet.crawler.alerts.rules import Channel, channels, receiver
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
@@ -32,7 +32,7 @@ from freshet.storage.tables.alerts import RuleCounts, key_of
 
 @dataclass(frozen=True, slots=True)
 class RuleStatus:
-    """A rule and how its messages stand; without a ``mode`` it is in the settings no longer."""
+    """A rule and the state of its messages; ``mode`` is None if the rule has left the settings."""
 
     name: str
     kinds: tuple[str, ...]
@@ -41,49 +41,49 @@ class RuleStatus:
     counts: RuleCounts
 
     def as_json(self) -> dict[str, object]:
-        """The rule as JSON values."""
-        told = asdict(self.counts)
+        """Return the rule as JSON values."""
+        counts = asdict(self.counts)
         return {
             "rule": self.name, "kinds": self.kinds, "mode": self.mode, "target": self.target,
-        } | {key: value for key, value in told.items() if key != "rule"}  # fmt: skip
+        } | {key: value for key, value in counts.items() if key != "rule"}  # fmt: skip
 
 
 def alerts_command(
     db: Db = DEFAULT_DB,
     test: Annotated[
-        str | None, typer.Option("--test", metavar="RULE", help="Send a test message, at once.")
+        str | None, typer.Option("--test", metavar="RULE", help="Send a test message now.")
     ] = None,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Let what was given up, and what waits, be tried again.")
+        bool, typer.Option("--retry", help="Send messages that were given up, or that wait, again.")
     ] = False,
     send: Annotated[
-        bool, typer.Option("--send", help="Send what is due; a running daemon does so by itself.")
+        bool, typer.Option("--send", help="Send due messages now; a running daemon does so itself.")
     ] = False,
     drop: Annotated[
         str | None,
         typer.Option(
             "--drop",
             metavar="RULE",
-            help="Forget a rule that is in the settings no longer, and what it was not told.",
+            help="Remove a rule that has left the settings, with its unsent messages.",
         ),
     ] = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Show who is told of what: alerts that wait, and messages pending, sent and given up.
+    """Show the alert rules: alerts that wait, and messages pending, sent and given up.
 
-    Rules stand in the settings (`alerts.rules`); a crawl and a daemon send by them.
+    Rules stand in the settings (`alerts.rules`); a crawl and a daemon send their messages.
     """
     settings, _ = read_settings(config, {})
     if test is not None:
         terminal.run(_test(settings, test))
-        show_line(f"{test}: the test message was taken")
+        show_line(f"{test}: the receiver accepted the test message")
         return
     if drop is not None:
         terminal.run(_drop(db, settings, drop))
     if retry:
         count = terminal.run(_retry(db))
-        show_line(f"{counted(count, 'message')} will be tried again")
+        show_line(f"{counted(count, 'message')} will be sent again")
     if send:
         terminal.run(_send(db, settings))
     found = terminal.run(_read(db, settings))
@@ -97,11 +97,11 @@ async def _test(settings: Settings, name: str) -> None:
     """Send a test message.
 
     Raises:
-        CrawlError: there is no such rule, or the message was not taken.
+        CrawlError: the rule does not exist, or the receiver refused the message.
     """
     channel = next((each for each in channels(settings.alerts) if each.name == name), None)
     if channel is None:
-        raise CrawlError(f"alerts.rules: there is no rule {name}")
+        raise CrawlError(f"alerts.rules: rule {name} does not exist")
     clock = SteadyClock()
     async with AsyncExitStack() as stack:
         network = Network(settings, clock)
@@ -110,26 +110,25 @@ async def _test(settings: Settings, name: str) -> None:
         stack.push_async_callback(to.close)
         now = clock.now()
         answer = await to.deliver(Dispatch(key_of("test", name, now), trial(name, now)), now)
-    if answer.outcome is not Outcome.TAKEN:
-        raise CrawlError(f"{name}: {channel.target} did not take it: {answer.said}")
+    if answer.outcome is not DeliveryOutcome.TAKEN:
+        raise CrawlError(f"{name}: {channel.target} refused the message: {answer.said}")
 
 
 async def _drop(db: Path, settings: Settings, name: str) -> None:
-    """Forget a rule, and say what it was not told.
+    """Forget a rule, and say which messages are discarded.
 
     Raises:
-        CrawlError: there is no such rule, or it is in the settings.
+        CrawlError: the rule does not exist, or is still in the settings.
     """
     if any(rule.name == name for rule in settings.alerts.rules):
         raise CrawlError(
-            f"alerts.rules: {name} is in the settings; take it out there, and `freshet reload` "
-            "tells a running daemon"
+            f"alerts.rules: {name} is in the settings; remove it there and run `freshet reload`"
         )
     stood = write_beside(db, partial(alerts.drop, rule=name))
     if stood is None:
-        raise CrawlError(f"{db}: there are no alerts of a rule {name}")
+        raise CrawlError(f"{db}: no alerts of a rule {name}")
     untold = f"{counted(stood.waiting, 'alert')} and {counted(stood.pending, 'message')} unsent"
-    show_line(f"{name}: dropped, with {untold} and {stood.failed:,} given up")
+    show_line(f"{name}: rule removed; discarded: {untold}, {stood.failed:,} given up")
 
 
 async def _retry(db: Path) -> int:
@@ -151,8 +150,9 @@ async def _send(db: Path, settings: Settings) -> None:
         composing = Composing(database, parser, stored_importances(database, settings), clock)
 
         outbox = Outbox(
-            database, composing, lambda each: receiver(each, settings, network.resolver),
-            settings.alerts, clock, Random(),
+            database=database, composing=composing,
+            receiver_of=lambda each: receiver(each, settings, network.resolver),
+            limits=settings.alerts, clock=clock, rng=Random(),
         )  # fmt: skip
         outbox.obey(settings.alerts, wanted)
         stack.push_async_callback(outbox.close)
@@ -162,7 +162,9 @@ async def _send(db: Path, settings: Settings) -> None:
 async def _read(db: Path, settings: Settings) -> list[RuleStatus]:
     async with page.snapshot(db) as connection:
         stand = {each.rule: each for each in await alerts.counts(connection)}
-    none = RuleCounts("", 0, 0, 0, 0, None, None, None)
+    none = RuleCounts(
+        rule="", waiting=0, pending=0, sent=0, failed=0, sent_at=None, next_at=None, said=None
+    )
     found = [
         RuleStatus(
             rule.name, rule.kinds or settings.alerts.kinds, rule.mode or settings.alerts.mode,
@@ -175,11 +177,11 @@ async def _read(db: Path, settings: Settings) -> list[RuleStatus]:
 
 def _print(found: list[RuleStatus], now: float) -> None:
     if not found:
-        show_line("Nobody is told: there are no alerts.rules in the settings.")
+        show_line("No alerts: add [[alerts.rules]] to freshet.toml (docs/guide/alerts.md).")
         return
     show_list(
         "Alerts",
-        ("rule", "tells of", "when", "to", "waiting", "pending", "sent", "given up", "last sent"),
+        ("rule", "pages", "when", "to", "waiting", "pending", "sent", "given up", "last sent"),
         [
             (
                 each.name, ", ".join(each.kinds) or None, each.mode or "not in the settings",
@@ -193,19 +195,20 @@ def _print(found: list[RuleStatus], now: float) -> None:
     for each in found:
         if each.mode is None:
             show_line(
-                f"{each.name} is in the settings no longer; `freshet alerts --drop {each.name}` "
-                "forgets it",
+                f"{each.name} is not in the settings any more; "
+                f"`freshet alerts --drop {each.name}` removes it",
                 "yellow",
             )
     show_list(
-        "Not taken",
+        "Refused",
         ("rule", "why", "next try"),
         [
             (
-                each.name, each.counts.said,
+                each.name,
+                each.counts.said,
                 None if each.counts.next_at is None else moment(each.counts.next_at, now),
             )
             for each in found
             if each.counts.said is not None
         ],
-    )  # fmt: skip
+    )

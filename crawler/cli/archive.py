@@ -1,4 +1,4 @@
-"""``freshet archive``: what an archive holds, and its index and package for other programs."""
+"""``freshet archive``: the contents of an archive, and its index and package for other programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from freshet.crawler.terminal import counted, err, print_json, say, show_list, s
 
 @dataclass(slots=True)
 class _Holdings:
-    """What a WARC file holds; ``first`` and ``last`` are timestamps of its entries."""
+    """The contents of a WARC file; ``first`` and ``last`` are timestamps of its entries."""
 
     file: str
     bytes: int
@@ -36,7 +36,7 @@ class _Holdings:
 
 def archive_command(
     archives: Annotated[
-        list[Path], typer.Argument(metavar="DIR…", help="Folders of WARC files, or such files.")
+        list[Path], typer.Argument(metavar="DIR…", help="WARC files, or folders of them.")
     ],
     cdxj: Annotated[
         str | None,
@@ -44,19 +44,19 @@ def archive_command(
     ] = None,
     wacz: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write all of it as one WACZ package."),
+        typer.Option(metavar="FILE", help="Write the archive as one WACZ package."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what an archive holds, or index and package it for pywb and ReplayWeb.page.
+    """Show the contents of an archive, or index and package it for pywb and ReplayWeb.page.
 
-    A file that is still written is left out; one that a crash left behind is closed first.
+    A file that is being written is left out; one that a crash left open is closed first.
     """
     with terminal.told_in_one_line():
         try:
             files = [file for archive in archives for file in warc_files(archive)]
             if not files:
-                raise CrawlError(f"{archives[0]}: there are no WARC files")
+                raise CrawlError(f"{archives[0]}: no WARC files found")
             if cdxj is not None:
                 _index(files, cdxj)
             if wacz is not None:
@@ -70,10 +70,10 @@ def archive_command(
 
 
 def warc_files(archive: Path) -> list[Path]:
-    """The WARC files that are whole, in their order; those left open by a crash are closed first.
+    """Return the complete WARC files in order, after closing those that a crash left open.
 
     Raises:
-        CrawlError: there is no such file or folder.
+        CrawlError: the file or folder does not exist.
     """
     if not archive.exists():
         raise CrawlError(f"{archive}: there is no such file or folder")
@@ -87,7 +87,7 @@ def warc_files(archive: Path) -> list[Path]:
         except sqlite3.Error as error:
             raise CrawlError(f"{archive / NAME}: {error}") from error
     if growing := len(list(archive.glob(f"*{OPEN}"))):
-        left_out = f"{counted(growing, 'file')} still written, and left out"
+        left_out = f"{counted(growing, 'file')} being written, left out"
         say("freshet:", "yellow", f"{archive}: {left_out}")
     return sorted(p for end in (WHOLE, ".warc") for p in archive.glob(f"*{end}"))
 
@@ -107,7 +107,7 @@ def _package(files: Sequence[Path], target: Path) -> None:
 
 @contextmanager
 def _appearing(target: Path) -> Iterator[Path]:
-    """Where to write what gets its name, in the place of what had it, when it is whole."""
+    """Yield a path to write to, which replaces the target when it is whole."""
     part = target.with_name(f"{target.name}.part")
     try:
         yield part

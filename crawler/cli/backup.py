@@ -1,4 +1,4 @@
-"""``freshet backup``: a copy of the store, whether or not something is writing it."""
+"""``freshet backup`` and ``freshet restore``: copies of the store, also while it is written."""
 
 from __future__ import annotations
 
@@ -27,24 +27,21 @@ from freshet.crawler.terminal import (
 from freshet.storage import maintenance
 from freshet.storage.maintenance import Copied, Progress, back_up
 
+
 # -- copying -----------------------------------------------------------------
-#
-# How the copying of a store is shown, which takes a while where the store is large.
-
-
 @contextmanager
 def copying() -> Iterator[Progress]:
-    """Shows what is being done on a terminal, and nothing elsewhere."""
+    """Show the progress of a copy on a terminal."""
     with err.status("copying") as status:
 
-        def told(what: str, share: float) -> None:
+        def show(what: str, share: float) -> None:
             status.update(f"{what} {share:.0%}" if share else what)
 
-        yield told
+        yield show
 
 
 def copied_words(copied: Copied, now: float) -> str:
-    """What is in a copy: ``12.3 MB, 400 pages, 2,000 observations until 2026-…, sound``."""
+    """Describe a copy: ``12.3 MB, 400 pages, 2,000 observations until 2026-…, sound``."""
     until = "" if copied.newest_at is None else f" until {moment(copied.newest_at, now)}"
     return (
         f"{size(copied.size_bytes)}, {counted(copied.pages, 'page')}, "
@@ -57,24 +54,27 @@ _STAMP: Final = "%Y%m%dT%H%M%SZ"
 
 def backup_command(
     target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help="A file, or a folder: the name has the time.")
+        Path,
+        typer.Argument(metavar="TARGET", help="A file, or a folder for files named by the time."),
     ],
     db: Db = DEFAULT_DB,
     keep: Annotated[
         int,
-        typer.Option(min=0, help="In a folder: how many to keep; older ones are deleted. 0: all."),
+        typer.Option(
+            min=0, help="In a folder: keep the newest N backups, delete the others. 0: keep all."
+        ),
     ] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace TARGET if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing TARGET.")] = False,
     json: Json = False,
 ) -> None:
     """Copy the store while a crawl or a daemon writes it, and check the copy.
 
-    It has all that was committed when it began. It appears when it is whole, checked and on the
-    disk; a backup that is broken off leaves what was there before. `freshet restore` puts it back.
+    The copy has everything committed before it began. It appears when it is whole, checked and on
+    the disk; an interrupted backup leaves the old one in place. `freshet restore` restores it.
     """
     folder = target if target.is_dir() else None
     if keep and folder is None:
-        fail(f"--keep {keep}: needs a folder as TARGET, and {target} is none", 2)
+        fail(f"--keep {keep}: TARGET must be a folder, and {target} is not one", 2)
     file = target if folder is None else folder / _name(db, time.time())
     with told_in_one_line():
         with copying() as progress:
@@ -94,7 +94,7 @@ def _name(db: Path, now: float) -> str:
 
 
 def _rotated(folder: Path, db: Path, keep: int) -> list[Path]:
-    """Delete all backups of this store in a folder but the newest; which those were."""
+    """Delete all but the newest backups of this store in a folder, and return the deleted ones."""
     name = re.compile(rf"{re.escape(db.stem)}-\d{{8}}T\d{{6}}Z{re.escape(db.suffix)}")
     backups = sorted(each for each in folder.iterdir() if name.fullmatch(each.name))
     old = backups[: max(0, len(backups) - keep)]
@@ -107,20 +107,18 @@ def _rotated(folder: Path, db: Path, keep: int) -> list[Path]:
 
 
 # -- restore -----------------------------------------------------------------
-#
-# ``freshet restore``: a backup becomes a store, here or on another machine.
-
-
 def restore_command(
-    backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="What `freshet backup` made.")],
+    backup: Annotated[
+        Path, typer.Argument(metavar="BACKUP", help="A backup made by `freshet backup`.")
+    ],
     db: Db = DEFAULT_DB,
-    force: Annotated[bool, typer.Option("--force", help="Replace a store that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing store.")] = False,
     json: Json = False,
 ) -> None:
-    """Make a backup the store at --db: checked first, and never where something is writing.
+    """Restore a backup to the store at --db, after checking it; never over a store in use.
 
-    A store does not depend on its path or machine. A crawl or a daemon goes on from it as from a
-    store that it was killed on; one of an older Freshet is migrated then.
+    A store does not depend on its path or machine. A crawl or a daemon resumes from it as after a
+    kill; a store of an older Freshet is migrated then.
     """
     with told_in_one_line(), copying() as progress:
         copied = maintenance.restore(backup, db, replace=force, progress=progress)

@@ -1,4 +1,4 @@
-"""``freshet changes --since``: what changed, newest first, each with a line that says what."""
+"""``freshet changes --since``: the changes, newest first, each with a one-line summary."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SUMMARY_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class ToldChange:
-    """A change and what it comes to."""
+class SummarisedChange:
+    """A change and its summary."""
 
     change: PageChange
     summary: str
 
     def as_json(self) -> dict[str, object]:
-        """The change as JSON values."""
+        """Return the change as JSON values."""
         return asdict(self.change) | {"summary": self.summary}
 
 
@@ -41,7 +41,7 @@ class Changes:
 
     since: float
     total: int
-    changes: list[ToldChange]
+    changes: list[SummarisedChange]
 
 
 def changes_command(
@@ -49,9 +49,9 @@ def changes_command(
         str, typer.Option("--since", metavar="AGE|DATE", help="2d, 12h, 90min, 1w, or a date.")
     ] = "7d",
     db: Db = DEFAULT_DB,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Changes to show, at most.")] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N changes.")] = 50,
     all_kinds: Annotated[
-        bool, typer.Option("--all", help="Also pages that appeared, and pages that went.")
+        bool, typer.Option("--all", help="Also show new pages and pages that are gone.")
     ] = False,
     config: ConfigFile = None,
     json: Json = False,
@@ -78,14 +78,16 @@ async def _read(
     try:
         async with page.snapshot(db) as connection:
             found = await overview.since(connection, after, limit, all_kinds=all_kinds)
-            told = [ToldChange(each, await _summary(connection, parser, each)) for each in found]
-            return Changes(after, await overview.count_since(connection, after), told)
+            found_changes = [
+                SummarisedChange(each, await _summary(connection, parser, each)) for each in found
+            ]
+            return Changes(after, await overview.count_since(connection, after), found_changes)
     finally:
         await parser.close()
 
 
 async def _summary(connection: aiosqlite.Connection, parser: Parser, change: PageChange) -> str:
-    """What changed; of pages that appeared or went their title."""
+    """Summarise a change; for pages that appeared or vanished, return the title."""
     if change.kind != "changed":
         return change.title or ""
     both = Versions(

@@ -1,4 +1,4 @@
-"""``freshet check URL``: fetch a page now, and show what every step makes of it."""
+"""``freshet check URL``: fetch a page now, and show the result of every step."""
 
 from __future__ import annotations
 
@@ -37,13 +37,10 @@ from freshet.storage.tables import hosts
 from freshet.storage.words import REBASED, Kind, Outcome, RobotsStanding, Rung
 
 # -- checking ----------------------------------------------------------------
-#
-# What a look at one page finds: each step's answer, and why. Stores nothing.
-
 _REDIRECTS = 5
 _RUNGS = {
     Rung.TEXT: "the main text is the same: only the frame changed",
-    Rung.VOLATILE: "only blocks differ that do so at every visit",
+    Rung.VOLATILE: "only blocks differ that differ at every visit",
     Rung.FRAME: "only blocks differ that belong to the site's template",
     Rung.FLIP: "the page alternates between these versions",
     Rung.BLOCKS: "blocks of main text differ",
@@ -53,7 +50,7 @@ _RUNGS = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: its name, its answer in a word, and why."""
+    """A step: its name, its answer in a word, and the reason."""
 
     name: str
     answer: str
@@ -62,7 +59,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ShownBlock:
-    """A block of main text, and what the markup says that it is."""
+    """A block of main text and its kind in the markup."""
 
     kind: str
     text: str
@@ -70,7 +67,7 @@ class ShownBlock:
 
 @dataclass(slots=True)
 class Check:
-    """All steps in order, what a crawl would conclude, and the main text."""
+    """All steps in order, the conclusion that a crawl would draw, and the main text."""
 
     url: str
     steps: list[Step] = field(default_factory=list)
@@ -79,7 +76,7 @@ class Check:
 
 
 async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Check:
-    """Look at the first of these URLs that answers.
+    """Fetch and judge the first of these URLs that answers; store nothing.
 
     Raises:
         CrawlError: a selector of the settings is not valid, or a contact is missing.
@@ -95,7 +92,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
         found = Check(urls[0])
         for url in urls:
             found = Check(url)
-            result = await _asked(network.fetcher, settings, found)
+            result = await _visited(network.fetcher, settings, found)
             if result is not None and result.outcome is not Outcome.FAILED:
                 return await _judged(parser, db, found, result, now)
         return found
@@ -104,10 +101,10 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
         await network.close()
 
 
-async def _asked(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:
-    """The page, or None: robots.txt forbids it."""
+async def _visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:
+    """Return the page, or None if robots.txt forbids it."""
     if not await _robots(fetcher, settings, found.url, found):
-        found.conclusion = "refused: nothing but robots.txt was asked for"
+        found.conclusion = "refused: only robots.txt was fetched"
         return None
     result = await fetcher.fetch(Request(found.url))
     found.steps.append(_fetched(result))
@@ -116,7 +113,7 @@ async def _asked(fetcher: Fetcher, settings: Settings, found: Check) -> FetchRes
 
 
 async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) -> bool:
-    """Whether the site's robots.txt allows the URL (RFC 9309)."""
+    """Return whether the site's robots.txt allows the URL (RFC 9309)."""
     asked = robots_url(origin(url))
     result = await fetcher.fetch(Request(asked, Accept.ROBOTS))
     for _ in range(_REDIRECTS):
@@ -127,10 +124,12 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
     state = standing(result.status, broken)
     if state is RobotsStanding.UNREACHABLE:
         why = result.detail or result.reason or f"HTTP {result.status}"
-        found.steps.append(Step("robots.txt", "unreachable", f"so nothing may be fetched: {why}"))
+        found.steps.append(Step("robots.txt", "unreachable", f"so no page may be fetched: {why}"))
         return False
     if state is RobotsStanding.ALLOW_ALL:
-        found.steps.append(Step("robots.txt", "allows", f"there is none (HTTP {result.status})"))
+        found.steps.append(
+            Step("robots.txt", "allows", f"the host has none (HTTP {result.status})")
+        )
         return True
     verdict = parse_robots(cut_at_line_end(result.body)).verdict(
         settings.crawl.product.lower(), url
@@ -161,14 +160,14 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
         raise CrawlError(f"{result.url}: not parsed: {error}; try again") from error
     if isinstance(parsed, Unparsable):
         found.steps.append(Step("parse", "unparsable", parsed.reason))
-        found.conclusion = "known by its bytes alone"
+        found.conclusion = "compared by its bytes alone"
         return found
     found.steps.append(_read(parsed))
     found.blocks = [
         ShownBlock(kind.name.lower(), text)
         for kind, text in zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
     ]
-    wall = await _wall(db, result, parsed, now)
+    wall = await _block_page(db, result, parsed, now)
     if wall is not None:
         found.steps.append(Step("content", str(wall.kind), wall.why))
         found.conclusion = "failed: this is no content, and the page's history would stay as it is"
@@ -178,8 +177,8 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
     return found
 
 
-async def _wall(db: Path, result: FetchResult, parsed: ParsedPage, now: float) -> Wall | None:
-    """Whether the page is a wall, by itself and by what its host has shown before."""
+async def _block_page(db: Path, result: FetchResult, parsed: ParsedPage, now: float) -> Wall | None:
+    """Judge whether the page is a block page, by itself and by what its host has shown before."""
     if is_plain(result.header("Content-Type")) or not is_short(parsed.blocks.texts):
         return None
     stored = None
@@ -203,9 +202,9 @@ def _read(parsed: ParsedPage) -> Step:
 
 
 async def _compared(db: Path, found: Check, seen: Digests, blocks: Blocks, now: float) -> str:
-    """The conclusion; the rungs of the ladder become steps."""
+    """Return the conclusion; the rungs of the ladder become steps."""
     if not db.exists():
-        return f"new: there is no {db} to compare it with"
+        return f"new: the store {db} does not exist"
     async with reading(db) as connection:
         known = await page.find(connection, [found.url])
         digests = None if known is None else await page.digests(connection, known.page_id)
@@ -261,25 +260,30 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(metavar="SELECTOR", help="Try a CSS selector of what is none; repeatable."),
+        typer.Option(
+            metavar="SELECTOR", help="Try a CSS selector of content to ignore; repeatable."
+        ),
     ] = None,
     db: Db = DEFAULT_DB,
     blocks: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Blocks of main text to show, at most.")
+        int, typer.Option(metavar="N", min=0, help="Show at most N blocks of main text.")
     ] = 20,
     contact: Annotated[
-        str | None, typer.Option(metavar="URL", help="Who calls; see `freshet crawl --help`.")
+        str | None, typer.Option(metavar="URL", help="URL that tells webmasters who crawls.")
     ] = None,
     allow_private_addresses: Annotated[
-        bool, typer.Option("--allow-private-addresses", help="Also loopback and private networks.")
+        bool,
+        typer.Option(
+            "--allow-private-addresses", help="Also fetch from loopback and private networks."
+        ),
     ] = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Fetch a page now and show what each step makes of it, and why. Nothing is stored.
+    """Fetch a page now and show the result of each step, and why. Nothing is stored.
 
-    Asks the site's robots.txt first. Where the store knows the page, the text is compared
-    with its last version, rung by rung.
+    The site's robots.txt is fetched first. If the store knows the page, the text is compared with
+    its last version, rung by rung.
     """
     urls = terminal.spellings(url)
     host = origin(urls[0]).host

@@ -1,4 +1,4 @@
-"""``freshet config show``: every setting, and on request where its value came from."""
+"""``freshet config show``: every setting, and on request its origin."""
 
 from __future__ import annotations
 
@@ -16,29 +16,27 @@ from freshet.crawler.terminal import plain, print_json
 #: Origins stand in one column, except behind values that are longer than most.
 _COLUMN = 44
 
-app = typer.Typer(help="Look at the settings.", no_args_is_help=True)
+app = typer.Typer(help="Show the settings.", no_args_is_help=True)
 
 
 @app.callback()
 def _group() -> None:
-    """Look at the settings."""
+    """Show the settings."""
 
 
 @app.command("show")
 def show_command(
     origin: Annotated[
         bool,
-        typer.Option(
-            "--origin", help="Say where each value came from: default, file, environment."
-        ),
+        typer.Option("--origin", help="Show the origin of each value: default, file, environment."),
     ] = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """Print every setting in effect, as lines of a configuration file (TOML).
 
-    The command line overrides the environment (FRESHET_GROUP__KEY), that a file, and that
-    the defaults.
+    The command line overrides the environment (FRESHET_GROUP__KEY), which overrides the file, which
+    overrides the defaults.
     """
     settings, origins = read_settings(config, {})
     if json:
@@ -58,7 +56,7 @@ def _lines(settings: Settings, origins: Origins) -> Iterator[str]:
 
 
 def toml_value(value: object) -> str:
-    """A value in TOML, on one line; its strings are those of JSON but for one character."""
+    """Write a value in TOML on one line; strings are as in JSON except for one character."""
     if isinstance(value, Mapping):
         pairs = [f"{toml_value(key)} = {toml_value(item)}" for key, item in value.items()]
         return f"{{ {', '.join(pairs)} }}" if pairs else "{}"

@@ -1,4 +1,4 @@
-"""``freshet crawl``: crawl a site list into a store, or crawl again what it knows."""
+"""``freshet crawl``: crawl a site list into a store, or crawl its pages again."""
 
 from __future__ import annotations
 
@@ -43,9 +43,6 @@ from freshet.crawler.terminal import (
 from freshet.storage.words import REBASED, Kind
 
 # -- summary -----------------------------------------------------------------
-#
-# The summary that ``freshet crawl`` ends with: a table by outcome, and what to know.
-
 _SHOWN = 20
 _REASONS_SHOWN = 4
 
@@ -62,7 +59,7 @@ def print_summary(report: CrawlReport, db: Path) -> None:
 
 
 def print_outcomes(report: CrawlReport) -> None:
-    """Print how many URLs came to what."""
+    """Print the number of URLs by outcome."""
     counts = {
         "new": report.new, "changed": report.changed, "unchanged": report.unchanged,
         "gone": report.gone, "redirected": report.redirected, "refused": report.refused,
@@ -75,15 +72,15 @@ def print_outcomes(report: CrawlReport) -> None:
     show_list(title, ("outcome", "URLs", "mostly"), [*rows, total])
     if rebased:
         show_line(
-            f"{counted(rebased, 'page')} not compared: the text is extracted in another way than "
-            "at the visit before. `freshet rereduce` reads kept bodies anew and avoids that",
+            f"{counted(rebased, 'page')} not compared: the text extraction changed since the "
+            "last visit. `freshet rereduce` avoids that: it extracts the text of kept bodies again",
             "yellow",
         )
 
 
 def _print_forgone(report: CrawlReport) -> None:
     if report.forgone is not None and report.forgone >= 1:
-        show_line(f"{report.forgone:,.0f} requests of the budget could not be used", "yellow")
+        show_line(f"{report.forgone:,.0f} requests of the budget could not be spent", "yellow")
 
 
 def _mostly(report: CrawlReport, kind: str) -> str | None:
@@ -118,7 +115,7 @@ def _print_urls(title: str, urls: Sequence[str]) -> None:
 
 
 def print_seeds(report: CrawlReport) -> None:
-    """Print which sites moved, and which gave nothing."""
+    """Print the sites that moved, and those without a page."""
     show_list(
         "Sites that moved (http, https and www count as one site)",
         ("site", "crawled at"),
@@ -126,7 +123,7 @@ def print_seeds(report: CrawlReport) -> None:
         _SHOWN,
     )
     show_list(
-        "Sites that gave nothing",
+        "Sites without a page",
         ("site", "why"),
         [(seed.text, seed.reason) for seed in report.silent_seeds],
         _SHOWN,
@@ -146,7 +143,7 @@ def _print_left_out(report: CrawlReport) -> None:
         [(p.origin + p.shape, p.kind, p.admitted, p.refused) for p in report.bounded],
         _SHOWN,
     )
-    show_list("Known, but not crawled", ("why", "URLs"), list(report.held_back.items()))
+    show_list("Known but not crawled", ("why", "URLs"), list(report.held_back.items()))
 
 
 def _print_duplicates(report: CrawlReport) -> None:
@@ -163,7 +160,7 @@ def _print_last_line(report: CrawlReport, db: Path) -> None:
         show_line(f"Finished {took}", "green")
     else:
         why = "limit reached" if report.ending is Ending.LIMIT else "interrupted"
-        show_line(f"Stopped ({why}) {took}; the same command goes on", "yellow")
+        show_line(f"Stopped ({why}) {took}; the same command continues", "yellow")
 
 
 def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
@@ -188,14 +185,16 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         int | None, typer.Option(metavar="N", help="Stop after this many pages.")
     ] = None,
     max_depth: Annotated[
-        int | None, typer.Option(metavar="N", help="Links from a seed, at most.")
+        int | None, typer.Option(metavar="N", help="Follow at most N links from a seed.")
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Stop after this many seconds.")
     ] = None,
     patience: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Seconds to wait for parked hosts before ending."),
+        typer.Option(
+            metavar="SECONDS", help="Wait at most N seconds for parked hosts before ending."
+        ),
     ] = None,
     allow_private_addresses: PrivateAddresses = None,
     resolve: Resolve = None,
@@ -210,9 +209,9 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 ) -> None:
     """Crawl sites politely and completely, and record what changed.
 
-    The same command after an unfinished run finishes it; after a finished one it crawls
-    every known page again and says what changed, appeared and vanished. Without any SITE
-    the sites of the store are crawled.
+    The same command finishes an unfinished run; after a finished one it crawls every known page
+    again and reports changed, new and vanished pages. Without SITE it crawls the sites of the
+    store.
     """
     if resume and new:
         fail("--resume and --new exclude each other", 2)

@@ -1,4 +1,4 @@
-"""``freshet daemon``: keep the pages of a site list fresh under a budget, until it is stopped."""
+"""``freshet daemon``: keep the pages of a site list fresh under a budget; ``freshet reload``."""
 
 from __future__ import annotations
 
@@ -48,15 +48,12 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import owner_of
 
+
 # -- daemon summary ----------------------------------------------------------
-#
-# The summary that ``freshet daemon`` ends with.
-
-
 def print_daemon_summary(
     report: CrawlReport, standing: Standing | None, db: Path, now: float
 ) -> None:
-    """Print what an invocation of a daemon did, and how it stands, for people."""
+    """Print the work of a daemon's invocation, and its status, for people."""
     print_outcomes(report)
     if standing is not None:
         print_standing(standing, now)
@@ -64,7 +61,7 @@ def print_daemon_summary(
     why = "limit reached" if report.ending is Ending.LIMIT else "interrupted"
     took = f"{report.seconds:,.1f} s" if report.seconds < 60 else span(report.seconds)
     show_line("")
-    show_line(f"Stopped ({why}) after {took} → {db}; the same command goes on", "yellow")
+    show_line(f"Stopped ({why}) after {took} → {db}; the same command continues", "yellow")
 
 
 def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
@@ -80,7 +77,8 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     budget: Annotated[
         str | None,
         typer.Option(
-            metavar="N/day|N/hour", help="Requests that may be sent: pages, robots.txt, all."
+            metavar="N/day|N/hour",
+            help="Requests per day or hour, of all kinds (5000/day, 100/hour).",
         ),
     ] = None,
     policy: Annotated[
@@ -93,7 +91,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     importance: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND", help="Where it comes from: list, constant, depth or pagerank."
+            metavar="KIND", help="Where importance comes from: list, constant, depth or pagerank."
         ),
     ] = None,
     scope: Scope = None,
@@ -110,18 +108,18 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     verbose: Verbose = False,
     listen: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS:PORT", help="Answer /healthz and /metrics there."),
+        typer.Option(metavar="ADDRESS:PORT", help="Address for /healthz and /metrics, HOST:PORT."),
     ] = None,
     log_format: Logs = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Keep pages fresh: fetch what is worth most, learn how often each page changes, and go on.
+    """Keep pages fresh: fetch the most valuable page next, and learn how often each one changes.
 
-    New pages are found as in a crawl and compete with known ones for the budget, which is
-    spent evenly over the day. Ctrl-C ends it after the exchanges under way; `freshet reload`
-    lets it read the settings and the site list again. `freshet status` shows how it stands,
-    `freshet explain URL` what it thinks of a page.
+    New pages are found as in a crawl and compete with known ones for the budget, which is spent
+    evenly over the day. Ctrl-C ends it after the requests under way; `freshet reload` lets it read
+    the settings and the site list again. `freshet status` shows its status, `freshet explain URL`
+    its plans for a page.
     """
     given = {
         "daemon.budget": budget,
@@ -138,9 +136,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     }
     settings, _ = read_settings(config, given)
     if not settings.daemon.budget:
-        fail(
-            "how many requests may be sent? --budget 5000/day, or daemon.budget in freshet.toml", 2
-        )
+        fail("no budget: give --budget 5000/day, or set daemon.budget in freshet.toml", 2)
     per_day = crawls_per_day(settings.daemon.budget)
     seeds = given_seeds(sites or [], sites_file, strict=strict)
     order = DaemonOrder(db, seeds, per_day, settings.daemon.policy, time_limit)
@@ -169,10 +165,10 @@ def order_again(
     sites: list[str],
     sites_file: str | None,
 ) -> DaemonOrder:
-    """The order by the settings and the site list as they are now.
+    """Return the order by the current settings and site list.
 
     Raises:
-        CrawlError: something in them is wrong.
+        CrawlError: a setting or a line is wrong.
     """
     try:
         settings, _ = load(config, {k: v for k, v in given.items() if v is not None})
@@ -187,18 +183,14 @@ def order_again(
 
 
 # -- reload ------------------------------------------------------------------
-#
-# ``freshet reload``: tell the daemon of a store to read its settings and site list again.
-
-
 def reload_command(db: Db = DEFAULT_DB) -> None:
     """Let a running daemon take over another budget, policy, site list or importances.
 
-    It follows them if all of them can be followed, or else says why not, and goes on as before.
-    What was given on its command line stays.
+    It follows all of the changes, or says why it cannot and goes on as before. Options of its
+    command line stay.
     """
     owner = owner_of(db)
     if owner is None or owner[0] != "daemon":
-        fail(f"{db}: no daemon is running on it")
+        fail(f"{db}: no daemon is running on this store")
     os.kill(owner[1], signal.SIGHUP)
-    show_line(f"process {owner[1]} was told; its log says what became of it")
+    show_line(f"process {owner[1]} was notified; its log has the result")

@@ -22,7 +22,7 @@ from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.compare.diff import (
     AlignedBlock,
-    Change,
+    BlockChange,
     Run,
     align,
     counts,
@@ -51,11 +51,8 @@ from freshet.storage.queries.page import StoredVersion
 from freshet.storage.records import PageHistory
 from freshet.storage.tables import observations
 
+
 # -- difference --------------------------------------------------------------
-#
-# What ``freshet diff`` found out, as a value.
-
-
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Unchanged blocks that are not shown."""
@@ -64,7 +61,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VersionDifference:
     """Two versions of a page, aligned; ``volatile`` are positions in the later one."""
 
     url: str
@@ -74,19 +71,19 @@ class Difference:
     volatile: frozenset[int] = frozenset()
 
     def is_volatile(self, block: AlignedBlock) -> bool:
-        """Whether the block stands where the page differs at every visit."""
+        """Return whether the block stands at a slot that differs at every visit."""
         return block.after in self.volatile
 
     @property
     def is_empty(self) -> bool:
-        """Whether no block of main text differs."""
-        return all(block.change is Change.KEPT for block in self.blocks)
+        """True if no block of main text differs."""
+        return all(block.change is BlockChange.KEPT for block in self.blocks)
 
     def around_changes(self, context: int) -> Iterator[AlignedBlock | Gap]:
-        """All that changed, with so many unchanged blocks before and after, and gaps between."""
+        """Yield all changes with some unchanged blocks before and after, and gaps between."""
         near: set[int] = set()
         for place, block in enumerate(self.blocks):
-            if block.change is not Change.KEPT:
+            if block.change is not BlockChange.KEPT:
                 near.update(range(place - context, place + context + 1))
         left_out = 0
         for place, block in enumerate(self.blocks):
@@ -101,7 +98,7 @@ class Difference:
             yield Gap(left_out)
 
     def as_json(self) -> dict[str, object]:
-        """The difference as JSON values; unchanged blocks are counted only."""
+        """Return the difference as JSON values; unchanged blocks are only counted."""
         return {
             "url": self.url,
             "before": asdict(self.before),
@@ -110,13 +107,13 @@ class Difference:
             "blocks": [
                 asdict(b) | {"volatile": self.is_volatile(b)}
                 for b in self.blocks
-                if b.change is not Change.KEPT
+                if b.change is not BlockChange.KEPT
             ],
         }
 
 
 def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
-    """The positions of the blocks at slots where the page differs at every visit."""
+    """Return the positions of the blocks at slots that differ at every visit."""
     if history.memory is None:
         return frozenset()
     volatile = PageMemory.from_bytes(history.memory).volatile
@@ -125,23 +122,20 @@ def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
 
 
 # -- diff view ---------------------------------------------------------------
-#
-# A difference on a screen: coloured on a terminal, marked like wdiff's output elsewhere.
-
 _STYLES: Final = {
-    Change.KEPT: (" ", "dim"),
-    Change.EDITED: ("~", ""),
-    Change.MOVED: (">", "cyan"),
-    Change.ADDED: ("+", "green"),
-    Change.REMOVED: ("-", "red"),
+    BlockChange.KEPT: (" ", "dim"),
+    BlockChange.EDITED: ("~", ""),
+    BlockChange.MOVED: (">", "cyan"),
+    BlockChange.ADDED: ("+", "green"),
+    BlockChange.REMOVED: ("-", "red"),
 }
 #: Characters of an edited block that are shown on each side of what changed.
 _AROUND: Final = 60
 _UNCHANGED_WIDTH: Final = 100
 
 
-def print_difference(difference: Difference, context: int, now: float) -> None:
-    """Print it for people."""
+def print_difference(difference: VersionDifference, context: int, now: float) -> None:
+    """Print the difference for people."""
     show_facts(
         difference.url,
         {
@@ -168,25 +162,25 @@ def _gap(gap: Gap) -> Text:
 def _block(block: AlignedBlock, *, is_volatile: bool) -> Text:
     mark, style = _STYLES[block.change]
     line = Text(f"{mark} ", style=style)
-    if is_volatile and block.change is not Change.KEPT:
+    if is_volatile and block.change is not BlockChange.KEPT:
         line.append(f"{plain(block.text)}  (differs at every visit)")
         line.stylize("dim")
         return line
-    if block.change is Change.EDITED:
+    if block.change is BlockChange.EDITED:
         for run in shortened(block.runs, _AROUND):
             _append_run(line, run)
         return line
     text = plain(block.text)
-    if block.change is Change.KEPT and len(text) > _UNCHANGED_WIDTH:
+    if block.change is BlockChange.KEPT and len(text) > _UNCHANGED_WIDTH:
         text = text[: _UNCHANGED_WIDTH - 1] + "…"
     line.append(text, style)
-    if block.change is Change.MOVED and block.before is not None and block.after is not None:
+    if block.change is BlockChange.MOVED and block.before is not None and block.after is not None:
         line.append(f"  (moved {_distance(block.after - block.before)})", "dim")
     return line
 
 
 def _distance(blocks: int) -> str:
-    """Which way, for those who read: other blocks that came or went count, too."""
+    """Describe the move as a reader sees it: added and removed blocks count, too."""
     return "down" if blocks > 0 else "up"
 
 
@@ -203,16 +197,14 @@ def _append_run(line: Text, run: Run) -> None:
 
 
 def _spaced(words: str) -> str:
-    """One printable line whose blanks at the ends stay."""
+    """Return one printable line that keeps the blanks at its ends."""
     start = " " if words[:1].isspace() else ""
     end = " " if words[-1:].isspace() and len(words) > 1 else ""
     return f"{start}{plain(words)}{end}"
 
 
 # -- diff page ---------------------------------------------------------------
-#
-# A difference as one HTML page that needs nothing else: no script, no font, no network.
-
+# One self-contained page: no script, no font, no network.
 _PAGE: Final = Template("""<!doctype html>
 <html lang="en">
 <head>
@@ -262,8 +254,8 @@ $blocks
 """)
 
 
-def page_of(difference: Difference, context: int) -> str:
-    """The page, with so many unchanged blocks around each change."""
+def page_of(difference: VersionDifference, context: int) -> str:
+    """Return the page, with some unchanged blocks around each change."""
     rows = [
         _html_gap(each)
         if isinstance(each, Gap)
@@ -292,8 +284,10 @@ def _html_gap(gap: Gap) -> str:
 
 
 def _html_block(block: AlignedBlock, *, is_volatile: bool) -> str:
-    words = "".join(map(_run, block.runs)) if block.change is Change.EDITED else escape(block.text)
-    label = "" if block.change is Change.KEPT else f'<span class="word">{block.change}</span>'
+    words = (
+        "".join(map(_run, block.runs)) if block.change is BlockChange.EDITED else escape(block.text)
+    )
+    label = "" if block.change is BlockChange.KEPT else f'<span class="word">{block.change}</span>'
     kind = f"{block.change} volatile" if is_volatile else str(block.change)
     note = ' <span class="word">differs at every visit</span>' if is_volatile else ""
     return f'<p class="block {kind}">{label}{words}{note}</p>'
@@ -309,7 +303,7 @@ def _run(run: Run) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DiffOrder:
-    """Which versions of which page; ``before`` and ``after`` as they were typed."""
+    """The two versions of a page; ``before`` and ``after`` as they were typed."""
 
     db: Path
     url: str
@@ -345,9 +339,9 @@ def diff_command(
 ) -> None:
     """Show what changed between two stored versions of a page, block by block.
 
-    Blocks of main text are edited, moved, added or removed; edited ones are shown word by
-    word. Without numbers the last change is shown.
-    """  # fmt: skip
+    Blocks of main text are edited, moved, added or removed; edited ones are shown word by word.
+    Without numbers the last change is shown.
+    """
     if html is not None and json:
         fail("--html and --json exclude each other", 2)
     settings, _ = read_settings(config, {})
@@ -360,7 +354,7 @@ def diff_command(
         _write(html, page_of(difference, context))
 
 
-async def _read(order: DiffOrder, settings: Settings) -> Difference:
+async def _read(order: DiffOrder, settings: Settings) -> VersionDifference:
     urls = terminal.spellings(order.url)
     parser = parser_of(settings)
     try:
@@ -372,7 +366,14 @@ async def _read(order: DiffOrder, settings: Settings) -> Difference:
             url = known.url if known.alias is None else known.alias.url
             stored = await page_queries.versions(connection, page_id)
             before, after = _chosen(url, stored, order)
-            return await _compare(connection, parser, page_id, url, before, after)
+            return await _compare(
+                connection=connection,
+                parser=parser,
+                page_id=page_id,
+                url=url,
+                before=before,
+                after=after,
+            )
     except NoText as error:
         fail(f"{order.url}: {error}")
     finally:
@@ -386,21 +387,21 @@ async def _compare(
     url: str,
     before: StoredVersion,
     after: StoredVersion,
-) -> Difference:
+) -> VersionDifference:
     old = await read_text(connection, parser, url, before)
     new = await read_text(connection, parser, url, after)
     history = await observations.load(connection, page_id)
     volatile = volatile_blocks(history, new) if history is not None else frozenset()
-    return Difference(url, before, after, align(old.texts, new.texts), volatile)
+    return VersionDifference(url, before, after, align(old.texts, new.texts), volatile)
 
 
 def _chosen(
     url: str, stored: list[StoredVersion], order: DiffOrder
 ) -> tuple[StoredVersion, StoredVersion]:
-    """The two versions; ends the program where there are none such."""
+    """Return the two versions; exit if they do not exist."""
     if len(stored) < 2:
         had = "one version" if stored else "no version"
-        fail(f"{url}: has {had} in the store; a diff takes two")
+        fail(f"{url}: has {had} in the store; a diff needs two")
     after = stored[-1] if order.after is None else _version_of(stored, order.after)
     if order.before is not None:
         return _version_of(stored, order.before), after
@@ -408,7 +409,7 @@ def _chosen(
 
 
 def _last_change(stored: list[StoredVersion]) -> StoredVersion:
-    """The last version whose text may differ from that of the last one."""
+    """Return the last version whose text may differ from that of the newest one."""
     place = len(stored) - 1
     while place > 1 and stored[place].same_text:
         place -= 1
@@ -416,7 +417,7 @@ def _last_change(stored: list[StoredVersion]) -> StoredVersion:
 
 
 def _version_of(stored: list[StoredVersion], text: str) -> StoredVersion:
-    """By number, from the end if negative, or by date: the version that stood then."""
+    """Return a version by number, from the end if negative, or the one of a date."""
     numbers = f"1 to {len(stored)}, or from the end -1 to -{len(stored)}"
     if text.removeprefix("-").isdecimal():
         number = int(text)

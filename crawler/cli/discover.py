@@ -1,4 +1,4 @@
-"""``freshet discover``: which pages to look at again to find a site's new ones."""
+"""``freshet discover``: the hub pages to visit for finding a site's new pages."""
 
 from __future__ import annotations
 
@@ -36,18 +36,15 @@ from freshet.scheduler.discovery.thesis import ALGORITHMS, BEST
 from freshet.storage.tables.url_patterns import Throttle
 
 # -- discover view -----------------------------------------------------------
-#
-# A cover as its user sees it: tables, and JSON.
-
 _DAY_S: Final = 86_400.0
 #: New sites that are shown; JSON has all.
 _SITES: Final = 10
-_HEADER = ("page", "reveals", "now", "revealed", "looks", "last look", "alike")
+_HEADER = ("page", "reveals", "now", "revealed", "visits", "last visit", "alike")
 _PAST = ("algorithm", "coverage", "overhead", "depth")
 
 
 def print_cover(cover: Cover) -> None:
-    """The cover, and how algorithms did in the past."""
+    """Print the cover, and the results of the algorithms in the past."""
     history = cover.history
     if not history.recrawls or not cover.new:
         show_line(_no_history(cover))
@@ -68,7 +65,7 @@ def print_cover(cover: Cover) -> None:
     things, thing = ("pages", "page") if history.new_sites is None else ("sites", "site")
     show_line(
         f"Reveals: the share of the new {things}. Now: how many it is expected to reveal. Alike: "
-        f"pages with the same number revealed nearly the same. Overhead: looks for each {thing} "
+        f"pages with the same number revealed nearly the same. Overhead: visits for each {thing} "
         "found.",
         "dim",
     )
@@ -91,7 +88,7 @@ def _headline(cover: Cover) -> str:
 
 
 def _show_sites(sites: dict[str, float]) -> None:
-    """The sites that were new, the last one first."""
+    """Print the sites that were new, newest first."""
     rows = [(site, _date(at * _DAY_S)) for site, at in reversed(sites.items())]
     more = f", the last {_SITES} of {len(rows):,}" if len(rows) > _SITES else ""
     show_list(f"Sites that were new{more}", ("site", "first seen"), rows[:_SITES])
@@ -99,7 +96,7 @@ def _show_sites(sites: dict[str, float]) -> None:
 
 def _show_pages(cover: Cover) -> None:
     show_list(
-        f"{cover.algorithm}: the {counted(len(cover.pages), 'page')} to look at next",
+        f"{cover.algorithm}: the {counted(len(cover.pages), 'page')} to visit next",
         _HEADER,
         [
             (
@@ -112,12 +109,12 @@ def _show_pages(cover: Cover) -> None:
 
 
 def _date(at: float) -> str:
-    """A time that means the same in a store that was not written just now."""
+    """Format a time independently of the store's age."""
     return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M}"
 
 
 def as_json(cover: Cover) -> dict[str, object]:
-    """The same as JSON values; times in Unix seconds."""
+    """Return the cover as JSON values."""
     history = cover.history
     return {
         "site": history.site,
@@ -139,33 +136,33 @@ def as_json(cover: Cover) -> dict[str, object]:
 def _no_history(cover: Cover) -> str:
     site, pages = cover.history.site, counted(len(cover.history.pages.url), "page")
     if not cover.history.pages.url:
-        return f"{site}: no page of it has had content yet"
+        return f"{site}: no page of the site has had content yet"
     if not cover.history.recrawls:
         return (
-            f"{site}: {pages}, and no step behind the first crawl to judge by: it was looked at "
+            f"{site}: {pages}, and no step after the first crawl to judge by: it was visited "
             "for too short a time yet, or --step is too long"
         )
     if cover.history.new_sites is not None:
         return (
-            f"{site}: {pages}, and none led to a new site since they were first looked at: what "
-            "leads to others shows when one has"
+            f"{site}: {pages}, and none led to a new site since their first visit: hub pages "
+            "are known once new sites have appeared"
         )
     return (
-        f"{site}: {pages}, and nothing new since they were first looked at: what reveals new "
-        "pages shows when there have been some"
+        f"{site}: {pages}, and no new page since their first visit: hub pages are known "
+        "once new pages have appeared"
     )
 
 
 def _no_cover(cover: Cover) -> str:
-    """Why nothing is chosen of a site that had new pages."""
+    """Say why no page of a site with new pages is chosen."""
     recrawls = cover.history.recrawls
     if cover.orphans == cover.new:
-        return "No page that was known before led to any of them: there is none to look at for more"
+        return "No known page led to any of them, so no hub page can be chosen"
     if not any(each.by(cover.history.alive_now[: each.old]).members.size for each in recrawls):
-        return "Every page that revealed any is gone"
+        return "All pages that revealed any are gone"
     return (
-        f"{cover.algorithm} goes by the last step alone, which brought nothing that a page "
-        f"revealed; {BEST} goes by all"
+        f"{cover.algorithm} uses only the last step, in which no page revealed anything; "
+        f"{BEST} uses all steps"
     )
 
 
@@ -183,16 +180,13 @@ def _figures(record: Record) -> dict[str, float | None]:
 
 
 # -- throttled view ----------------------------------------------------------
-#
-# What keeps URLs of a site from being crawled as its user sees it: a table, and JSON.
-
 _THROTTLED_HEADER: Final = ("held back", "what", "why", "still", "for example")
 #: Rows of the table; JSON has all.
 _SHOWN: Final = 40
 
 
 def print_throttled(found: Throttled) -> None:
-    """How far the site was crawled, and what was held back and why."""
+    """Print how far the site was crawled, and which URLs are held back and why."""
     reach = found.reach
     known = f"{found.site}: {counted(reach.known, 'URL')} known, {reach.asked:,} crawled"
     waiting = f", {reach.waiting:,} waiting" if reach.waiting else ""
@@ -201,20 +195,20 @@ def print_throttled(found: Throttled) -> None:
         return
     show_line(f"{known}{waiting}, {reach.held:,} held back", "bold")
     show_list(
-        "What was throttled",
+        "Throttled URLs",
         _THROTTLED_HEADER,
         [_throttled_row(found, each) for each in found.throttles],
         _SHOWN,
     )
     show_line(
-        "Read: asked for, with an answer. Of their own: a text that no other page has, and more "
+        "Read: visited, with an answer. Of their own: a text that no other page has, and more "
         "than a heading that no other page shows. A pattern is opened again when its pages do.",
         "dim",
     )
 
 
 def throttled_as_json(found: Throttled) -> dict[str, object]:
-    """The same as JSON values; times in Unix seconds."""
+    """Return the held-back URLs as JSON values."""
     return {
         "site": found.site,
         **asdict(found.reach),
@@ -245,7 +239,7 @@ def discover_command(
     site: Annotated[str, typer.Argument(metavar="SITE", help="A host or URL of the site.")],
     db: Db = DEFAULT_DB,
     algorithm: Annotated[
-        str, typer.Option(metavar="NAME", help=f"What chooses: {', '.join(ALGORITHMS)}.")
+        str, typer.Option(metavar="NAME", help=f"The algorithm: {', '.join(ALGORITHMS)}.")
     ] = BEST,
     budget: Annotated[
         int, typer.Option(metavar="K", min=1, help="Old pages that may be looked at again.")
@@ -260,7 +254,7 @@ def discover_command(
     ] = None,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Instead: which URLs were throttled (traps), and why."),
+        typer.Option("--explain", help="Show which URLs were throttled (traps), and why."),
     ] = False,
     new_sites: Annotated[
         bool, typer.Option("--new-sites", help="Find other sites that no page led to, not pages.")
@@ -269,8 +263,8 @@ def discover_command(
 ) -> None:
     """Show which pages of a site reveal its new ones, and what they would have found before.
 
-    A page reveals what it links to, and what new pages behind that link to. The past is cut into
-    steps; before each the algorithm chooses by the steps before, and is judged by what came.
+    A page reveals its link targets, and the targets of new pages behind them. The past is cut into
+    steps; before each the algorithm chooses by the earlier steps, and is judged by the new pages.
     """
     if algorithm not in ALGORITHMS:
         fail(f"--algorithm {algorithm}: there are {', '.join(ALGORITHMS)}", 2)
@@ -278,7 +272,11 @@ def discover_command(
         _explain(db, site, json=json)
         return
     with terminal.told_in_one_line():
-        found = terminal.run(_cover(db, site, step, algorithm, budget, new_sites))
+        found = terminal.run(
+            _cover(
+                db=db, site=site, step=step, algorithm=algorithm, budget=budget, new_sites=new_sites
+            )
+        )
     if json:
         print_json(as_json(found))
     else:

@@ -1,4 +1,4 @@
-"""``freshet doctor``: whether this machine, its settings and the store are fit for a crawl."""
+"""``freshet doctor``: check the machine, the settings and the store before a crawl."""
 
 from __future__ import annotations
 
@@ -30,9 +30,6 @@ from freshet.storage.database import StoreError, reading
 from freshet.storage.tables import runs
 
 # -- checks ------------------------------------------------------------------
-#
-# The checks of ``freshet doctor``: each looks at one thing and says what it found.
-
 #: Less free space than this, or than a tenth of the store, is worth a word.
 _LITTLE_SPACE: Final = 1_000_000_000
 _NO_SPACE: Final = 50_000_000
@@ -48,8 +45,8 @@ _NAMES: Final = 3
 _PAGE: Final = b"<title>A page</title><p>One paragraph.</p>"
 
 
-class Standing(StrEnum):
-    """How things stand."""
+class CheckStatus(StrEnum):
+    """The result of a check."""
 
     FINE = "fine"
     WARNING = "warning"
@@ -57,19 +54,19 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What one check found; ``advice`` says what to do about it."""
+class CheckResult:
+    """One result; ``advice`` says what to do about it."""
 
     check: str
-    standing: Standing
+    standing: CheckStatus
     found: str
     advice: str | None = None
 
 
 async def examine(
     settings: Settings, db: Path, now: float, *, thorough: bool = False
-) -> list[Finding]:
-    """All checks, in the order in which one would look."""
+) -> list[CheckResult]:
+    """Run all checks in a sensible order."""
     names, newest_at, findings = await _store(db, thorough=thorough)
     return [
         _versions(),
@@ -83,53 +80,58 @@ async def examine(
     ]
 
 
-def _versions() -> Finding:
+def _versions() -> CheckResult:
     words = f"Freshet {__version__}, Python {platform.python_version()}, SQLite"
-    return Finding("versions", Standing.FINE, f"{words} {sqlite3.sqlite_version}")
+    return CheckResult("versions", CheckStatus.FINE, f"{words} {sqlite3.sqlite_version}")
 
 
-async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, list[Finding]]:
-    """Some host names of the site list, the time of the newest observation, and the findings."""
+async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, list[CheckResult]]:
+    """Return some host names of the site list, the time of the newest observation, and findings."""
     if not db.exists():
-        none = Finding("store", Standing.WARNING, f"there is no {db} yet", "a first crawl makes it")
+        none = CheckResult(
+            "store", CheckStatus.WARNING, f"{db} does not exist yet", "a first crawl makes it"
+        )
         return [], None, [none]
     try:
         found = await maintenance.examine(db, thorough=thorough)
         async with reading(db) as connection:
             urls = [seed.root_url or seed.url for seed in await runs.load(connection)]
     except StoreError as error:
-        return [], None, [Finding("store", Standing.PROBLEM, str(error))]
+        return [], None, [CheckResult("store", CheckStatus.PROBLEM, str(error))]
     names = list(dict.fromkeys(origin(url).host for url in urls))
     return names, found.newest_at, [soundness(found), log(found)]
 
 
-def soundness(found: maintenance.StoreHealth) -> Finding:
-    """Whether SQLite and the tables have complaints."""
+def soundness(found: maintenance.StoreHealth) -> CheckResult:
+    """Check the integrity of SQLite and the tables."""
     if found.problems:
-        return Finding(
+        return CheckResult(
             "store",
-            Standing.PROBLEM,
+            CheckStatus.PROBLEM,
             "; ".join(found.problems[:3]),
             "restore a backup, or salvage it with `sqlite3 FILE .recover`",
         )
     run = f"; run {found.open_run} has not ended" if found.open_run is not None else ""
-    return Finding(
-        "store", Standing.FINE, f"sound: {size(found.size_bytes)}, {found.pages:,} pages{run}"
+    return CheckResult(
+        "store", CheckStatus.FINE, f"sound: {size(found.size_bytes)}, {found.pages:,} pages{run}"
     )
 
 
-def log(found: maintenance.StoreHealth) -> Finding:
-    """Whether the write-ahead log is taken in from time to time."""
-    words = f"{size(found.wal_bytes)} wait to be taken into the store"
+def log(found: maintenance.StoreHealth) -> CheckResult:
+    """Check that the write-ahead log is checkpointed."""
+    words = f"{size(found.wal_bytes)} wait in the write-ahead log"
     if found.wal_bytes < _LARGE_WAL:
-        return Finding("log", Standing.FINE, words)
-    return Finding(
-        "log", Standing.WARNING, words, "a reader that is always open keeps it from that; end it"
+        return CheckResult("log", CheckStatus.FINE, words)
+    return CheckResult(
+        "log",
+        CheckStatus.WARNING,
+        words,
+        "a process that never closes the store prevents checkpoints; end it",
     )
 
 
-def disk(db: Path) -> Finding:
-    """Whether the store can grow."""
+def disk(db: Path) -> CheckResult:
+    """Check that the disk has room for the store."""
     folder = db.absolute().parent
     while not folder.exists():
         folder = folder.parent
@@ -137,43 +139,47 @@ def disk(db: Path) -> Finding:
     store = db.stat().st_size if db.exists() else 0
     words = f"{size(free)} free in {folder}"
     if free < _NO_SPACE:
-        return Finding("disk", Standing.PROBLEM, words, "a crawl would stop soon; free some space")
+        return CheckResult(
+            "disk", CheckStatus.PROBLEM, words, "a crawl would stop soon; free some space"
+        )
     if free < max(_LITTLE_SPACE, store // 10):
-        return Finding("disk", Standing.WARNING, words, "that is little for a store that grows")
-    return Finding("disk", Standing.FINE, words)
+        return CheckResult(
+            "disk", CheckStatus.WARNING, words, "that is little for a store that grows"
+        )
+    return CheckResult("disk", CheckStatus.FINE, words)
 
 
-def clock(now: float, newest_at: float | None) -> Finding:
-    """Whether the clock can be right: change rates are learned from times."""
+def clock(now: float, newest_at: float | None) -> CheckResult:
+    """Check that the clock can be right: change rates are learned from times."""
     if now < _EPOCH:
-        return Finding("clock", Standing.PROBLEM, "it is before 2026", "set the clock")
+        return CheckResult("clock", CheckStatus.PROBLEM, "it is before 2026", "set the clock")
     if newest_at is None:
-        return Finding("clock", Standing.FINE, "no observation to compare it with")
+        return CheckResult("clock", CheckStatus.FINE, "no observation to compare it with")
     words = f"the newest observation is of {relative(newest_at, now)}"
     if newest_at > now + _CLOCK_SLACK_S:
-        return Finding(
-            "clock", Standing.PROBLEM, words, "the clock was set back, or was wrong then; set it"
+        return CheckResult(
+            "clock", CheckStatus.PROBLEM, words, "the clock was set back, or was wrong then; set it"
         )
-    return Finding("clock", Standing.FINE, words)
+    return CheckResult("clock", CheckStatus.FINE, words)
 
 
-def contact(product: str, address: str) -> Finding:
-    """Whether webmasters can learn who calls."""
+def contact(product: str, address: str) -> CheckResult:
+    """Check that webmasters can find a contact."""
     if not address:
-        return Finding(
+        return CheckResult(
             "contact",
-            Standing.WARNING,
-            "none: nothing but this machine can be crawled",
+            CheckStatus.WARNING,
+            "none: only this machine can be crawled",
             "set crawl.contact in freshet.toml to a page about your crawler",
         )
-    return Finding("contact", Standing.FINE, user_agent(product, address))
+    return CheckResult("contact", CheckStatus.FINE, user_agent(product, address))
 
 
-async def _dns(settings: Settings, hosts: Iterable[str]) -> list[Finding]:
-    """Whether some names of the site list are found."""
+async def _dns(settings: Settings, hosts: Iterable[str]) -> list[CheckResult]:
+    """Check that some names of the site list resolve."""
     names = [host for host in hosts if not _is_local(host)][:_NAMES]
     if not names:
-        return [Finding("DNS", Standing.FINE, "no name of the site list needs it")]
+        return [CheckResult("DNS", CheckStatus.FINE, "no name of the site list needs it")]
     network = Network(settings, SteadyClock())
     try:
         return [await _lookup(network, name) for name in names]
@@ -181,16 +187,16 @@ async def _dns(settings: Settings, hosts: Iterable[str]) -> list[Finding]:
         await network.close()
 
 
-async def _lookup(network: Network, name: str) -> Finding:
+async def _lookup(network: Network, name: str) -> CheckResult:
     try:
         addresses = await network.resolver.addresses(name)
     except NoSuchHost:
-        return Finding("DNS", Standing.WARNING, f"{name}: there is no such host")
+        return CheckResult("DNS", CheckStatus.WARNING, f"{name}: the host does not exist")
     except (LookupFailed, OSError) as error:
-        return Finding(
-            "DNS", Standing.PROBLEM, f"{name}: {error}", "see /etc/resolv.conf and the network"
+        return CheckResult(
+            "DNS", CheckStatus.PROBLEM, f"{name}: {error}", "see /etc/resolv.conf and the network"
         )
-    return Finding("DNS", Standing.FINE, f"{name}: {', '.join(map(str, addresses[:2]))}")
+    return CheckResult("DNS", CheckStatus.FINE, f"{name}: {', '.join(map(str, addresses[:2]))}")
 
 
 def _is_local(host: str) -> bool:
@@ -203,34 +209,34 @@ def _is_local(host: str) -> bool:
     return True
 
 
-def files(exchanges: int, limit: int) -> Finding:
-    """Whether so many exchanges at once can have a connection each."""
+def files(exchanges: int, limit: int) -> CheckResult:
+    """Check that every concurrent request can have a connection."""
     words = f"{limit:,} files may be open; {exchanges:,} exchanges at once"
     if limit != resource.RLIM_INFINITY and limit < exchanges + _OTHER_FILES:
-        return Finding(
+        return CheckResult(
             "limits",
-            Standing.PROBLEM,
+            CheckStatus.PROBLEM,
             words,
             f"raise it with `ulimit -n {exchanges + _OTHER_FILES}`, or lower crawl.exchanges",
         )
-    return Finding("limits", Standing.FINE, words)
+    return CheckResult("limits", CheckStatus.FINE, words)
 
 
-async def _parser() -> Finding:
-    """Whether the process that parses large pages can be started."""
+async def _parser() -> CheckResult:
+    """Check that the process that parses large pages starts."""
     parser = Parser(inline_bytes=0)
     try:
         parsed = await parser.parse(_PAGE, "http://localhost/", "text/html")
     except ParserLost as error:
-        return Finding("parser", Standing.PROBLEM, str(error))
+        return CheckResult("parser", CheckStatus.PROBLEM, str(error))
     finally:
         await parser.close()
     if isinstance(parsed, Unparsable):
-        return Finding("parser", Standing.PROBLEM, parsed.reason)
-    return Finding("parser", Standing.FINE, "the process for large pages works")
+        return CheckResult("parser", CheckStatus.PROBLEM, parsed.reason)
+    return CheckResult("parser", CheckStatus.FINE, "the process for large pages works")
 
 
-_MARKS = {Standing.FINE: "ok", Standing.WARNING: "note", Standing.PROBLEM: "PROBLEM"}
+_MARKS = {CheckStatus.FINE: "ok", CheckStatus.WARNING: "note", CheckStatus.PROBLEM: "PROBLEM"}
 
 
 def doctor_command(
@@ -243,7 +249,7 @@ def doctor_command(
 ) -> None:
     """Check the store, the disk, the clock, DNS, the contact and the limits of this machine.
 
-    Exit code 1 if there is a problem: something that a crawl would fail of, or lose data by.
+    Exit code 1 if there is a problem that would make a crawl fail or lose data.
     """
     settings, _ = read_settings(config, {})
     findings = terminal.run(examine(settings, db, time.time(), thorough=thorough))
@@ -251,11 +257,11 @@ def doctor_command(
         print_json({"findings": [asdict(finding) for finding in findings]})
     else:
         _print(findings, db)
-    if any(finding.standing is Standing.PROBLEM for finding in findings):
+    if any(finding.standing is CheckStatus.PROBLEM for finding in findings):
         raise typer.Exit(1)
 
 
-def _print(findings: list[Finding], db: Path) -> None:
+def _print(findings: list[CheckResult], db: Path) -> None:
     show_list(
         f"Freshet on this machine, with {db}",
         ("check", "", "found"),

@@ -1,4 +1,4 @@
-"""``freshet duplicates``: pages that are one page under several URLs."""
+"""``freshet duplicates``: pages with several URLs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A duplicate's URL, its kind, and how it resembles its group (0 to 1)."""
+    """A duplicate's URL, its kind, and its similarity to its group (0 to 1)."""
 
     url: str
     kind: Variant
@@ -53,7 +53,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CopyGroup:
     """Pages that count as one."""
 
     representative: str
@@ -65,7 +65,7 @@ class Duplicates:
     """The largest groups, out of all that ``state`` counts."""
 
     state: IndexState
-    groups: list[Group]
+    groups: list[CopyGroup]
 
 
 def duplicates_command(
@@ -87,10 +87,10 @@ def duplicates_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show pages that are one page: mirrors, printer versions, parameter variants.
+    """Show duplicate pages: mirrors, printer versions, parameter variants.
 
-    They are found by their main texts, and count as one page. It stands under the URL that
-    they name as canonical, or the shortest.
+    Pages with the same main text count as one page, under the URL that they name as canonical, or
+    the shortest.
     """
     if threshold is not None and not update:
         fail("--threshold is for --update: it compares all pages anew", 2)
@@ -117,9 +117,10 @@ async def _update(db: Path, threshold: float | None) -> CaughtUp:
 def _tell(done: CaughtUp) -> None:
     if done.rebuilt_from is not None:
         say(
-            "threshold", "dim",
+            "threshold",
+            "dim",
             f"{done.rebuilt_from:g} became {done.threshold:g}: all pages were compared anew",
-        )  # fmt: skip
+        )
 
 
 async def _read(db: Path, limit: int) -> Duplicates:
@@ -130,8 +131,8 @@ async def _read(db: Path, limit: int) -> Duplicates:
         )
 
 
-def _group(group: DuplicateGroup) -> Group:
-    return Group(
+def _group(group: DuplicateGroup) -> CopyGroup:
+    return CopyGroup(
         group.representative,
         [
             Copy(d.url, variant(d.url, group.representative), d.resemblance, d.resemblance_se, d.at)
@@ -151,7 +152,7 @@ def _print(found: Duplicates) -> None:
         show_line("Some pages have changed since they were compared; --update compares them", "dim")
 
 
-def _title(group: Group) -> str:
+def _title(group: CopyGroup) -> str:
     counts = Counter(copy.kind for copy in group.duplicates)
     kinds = [f"{n:,} {_WORDS[kind][n > 1]}" for kind, n in counts.most_common()]
     return f"{group.representative}  ({', '.join(kinds)})"

@@ -14,7 +14,7 @@ import typer
 from freshet.crawler import terminal
 from freshet.crawler.cli import history, options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
-from freshet.crawler.robots.parser import Verdict, in_force, is_fresh
+from freshet.crawler.robots.parser import RobotsVerdict, in_force, is_fresh
 from freshet.crawler.run.daemon_state import LastVisit, Prospect, Rate, prospect, rate_of
 from freshet.crawler.terminal import (
     amount,
@@ -83,7 +83,7 @@ class Finding:
 class RobotsView:
     """What a host's stored robots.txt says of the URL; ``fresh`` if it is not asked again."""
 
-    verdict: Verdict
+    verdict: RobotsVerdict
     standing: RobotsStanding
     fetched_at: float
     fresh: bool

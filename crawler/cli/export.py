@@ -22,16 +22,13 @@ from freshet.storage.queries import exports, page
 from freshet.storage.queries.exports import EXPORTS, Export
 
 # -- parquet -----------------------------------------------------------------
-#
-# Tables as Parquet, by DuckDB (the extra ``parquet``).
-
 _TYPES: Final = {"TEXT": "VARCHAR", "INTEGER": "BIGINT", "REAL": "DOUBLE"}
 
 
 async def write_parquet(
     path: Path, columns: Mapping[str, str], batches: AsyncIterator[list[tuple[object, ...]]]
 ) -> int:
-    """Write rows with named columns of SQLite types; how many. Ends the program without DuckDB."""
+    """Write rows with named columns of SQLite types; return their number. Exit without DuckDB."""
     if find_spec("duckdb") is None:
         fail("Parquet needs DuckDB: `pip install 'freshet[parquet]'` brings it")
     import duckdb  # noqa: PLC0415 - an extra
@@ -52,7 +49,7 @@ Batches: TypeAlias = AsyncIterator[list[tuple[object, ...]]]
 
 
 class Table(StrEnum):
-    """What can be exported."""
+    """The tables that can be exported."""
 
     PAGES = "pages"
     OBSERVATIONS = "observations"
@@ -60,8 +57,8 @@ class Table(StrEnum):
     LINKS = "links"
 
 
-class Format(StrEnum):
-    """How it is written."""
+class ExportFormat(StrEnum):
+    """The format of an export."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -77,35 +74,37 @@ def export_command(
         ),
     ] = Path("-"),
     kind: Annotated[
-        Format | None,
-        typer.Option("--format", help="Where the file's name does not say it.", show_default="csv"),
+        ExportFormat | None,
+        typer.Option(
+            "--format", help="The format, if the file's name does not tell.", show_default="csv"
+        ),
     ] = None,
     db: Db = DEFAULT_DB,
 ) -> None:
     """Write pages, observations, estimates or links as one table, for other programs.
 
-    Times are Unix seconds (UTC). A file appears when it is whole: an export that is broken
-    off leaves what was there before.
+    Times are Unix seconds (UTC). A file appears when it is whole: an interrupted export leaves the
+    old one in place.
     """
     chosen = kind or _by_name(output)
-    if chosen is Format.PARQUET and str(output) == "-":
+    if chosen is ExportFormat.PARQUET and str(output) == "-":
         fail("--format parquet: needs --output FILE", 2)
     count = terminal.run(_export(db, EXPORTS[table], output, chosen))
     if str(output) != "-":
         say("written:", "green", f"{output} ({count:,} {table})")
 
 
-def _by_name(output: Path) -> Format:
-    """The format that a file's name asks for; CSV on stdout."""
+def _by_name(output: Path) -> ExportFormat:
+    """Return the format by a file's name; CSV on stdout."""
     if str(output) == "-":
-        return Format.CSV
+        return ExportFormat.CSV
     ending = output.suffix.removeprefix(".").lower()
-    if ending not in set(Format):
-        fail(f"--output {output}: accepted are names in .csv, .jsonl and .parquet, or --format", 2)
-    return Format(ending)
+    if ending not in set(ExportFormat):
+        fail(f"--output {output}: name a .csv, .jsonl or .parquet file, or give --format", 2)
+    return ExportFormat(ending)
 
 
-async def _export(db: Path, export: Export, output: Path, kind: Format) -> int:
+async def _export(db: Path, export: Export, output: Path, kind: ExportFormat) -> int:
     gone = None
     async with (
         page.snapshot(db) as connection,
@@ -119,8 +118,8 @@ async def _export(db: Path, export: Export, output: Path, kind: Format) -> int:
     raise gone
 
 
-async def _write(export: Export, rows: Batches, output: Path, kind: Format) -> int:
-    if kind is Format.PARQUET:
+async def _write(export: Export, rows: Batches, output: Path, kind: ExportFormat) -> int:
+    if kind is ExportFormat.PARQUET:
         with replacing(output) as whole, err.status("Exporting"):
             return await write_parquet(whole, export.columns, rows)
     with _written(output) as file:
@@ -146,9 +145,9 @@ async def _write_jsonl(file: IO[str], names: Sequence[str], batches: Batches) ->
     return count
 
 
-_WRITERS: Final[dict[Format, Callable[[IO[str], Sequence[str], Batches], Awaitable[int]]]] = {
-    Format.CSV: _write_csv,
-    Format.JSONL: _write_jsonl,
+_WRITERS: Final[dict[ExportFormat, Callable[[IO[str], Sequence[str], Batches], Awaitable[int]]]] = {
+    ExportFormat.CSV: _write_csv,
+    ExportFormat.JSONL: _write_jsonl,
 }
 
 

@@ -1,4 +1,4 @@
-"""``freshet gc``: throw away what is not to be kept, and give the space back."""
+"""``freshet gc``: delete data beyond the limits of [store], and shrink the file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORTH: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What was thrown away, and the file before and after; None: it was only looked at."""
+    """The deleted data, and the file before and after; None without deletion."""
 
     rows: list[Rows]
     before: Space | None = None
@@ -34,22 +34,23 @@ class _Outcome:
 def gc_command(
     db: Db = DEFAULT_DB,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would go, also beside a daemon.")
+        bool,
+        typer.Option("--dry-run", help="Show what would be deleted, also while a daemon runs."),
     ] = False,
     vacuum: Annotated[
         bool | None,
         typer.Option(
             "--vacuum/--no-vacuum",
-            help="Give free space back to the file system. By default from a tenth of the file on.",
+            help="Return free space to the file system; by default from a tenth of the file on.",
         ),
     ] = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Throw away what the settings in [store] do not keep.
+    """Delete what the settings in [store] do not keep.
 
-    A daemon does so every day, and a crawl when it ends; here it is done at once, and the file gets
-    smaller. Nothing that change rates are learnt from is ever thrown away.
+    A daemon does so every day, and a crawl when it ends; this command does it at once, and shrinks
+    the file. The evidence for change rates is never deleted.
     """
     settings, _ = read_settings(config, {})
     keep = retention_of(settings.store)
@@ -69,10 +70,10 @@ def _require_idle(db: Path) -> None:
     if not db.exists():
         fail(f"{db}: there is no such file")
     if (owner := owner_of(db)) is not None:
-        does = "; it throws away the same every day" if owner[0] == "daemon" else ""
+        does = "; it deletes the same every day" if owner[0] == "daemon" else ""
         fail(
             f"{db}: a freshet {owner[0]} (process {owner[1]}) is writing it{does}. Stop it first, "
-            "or see --dry-run"
+            "or use --dry-run"
         )
 
 
@@ -94,7 +95,7 @@ async def _collect(db: Path, keep: Retention, vacuum: bool | None) -> _Outcome:
 def _print(outcome: _Outcome, store: Store, db: Path) -> None:
     kept = _kept(store)
     show_list(
-        f"{'To be thrown' if outcome.before is None else 'Thrown'} away from {db}",
+        f"{'To be deleted' if outcome.before is None else 'Deleted'} from {db}",
         ("what", "kept", "table", "rows", "bytes"),
         [
             (each.what, kept[each.what], each.table, each.rows, f"{each.size_bytes:,}")
@@ -108,7 +109,7 @@ def _print(outcome: _Outcome, store: Store, db: Path) -> None:
 
 
 def _kept(store: Store) -> dict[str, str]:
-    """What the settings keep of each, in words."""
+    """Say what the settings keep of each."""
     links, alerts = _age(store.link_age_days), _age(store.alert_age_days)
     gone = f"; of gone pages {store.gone_body_age_days:g} d" if store.gone_body_age_days else ""
     return {

@@ -30,14 +30,14 @@ HEADER = ("time", "kind", "rung", "HTTP", "resemblance", "blocks", "size", "reas
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """A URL's newest observations out of ``total``; of an alias, the final page's as well."""
+class VisitHistory:
+    """A URL's newest observations out of ``total``; for an alias, also the final page's."""
 
     url: str
     total: int
     observations: list[PastObservation]
     alias: AliasOf | None = None
-    final_page: History | None = None
+    final_page: VisitHistory | None = None
 
 
 def history_command(
@@ -46,14 +46,14 @@ def history_command(
     ],
     db: Db = DEFAULT_DB,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Observations to show, at most.")
+        int, typer.Option(metavar="N", min=1, help="Show at most N observations.")
     ] = 20,
     json: Json = False,
 ) -> None:
     """Show what every visit to a page found, newest first.
 
-    Each line says what happened (kind), which rung of the change-detection ladder decided
-    it, and how alike the main text was to the one before (0 to 1).
+    Each line has the result (kind), the rung of the change-detection ladder that decided, and the
+    similarity of the main text to the one before (0 to 1).
     """
     history = terminal.run(_read(db, url, limit))
     if json:
@@ -62,7 +62,7 @@ def history_command(
         _print(history, time.time())
 
 
-async def _read(db: Path, url: str, limit: int) -> History:
+async def _read(db: Path, url: str, limit: int) -> VisitHistory:
     urls = terminal.spellings(url)
     async with page.snapshot(db) as connection:
         known = await page.find(connection, urls)
@@ -71,12 +71,12 @@ async def _read(db: Path, url: str, limit: int) -> History:
         final = None
         if known.alias is not None:
             page_id = known.alias.page_id
-            final = History(
+            final = VisitHistory(
                 known.alias.url,
                 await page.observation_count(connection, page_id),
                 await page.observations(connection, page_id, limit),
             )
-        return History(
+        return VisitHistory(
             known.url,
             await page.observation_count(connection, known.page_id),
             await page.observations(connection, known.page_id, limit),
@@ -85,7 +85,7 @@ async def _read(db: Path, url: str, limit: int) -> History:
         )
 
 
-def _print(history: History, now: float) -> None:
+def _print(history: VisitHistory, now: float) -> None:
     _print_one(history, now)
     if history.alias is not None and history.final_page is not None:
         alias = history.alias
@@ -93,7 +93,7 @@ def _print(history: History, now: float) -> None:
         _print_one(history.final_page, now)
 
 
-def _print_one(history: History, now: float) -> None:
+def _print_one(history: VisitHistory, now: float) -> None:
     if not history.observations:
         show_line(f"{history.url}: never visited")
         return
@@ -104,7 +104,7 @@ def _print_one(history: History, now: float) -> None:
 
 
 def row(observation: PastObservation, now: float) -> Sequence[Cell]:
-    """An observation as a row under :data:`HEADER`."""
+    """Return an observation as a row under :data:`HEADER`."""
     o = observation
     return (
         moment(o.at, now),

@@ -1,4 +1,4 @@
-"""``freshet import``: what another program watches becomes lines of a site list."""
+"""``freshet import``: add the watch list of another program to a site list."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from freshet.crawler.admission import importers
 from freshet.crawler.admission.importers import (
     SNIFFED_BYTES,
     Entry,
-    Format,
+    ListFormat,
     Merged,
-    Unreadable,
+    UnreadableList,
     is_zip,
     merged,
     page,
@@ -55,11 +55,11 @@ def import_command(
         typer.Option("--into", metavar="LIST", help="The site list: text, or .csv with a header."),
     ],
     kind: Annotated[
-        Format, typer.Option("--format", help="Where the files do not show it.")
-    ] = Format.AUTO,
+        ListFormat, typer.Option("--format", help="The format, if the files do not tell.")
+    ] = ListFormat.AUTO,
     rules: Annotated[
         bool,
-        typer.Option("--rules", help="Print the intervals that they ask for as `daemon.rules`."),
+        typer.Option("--rules", help="Print their visit intervals as `daemon.rules`."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be added, and write nothing.")
@@ -68,9 +68,9 @@ def import_command(
 ) -> None:
     """Add the sites that another program watches to a site list.
 
-    Read are backups, data stores and lists of changedetection.io, urlwatch's urls.yaml, OPML and
-    sitemaps. What the list says already stays as it is: importing again adds nothing. What has no
-    counterpart is told.
+    It reads backups, data stores and lists of changedetection.io, urlwatch's urls.yaml, OPML and
+    sitemaps. Existing lines stay: importing again adds nothing. Settings without a counterpart are
+    reported.
     """
     with told_in_one_line():
         entries = [entry for file in files for entry in _read(file, kind)]
@@ -88,11 +88,11 @@ def import_command(
         _print(found, into, dry_run=dry_run)
 
 
-def _read(file: Path, kind: Format) -> list[Entry]:
-    """What a file says, its entries named with it."""
+def _read(file: Path, kind: ListFormat) -> list[Entry]:
+    """Read a file; its entries carry its name."""
     try:
         return [_named(file, entry) for entry in _entries(file, kind)]
-    except Unreadable as reason:
+    except UnreadableList as reason:
         raise CrawlError(f"{file}: {reason}") from reason
     except OSError as error:
         raise CrawlError(f"{file}: {error.strerror or error}") from error
@@ -102,20 +102,20 @@ def _named(file: Path, entry: Entry) -> Entry:
     return replace(entry, where=f"{file.name}, {entry.where}")
 
 
-def _entries(file: Path, kind: Format) -> list[Entry]:
+def _entries(file: Path, kind: ListFormat) -> list[Entry]:
     with file.open("rb") as opened:
         head = opened.read(SNIFFED_BYTES)
-        found = recognised(head) if kind is Format.AUTO else kind
+        found = recognised(head) if kind is ListFormat.AUTO else kind
         opened.seek(0)
-        if found is Format.CHANGEDETECTION and is_zip(head):
+        if found is ListFormat.CHANGEDETECTION and is_zip(head):
             return importers.read_zip(opened)
         # One byte more, by which each format sees that it is too many.
         data = opened.read(_MAX_BYTES + 1)
-    if found is Format.URLWATCH:
+    if found is ListFormat.URLWATCH:
         return importers.read_urlwatch(data)
-    if found is Format.OPML:
+    if found is ListFormat.OPML:
         return importers.read_opml(data)
-    if found is Format.SITEMAP:
+    if found is ListFormat.SITEMAP:
         return importers.read_manifest(data, lambda name: _beside(file, name))
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return importers.read_json(data)
@@ -142,7 +142,7 @@ def _list_at(into: Path) -> bytes:
 def _merged(old: bytes, into: Path, entries: list[Entry]) -> Merged:
     try:
         return merged(old, into.name, entries)
-    except Unreadable as reason:
+    except UnreadableList as reason:
         raise CrawlError(f"{into}: {reason}") from reason
 
 
@@ -161,7 +161,7 @@ def _print_json(found: Merged, *, dry_run: bool) -> None:
 
 
 def _print_rules(found: Merged) -> None:
-    """The intervals that sites ask for, as they are written in a file of settings."""
+    """Print the intervals of sites as rules for the settings file."""
     asked = [each for each in found.sites if each.days is not None]
     typer.echo("[daemon]\nrules = [")
     for each in asked:
@@ -194,8 +194,6 @@ def _print(found: Merged, into: Path, *, dry_run: bool) -> None:
         "Not taken over, for a site list has no place for it", ("what", "sites"), lost, _SHOWN
     )
     if asked := sum(each.days is not None for each in found.sites):
-        show_line(
-            f"{counted(asked, 'site')} asked to be looked at at intervals; --rules prints them"
-        )
+        show_line(f"{counted(asked, 'site')} have visit intervals; --rules prints them")
     if found.added:
         show_line("crawl just these pages with --scope list; else each stands for its whole host")

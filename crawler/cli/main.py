@@ -1,4 +1,4 @@
-"""The whole console command ``freshet``, with every verb."""
+"""The console command ``freshet`` with every verb."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that verbs share, and how they lie over the settings."""
+"""Options shared by verbs: settings, site lists, lookups of a URL, moments in the past."""
 
 from __future__ import annotations
 
@@ -37,12 +37,14 @@ Logs = Annotated[
 Scope = Annotated[
     str | None,
     typer.Option(
-        "--scope", metavar="KIND", help="What belongs to a seed: host, domain, prefix or list."
+        "--scope",
+        metavar="KIND",
+        help="The URLs that belong to a seed: host, domain, prefix or list.",
     ),
 ]
 Delay = Annotated[
     float | None,
-    typer.Option("--delay", metavar="SECONDS", help="Seconds between two exchanges with a host."),
+    typer.Option("--delay", metavar="SECONDS", help="Seconds between two requests to a host."),
 ]
 Contact = Annotated[
     str | None,
@@ -61,7 +63,7 @@ Resolve = Annotated[
 ArchiveDir = Annotated[
     str | None,
     typer.Option(
-        "--archive", metavar="DIR", help="Keep what goes over the wire there, as WARC files."
+        "--archive", metavar="DIR", help="Archive all requests and responses there, as WARC files."
     ),
 ]
 Strict = Annotated[
@@ -77,7 +79,7 @@ DEFAULT_DB = Path("crawl.db")
 
 
 def read_settings(file: Path | None, overrides: Mapping[str, object]) -> tuple[Settings, Origins]:
-    """The settings; options that were not given (None) stay out. Wrong ones end the program."""
+    """Return the settings; options that are None are left out. Wrong settings exit."""
     given = {key: value for key, value in overrides.items() if value is not None}
     try:
         return load(file, given)
@@ -86,15 +88,11 @@ def read_settings(file: Path | None, overrides: Mapping[str, object]) -> tuple[S
 
 
 # -- site lists --------------------------------------------------------------
-#
-# Site lists and host addresses as they are given on the command line.
-
-
 def read_again(arguments: list[str], file: str | None) -> list[Seed]:
-    """The seeds of the arguments and the file as they are now.
+    """Return the current seeds of the arguments and the file.
 
     Raises:
-        CrawlError: the file cannot be read, a line of it is bad, or there is nothing in it.
+        CrawlError: the file cannot be read, a line of it is bad, or it has no seeds.
     """
     found = list(seeds_from_arguments(arguments).seeds)
     if file is None or file == "-":
@@ -106,12 +104,12 @@ def read_again(arguments: list[str], file: str | None) -> list[Seed]:
     for problem in site_list.problems:
         raise CrawlError(f"{file}:{problem.line}: {problem.message}")
     if not site_list.seeds:
-        raise CrawlError(f"{file}: there is no usable line in it")
+        raise CrawlError(f"{file}: no usable line in it")
     return [*found, *site_list.seeds]
 
 
 def overrides(pairs: list[str] | None) -> dict[str, str] | None:
-    """Host names with their addresses, of ``HOST:ADDRESS`` each; ends the program otherwise."""
+    """Return the address of each host in ``HOST:ADDRESS`` options; exit at a wrong one."""
     if not pairs:
         return None
     split = [pair.partition(":") for pair in pairs]
@@ -121,7 +119,7 @@ def overrides(pairs: list[str] | None) -> dict[str, str] | None:
 
 
 def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list[Seed]:
-    """The seeds of the arguments and the file; ends the program where nothing can be used."""
+    """Return the seeds of the arguments and the file; exit without any."""
     lists = [seeds_from_arguments(arguments)]
     if file is not None:
         lists.append(read_sites(_read(file), file))
@@ -129,7 +127,7 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
         _report_problems(site_list, file or "", strict=strict)
     found = [seed for site_list in lists for seed in site_list.seeds]
     if (arguments or file is not None) and not found:
-        fail("there is no usable line in the site list", 2)
+        fail("no usable line in the site list", 2)
     return found
 
 
@@ -150,14 +148,11 @@ def _report_problems(site_list: SiteList, file: str, *, strict: bool) -> None:
 
 
 # -- lookup ------------------------------------------------------------------
-#
-# From a URL as a person types it to what the store knows under that name.
-
 _NEAREST = 3
 
 
 async def nearest(connection: aiosqlite.Connection, url: str) -> list[str]:
-    """The known URLs on the host of ``url``, http and https, that are most like it."""
+    """Return the known URLs on the host of ``url``, http and https, that are most like it."""
     schemes = [f"{scheme}{url[url.index(':') :]}" for scheme in ("https", "http")]
     near = [
         known
@@ -168,32 +163,28 @@ async def nearest(connection: aiosqlite.Connection, url: str) -> list[str]:
 
 
 def unknown(url: str, near: Sequence[str]) -> str:
-    """The sentence for a URL that the store does not know."""
+    """Return the message about a URL that the store does not know."""
     if not near:
         return f"{url} is not known, nor any other URL on that host"
     return f"{url} is not known; the nearest on that host: {', '.join(near)}"
 
 
 def _likeness(one: str, other: str) -> float:
-    """From 0 to 1, whatever the schemes."""
+    """Return the similarity from 0 to 1, whatever the schemes."""
     return SequenceMatcher(
         None, one.partition(":")[2], other.partition(":")[2], autojunk=False
     ).ratio()
 
 
 # -- since -------------------------------------------------------------------
-#
-# A moment in the past, as people type it.
-
 _UNITS_S: Final = {"min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(min|h|d|w)")
 
 
 def since(text: str, now: float) -> float:
-    """Unix seconds of ``2d`` (two days ago), ``90min``, ``12h``, ``1w``, or of a date.
+    """Return Unix seconds of ``2d`` (two days ago), ``90min``, ``12h``, ``1w``, or of a date.
 
-    A date (ISO 8601) without a time zone is one of the local clock. Ends the program (wrong
-    usage) where the text is neither.
+    A date (ISO 8601) without a time zone is local. Exits (wrong usage) at any other text.
     """
     span = _SPAN.fullmatch(text.strip())
     if span is not None:
@@ -201,4 +192,6 @@ def since(text: str, now: float) -> float:
     try:
         return datetime.fromisoformat(text.strip()).astimezone().timestamp()
     except (ValueError, OverflowError, OSError):
-        fail(f"--since {text}: accepted are such as 90min, 12h, 2d, 1w or 2026-03-31T12:00", 2)
+        fail(
+            f"--since {text}: not a moment; accepted are 90min, 12h, 2d, 1w or 2026-03-31T12:00", 2
+        )

@@ -1,4 +1,4 @@
-"""``freshet plan``: how a crawl budget is best divided among pages, and what that gains."""
+"""``freshet plan``: divide a crawl budget among pages, and show the gain."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from freshet.crawler.lab.plan import (
     plan_columns,
     plan_with_ephemeral,
 )
-from freshet.crawler.lab.plan_files import BadSources, Sources
-from freshet.crawler.lab.plan_sources import EphemeralPages, Learning
+from freshet.crawler.lab.plan_files import BadSources, PlanSources
+from freshet.crawler.lab.plan_sources import EphemeralPages, RateLearning
 from freshet.crawler.run.orders import crawls_per_day
 from freshet.crawler.terminal import (
     Cell,
@@ -57,15 +57,12 @@ from freshet.scheduler.planning import HARDLY, Share, rate_plan
 from freshet.scheduler.policy import PolicyError
 from freshet.scheduler.sources import SourceTable
 
+
 # -- plan summary ------------------------------------------------------------
-#
-# The plan on a screen: what it comes to, then who gets how much, then who gets too little.
-
-
 def print_plan(report: PlanReport) -> None:
     """Print the report for people."""
     if not report.sources:
-        why = f"{NO_HISTORY}, for no page of it has been captured and is still there"
+        why = f"{NO_HISTORY}, no page of it has content and still exists"
         show_line(f"{report.read_from}: {why}")
         return
     crawls = f"{amount(report.budget)} crawls a day"
@@ -101,14 +98,14 @@ def _spent(report: PlanReport) -> str:
     if report.price:
         why = "crawls answer every k-th change, and no further whole step fits"
     elif report.capped_hosts:
-        why = "the hosts that could use them are at what politeness allows"
+        why = "the hosts that could use them are at their politeness limit"
     return f"{spent}; {amount(report.left_over)} are left over, for {why}"
 
 
 def _price(report: PlanReport) -> str | None:
     if report.price is None:
         return None
-    return f"{amount(report.price)}: what one more crawl a day would take off the cost"
+    return f"{amount(report.price)}: the saving by one more crawl a day"
 
 
 def _fresh(cost: PolicyCost) -> str | None:
@@ -127,21 +124,21 @@ def _due_in_general(report: PlanReport) -> str | None:
     return words
 
 
-def _learned(learning: Learning | None) -> str | None:
+def _learned(learning: RateLearning | None) -> str | None:
     if learning is None:
         return None
     if not learning.intervals:
-        return f"{NO_HISTORY}: no page was captured twice, so all are taken to be alike"
+        return f"{NO_HISTORY}: no page was captured twice, so all get the same rate"
     source = f"{learning.estimator} from {learning.intervals:,} intervals between captures"
     if not learning.without_evidence:
         return source
-    return f"{source}; {learning.without_evidence:,} pages without one are taken to be like others"
+    return f"{source}; {learning.without_evidence:,} pages without one get the others' average"
 
 
-def _left_out(learning: Learning | None) -> str | None:
+def _left_out(learning: RateLearning | None) -> str | None:
     if learning is None or not learning.gone:
         return None
-    return f"{counted(learning.gone, 'page')}, gone when last asked"
+    return f"{counted(learning.gone, 'page')}, gone at the last visit"
 
 
 def _print_policies(report: PlanReport) -> None:
@@ -197,7 +194,7 @@ def _print_split(report: PlanReport) -> None:
     capped = len(report.capped_hosts)
     show_list(
         "Hosts with the most crawls"
-        + (f" ({capped:,} of {report.hosts:,} at what politeness allows)" if capped else ""),
+        + (f" ({capped:,} of {report.hosts:,} at their politeness limit)" if capped else ""),
         ("host", "pages", "crawls/day", "allowed"),
         [_host(host) for host in report.by_host],
     )
@@ -224,7 +221,7 @@ def _print_sources(report: PlanReport) -> None:
     )
     if report.nothing_to_gain:
         idle = counted(report.nothing_to_gain, "page")
-        show_line(f"{idle} not crawled, for want of importance or of changes", "dim")
+        show_line(f"{idle} not crawled, because they have no importance or no changes", "dim")
 
 
 def _starved(report: PlanReport) -> str | None:
@@ -250,7 +247,7 @@ def _cost(value: float | None) -> str:
 
 
 def _times(ratio: float | None, cost: float | None) -> str | None:
-    """A ratio; it has no meaning where LambdaCrawl costs nothing."""
+    """Format a ratio; it is undefined if LambdaCrawl costs nothing."""
     return None if ratio is None and cost is not None else times(ratio)
 
 
@@ -259,9 +256,9 @@ _DAY_S: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class PlanOrder:
-    """What is to be planned; ``sources`` is None where the store ``db`` has them.
+    """The plan's options; ``sources`` is None if the store ``db`` has them.
 
-    The pages of a store weigh what they would weigh to a ``daemon`` of these settings.
+    The pages of a store are weighted as a ``daemon`` of these settings would.
     """
 
     db: Path
@@ -277,7 +274,9 @@ class PlanOrder:
 
 
 def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
-    budget: Annotated[str, typer.Option(metavar="N/day|N/hour", help="Crawls that may be spent.")],
+    budget: Annotated[
+        str, typer.Option(metavar="N/day|N/hour", help="The budget of crawls (500/day, 20/hour).")
+    ],
     db: Annotated[
         Path | None,
         typer.Option(
@@ -296,12 +295,13 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         ),
     ] = None,
     policy: Annotated[
-        str, typer.Option(metavar="NAME[:OPTION=VALUE,…]", help="What divides the budget.")
+        str,
+        typer.Option(metavar="NAME[:OPTION=VALUE,…]", help="The policy that divides the budget."),
     ] = "lambda_crawl",
     estimator: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help=f"Learns a store's change rates: {' or '.join(ESTIMATORS)}."
+            metavar="NAME", help=f"Estimator of a store's change rates: {' or '.join(ESTIMATORS)}."
         ),
     ] = "empirical_bayes",
     delay: Annotated[
@@ -309,7 +309,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         typer.Option(
             metavar="SECONDS",
             min=0.0,
-            help="Between two exchanges with any host, whatever is known of it; 0: no limit.",
+            help="Seconds between two crawls of any host; 0: no limit.",
         ),
     ] = None,
     output: Annotated[
@@ -317,17 +317,17 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         typer.Option(metavar="FILE", help="Write every page's plan there: .parquet or .csv."),
     ] = None,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Pages and hosts to list, at most.")
+        int, typer.Option(metavar="N", min=1, help="List at most N pages and hosts.")
     ] = 10,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Divide a crawl budget among pages, and show what each policy would make of it.
+    """Divide a crawl budget among pages, and compare the policies.
 
-    The pages are those of a store, with change rates learned from their histories, or those
-    of a file. No host gets more crawls than politeness allows. Costs are sums over the pages,
-    weighted with importance: harmonic (each further missed change adds less) and binary
-    (whether a page is stale). Rates are per day.
+    The pages are those of a store, with change rates learned from their histories, or those of a
+    file. No host gets more crawls than politeness allows. Costs are sums over the pages, weighted
+    with importance: harmonic (each further missed change adds less) and binary (stale or not).
+    Rates are per day.
     """
     if sources is not None and db is not None:
         fail("--db and --sources exclude each other", 2)
@@ -335,16 +335,16 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
     settings, _ = read_settings(config, {"politeness.delay_s": delay})
     order = PlanOrder(
-        db or DEFAULT_DB,
-        sources,
-        crawls_per_day(budget),
-        policy,
-        estimator,
-        _spacing(settings.politeness, fixed=delay is not None),
-        settings.daemon,
-        settings.ephemeral,
-        output,
-        limit,
+        db=db or DEFAULT_DB,
+        sources=sources,
+        budget=crawls_per_day(budget),
+        policy=policy,
+        estimator=estimator,
+        spacing=_spacing(settings.politeness, fixed=delay is not None),
+        daemon=settings.daemon,
+        ephemeral=settings.ephemeral,
+        output=output,
+        limit=limit,
     )
     with terminal.told_in_one_line():
         try:
@@ -359,7 +359,7 @@ def _spacing(politeness: Politeness, *, fixed: bool) -> Spacing:
 
 
 def _plan(order: PlanOrder) -> tuple[PlanReport, bool]:
-    """The report of a plan, and whether the file that it was written to replaced another."""
+    """Return the report of a plan, and whether its file replaced another."""
     if order.output is not None:
         _check_output(order.output, order.sources or order.db)
     with err.status("Reading the sources"):
@@ -386,12 +386,12 @@ def _plan(order: PlanOrder) -> tuple[PlanReport, bool]:
 
 def _divided(
     order: PlanOrder,
-    sources: Sources,
+    sources: PlanSources,
     table: SourceTable,
     delays_s: Sequence[float | None],
     fading: EphemeralPages | None,
 ) -> EphemeralPlan:
-    """The plan, with ephemeral sources where there are any."""
+    """Return the plan, with any ephemeral sources."""
     if fading is None or not len(fading):
         plan = rate_plan(order.policy, table, order.budget)
         return EphemeralPlan(plan, plan.price, ())
@@ -403,7 +403,7 @@ def _divided(
     )  # fmt: skip
 
 
-def _table(sources: Sources, host_capacity: NDArray[np.float64]) -> SourceTable:
+def _table(sources: PlanSources, host_capacity: NDArray[np.float64]) -> SourceTable:
     return SourceTable.of(
         sources.importance,
         sources.change_rate,
@@ -414,16 +414,16 @@ def _table(sources: Sources, host_capacity: NDArray[np.float64]) -> SourceTable:
 
 
 def _check_output(output: Path, source: Path) -> None:
-    """Find out before the work that a plan cannot be written there."""
+    """Check before the work that a plan can be written there."""
     plan_files.check_writable(output)
     if output.exists() and source.exists() and output.samefile(source):
-        fail(f"--output {output}: would replace what the plan is made from", 2)
+        fail(f"--output {output}: would replace the plan's own input", 2)
 
 
 def _read(
     order: PlanOrder,
-) -> tuple[Sources, list[float | None], Learning | None, EphemeralPages | None]:
-    """The sources, the delays of their hosts, how rates were learned, and what is ephemeral."""
+) -> tuple[PlanSources, list[float | None], RateLearning | None, EphemeralPages | None]:
+    """Return the sources, their hosts' delays, the learning of rates, and ephemeral sources."""
     if order.sources is not None:
         sources = plan_files.read_sources(order.sources)
         return sources, [None] * len(sources.hosts), None, None

@@ -33,7 +33,7 @@ log = structlog.get_logger("freshet")
 def watching(
     *, quiet: bool, verbose: bool, log_format: LogFormat = LogFormat.AUTO
 ) -> Iterator[Callable[[Live], Observer]]:
-    """What a crawl tells while it runs; ``quiet`` leaves the terminal to the JSON result."""
+    """Yield the progress display of a crawl; ``quiet`` leaves the terminal to the JSON result."""
     configure_logging(log_format, verbose=verbose)
     if quiet or verbose or not err.is_terminal or log_format is LogFormat.JSON:
         yield lambda live: _Log(live, every_page=verbose, silent=quiet and not verbose)
@@ -49,7 +49,7 @@ def watching(
 
 
 class Screen:
-    """Lines that are rewritten: counts and rate, which hosts wait for what, the last changes."""
+    """A live display: counts and rate, the hosts and why they wait, the last changes."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -57,23 +57,23 @@ class Screen:
         self._changes: deque[Text] = deque(maxlen=_CHANGES_SHOWN)
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
-        """A batch has committed."""
+        """Add a committed batch."""
         for item in batch:
             entry = item.entry
             if isinstance(entry, Visit) and entry.observation.kind is Kind.CHANGED:
                 self._changes.append(_change_line(entry))
 
     def __rich__(self) -> Table:
-        """The lines as of now."""
+        """Return the current lines."""
         now = self._live.clock.now()
         table = Table.grid(padding=(0, 1))
         if self._live.glimpse is None:
             table.add_row(self._counts_line(now))
             table.add_row(Text(self._comparing_line() or self._hosts_line(now), style="dim"))
         else:
-            glimpse = self._live.glimpse(now)
-            table.add_row(self._budget_line(glimpse, now))
-            table.add_row(_cut(self._next_line(glimpse, now), "dim"))
+            snapshot = self._live.glimpse(now)
+            table.add_row(self._budget_line(snapshot, now))
+            table.add_row(_cut(self._next_line(snapshot, now), "dim"))
         for change in self._changes:
             table.add_row(change)
         return table
@@ -81,49 +81,51 @@ class Screen:
     def _counts_line(self, now: float) -> Text:
         tally, kinds = self._live.tally, self._live.tally.kinds
         seconds = max(now - self._started_at, 1e-3)
-        return Text.assemble(
-            (f"{tally.pages:,}", "bold"), " pages  ",
-            f"{tally.fetches / seconds:,.1f} fetches/s  ",
-            (f"{kinds[Kind.CHANGED]:,} changed", "green" if kinds[Kind.CHANGED] else ""), "  ",
-            (f"{kinds[Kind.GONE]:,} gone", "yellow" if kinds[Kind.GONE] else ""), "  ",
-            (f"{tally.errors:,} errors", "red" if tally.errors else ""), "  ",
-            f"{tally.refused_by_robots:,} refused  ", f"{_clock(seconds)}",
-        )  # fmt: skip
+        parts = [
+            Text.assemble((f"{tally.pages:,}", "bold"), " pages"),
+            Text(f"{tally.fetches / seconds:,.1f} fetches/s"),
+            Text(f"{kinds[Kind.CHANGED]:,} changed", "green" if kinds[Kind.CHANGED] else ""),
+            Text(f"{kinds[Kind.GONE]:,} gone", "yellow" if kinds[Kind.GONE] else ""),
+            Text(f"{tally.errors:,} errors", "red" if tally.errors else ""),
+            Text(f"{tally.refused_by_robots:,} refused  {_clock(seconds)}"),
+        ]
+        return Text("  ").join(parts)
 
-    def _budget_line(self, glimpse: Glimpse, now: float) -> Text:
-        """What a daemon has spent, and what came of it."""
+    def _budget_line(self, snapshot: Glimpse, now: float) -> Text:
+        """Describe a daemon's spending and its results."""
         tally, kinds = self._live.tally, self._live.tally.kinds
-        stale = None if glimpse.outlook is None else glimpse.outlook.stale
+        stale = None if snapshot.outlook is None else snapshot.outlook.stale
         counts = (
             (kinds[Kind.CHANGED], "changed", "green"), (kinds[Kind.NEW], "new", ""),
             (kinds[Kind.GONE], "gone", "yellow"), (tally.errors, "failed", "red"),
         )  # fmt: skip
         return Text.assemble(
-            (f"{glimpse.spent:,}", "bold"), f" of {int(glimpse.flowed):,} requests spent  ",
+            (f"{snapshot.spent:,}", "bold"),
+            f" of {int(snapshot.flowed):,} requests spent  ",
             "" if stale is None else f"{percent(1 - stale)} fresh  ",
             *((f"{count:,} {word}  ", style) for count, word, style in counts if count),
             _clock(now - self._started_at),
-        )  # fmt: skip
+        )
 
-    def _next_line(self, glimpse: Glimpse, now: float) -> str:
-        """What a daemon waits for."""
+    def _next_line(self, snapshot: Glimpse, now: float) -> str:
+        """Say what a daemon waits for."""
         waits = self._live.frontier.waits(now)
         parts = []
         if self._live.pool.stopping:
-            parts.append("stopping: waiting for what is under way, Ctrl-C again to break off")
-        elif glimpse.next_url is not None:
-            wait = glimpse.next_at - now
-            parts.append(f"next{f' in {span(wait)}' if wait >= 1 else ''}: {glimpse.next_url}")
-        if glimpse.outlook is not None and glimpse.outlook.waiting:
-            parts.append(f"{counted(glimpse.outlook.waiting, 'new page')} waiting")
-        if glimpse.outlook is not None and glimpse.outlook.capped:
-            parts.append(f"{counted(len(glimpse.outlook.capped), 'host')} at the cap")
+            parts.append("stopping: waiting for requests under way, Ctrl-C again to cancel them")
+        elif snapshot.next_url is not None:
+            wait = snapshot.next_at - now
+            parts.append(f"next{f' in {span(wait)}' if wait >= 1 else ''}: {snapshot.next_url}")
+        if snapshot.outlook is not None and snapshot.outlook.waiting:
+            parts.append(f"{counted(snapshot.outlook.waiting, 'new page')} waiting")
+        if snapshot.outlook is not None and snapshot.outlook.capped:
+            parts.append(f"{counted(len(snapshot.outlook.capped), 'host')} at the cap")
         reasons = Counter(waits.values()).most_common(_REASONS_SHOWN)
         parts += [f"{counted(n, 'host')} out: {why}" for why, n in reasons]
         return "  ·  ".join(parts)
 
     def _comparing_line(self) -> str | None:
-        """What is done when the last host has answered; None before."""
+        """Describe the work after the last host's answer; None before."""
         placed = self._live.comparing.placed
         if placed is None:
             return None
@@ -137,7 +139,7 @@ class Screen:
         if not active and wakes_at is not None:
             parts[0] += f", the next in {max(0.0, wakes_at - now):.0f} s"
         if self._live.pool.stopping:
-            parts.append("stopping: waiting for them, Ctrl-C again to break off")
+            parts.append("stopping: waiting for them, Ctrl-C again to cancel them")
         reasons = Counter(waits.values()).most_common(_REASONS_SHOWN)
         parts += [f"{n} {'host waits' if n == 1 else 'hosts wait'}: {why}" for why, n in reasons]
         return "  ·  ".join(parts)
@@ -154,12 +156,12 @@ def _change_line(visit: Visit) -> Text:
 
 
 def _cut(words: str, style: str) -> Text:
-    """One line, as much of it as there is room for."""
+    """Cut a line to the width."""
     return Text(words, style=style, no_wrap=True, overflow="ellipsis")
 
 
 class _Log:
-    """One line every few seconds; with ``every_page`` one for each committed visit."""
+    """A log line every few seconds; with ``every_page`` one for each committed visit."""
 
     def __init__(self, live: Live, *, every_page: bool, silent: bool) -> None:
         self._live = live
@@ -169,7 +171,7 @@ class _Log:
         self._next_at = live.clock.now() + self._every_s
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
-        """A batch has committed."""
+        """Add a committed batch."""
         if self._every_page:
             for item in batch:
                 if isinstance(item.entry, Visit):
@@ -188,10 +190,10 @@ class _Log:
         if self._live.glimpse is None:
             log.info("crawling", **counts)
             return
-        glimpse = self._live.glimpse(now)
-        if glimpse.outlook is not None and glimpse.outlook.stale is not None:
-            counts["fresh"] = round(1 - glimpse.outlook.stale, 4)
-        log.info("keeping fresh", **counts, flowed=int(glimpse.flowed))
+        snapshot = self._live.glimpse(now)
+        if snapshot.outlook is not None and snapshot.outlook.stale is not None:
+            counts["fresh"] = round(1 - snapshot.outlook.stale, 4)
+        log.info("keeping fresh", **counts, flowed=int(snapshot.flowed))
 
 
 def _log_visit(visit: Visit) -> None:

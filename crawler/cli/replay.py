@@ -1,15 +1,15 @@
-"""``freshet replay``: the past as a laboratory. Which policy would have kept me fresher?"""
+"""``freshet replay``: fill a store from archives, or compare policies on a store's history."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.table import Table
 
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
@@ -21,26 +21,23 @@ from freshet.crawler.lab.replay import Archives, Losses, replay
 from freshet.crawler.lab.report import ReportFolders
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
 from freshet.crawler.tally import CrawlError
-from freshet.crawler.terminal import err, fail, out, print_json
+from freshet.crawler.terminal import err, fail, print_json, show_list
 from freshet.scheduler.policy import PolicyError
 
 # -- replay report -----------------------------------------------------------
-#
-# A replay of archives as its user sees it: progress, and what came of it.
-
 _SQLITE: Final = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay did: the report of each run, what was no visit, and what was lost."""
+    """The report of each run, the counts of other exchanges, and the losses."""
 
     reports: list[CrawlReport]
     counts: Counts
     losses: Losses
 
     def as_json(self) -> dict[str, object]:
-        """The same as JSON values."""
+        """Return the result as JSON values."""
         return {
             "runs": [report.as_json() for report in self.reports],
             "other_exchanges": asdict(self.counts),
@@ -48,7 +45,7 @@ class Replayed:
 
 
 def is_store(path: Path) -> bool:
-    """Whether a file is a database, and not an archive."""
+    """Return whether a file is a database, not an archive."""
     try:
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
@@ -58,16 +55,16 @@ def is_store(path: Path) -> bool:
 
 
 def fill(db: Path, paths: Sequence[Path], settings: Settings) -> Replayed:
-    """Replay archives into a new store; the index that it goes by stands beside it.
+    """Replay archives into a new store; its index stands beside it.
 
     Raises:
-        CrawlError: there is nothing to replay, or ``db`` holds something else.
+        CrawlError: the archives contain nothing to replay, or ``db`` holds something else.
         StoreError: the store cannot be opened, read or written.
     """
     index = db.with_name(f"{db.name}.order")
     if db.exists() and not index.exists():
         raise CrawlError(
-            f"{db}: no replay made it ({index.name} is not beside it); name a new file with --db"
+            f"{db}: not made by a replay ({index.name} is not beside it); name a new file with --db"
         )
     with (
         err.status("Reading the archives") as status,
@@ -84,29 +81,22 @@ def _told_that_it_goes_on() -> Iterator[None]:
         yield
     except typer.Exit as end:
         if end.exit_code == terminal.INTERRUPTED:
-            err.print("What was replayed is kept: the same command goes on from there.")
+            err.print("The replayed part is kept; the same command continues there.")
         raise
 
 
 def show(found: Replayed, *, json: bool) -> None:
-    """Print what a replay did."""
+    """Print the result of a replay."""
     if json:
         print_json(found.as_json())
         return
-    table = Table("run", "pages", "new", "changed", "unchanged", "gone", "refused", "errors")
-    for column in table.columns:
-        column.justify = "right"
-    for it in found.reports:
-        numbers = (
-            it.run, it.pages, it.new, it.changed, it.unchanged, it.gone, it.refused, it.errors
-        )  # fmt: skip
-        table.add_row(*(f"{number:,}" for number in numbers))
-    out.print(table)
+    header = ("run", "pages", "new", "changed", "unchanged", "gone", "refused", "errors")
+    show_list("Replayed runs", header, [attrgetter(*header)(it) for it in found.reports])
     tell_losses(found)
 
 
 def tell_losses(found: Replayed) -> None:
-    """Say what a replay could not take in."""
+    """Say what a replay could not read."""
     for line in found.losses.lines():
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -127,14 +117,14 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         list[str] | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,…]",
-            help=f"What asks; may be repeated (default: {', '.join(DEFAULT_POLICIES)}).",
+            help=f"A policy to compare; may be repeated (default: {', '.join(DEFAULT_POLICIES)}).",
         ),
     ] = None,
     budget: Annotated[
         list[str] | None,
         typer.Option(
             metavar="N/day|N/hour",
-            help="Fetches that may be spent; may be repeated (default: what the store spent).",
+            help="A budget of fetches; may be repeated (default: the store's own).",
         ),
     ] = None,
     shown: Annotated[
@@ -143,31 +133,31 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             metavar="SHARE",
             min=0.0,
             max=0.9,
-            help="Of the store's time: what all policies have seen before they are judged.",
+            help="The share of the store's time that all policies see before they are judged.",
         ),
     ] = 0.1,
     plots: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Draw the answer there, too, as PNG figures."),
+        typer.Option(metavar="DIR", help="Also write PNG figures to this folder."),
     ] = None,
     parquet: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write the answer there, too, as Parquet tables."),
+        typer.Option(metavar="DIR", help="Also write Parquet tables to this folder."),
     ] = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Fill a store from archives; ask a store which policy would have kept it fresher.
+    """Fill a store from archives, or ask a store which policy would have kept it fresher.
 
-    With --db every exchange of the archives goes through robots.txt, reading, detection and the
-    store in the order of time, as if it were crawled. What was killed goes on.
+    With --db every exchange of the archives goes through robots.txt, reduction, comparison and the
+    store in the order of time, as in a crawl. An interrupted replay resumes.
 
-    With --policy, --budget, --plots or --parquet, or without --db, the question is asked:
+    With --policy, --budget, --plots or --parquet, or without --db, policies are compared:
 
-    Policies ask for pages day by day and get what the store saw last by then. They learn from
-    nothing else, and find a page when the store did. What happened between two captures is not
-    known: costs are ranges. Harmonic (each further missed change adds less) and binary (whether a
-    copy is stale) are means over pages and days, weighted with importance.
+    Every day a policy chooses pages and gets the store's last version of that day. It learns from
+    nothing else, and knows a page when the store did. Changes between two captures are not known:
+    costs are ranges. Harmonic (each further missed change adds less) and binary (stale or not) are
+    means over pages and days, weighted with importance.
     """
     settings, _ = read_settings(config, {})
     budgets = [crawls_per_day(text) for text in budget or []]
@@ -199,16 +189,16 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
 
 def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> None:
-    """End, before any work, where a path or a name is wrong."""
+    """Exit before any work if a path or a name is wrong."""
     for path in past:
         if not path.exists():
-            fail(f"{path}: no such file", 2)
+            fail(f"{path}: there is no such file", 2)
         if len(past) > 1 and is_store(path):
-            fail(f"{path}: is a store; one is asked alone", 2)
+            fail(f"{path}: is a store; give one store and nothing else", 2)
         if db is not None and is_store(path):
             fail(
-                f"{path}: is a store; only archives are replayed into another one. "
-                f"`freshet rereduce --db {path}` reads its kept bodies by other settings",
+                f"{path}: is a store; --db takes archives only. "
+                f"`freshet rereduce --db {path}` extracts its kept bodies again",
                 2,
             )
     try:

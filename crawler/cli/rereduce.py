@@ -1,4 +1,4 @@
-"""``freshet rereduce``: read the kept bodies with the extraction of text that there is now."""
+"""``freshet rereduce``: extract the text of kept bodies again with the current extraction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BATCH: Final = 100
 
 @dataclass(slots=True)
 class Rereduced:
-    """Counts of pages with a text, by what became of it.
+    """Counts of pages with a text, by result.
 
     Attributes:
         pages: all of them.
@@ -49,14 +49,14 @@ class Rereduced:
 
 
 def rereduce_command(db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json = False) -> None:
-    """Read the main text of all pages again, by the extraction and the selectors of today.
+    """Extract the main text of all pages again, with the current extraction and selectors.
 
-    Do this after an upgrade of Freshet that reads pages in another way, and after a change of
-    parse.include or parse.ignore. The text and the sketch of each page are made anew from the body
-    of its newest version, so that its next visit finds only what truly changed. Without it, and
-    for pages whose body is not kept, the next visit that finds other bytes takes a new baseline.
+    Do this after an upgrade of Freshet that changes the extraction, and after a change of
+    parse.include or parse.ignore. It makes text and sketch of each page anew from the body of its
+    newest version, so that its next visit finds only true changes. Without it, and for pages whose
+    body is not kept, the next visit that finds other bytes takes a new baseline.
 
-    Nothing is fetched. What was killed goes on where it was.
+    Nothing is fetched. An interrupted run resumes.
     """
     settings, _ = read_settings(config, {})
     if not db.exists():
@@ -92,17 +92,17 @@ async def _rereduce(db: Path, parser: Parser, tell: Tell | None) -> Rereduced:
         finally:
             await database.close()
     except ParserLost as error:
-        raise CrawlError(f"{error}; run it again, what is done is kept") from error
+        raise CrawlError(f"{error}; run it again, finished pages are kept") from error
     finally:
         await parser.close()
 
 
 async def rereduce(database: Database, parser: Parser, tell: Tell | None = None) -> Rereduced:
-    """Read again, from the kept bodies, the texts that another extraction found.
+    """Extract the texts of an older extraction again from the kept bodies.
 
     Raises:
         StoreError: the store cannot be read or written.
-        ParserLost: the parser's process failed; what is done is kept.
+        ParserLost: the parser's process failed; finished pages are kept.
     """
     found, began, after = Rereduced(), time.perf_counter(), 0
     last = await page.last_page_id(database.reader)
@@ -123,7 +123,7 @@ async def rereduce(database: Database, parser: Parser, tell: Tell | None = None)
 async def _reread(
     database: Database, parser: Parser, text: ReadText, found: Rereduced
 ) -> RereadText | None:
-    """Return what the page is to be compared with from now on; None: as before."""
+    """Return the page's new baseline; None leaves it as before."""
     text_version = parser.text_version(text.fetch_url)
     if text.text_version == text_version:
         return None

@@ -1,4 +1,4 @@
-"""``freshet signals``: who says that pages have changed, and how far that is believed."""
+"""``freshet signals``: the sources of change signals, and their reliability."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ _BELIEVED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """A source, and what a daemon thinks of it; ``reputation`` is None where none listens."""
+    """A source and its reputation with a daemon; ``reputation`` is None if none listens."""
 
     source: ClaimSource
     reputation: Reputation | None
 
     def as_json(self) -> dict[str, object]:
-        """The source as JSON values."""
+        """Return the source as JSON values."""
         thought = {} if self.reputation is None else asdict(self.reputation)
         thought.pop("source", None)
         return asdict(self.source) | {"reputation": thought or None}
 
 
 @dataclass(frozen=True, slots=True)
-class Signals:
-    """All sources by their hosts, and what the headers of hosts are worth."""
+class SignalSources:
+    """All sources by their hosts, and the value of the hosts' headers."""
 
     policy: str | None
     sources: list[SourceView]
@@ -66,10 +66,10 @@ def signals_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show who says that pages have changed, and how far the daemon believes it.
+    """Show the sources of change signals, and how far the daemon believes them.
 
-    *right*: the share of claims that a look found true; *finds*: the share of the changes found
-    that had been claimed; *late*: from the change to the claim; *odd*: dates that nobody can mean.
+    *right*: the share of signals that a visit confirmed; *finds*: the share of the changes found
+    that had been signalled; *late*: from the change to the signal; *odd*: impossible dates.
     """
     found = terminal.run(_read(db, host))
     if json:
@@ -84,7 +84,7 @@ def signals_command(
         _print(found, time.time())
 
 
-async def _read(db: Path, host: str | None) -> Signals:
+async def _read(db: Path, host: str | None) -> SignalSources:
     async with page.snapshot(db) as connection:
         await require_readable(connection, db)
         known = [
@@ -101,7 +101,7 @@ async def _read(db: Path, host: str | None) -> Signals:
             thought = await _reputations(await load_state(connection, settings))
         views = [SourceView(each, thought.get((each.host, each.source_id))) for each in known]
         followed = settings.daemon.policy if known and settings is not None else None
-        return Signals(followed, views, headers)
+        return SignalSources(followed, views, headers)
 
 
 async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
@@ -117,9 +117,9 @@ async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
     }
 
 
-def _print(found: Signals, now: float) -> None:
+def _print(found: SignalSources, now: float) -> None:
     if not found.sources:
-        show_line("nobody has said yet that a page has changed")
+        show_line("no source has signalled a change yet")
     by_host: dict[str, list[SourceView]] = {}
     for view in found.sources:
         by_host.setdefault(view.source.host, []).append(view)
@@ -130,7 +130,7 @@ def _print(found: Signals, now: float) -> None:
         and found.sources
         and all(v.reputation is None for v in found.sources)
     ):
-        show_line(f"\nthe policy {found.policy} does not listen to claims")
+        show_line(f"\nthe policy {found.policy} does not use change signals")
     show_list("What headers are worth", _HEADERS, [_header_row(each) for each in found.headers])
 
 

@@ -1,4 +1,4 @@
-"""``freshet simulate``: policies or budgets against each other, in one of three kinds of world.
+"""``freshet simulate``: policies or budgets compared on a population, on ephemeral items or a web.
 
 What policies cost on a population whose copies go stale
 (:mod:`freshet.crawler.cli.simulate`), what they reap of items that fade
@@ -58,15 +58,12 @@ from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.policy import PolicyError
 
 # -- simulating population ---------------------------------------------------
-#
-# ``freshet simulate``: what policies cost on a population of sources whose copies go stale.
-
 DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
 
 
 @dataclass(frozen=True, slots=True)
 class PopulationOrder:
-    """What the user wants simulated; ``bandwidth`` in the user's words, ``share`` as a number."""
+    """The options of the simulation; ``bandwidth`` in the user's words, ``share`` as a number."""
 
     policies: Sequence[str]
     sources: int
@@ -80,7 +77,7 @@ class PopulationOrder:
 
 
 def simulate_population(order: PopulationOrder, *, json: bool) -> None:
-    """Simulate all policies in one world, and print what they cost."""
+    """Simulate all policies in one world, and print their costs."""
     if order.estimator not in ESTIMATORS:
         fail(f"--estimator {order.estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
     with terminal.told_in_one_line():
@@ -146,13 +143,9 @@ def _ratio(cost: float, optimum: float) -> float | None:
 
 
 # -- simulating ephemeral ----------------------------------------------------
-#
-# ``freshet simulate --ephemeral``: what policies reap of items that fade within hours or days.
-
-
 @dataclass(frozen=True, slots=True)
 class EphemeralOrder:
-    """What the user wants simulated; ``bandwidth`` is in crawls per source and day."""
+    """The options of the simulation; ``bandwidth`` is in crawls per source and day."""
 
     policies: Sequence[str]
     sources: int
@@ -162,7 +155,7 @@ class EphemeralOrder:
 
 
 def simulate_ephemeral(order: EphemeralOrder, *, json: bool) -> None:
-    """Let all policies crawl in one world, and print what they reaped."""
+    """Let all policies crawl in one world, and print their rewards."""
     world, start = np.random.default_rng(order.seed).spawn(2)
     sources = news_sources(order.sources, start)
     try:
@@ -240,10 +233,6 @@ def _show_ephemeral(order: EphemeralOrder, harvest: Harvest) -> None:
 
 
 # -- simulated webs ----------------------------------------------------------
-#
-# The webs that a simulation can run on, by the names that a user gives them.
-
-
 def _synthetic(seed: int, days: float) -> Callable[..., SyntheticWeb]:
     def synthetic(hosts: int = 4, pages: int = 40) -> SyntheticWeb:
         return web_synthetic_web.mixed(WebSpec(hosts, pages, seed, days))
@@ -284,20 +273,20 @@ _EPHEMERAL: Final = frozenset({"newsroom"})
 
 
 def is_ephemeral(specification: str) -> bool:
-    """Whether a web is one of news, where it counts how soon its pages are found."""
+    """Return whether a web is one of news, where the speed of discovery counts."""
     return specification.partition(":")[0] in _EPHEMERAL
 
 
 def load(specification: str, seed: int, days: float) -> SyntheticWeb:
-    """A web by ``NAME`` or ``NAME:OPTION=VALUE,…`` that changes for so many days.
+    """Make a web by ``NAME`` or ``NAME:OPTION=VALUE,…`` that changes for some days.
 
     ``synthetic`` (``hosts``, ``pages`` of each) is news, documentation, shops and wikis in turn;
     ``showcase`` (``traps``) ten small hosts of every character; ``endless`` (``pages``, ``traps``)
-    a shop with calendars and filters that never end; ``newsroom`` (``items`` a day, ``docs``) news
-    that soon leaves all lists, beside a quiet manual of ``docs`` pages.
+    a shop with endless calendars and filters; ``newsroom`` (``items`` a day, ``docs``) news that
+    soon leaves all lists, beside a quiet manual of ``docs`` pages.
 
     Raises:
-        ValueError: if the name, an option or a value is not accepted.
+        ValueError: the name, an option or a value is not accepted.
     """
     name, _, text = specification.partition(":")
     if name not in _WEBS:
@@ -310,16 +299,13 @@ def load(specification: str, seed: int, days: float) -> SyntheticWeb:
 
 
 # -- simulating web ----------------------------------------------------------
-#
-# ``freshet simulate --web``: what budgets give, by the whole daemon on a synthetic web.
-
 #: The sites of a simulation have no addresses, and registered no domains.
 _EACH_HOST = {"politeness.key": "host"}
 
 
 @dataclass(frozen=True, slots=True)
 class WebOrder:
-    """What the user wants simulated; ``budgets`` in the user's words, ``db`` None: none is kept."""
+    """The options of the simulation; ``budgets`` as typed; ``db`` None keeps no store."""
 
     web: str
     budgets: Sequence[str]
@@ -331,7 +317,7 @@ class WebOrder:
 
 
 def simulate_web(order: WebOrder, *, json: bool) -> None:
-    """Run the daemon for each budget and policy, and print what came of it."""
+    """Run the daemon for each budget and policy, and print the results."""
     settings, _ = read_settings(order.config, _EACH_HOST)
     plans = _plans(order, settings)
     if order.db is not None:
@@ -344,7 +330,13 @@ def simulate_web(order: WebOrder, *, json: bool) -> None:
         runs = []
         for number, (budget, plan) in enumerate(plans):
             db = order.db or Path(directory) / f"{number}.db"
-            runs.append((budget, plan, _run(settings, web, budget, plan, db, tell)))
+            runs.append(
+                (
+                    budget,
+                    plan,
+                    _run(settings=settings, web=web, budget=budget, plan=plan, db=db, tell=tell),
+                )
+            )
     if json:
         print_json(_web_as_json(order, web, runs))
         return
@@ -352,7 +344,7 @@ def simulate_web(order: WebOrder, *, json: bool) -> None:
 
 
 def _plans(order: WebOrder, settings: Settings) -> list[tuple[str, Plan]]:
-    """Each budget with each policy, the budget as it was named."""
+    """Return each budget with each policy, and the budget's name."""
     budgets = order.budgets or ([settings.daemon.budget] if settings.daemon.budget else [])
     if not budgets:
         fail("how many requests may be sent? --budget 2000/day, which may be repeated", 2)
@@ -368,7 +360,7 @@ def _require_one_new_store(db: Path, plans: Sequence[object]) -> None:
     if len(plans) > 1:
         fail("--db keeps the store of one simulation: name one --budget and one --policy", 2)
     if db.exists():
-        fail(f"--db {db}: is there already; a simulation goes into a new file", 2)
+        fail(f"--db {db}: already exists; a simulation needs a new file", 2)
 
 
 def _run(
@@ -413,19 +405,19 @@ def _show_web(
         "bold",
     )
     show_list(
-        "How fresh the copies were",
+        "Freshness of the copies",
         ("budget", "policy", "fresh", "audited", "", "harmonic", "age", "spent"),
         [_freshness_row(budget, plan.policy, found) for budget, plan, found in runs],
     )
     fades = is_ephemeral(order.web)
     halving = f", utility halves in {HALF_LIFE_S / 3_600:g} h" if fades else ""
     show_list(
-        f"What was found; new pages are those of the measured days{halving}",
+        f"Pages found; new pages are those of the measured days{halving}",
         ("budget", "policy", "pages found", "new pages found", "after", "median", "utility"),
         [_discovery_row(budget, plan.policy, found, fades=fades) for budget, plan, found in runs],
     )
     if order.db is not None:
-        show_line(f"{order.db} holds what the daemon saw: freshet status --db {order.db}", "dim")
+        show_line(f"{order.db} is the daemon's store: freshet status --db {order.db}", "dim")
 
 
 def _freshness_row(budget: str, policy: str, found: Rehearsal) -> tuple[Cell, ...]:
@@ -475,20 +467,22 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         list[str] | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,…]",
-            help="What is simulated; may be repeated "
+            help="A policy to simulate; may be repeated "
             f"(default: {' and '.join(DEFAULT_POLICIES)}; with --ephemeral "
             f"{', '.join(CONTENDERS)}; with --web that of the settings).",
         ),
     ] = None,
     sources: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many sources there are.")
+        int, typer.Option(metavar="N", min=1, help="The number of sources.")
     ] = 20_000,
     bandwidth: Annotated[
         str, typer.Option(metavar="SHARE", help="Crawls per source and day: 0.2 or 20%.")
     ] = "20%",
-    days: Annotated[float, typer.Option(metavar="D", help="How many days are simulated.")] = 21.0,
+    days: Annotated[
+        float, typer.Option(metavar="D", help="The number of days to simulate.")
+    ] = 21.0,
     seed: Annotated[
-        int, typer.Option(metavar="S", min=0, help="Decides the sources and all chance.")
+        int, typer.Option(metavar="S", min=0, help="The seed of the sources and of all chance.")
     ] = 1,
     learn: Annotated[
         bool,
@@ -499,7 +493,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         ),
     ] = False,
     estimator: Annotated[
-        str, typer.Option(metavar="NAME", help=f"What learns: {' or '.join(ESTIMATORS)}.")
+        str, typer.Option(metavar="NAME", help=f"The estimator: {' or '.join(ESTIMATORS)}.")
     ] = "empirical_bayes",
     process: Annotated[
         str,
@@ -535,19 +529,19 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 ) -> None:
     """Simulate policies on a random population, or with --web the daemon on a synthetic web.
 
-    All policies decide in the same world. The population is fitted to what the LambdaCrawl paper
-    prints of its 18.5 million URLs. Costs are means over the sources, weighted with importance:
-    harmonic (each further missed change adds less) and binary (whether a copy is stale).
+    All policies decide in the same world. The population is fitted to the figures that the
+    LambdaCrawl paper prints of its 18.5 million URLs. Costs are means over the sources, weighted
+    with importance: harmonic (each further missed change adds less) and binary (stale or not).
 
-    With --ephemeral sources publish items that people soon forget, as many as feeds of news and
-    blogs do; every hour a policy chooses whom to crawl, once at most, and reaps what its items are
-    still worth.
+    With --ephemeral, sources publish items that people soon forget, at the rates of news feeds and
+    blogs; every hour a policy chooses the sources to crawl, and reaps the remaining worth of their
+    items.
 
     With --web the daemon starts from nothing and runs in virtual time: discovery, politeness,
-    change detection and store are the real ones, under the settings of --config. What is printed
-    is how fresh its copies truly were over the last half of the days (30 at most), and what its
-    audits said of it, for each budget and policy; of a newsroom also what its new pages were
-    worth when they were first fetched.
+    change detection and store are the real ones, under the settings of --config. The output is the
+    true freshness of its copies over the last half of the days (30 at most), and the estimate of
+    its audits, for each budget and policy; of a newsroom also the worth of its new pages at their
+    first visit.
     """
     kind = "web" if web is not None else "ephemeral" if ephemeral else ""
     _refuse_what_means_nothing(context, kind)
@@ -555,28 +549,49 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         fail(f"--days {days:g}: accepted is a number above 0", 2)
     named = policy or []
     if web is not None:
-        simulate_web(WebOrder(web, budget or [], named, days, seed, config, db), json=json)
+        simulate_web(
+            WebOrder(
+                web=web,
+                budgets=budget or [],
+                policies=named,
+                days=days,
+                seed=seed,
+                config=config,
+                db=db,
+            ),
+            json=json,
+        )
         return
     share = _share(bandwidth)
     if ephemeral:
         of_news = EphemeralOrder(named, sources, share, days, seed)
         simulate_ephemeral(of_news, json=json)
         return
-    order = PopulationOrder(named, sources, bandwidth, share, days, seed, learn, estimator, process)
+    order = PopulationOrder(
+        policies=named,
+        sources=sources,
+        bandwidth=bandwidth,
+        share=share,
+        days=days,
+        seed=seed,
+        learn=learn,
+        estimator=estimator,
+        process=process,
+    )
     simulate_population(order, json=json)
 
 
 def _refuse_what_means_nothing(context: typer.Context, kind: str) -> None:
-    """End the program (wrong usage) at an option of another kind of simulation."""
+    """Exit (wrong usage) at an option of another kind of simulation."""
     for name in dict.fromkeys(name for names in _OF_ONE_KIND.values() for name in names):
         source = context.get_parameter_source(name)
         if name in _OF_ONE_KIND[kind] or source is None or source.name != "COMMANDLINE":
             continue
-        fail(f"--{name}: means nothing {f'with --{kind}' if kind else 'without --web'}", 2)
+        fail(f"--{name}: has no effect {f'with --{kind}' if kind else 'without --web'}", 2)
 
 
 def _share(text: str) -> float:
-    """Crawls per source and day; ends the program (wrong usage) if the text is none."""
+    """Return crawls per source and day; exit (wrong usage) at another text."""
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:

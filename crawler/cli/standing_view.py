@@ -1,4 +1,4 @@
-"""How a daemon stands, on one screen."""
+"""The status of a daemon on one screen."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def print_standing(it: Standing, now: float) -> None:
     )
     _print_rates(outlook)
     show_list(
-        "Hosts at their cap (looks a day)",
+        "Hosts at their cap (visits a day)",
         ("host", "at most", "asked for", "refused", "pages"),
         [
             (lane.lane, amount(lane.most), amount(lane.wanted), amount(lane.refused), lane.pages)
@@ -72,11 +72,11 @@ def _spent(found: Spent, since: str | None) -> str:
 
 
 def _forgone(outlook: Outlook) -> str | None:
-    """What could not be spent, where that is worth telling."""
+    """Describe the unspent budget, if it is worth telling."""
     if outlook.forgone < 1:
         return None
     since = span(outlook.at - outlook.began_at)
-    return f"{amount(outlook.forgone)} in {since}: no host could be asked"
+    return f"{amount(outlook.forgone)} in {since}: no host could take them"
 
 
 def _pages(outlook: Outlook) -> str | None:
@@ -89,19 +89,19 @@ def _pages(outlook: Outlook) -> str | None:
 
 
 def _discovery(it: Discovered) -> str | None:
-    """The share of the looks, as it has come out, that went to finding pages."""
+    """Return the share of the visits that went to finding pages."""
     if it.share is None:
         return None
     return (
-        f"{percent(it.share)} of looks: {it.first_looks:,} first ones, "
-        f"{it.revealing_looks:,} where new pages may show"
+        f"{percent(it.share)} of visits: {it.first_looks:,} first ones, "
+        f"{it.revealing_looks:,} to hub pages"
     )
 
 
 def _refresh(it: Discovered) -> str | None:
     if it.share is None:
         return None
-    return f"{percent(1 - it.share)} of looks: {it.refreshing_looks:,}"
+    return f"{percent(1 - it.share)} of visits: {it.refreshing_looks:,}"
 
 
 def _new_pages(it: Discovered) -> str | None:
@@ -117,7 +117,7 @@ def _fresh(it: Standing) -> str | None:
         return expected
     binary = measured.binary
     interval = f"{100 * (1 - binary.upper):.1f} to {percent(1 - binary.lower)}"
-    by = f"{counted(measured.draws, 'draw')}, {span(AUDITED_S)}"
+    by = f"{counted(measured.draws, 'audit')}, {span(AUDITED_S)}"
     return joined((expected, f"{percent(1 - binary.mean)} measured ({interval}, {by})"))
 
 
@@ -145,7 +145,7 @@ def _clocks(outlook: Outlook) -> str | None:
 
 
 def _next(it: Standing, now: float) -> str | None:
-    """What comes next, as long as that is still to come."""
+    """Describe the next visits, if they are still to come."""
     outlook = it.outlook
     if it.process is None or outlook.next_at <= now or it.next_url is None:
         return None
@@ -166,6 +166,6 @@ def _print_rates(outlook: Outlook) -> None:
 
 
 def _bar(count: int, most: int, signs: Sequence[str] = " ▏▎▍▌▋▊▉█") -> str:
-    """As long as the count, to an eighth of a sign; never none for some."""
+    """Return a bar as long as the count, to an eighth of a sign; at least one eighth above 0."""
     eighths = max(round(count / most * _BAR * 8), int(count > 0))
     return "█" * (eighths // 8) + signs[eighths % 8].strip()

@@ -41,7 +41,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """A run and what it observed. ``seconds`` end with the run, or its newest observation."""
+    """A run and its observations. ``seconds`` end with the run, or its newest observation."""
 
     run: CrawlRun
     seconds: float
@@ -49,7 +49,7 @@ class RunStatus:
     observations: dict[str, int]
 
     def as_json(self) -> dict[str, object]:
-        """The run as JSON values."""
+        """Return the run as JSON values."""
         return {
             "run": self.run.run_id, "state": self.run.state, "started_at": self.run.started_at,
             "ended_at": self.run.ended_at, "last_observation_at": self.observed_at,
@@ -60,9 +60,9 @@ class RunStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The store at one moment; ``busiest`` are the hosts with the most URLs due.
+    """The store at one moment; ``busiest`` are the hosts with the most due URLs.
 
-    ``daemon`` is how it stands, where the last run is that of a daemon.
+    ``daemon`` is its status if the last run is a daemon's.
     """
 
     db: str
@@ -82,7 +82,7 @@ class Status:
     daemon: Standing | None
 
     def as_json(self) -> dict[str, object]:
-        """The status as JSON values."""
+        """Return the status as JSON values."""
         return asdict(self) | {
             "last_run": self.last_run and self.last_run.as_json(),
             "daemon": self.daemon and self.daemon.as_json(),
@@ -90,7 +90,7 @@ class Status:
 
 
 def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """Show how the daemon stands, the last run, what the store holds, and which hosts wait.
+    """Show the daemon, the last run, the contents of the store, and the hosts that wait.
 
     A crawl may be writing the store meanwhile.
     """
@@ -148,7 +148,7 @@ def _print(status: Status) -> None:
 
 
 def _print_alerts(status: Status) -> None:
-    """Those that were not told; `freshet alerts` says more."""
+    """Print unsent alerts; `freshet alerts` says more."""
     show_list(
         "Alerts",
         ("rule", "waiting", "pending", "given up", "why"),
@@ -185,7 +185,7 @@ def _state(state: RunState, daemon: Standing | None) -> str:
     if state is RunState.ENDED:
         return "ended"
     if daemon is not None:
-        return "running" if daemon.process else "killed (the same command goes on)"
+        return "running" if daemon.process else "killed (the same command continues)"
     if state is RunState.RUNNING:
         return "running, or killed (the next crawl finishes it)"
     why = "limit reached" if state is RunState.LIMIT else "interrupted"
@@ -223,11 +223,11 @@ def _print_holdings(status: Status) -> None:
 
 
 def _near_duplicates(found: IndexState) -> str | None:
-    """How many pages are another one; None where none has been compared."""
+    """Describe the number of duplicates; None before any comparison."""
     if not found.pages and not found.unseen:
         return None
     # A crawl that is under way compares its pages when it ends, one that was killed has not.
-    to_come = f", {found.unseen:,} observations not looked at" if found.unseen else ""
+    to_come = f", {found.unseen:,} observations not checked" if found.unseen else ""
     return counted_duplicates(found) + to_come
 
 

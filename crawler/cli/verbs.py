@@ -1,4 +1,4 @@
-"""The verbs of the console command: one verb, one file, imported when it is asked for."""
+"""The verbs of the console command: one verb, one file, imported on demand."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ VERBS: Final[Mapping[str, str]] = {
 
 
 def application(arguments: list[str]) -> typer.Typer:
-    """The command line program for these arguments.
+    """Return the command line program for these arguments.
 
-    Only the verb that they begin with is imported, all where they begin with none: what
-    plans takes half a second that a crawl need not spend.
+    Only the verb that they name is imported, else all of them: the modules of `plan` take half a
+    second that a crawl need not spend.
     """
     app = typer.Typer(
         name="freshet",
@@ -79,4 +79,4 @@ def _root(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """A web crawler that knows when to come back."""
+    """Accept the options that precede a verb."""

@@ -1,10 +1,10 @@
 """Two versions of a page as lists of blocks, aligned.
 
 **Method.** Blocks are paired in order, so that the pairs share the most words in sum (dynamic
-programming, after the equal beginning and end are set aside): equal pairs were kept, alike ones
-edited. A long text that was edited so outweighs a short one that moved past it. Of the others, a
-text that went at one place and came at another has moved; the rest was removed or added. Where
-there are too many pairs to look at, equal blocks (Ratcliff and Obershelp's) part the work.
+programming, after the equal beginning and end are set aside): equal pairs were kept, similar ones
+edited. A long edited text thus outweighs a short one that moved past it. Of the others, a text
+that was removed at one place and added at another has moved. Where there are too many pairs to
+compare, equal blocks (Ratcliff and Obershelp's) divide the problem.
 """
 
 from __future__ import annotations
@@ -18,35 +18,33 @@ from enum import StrEnum
 from typing import Final
 
 # -- words -------------------------------------------------------------------
-#
-# What changed within a block, word by word.
 
 # A character of a script that is written without spaces is a word of its own.
 _UNSPACED: Final = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 #: A price, a date or a time is one word with its points and dashes: "10.99" becomes "11.49".
 _NUMBER: Final = r"\d(?:[\d.,:/T+-]*[\dZ])?"
 _TOKEN: Final = re.compile(rf"\s+|{_NUMBER}|[{_UNSPACED}]|[^\W\d{_UNSPACED}]+|[^\w\s]|_|\w")
-#: Beyond so many tokens a block is compared as one: the comparison is quadratic at worst.
+#: Blocks of more tokens are compared as one: the comparison is quadratic at worst.
 _MOST_TOKENS: Final = 4_000
-#: By its beginning a longer text is known well enough.
+#: Characters of a longer text that are compared.
 _MOST_CHARACTERS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A stretch of words: both empty never, both equal where nothing changed."""
+    """A stretch of words: never both empty, both equal where nothing changed."""
 
     before: str
     after: str
 
     @property
     def is_kept(self) -> bool:
-        """Whether the stretch stands in both versions."""
+        """Return whether the stretch stands in both versions."""
         return self.before == self.after
 
 
 def compare_words(before: str, after: str) -> tuple[Run, ...]:
-    """The stretches of two texts in order; joined, they give ``before`` and ``after`` again.
+    """Return the stretches of two texts in order; joined, they give both texts again.
 
     >>> [(run.before, run.after) for run in compare_words("It costs 10.99 now", "It costs 9 now")]
     [('It costs ', 'It costs '), ('10.99', '9'), (' now', ' now')]
@@ -60,14 +58,14 @@ def compare_words(before: str, after: str) -> tuple[Run, ...]:
 
 
 def words_of(text: str) -> Counter[str]:
-    """The words of a text with their numbers; punctuation counts, blanks do not."""
+    """Return the words of a text with their numbers; punctuation counts, blanks do not."""
     return Counter(
         token for token in _TOKEN.findall(text[:_MOST_CHARACTERS]) if not token.isspace()
     )
 
 
 def shared_words(before: Counter[str], after: Counter[str]) -> int:
-    """How many words two texts have in common, whatever their order."""
+    """Count the words that two texts have in common, in any order."""
     fewer, more = sorted((before, after), key=len)
     return sum(min(count, more[word]) for word, count in fewer.items() if word in more)
 
@@ -79,7 +77,7 @@ def _stretches(old: list[str], new: list[str]) -> Iterator[Run]:
 
 
 def _joined(runs: list[Run]) -> Iterator[Run]:
-    """Changes with nothing but a blank or a comma between them read better as one."""
+    """Join changes that only a blank or a comma separates: they read better as one."""
     held: Run | None = None
     for i, run in enumerate(runs):
         between = run.is_kept and not re.search(r"\w", run.before)
@@ -98,14 +96,14 @@ def _joined(runs: list[Run]) -> Iterator[Run]:
 
 #: Blocks that share fewer of their words are two blocks, not one that was edited.
 _EDITED: Final = 0.5
-#: Of more pairs than this the likeness is not looked at.
+#: Beyond this number of pairs, similarity is not computed.
 _MOST_PAIRS: Final = 20_000
-#: From so many blocks on, those that stand everywhere do not part the work.
+#: From this number of blocks on, those that stand everywhere do not divide the problem.
 _LONG: Final = 2_000
 
 
-class Change(StrEnum):
-    """What happened to a block."""
+class BlockChange(StrEnum):
+    """The kind of change of a block."""
 
     KEPT = "kept"
     EDITED = "edited"
@@ -119,11 +117,11 @@ class AlignedBlock:
     """A block of one version or of both.
 
     ``before`` and ``after`` are positions in the two versions, None where the block is not in
-    that version. A moved block stands where it is now. ``runs`` tell an edited one word by
-    word.
+    that version. A moved block stands at its new position. ``runs`` compare an edited block word
+    by word.
     """
 
-    change: Change
+    change: BlockChange
     before: int | None
     after: int | None
     text: str
@@ -131,7 +129,7 @@ class AlignedBlock:
 
 
 def align(old: Sequence[str], new: Sequence[str]) -> tuple[AlignedBlock, ...]:
-    """All blocks of the new version in order, and those removed where they stood.
+    """Return all blocks of the new version in order, and the removed ones where they stood.
 
     >>> [str(block.change) for block in align(["a b c", "d"], ["d", "a b c"])]
     ['moved', 'kept']
@@ -141,7 +139,7 @@ def align(old: Sequence[str], new: Sequence[str]) -> tuple[AlignedBlock, ...]:
     left = {*partner.values(), *moved.values()}
     waiting = deque(i for i in range(len(old)) if i not in left)
     aligned: list[AlignedBlock] = []
-    # What was removed before the next pair stands before what was added there.
+    # Blocks removed before the next pair stand before those added there.
     limits = _next_partners(partner, len(old), len(new))
     for j, limit in enumerate(limits):
         while waiting and waiting[0] < limit:
@@ -151,14 +149,14 @@ def align(old: Sequence[str], new: Sequence[str]) -> tuple[AlignedBlock, ...]:
     return tuple(aligned)
 
 
-def counts(aligned: Sequence[AlignedBlock]) -> dict[Change, int]:
-    """How many blocks each kind of change befell; all kinds are named."""
+def counts(aligned: Sequence[AlignedBlock]) -> dict[BlockChange, int]:
+    """Count the blocks of each kind of change; all kinds are named."""
     found = Counter(block.change for block in aligned)
-    return {change: found[change] for change in Change}
+    return {change: found[change] for change in BlockChange}
 
 
 def _pairs(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Positions of blocks that were kept or edited, ascending in both versions."""
+    """Return positions of blocks that were kept or edited, ascending in both versions."""
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
     yield from ((i, i) for i in range(head))
@@ -174,7 +172,7 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def _regions(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Where to look for pairs: everywhere, or equal stretches and what is between them."""
+    """Return the regions to search for pairs: all, or equal stretches and the gaps between."""
     if len(old) * len(new) <= _MOST_PAIRS:
         yield 0, len(old), 0, len(new)
         return
@@ -184,7 +182,7 @@ def _regions(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int,
 
 
 def _within(gone: Sequence[str], come: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The pairs of a region, which share the most words in sum; of a large one, by order."""
+    """Return the pairs of a region that share the most words in sum; of a large one, by order."""
     if gone == come:
         yield from ((k, k) for k in range(len(gone)))
     elif len(gone) * len(come) <= _MOST_PAIRS:
@@ -195,7 +193,7 @@ def _within(gone: Sequence[str], come: Sequence[str]) -> Iterator[tuple[int, int
 
 
 def _worths(gone: Sequence[str], come: Sequence[str]) -> list[list[float]]:
-    """The words that each pair shares, if those are enough to be one block that was edited."""
+    """Return the words that each pair shares, if they are enough for one edited block."""
     before, after = [words_of(text) for text in gone], [words_of(text) for text in come]
     return [
         [_worth(a, b, same=gone[i] == come[j]) for j, b in enumerate(after)]
@@ -214,7 +212,7 @@ def _worth(before: Counter[str], after: Counter[str], *, same: bool) -> float:
 
 
 def _best_in_order(worths: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Pairs of the largest worth in sum, by what the first i and j blocks can have."""
+    """Return the pairs of the largest worth in sum, by dynamic programming over prefixes."""
     if not worths or not worths[0]:
         return []
     rows, columns = len(worths), len(worths[0])
@@ -237,7 +235,7 @@ def _best_in_order(worths: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
 
 
 def _moved(old: Sequence[str], new: Sequence[str], partner: Mapping[int, int]) -> dict[int, int]:
-    """New positions of blocks that moved, with where they stood; the first of equals first."""
+    """Map new positions of moved blocks to their old ones; the first of equals first."""
     kept = set(partner.values())
     places: dict[str, deque[int]] = {}
     for i, text in enumerate(old):
@@ -251,7 +249,7 @@ def _moved(old: Sequence[str], new: Sequence[str], partner: Mapping[int, int]) -
 
 
 def _next_partners(partner: Mapping[int, int], before: int, after: int) -> list[int]:
-    """For each new position the old one of the next pair at or after it."""
+    """Return for each new position the old one of the next pair at or after it."""
     limits, limit = [0] * after, before
     for j in reversed(range(after)):
         limit = partner.get(j, limit)
@@ -260,7 +258,7 @@ def _next_partners(partner: Mapping[int, int], before: int, after: int) -> list[
 
 
 def _removed(old: Sequence[str], i: int) -> AlignedBlock:
-    return AlignedBlock(Change.REMOVED, i, None, old[i])
+    return AlignedBlock(BlockChange.REMOVED, i, None, old[i])
 
 
 def _arrived(
@@ -271,36 +269,34 @@ def _arrived(
     moved: Mapping[int, int],
 ) -> AlignedBlock:
     if j in moved:
-        return AlignedBlock(Change.MOVED, moved[j], j, new[j])
+        return AlignedBlock(BlockChange.MOVED, moved[j], j, new[j])
     if j not in partner:
-        return AlignedBlock(Change.ADDED, None, j, new[j])
+        return AlignedBlock(BlockChange.ADDED, None, j, new[j])
     i = partner[j]
     if old[i] == new[j]:
-        return AlignedBlock(Change.KEPT, i, j, new[j])
-    return AlignedBlock(Change.EDITED, i, j, new[j], compare_words(old[i], new[j]))
+        return AlignedBlock(BlockChange.KEPT, i, j, new[j])
+    return AlignedBlock(BlockChange.EDITED, i, j, new[j], compare_words(old[i], new[j]))
 
 
 # -- summary -----------------------------------------------------------------
-#
-# A change in one line.
 
-_MARKS: Final = {Change.ADDED: "+", Change.REMOVED: "−"}
-#: Words of an edited block that are shown before and after what changed.
+_MARKS: Final = {BlockChange.ADDED: "+", BlockChange.REMOVED: "−"}
+#: Words of an edited block that are shown before and after the change.
 _AROUND: Final = 24
 _ELLIPSIS: Final = "…"
 
 
 def in_one_line(aligned: Sequence[AlignedBlock], width: int = 100) -> str:
-    """What a reader wants to know first: the first edit, addition or removal, and how many more.
+    """Return the first edit, addition or removal, and the number of further ones.
 
     >>> from freshet.crawler.compare.diff import align
     >>> in_one_line(align(["Price: 10.99 each"], ["Price: 11.49 each"]))
     '“Price: 10.99 → 11.49 each”'
     """
-    changed = [block for block in aligned if block.change is not Change.KEPT]
+    changed = [block for block in aligned if block.change is not BlockChange.KEPT]
     if not changed:
         return "no block of text differs"
-    order = (Change.EDITED, Change.ADDED, Change.REMOVED, Change.MOVED)
+    order = (BlockChange.EDITED, BlockChange.ADDED, BlockChange.REMOVED, BlockChange.MOVED)
     first = min(changed, key=lambda block: order.index(block.change))
     more = in_numbers(aligned) if len(changed) > 1 else ""
     line = _told(first, max(width - len(more) - 3, 30))
@@ -308,13 +304,13 @@ def in_one_line(aligned: Sequence[AlignedBlock], width: int = 100) -> str:
 
 
 def in_numbers(aligned: Sequence[AlignedBlock]) -> str:
-    """``2 edited, 1 added``: the kinds that there are, without the kept ones."""
+    """Return a text such as ``2 edited, 1 added``: the kinds that occur, without the kept ones."""
     found = counts(aligned)
     return ", ".join(f"{n:,} {change}" for change, n in found.items() if n and change != "kept")
 
 
 def shortened(runs: Sequence[Run], around: int = _AROUND) -> tuple[Run, ...]:
-    """The runs of an edited block, with what was kept cut to ``around`` characters at each end."""
+    """Return the runs of an edited block, kept text cut to ``around`` characters at each end."""
     last = len(runs) - 1
     return tuple(
         _cut(run, around if i else 0, around if i < last else 0) if run.is_kept else run
@@ -323,7 +319,7 @@ def shortened(runs: Sequence[Run], around: int = _AROUND) -> tuple[Run, ...]:
 
 
 def _told(block: AlignedBlock, width: int) -> str:
-    if block.change is Change.EDITED:
+    if block.change is BlockChange.EDITED:
         words = "".join(_written(run) for run in shortened(block.runs))
         return f"“{_clipped(words, width)}”"
     mark = _MARKS.get(block.change, f"{block.change}:")

@@ -1,12 +1,12 @@
-"""Volatility: a block that is another at every visit is frame.
+"""Volatility: a block that differs at every visit is frame.
 
 Invariant: a slot is volatile from the third comparison in a row at which its block was
-replaced, and content again once it has stood still at two in a row. Consequence: a stamp, a
+replaced, and content again once it was unchanged at two in a row. Consequence: a stamp, a
 counter or a token raises no change for long, and a price that changes now and then always
-does: every comparison at which it stood still asks for one more replacement in a row.
+does: every comparison at which it was unchanged demands one more replacement in a row.
 
 Where the other pages of the site hold content at the same slot, the page alone needs more
-to convince.
+evidence.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STREAK: Final = 3
 STREAK_AGAINST_THE_SITE: Final = 8
 #: Comparisons in a row without a replacement that make it content again.
 STILLNESS: Final = 2
-#: Comparisons that are remembered, and how many of those without a replacement are held
+#: Comparisons that are remembered, and of those the ones without a replacement that count
 #: against a streak.
 WINDOW: Final = 16
 _MOST_HELD_AGAINST: Final = 5
@@ -35,7 +35,7 @@ _MOST_HELD_AGAINST: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class SlotHistory:
-    """What the last comparisons found at a slot.
+    """Results of the last comparisons at a slot.
 
     ``replacements`` has a bit for each of the last ``compared`` comparisons, the newest
     lowest; ``digest`` is the block that was last seen there.
@@ -48,17 +48,17 @@ class SlotHistory:
 
     @property
     def share(self) -> tuple[int, int]:
-        """At how many comparisons it was replaced, of how many."""
+        """Return the number of comparisons at which the block was replaced, and of all."""
         return self.replacements.bit_count(), self.compared
 
     def after(self, digest: int, *, replaced: bool, streak: int = STREAK) -> SlotHistory:
-        """The history after one more comparison, which found ``digest``."""
+        """Return the history after one more comparison, which found ``digest``."""
         bits = (self.replacements << 1 | replaced) & ((1 << WINDOW) - 1)
         compared = min(self.compared + 1, WINDOW)
         return SlotHistory(digest, bits, compared, self._is_volatile(bits, compared, streak))
 
     def after_stillness(self, comparisons: int) -> SlotHistory:
-        """The history after some comparisons at which nothing on the page differed."""
+        """Return the history after some comparisons at which nothing on the page differed."""
         history = self
         for _ in range(min(comparisons, WINDOW)):
             history = history.after(self.digest, replaced=False)
@@ -73,14 +73,11 @@ class SlotHistory:
 
 
 # -- flips -------------------------------------------------------------------
-#
-# Flips: a page that alternates between variants (A/B tests, rotating adverts).
-#
-# A single return to an earlier text is a revert, which somebody made: a change. A page that
-# goes back and forth serves variants: so a block counts as a variant from its second return
-# on. ``A B A`` is two changes; in ``A B A B`` the fourth visit found nothing new, as both
-# variants had come twice within the last eight visits. Coming back more slowly (a shop that
-# sells out every month) stays a change.
+# A page that alternates between variants (A/B tests, rotating adverts). A single return to an
+# earlier text is a revert: a change. A block counts as a variant from its second return on:
+# ``A B A`` is two changes; in ``A B A B`` the fourth visit found nothing new, as both variants
+# had come twice within the last eight visits. A slower return (a shop that sells out every
+# month) stays a change.
 
 #: Visits within which variants must come back.
 FLIP_WINDOW: Final = 8
@@ -90,37 +87,37 @@ _APPEARANCES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """At which of the last visits something was there: a bit for each, the newest lowest."""
+    """The last visits at which something was there: a bit for each, the newest lowest."""
 
     visits: int
 
     @classmethod
     def of_gone(cls) -> Presence:
-        """Of what was there at the visit before, and is not now."""
+        """Return the presence of a block that was there at the visit before, and is not now."""
         return cls(0b10)
 
     @classmethod
     def of_come(cls) -> Presence:
-        """Of what is there now for the first time."""
+        """Return the presence of a block that is there now for the first time."""
         return cls(0b01)
 
     @property
     def now(self) -> bool:
-        """Whether it was there at the last visit."""
+        """Return whether it was there at the last visit."""
         return bool(self.visits & 1)
 
     @property
     def alternates(self) -> bool:
-        """Whether it has come at least twice in the last visits."""
+        """Return whether it has come at least twice in the last visits."""
         return (self.visits & ~(self.visits >> 1)).bit_count() >= _APPEARANCES
 
     @property
     def forgotten(self) -> bool:
-        """Whether nothing was seen of its coming and going for the whole window."""
+        """Return whether it neither came nor went in all remembered visits."""
         return self.visits in {0, (1 << FLIP_WINDOW) - 1}
 
     def after(self, *, present: bool, visits: int = 1) -> Presence:
-        """The presence after some visits that all found the same."""
+        """Return the presence after some visits that all found the same."""
         history = self.visits
         for _ in range(min(visits, FLIP_WINDOW)):
             history = (history << 1 | present) & ((1 << FLIP_WINDOW) - 1)
@@ -128,11 +125,8 @@ class Presence:
 
 
 # -- memory ------------------------------------------------------------------
-#
-# What is remembered of one page between visits, beside its last sketch.
-#
-# Bounded: some tens of slots and blocks, those that changed; a page that never changed has no
-# memory. Kept as versioned bytes, of which a page that a stamp makes differ has some 150.
+# Bounded: some tens of slots and blocks that changed; a page that never changed has no memory.
+# The versioned bytes of a page with one changing stamp are some 150.
 
 #: The version of the format.
 VERSION: Final = 1
@@ -154,9 +148,9 @@ _KINDS: Final = (Kind.CHANGED, Kind.UNCHANGED)
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What differed at a comparison that a later one may see in another light.
+    """A difference at a comparison whose verdict later ones may correct.
 
-    ``kind`` is the verdict so far; ``removed`` and ``added`` are what differed beside the
+    ``kind`` is the verdict so far; ``removed`` and ``added`` are the differences beside the
     volatile blocks.
     """
 
@@ -169,7 +163,7 @@ class Delta:
         return len(self.removed) + len(self.added)
 
     def renamed(self, names: Mapping[int, int]) -> Delta:
-        """The delta with other names for some places."""
+        """Return the delta with other names for some places."""
         removed, added = (
             tuple(replace(i, place=names.get(i.place, i.place)) for i in items)
             for items in (self.removed, self.added)
@@ -191,24 +185,24 @@ class PageMemory:
 
     @property
     def volatile(self) -> frozenset[Slot]:
-        """The slots whose blocks are frame."""
+        """Return the slots whose blocks are frame."""
         return frozenset(slot for slot, history in self.slots.items() if history.volatile)
 
     @property
     def last_seen(self) -> dict[Slot, int]:
-        """The block last seen at each volatile slot, which is not in the last sketch."""
+        """Return the block last seen at each volatile slot; the last sketch does not have it."""
         return {slot: h.digest for slot, h in self.slots.items() if h.volatile}
 
     def renamed(self, names: Mapping[int, int]) -> PageMemory:
-        """The memory with other names for some places."""
+        """Return the memory with other names for some places."""
         slots = {(names.get(place, place), n): h for (place, n), h in self.slots.items()}
         return replace(self, slots=slots, deltas=tuple(d.renamed(names) for d in self.deltas))
 
     def rebased(self, before: Layout, after: Layout) -> PageMemory:
         """Return the memory for another extraction of the last text, which gave ``before``.
 
-        Slots keep their history where both have the same block there. Earlier verdicts can be
-        amended no more if anything differs: they speak of places in the old layout.
+        Slots keep their history where both have the same block there. If anything differs, earlier
+        verdicts can no longer be amended: they refer to places in the old layout.
         """
         if before == after:
             return self
@@ -220,7 +214,7 @@ class PageMemory:
         return replace(self, slots=slots, deltas=())
 
     def to_bytes(self) -> bytes:
-        """The memory in the newest version of the format, little-endian."""
+        """Serialise the memory in the newest version of the format, little-endian."""
         parts = [
             _HEADER.pack(
                 VERSION, min(self.comparisons, 0xFFFF), len(self.slots), len(self.blocks),
@@ -228,8 +222,8 @@ class PageMemory:
             )
         ]  # fmt: skip
         parts += [
-            _SLOT.pack(place, ordinal, h.digest, h.replacements, h.compared, h.volatile)
-            for (place, ordinal), h in self.slots.items()
+            _SLOT.pack(*slot, h.digest, h.replacements, h.compared, h.volatile)
+            for slot, h in self.slots.items()
         ]
         parts += [_BLOCK.pack(digest, p.visits) for digest, p in self.blocks.items()]
         for delta in self.deltas:
@@ -240,7 +234,7 @@ class PageMemory:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PageMemory:
-        """The memory that :meth:`to_bytes` wrote.
+        """Read the memory that :meth:`to_bytes` wrote.
 
         Raises:
             ValueError: for an unknown version, or bytes that are cut short.
@@ -255,7 +249,7 @@ class PageMemory:
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
-    """What is known of a page when its next text comes.
+    """The stored knowledge of a page when its next text comes.
 
     ``sketch`` is that of its last text but for volatile blocks, which are in ``memory``;
     ``still`` counts the visits since the memory was written at which nothing differed.
@@ -267,7 +261,7 @@ class PageRecord:
 
     @classmethod
     def of(cls, history: PageHistory) -> PageRecord:
-        """What the store has of a page.
+        """Return the record of the bytes that the store has of a page.
 
         Raises:
             ValueError: its bytes are not of a version that this program reads.
@@ -277,17 +271,17 @@ class PageRecord:
 
     @property
     def comparisons(self) -> int:
-        """The visits that could see a difference."""
+        """Return the number of visits that could see a difference."""
         return self.memory.comparisons + self.still
 
     @property
     def layout(self) -> Layout:
-        """The blocks as they were last seen."""
+        """Return the blocks as they were last seen."""
         return Layout.of(self.sketch).with_digests(self.memory.last_seen)
 
 
 class _Reading:
-    """Bytes, and how far they have been read."""
+    """Bytes and a reading position."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -329,12 +323,12 @@ def _packed(item: Item, sign: int) -> bytes:
 
 
 def is_near(slot: Slot) -> bool:
-    """Whether a slot is one that is remembered: not thousands of rows down a list."""
+    """Return whether a slot is remembered: not thousands of rows down a list."""
     return abs(slot[1]) < _FARTHEST
 
 
 def bounded(deltas: Iterable[Delta]) -> tuple[Delta, ...]:
-    """The newest of the deltas (oldest first) that may be kept, all their items in bounds."""
+    """Return the newest of the deltas (oldest first) whose items fit the bounds."""
     kept: list[Delta] = []
     room = MOST_ITEMS
     for delta in reversed(tuple(deltas)[-MOST_DELTAS:]):

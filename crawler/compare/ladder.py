@@ -6,12 +6,12 @@
     volatile    only blocks differ that do so at every visit, or
     frame       that belong to the site's template, or
     flip        that alternate between earlier versions
-    blocks      what else differs, block by block, and how much
+    blocks      all other differences, block by block, and their size
 
 The first two are rungs of :class:`freshet.crawler.visit.Reducer`, the last four of
 :func:`freshet.crawler.compare.ladder.judge_blocks`.
 
-Whether a page changed is decided exactly, by digests; MinHash only says how much. Error
+Digests decide exactly whether a page changed; MinHash only estimates by how much. Error
 pages never come here: a failed fetch is no version of a page.
 """
 
@@ -36,7 +36,7 @@ from freshet.crawler.compare.history import (
     bounded,
     is_near,
 )
-from freshet.crawler.compare.layout import Difference, Item, Layout, Slot, difference
+from freshet.crawler.compare.layout import Item, Layout, LayoutDifference, Slot, difference
 from freshet.crawler.compare.templates import HostRun, Template, frame_items
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 from freshet.storage.entries import Amendment, Retraction
@@ -74,8 +74,8 @@ class Verdict:
 def judge_text(known: Digests, text: bytes | None) -> Verdict | None:
     """Judge by the digests of the main text; None where blocks must be compared.
 
-    Without a text (a feed, a body that cannot be parsed) the bytes, which differ, are all
-    there is to judge by; so they are where only one of the versions has a text.
+    If one of the versions has no text (a feed, a body that cannot be parsed), the bytes, which
+    differ, decide.
     """
     if known.text is None or text is None:
         return Verdict(Kind.CHANGED, Rung.BODY)
@@ -83,18 +83,15 @@ def judge_text(known: Digests, text: bytes | None) -> Verdict | None:
 
 
 # -- renaming ----------------------------------------------------------------
-#
-# Places that got another name: a rebuild of a site gives its wrappers other classes.
-#
-# What a block at such a place was before is still known: the blocks that stand in both texts say
-# which place became which, and where nothing at a place stayed, so does the same gap between two
-# blocks that did.
+# A rebuild of a site gives its wrappers other classes, and so its places other names. The blocks
+# that stand in both texts show which place became which, and where no block of a place stayed, so
+# does the same gap between two blocks that did.
 
 _Anchor = tuple[int, int]
 
 
 def new_names(old: Layout, new: Layout) -> dict[int, int]:
-    """For places that only the old text has, those of the new one that took over."""
+    """Map places that only the old text has to the new ones that replaced them."""
     gone = set(old.places) - set(new.places)
     come = set(new.places) - set(old.places)
     if not gone or not come:
@@ -112,7 +109,7 @@ def new_names(old: Layout, new: Layout) -> dict[int, int]:
 
 
 def _pairs(old: Layout, new: Layout) -> Iterator[_Anchor]:
-    """Blocks that correspond: equal ones, and those that fill equally long gaps between."""
+    """Return corresponding blocks: equal ones, and those that fill equally long gaps between."""
     anchors = [(-1, -1), *_anchors(old, new), (len(old), len(new))]
     for (i, j), (next_i, next_j) in pairwise(anchors):
         if next_i - i == next_j - j:
@@ -122,7 +119,7 @@ def _pairs(old: Layout, new: Layout) -> Iterator[_Anchor]:
 
 
 def _anchors(old: Layout, new: Layout) -> list[_Anchor]:
-    """The blocks that stand once in each text and in the same order, by their numbers."""
+    """Return the numbers of blocks that stand once in each text and in the same order."""
     there = {digest: number for number, digest in enumerate(new.digests)}
     once = {d for d, n in Counter(old.digests).items() if n == 1}
     once &= {d for d, n in Counter(new.digests).items() if n == 1}
@@ -134,17 +131,11 @@ def _anchors(old: Layout, new: Layout) -> list[_Anchor]:
 
 
 # -- judging -----------------------------------------------------------------
-#
-# The last rungs of the ladder: what differs between two texts, and whether it counts.
-#
-# A difference is explained block by block. Volatile blocks (:mod:`~crawler.compare.history`)
-# are explained by the page's own history, frame by the host's template
-# (:mod:`~freshet.crawler.compare.templates`), variants by earlier versions
-# (:mod:`~crawler.compare.history`). What nothing explains is a change, be it one word: there is
-# no threshold on its size unless the user sets one.
-#
-# What is learnt later is believed earlier, too: a verdict whose every block has become volatile
-# since is amended.
+# A difference is explained block by block: volatile blocks and variants by the page's own history
+# (:mod:`~crawler.compare.history`), frame by the host's template
+# (:mod:`~freshet.crawler.compare.templates`). An unexplained one is a change, be it one word: there
+# is no threshold on its size unless the user sets one. An earlier verdict is amended once all its
+# blocks have become volatile.
 
 #: Stands for the order of all blocks among the slots.
 ORDER: Final[Slot] = ((1 << 64) - 1, 0)
@@ -154,16 +145,16 @@ _WHY: Final = {
     Rung.VOLATILE: "these blocks differ at every visit",
     Rung.FLIP: "the page alternates between these versions",
 }
-#: A difference of more blocks is not followed block by block, but as a whole text.
+#: A difference of more blocks is followed as a whole text, not block by block.
 _MOST_FOLLOWED: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on a text, what to remember of the page, and what to see differently.
+    """The verdict on a text, the new memory of the page, and corrections of earlier verdicts.
 
-    ``keeps_sketch`` says that the new sketch is the one to compare with next time. It is not
-    where only volatile blocks differ: these are in the memory, and sketches are kept for ever.
+    ``keeps_sketch`` says that the next comparison uses the new sketch. It is False where only
+    volatile blocks differ: these are in the memory, and sketches are kept for ever.
     """
 
     verdict: Verdict
@@ -177,14 +168,14 @@ def judge_blocks(
 ) -> Judgement:
     """Judge a text that differs from the page's last one, seen at ``at``.
 
-    Any difference that is not explained counts, and so does another order of the same blocks
+    Any unexplained difference counts, and so does another order of the same blocks
     (a ranking is content): then no block is added or removed. Only with
-    ``significant_below`` under 1 does a change count as none where the resemblance of the
+    ``significant_below`` under 1 a change is insignificant where the resemblance of the
     texts is not below it.
     """
     before, layout = past.layout, Layout.of(new)
     names = new_names(before, layout)
-    # What is known of this page, and of the others, is known by the old names.
+    # The history of this page, and of the others, uses the old names.
     as_before = layout.renamed({after: name for name, after in names.items()})
     found = difference(before, as_before)
     memory = _learnt(past, found, as_before, new, host.template)
@@ -208,16 +199,16 @@ def judge_blocks(
 
 
 def _learnt(
-    past: PageRecord, found: Difference, layout: Layout, new: Sketch, template: Template
+    past: PageRecord, found: LayoutDifference, layout: Layout, new: Sketch, template: Template
 ) -> PageMemory:
-    """The memory after this comparison, without its delta."""
+    """Return the memory after this comparison, without its delta."""
     slots = _slots(past, found, layout, template)
     blocks = _blocks(past, found, layout, new)
     return PageMemory(past.comparisons + 1, slots, blocks, past.memory.deltas)
 
 
 def _slots(
-    past: PageRecord, found: Difference, layout: Layout, template: Template
+    past: PageRecord, found: LayoutDifference, layout: Layout, template: Template
 ) -> dict[Slot, SlotHistory]:
     fresh = SlotHistory(0).after_stillness(past.comparisons)
     replaced = {**found.replaced, **({ORDER: 0} if found.moved() else {})}
@@ -236,7 +227,7 @@ def _slots(
 
 
 def _liveliest(slots: dict[Slot, SlotHistory]) -> dict[Slot, SlotHistory]:
-    """The slots that may be remembered: those at which most was replaced."""
+    """Return the slots to remember: those with the most replacements."""
     if len(slots) <= MOST_SLOTS:
         return slots
     ranked = sorted(slots.items(), key=lambda kept: -kept[1].replacements.bit_count())
@@ -244,9 +235,9 @@ def _liveliest(slots: dict[Slot, SlotHistory]) -> dict[Slot, SlotHistory]:
 
 
 def _blocks(
-    past: PageRecord, found: Difference, layout: Layout, new: Sketch
+    past: PageRecord, found: LayoutDifference, layout: Layout, new: Sketch
 ) -> dict[int, Presence]:
-    """The comings and goings of single blocks, and of the text as a whole."""
+    """Return the presence of single blocks, and of the text as a whole."""
     now = set(layout.digests) | {_text(new)}
     blocks: dict[int, Presence] = {}
     for digest, presence in past.memory.blocks.items():
@@ -266,7 +257,7 @@ def _blocks(
 
 
 def _text(sketch: Sketch) -> int:
-    """A name for a whole text among the names of blocks."""
+    """Return a name for a whole text among the names of blocks."""
     return int.from_bytes(sketch.text_digest[:8], "little")
 
 
@@ -275,7 +266,7 @@ def _text(sketch: Sketch) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Explained:
-    """What differs beside the volatile blocks, and the rung that explains it, if one does.
+    """The difference beside the volatile blocks, and the rung that explains it, if one does.
 
     ``frame`` are those of the blocks that belong to the template; ``moved`` says that
     others stand in another order.
@@ -289,7 +280,7 @@ class _Explained:
 
 
 def _explained(
-    found: Difference,
+    found: LayoutDifference,
     removed: tuple[Item, ...],
     added: tuple[Item, ...],
     memory: PageMemory,
@@ -315,9 +306,9 @@ def _alternates(memory: PageMemory, digests: Iterable[int]) -> bool:
 
 
 def _without_volatile(
-    found: Difference, memory: PageMemory, template: Template, size: int
+    found: LayoutDifference, memory: PageMemory, template: Template, size: int
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """What differs beside the blocks that were replaced at volatile slots."""
+    """Return the differences beside the blocks that were replaced at volatile slots."""
     volatile = (memory.volatile | template.volatile) & found.replaced.keys()
     removed = tuple(item for item in found.removed if volatile.isdisjoint(item.slots))
     added = tuple(item for item in found.added if volatile.isdisjoint(item.slots))
@@ -345,7 +336,7 @@ def _verdict(explained: _Explained, old: Sketch, new: Sketch, significant_below:
 
 
 def _may_turn(explained: _Explained, verdict: Verdict) -> bool:
-    """Whether later visits, or other pages, may show this verdict in another light."""
+    """Return whether later visits, or other pages, may correct this verdict."""
     is_open = verdict.kind is Kind.CHANGED or verdict.rung is Rung.FRAME
     return is_open and bool(explained.removed or explained.added) and not explained.moved
 
@@ -353,7 +344,7 @@ def _may_turn(explained: _Explained, verdict: Verdict) -> bool:
 def _amended(
     memory: PageMemory, volatile_on_site: frozenset[Slot]
 ) -> tuple[PageMemory, tuple[Amendment, ...]]:
-    """The memory without those deltas that are explained by now, and what to say of them."""
+    """Return the memory without the deltas that are explained by now, and the corrections."""
     volatile = memory.volatile | volatile_on_site
     amendments, kept = [], []
     for delta in memory.deltas:
@@ -366,7 +357,7 @@ def _amended(
 
 
 def _rung_in_hindsight(delta: Delta, memory: PageMemory, volatile: frozenset[Slot]) -> Rung | None:
-    """What explains a change that was seen earlier, if anything does by now."""
+    """Return the rung that now explains an earlier change, if one does."""
     items = (*delta.removed, *delta.added)
     if delta.kind is not Kind.CHANGED:
         return None

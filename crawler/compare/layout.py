@@ -1,8 +1,8 @@
-"""What differs between two versions of a text, block by block, and where.
+"""The differences between two versions of a text, block by block, with their places.
 
 A block is known by its digest, and stands at a *slot*: a place (equal for all rows of a
 list) and an ordinal among the blocks at that place, from the front (0, 1 …) or from the back
-(-1, -2 …). The two ordinals tell what was replaced from what was shifted: a row on top of a
+(-1, -2 …). The two ordinals distinguish replacement from shifting: a row on top of a
 list moves all front ordinals and none of those from the back.
 """
 
@@ -31,7 +31,7 @@ class Item:
 
     @property
     def slots(self) -> tuple[Slot, Slot]:
-        """The slot from the front, and that from the back."""
+        """Return the slot from the front, and that from the back."""
         return (self.place, self.front), (self.place, self.back)
 
 
@@ -45,7 +45,7 @@ class Layout:
 
     @property
     def numbers(self) -> Mapping[int, list[int]]:
-        """The numbers of the blocks at each place."""
+        """Return the numbers of the blocks at each place."""
         if self._numbers is None:
             numbers: defaultdict[int, list[int]] = defaultdict(list)
             for number, place in enumerate(self.places):
@@ -56,18 +56,18 @@ class Layout:
 
     @classmethod
     def of(cls, sketch: Sketch) -> Layout:
-        """The layout that a sketch keeps."""
+        """Return the layout that a sketch keeps."""
         return cls(sketch.block_places.tolist(), sketch.block_digests.tolist())
 
     def __len__(self) -> int:
         return len(self.digests)
 
     def items(self, numbers: Iterable[int] | None = None) -> list[Item]:
-        """These blocks, or all."""
+        """Return these blocks, or all."""
         return [self._item(i) for i in (range(len(self)) if numbers is None else numbers)]
 
     def near_slots(self, reach: int) -> Iterator[tuple[Slot, int]]:
-        """The first and last ``reach`` slots at each place, with the digests there."""
+        """Return the first and last ``reach`` slots at each place, with the digests there."""
         digests = self.digests
         for place, numbers in self.numbers.items():
             for ordinal, number in enumerate(numbers[:reach]):
@@ -76,12 +76,12 @@ class Layout:
                 yield (place, -ordinal), digests[number]
 
     def at(self, slot: Slot) -> int | None:
-        """The digest of the block at a slot, if there is one."""
+        """Return the digest of the block at a slot, if there is one."""
         number = self._number(slot)
         return None if number is None else self.digests[number]
 
     def with_digests(self, known: Mapping[Slot, int]) -> Layout:
-        """The layout with other digests at some slots; those that it has not do not count."""
+        """Return the layout with other digests at some slots; slots that it lacks are ignored."""
         if not known:
             return self
         digests = list(self.digests)
@@ -92,7 +92,7 @@ class Layout:
         return Layout(self.places, digests, self._numbers)
 
     def renamed(self, names: Mapping[int, int]) -> Layout:
-        """The layout with other names for some places."""
+        """Return the layout with other names for some places."""
         if not names:
             return self
         return Layout([names.get(place, place) for place in self.places], self.digests)
@@ -110,12 +110,12 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """What went and what came.
+class LayoutDifference:
+    """Removed and added blocks.
 
-    ``replaced`` are the slots at which one block went and another came, with the digest of
-    that which came; ``kept`` are the digests of the blocks in both, in the old and in the new
-    order, equal ends left out.
+    ``replaced`` are the slots at which one block replaced another, with the digest of the new
+    one; ``kept`` are the digests of the blocks in both, in the old and in the new order, equal
+    ends left out.
     """
 
     removed: tuple[Item, ...]
@@ -124,15 +124,15 @@ class Difference:
     kept: tuple[list[int], list[int]]
 
     def moved(self, beside: Collection[int] = ()) -> bool:
-        """Whether blocks in both stand in another order, those in ``beside`` left out."""
+        """Return whether blocks in both stand in another order, those in ``beside`` left out."""
         old, new = ([d for d in order if d not in beside] for order in self.kept)
         return old != new
 
 
-def difference(old: Layout, new: Layout) -> Difference:
-    """What differs between two layouts. Linear in their length.
+def difference(old: Layout, new: Layout) -> LayoutDifference:
+    """Return the difference of two layouts, in linear time.
 
-    A block that only stands at another place, because the markup around it is another, is
+    A block that only changed its place, because the markup around it is another, is
     in both.
     """
     start, end = _equal_ends(old, new)
@@ -143,17 +143,17 @@ def difference(old: Layout, new: Layout) -> Difference:
     kept_new = _beside(new.digests, come, right)
     removed, added = old.items(left), new.items(right)
     replaced = _replaced(removed, added)
-    return Difference(tuple(removed), tuple(added), replaced, (kept_old, kept_new))
+    return LayoutDifference(tuple(removed), tuple(added), replaced, (kept_old, kept_new))
 
 
 def _beside(digests: Sequence[int], numbers: range, unmatched: Sequence[int]) -> list[int]:
-    """The digests of the blocks that have a counterpart, in their order."""
+    """Return the digests of the blocks that have a counterpart, in their order."""
     left_out = set(unmatched)
     return [digests[i] for i in numbers if i not in left_out]
 
 
 def _equal_ends(old: Layout, new: Layout) -> tuple[int, int]:
-    """How many blocks at the beginning and at the end are equal, without overlap."""
+    """Count equal leading and trailing blocks without overlap."""
     shorter = min(len(old), len(new))
     start = next((i for i in range(shorter) if _differ(old, i, new, i)), shorter)
     rest = shorter - start
@@ -166,13 +166,13 @@ def _differ(old: Layout, i: int, new: Layout, j: int) -> bool:
 
 
 def _unmatched(old: Layout, new: Layout, gone: range, come: range) -> tuple[list[int], list[int]]:
-    """The numbers of the blocks without counterpart, of equal ones those at the same place."""
+    """Return the numbers of blocks without counterpart, of equal ones those at the same place."""
     left, right = _without_pairs(_named(old, gone), _named(new, come))
     return _without_pairs([(i, old.digests[i]) for i in left], [(i, new.digests[i]) for i in right])
 
 
 def _named(layout: Layout, numbers: range) -> list[tuple[int, tuple[int, int]]]:
-    """The blocks with digest and place for a name."""
+    """Return the blocks named by digest and place."""
     return [(i, (layout.digests[i], layout.places[i])) for i in numbers]
 
 
@@ -182,7 +182,7 @@ Name = TypeVar("Name", bound=Hashable)
 def _without_pairs(
     left: Sequence[tuple[int, Name]], right: Sequence[tuple[int, Name]]
 ) -> tuple[list[int], list[int]]:
-    """The numbers on either side whose name has no counterpart on the other."""
+    """Return the numbers on either side whose name has no counterpart on the other."""
     return _without(left, right), _without(right, left)
 
 

@@ -3,11 +3,11 @@
 Locality-sensitive hashing of MinHash values (P. Indyk and R. Motwani 1998; the bands of
 J. Leskovec, A. Rajaraman and J. Ullman, "Mining of Massive Datasets", section 3.4): ``b``
 bands of ``r`` minima each are hashed, and texts of resemblance s meet in some bucket with
-probability 1 - (1 - s**r)**b. Who meets is only a candidate: the resemblance that the
+probability 1 - (1 - s**r)**b. Texts that meet are only candidates: the resemblance that the
 sketches estimate decides.
 
-Short texts are alike by chance: below :data:`LEAST_SHINGLES` they must be equal, and an
-empty text is like no other.
+Short texts are similar by chance: below :data:`LEAST_SHINGLES` they must be equal, and an
+empty text matches no other.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ LEAST_SHINGLES: Final = 20
 #: threshold of 0.9 this gives 9 bands of 14, and nine in ten of those at the threshold meet.
 _WEIGHTS: Final = (0.05, 0.95)
 
-#: What datasketch finds for the threshold that is used unless another is asked for: a crawl
-#: ends with a comparison, and asking would import scipy, at half a second.
+#: datasketch's result for the default threshold: computing it would import scipy, which takes
+#: half a second at the end of a crawl.
 THRESHOLD: Final = 0.9
 _AT_THRESHOLD: Final = (9, 14)
 
-#: Leaders met in one bucket, the first. They resemble each other less than the threshold: a
-#: fuller bucket is a template's, and the others in it would be compared in vain.
+#: Leaders compared in one bucket, the first. They resemble each other less than the threshold: a
+#: fuller bucket is a template's, and comparing the others would be useless.
 BUCKET_SIZE: Final = 64
 
 #: Candidates that are compared with one text, those in most of its buckets first.
 _MOST_COMPARED: Final = 16
 
-#: Where a band has its number, the digest of a short text has this.
+#: Takes the place of a band's number before the digest of a short text.
 _TEXT: Final = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class Banding:
-    """``count`` bands of ``rows`` successive minima each; what is left over is not used."""
+    """``count`` bands of ``rows`` successive minima each; remaining minima are not used."""
 
     count: int
     rows: int
@@ -60,14 +60,14 @@ class Banding:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The leader that a text resembles most, of those that it resembles enough."""
+    """The leader that a text resembles most, among those above the threshold."""
 
     leader_id: int
     resemblance: Resemblance
 
 
 def optimal_banding(threshold: float) -> Banding:
-    """The bands that tell best whether a resemblance is at least ``threshold`` (0 to 1).
+    """Return the bands that decide best whether a resemblance is at least ``threshold`` (0 to 1).
 
     By datasketch's rule: of all b and r with b r <= 128, the least weighted sum of the
     integrals of the probabilities of a false candidate (below the threshold) and of a miss
@@ -85,7 +85,7 @@ def optimal_banding(threshold: float) -> Banding:
 
 
 def bucket_keys(sketch: Sketch, banding: Banding) -> tuple[int, ...]:
-    """The buckets of a text, as signed 64-bit integers; equal bands have equal keys.
+    """Return the buckets of a text, as signed 64-bit integers; equal bands have equal keys.
 
     One for each band, a hash of its number and its minima; a short text has one, a hash of
     its digest; an empty one none. Distinct bands share a key with probability 2**-64.
@@ -106,9 +106,9 @@ def _hash(number: int, data: bytes) -> int:
 def same(
     one: Sketch, other: Sketch, threshold: float, *, errors: float = 1.0
 ) -> Resemblance | None:
-    """How two texts resemble each other if they are one page, else None.
+    """Return the resemblance of two texts if they are one page, else None.
 
-    They are if the estimate lies above the threshold by so many standard ``errors``: see
+    They are if the estimate is above the threshold by this number of standard ``errors``: see
     :func:`errors_among`.
     """
     if one.text_digest == other.text_digest and one.shingle_count:
@@ -121,13 +121,13 @@ def same(
 
 @cache
 def errors_among(candidates: int) -> float:
-    """By how many standard errors one of so many candidates must lie above the threshold.
+    """Return the standard errors by which one of n candidates must exceed the threshold.
 
     One text meets many of its template's, and of many estimates some are too high: of texts on
     one site, M. Henzinger ("Finding near-duplicate web pages", SIGIR 2006) found most to be no
     copies. Hence one standard error for a single candidate, at which one in six is too high
-    by chance, and for more so many that it is still one in six of all together (Bonferroni's
-    inequality): 2.3 for 16. Equal texts need no estimate.
+    by chance, and for more candidates the number at which it is still one in six of all together
+    (Bonferroni's inequality): 2.3 for 16. Equal texts need no estimate.
     """
     normal = NormalDist()
     return -normal.inv_cdf(normal.cdf(-1.0) / max(1, candidates))
@@ -142,13 +142,13 @@ class Leaders:
         self._sketches: dict[int, Sketch] = {}
 
     def meet(self, buckets: Mapping[int, Iterable[int]]) -> None:
-        """Learn which leaders stand in some buckets of the store."""
+        """Add the leaders in some buckets of the store."""
         for key, leader_ids in buckets.items():
             bucket = self._buckets[key]
             bucket.update(islice(leader_ids, max(0, BUCKET_SIZE - len(bucket))))
 
     def unread(self, texts: Iterable[Sequence[int]]) -> set[int]:
-        """The leaders whose sketches are wanted for texts with these keys."""
+        """Return the leaders whose sketches are needed for texts with these keys."""
         return {
             leader_id
             for keys in texts
@@ -157,11 +157,11 @@ class Leaders:
         }
 
     def read(self, sketches: Mapping[int, Sketch]) -> None:
-        """Learn the sketches of leaders that are :meth:`unread`."""
+        """Add the sketches of leaders that are :meth:`unread`."""
         self._sketches.update(sketches)
 
     def add(self, leader_id: int, sketch: Sketch, keys: Collection[int]) -> None:
-        """Let a text lead from here on."""
+        """Make a text a leader."""
         self._sketches[leader_id] = sketch
         for key in keys:
             bucket = self._buckets[key]
@@ -169,7 +169,7 @@ class Leaders:
                 bucket.add(leader_id)
 
     def nearest(self, sketch: Sketch, keys: Sequence[int]) -> Match | None:
-        """The leader whose group a text belongs to: the most alike, then the oldest."""
+        """Return the leader of a text's group: the most similar, then the oldest."""
         likely = self._likely(keys)
         errors = errors_among(len(likely))
         matches = [
@@ -180,7 +180,7 @@ class Leaders:
         return max(matches, key=lambda m: (m.resemblance.value, -m.leader_id), default=None)
 
     def _likely(self, keys: Sequence[int]) -> list[int]:
-        """The leaders in most of these buckets, at most :data:`_MOST_COMPARED`."""
+        """Return the leaders in most of these buckets, at most :data:`_MOST_COMPARED`."""
         met = [bucket for key in keys if (bucket := self._buckets.get(key))]
         if not met:
             return []
@@ -189,8 +189,6 @@ class Leaders:
 
 
 # -- variants ----------------------------------------------------------------
-#
-# Why one page has several URLs: what tells the URL of a duplicate from its page's.
 
 #: Words by which sites name their printer versions, in their languages.
 _PRINT: Final = frozenset(
@@ -202,7 +200,7 @@ _WORD: Final = re.compile(r"[^\W_]+")
 
 
 class Variant(StrEnum):
-    """How a duplicate's URL differs from its representative's."""
+    """The difference between a duplicate's URL and its representative's."""
 
     MIRROR = "mirror"
     PRINTER_VERSION = "printer_version"
@@ -211,11 +209,11 @@ class Variant(StrEnum):
 
 
 def variant(url: str, representative: str) -> Variant:
-    """The kind of a duplicate, by its canonical URL and that of its representative.
+    """Return the kind of a duplicate, by its canonical URL and that of its representative.
 
     Another host (scheme, name or port) makes a mirror; on the same one, a word such as
-    ``print`` that only one of the URLs has makes a printer version, and a difference of
-    nothing but the query a parameter variant.
+    ``print`` that only one of the URLs has makes a printer version, and a difference only in
+    the query a parameter variant.
     """
     one, other = urlsplit(url), urlsplit(representative)
     if (one.scheme, one.netloc) != (other.scheme, other.netloc):

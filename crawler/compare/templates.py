@@ -1,9 +1,9 @@
-"""Templates: what the pages of a host have in common is frame.
+"""Templates: the blocks that the pages of a host have in common are frame.
 
-Three kinds of evidence, each from at least three pages and a fifth of those looked at:
+Three kinds of evidence, each from at least three pages and a fifth of the sample:
 
 *uniform* slots, at which nearly all pages that have the slot hold the same block, learnt from
-stored sketches; *common* differences, the same block gone from or come to the same place on
+stored sketches; *common* differences, the same block removed from or added to the same place on
 many pages during a run; and *volatile* slots, at which by their own histories many pages
 differ at every visit, or often show another one of a few blocks that they share (adverts in
 rotation, the variants of an A/B test).
@@ -11,7 +11,7 @@ rotation, the variants of an A/B test).
 A label that a person sets on single pages ("in stock", "sold out") is at no uniform slot as
 soon as two values stand beside each other. The very first page that departs from a uniform
 label looks like the first page of a rebuild; whether others followed is known when the run
-ends, and :func:`settled` then has the last word.
+ends, and :func:`settled` then decides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from freshet.crawler.compare.history import Delta, PageRecord
 from freshet.crawler.compare.layout import Item, Slot
 from freshet.storage.words import Kind
 
-#: Pages, and the share of those looked at, that make a template.
+#: Pages, and the share of the sample, that make a template.
 LEAST_PAGES: Final = 3
 LEAST_SHARE: Final = 0.2
 #: The share of the pages with a slot that hold the same block there, where it is uniform,
@@ -37,25 +37,25 @@ _CONTENT_SHARE: Final = 0.6
 _ROTATION_SHARE: Final = 1 / 3
 #: Pages for each different block, on average, from which on they share them.
 _PAGES_PER_BLOCK: Final = 2.0
-#: Comparisons, of all pages together, from which on they say something.
+#: Comparisons, of all pages together, below which there is no judgement.
 _TELLING_COMPARISONS: Final = 6
-#: Pages that did not follow a difference and so say that it is no template's.
+#: Pages without a difference that show that it is not the template's.
 _WITNESSES: Final = 2
-#: Ordinals from either end of a list that are looked at.
+#: Ordinals from either end of a list that are considered.
 _NEAR: Final = 8
 #: Different items that are counted for a host; beyond, those seen once are dropped.
 _MOST_COUNTED: Final = 8_192
 
-#: A block that went (False) or came (True), by place and digest.
+#: A removed (False) or added (True) block, by place and digest.
 Event: TypeAlias = tuple[bool, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What a sample of a host's pages says of slots.
+    """The slots of a sample of a host's pages.
 
     ``uniform`` has the block that nearly all pages hold at a slot; ``volatile`` slots change
-    at every visit on many pages; at ``content`` slots the pages' blocks stood still often
+    at every visit on many pages; at ``content`` slots the pages' blocks were unchanged often
     enough to be content.
     """
 
@@ -65,12 +65,12 @@ class Template:
 
     @property
     def blocks(self) -> frozenset[int]:
-        """The digests of the uniform blocks."""
+        """Return the digests of the uniform blocks."""
         return frozenset(self.uniform.values())
 
     @classmethod
     def learnt(cls, pages: Sequence[PageRecord]) -> Template:
-        """The template of these pages, a sample of one host.
+        """Learn the template of these pages, a sample of one host.
 
         Pages with equal texts are one page under several URLs, and count as one.
         """
@@ -89,13 +89,13 @@ class Template:
 
 
 def enough(pages: int) -> float:
-    """How many of so many pages make a template."""
+    """Return the number of pages, of so large a sample, that make a template."""
     return max(LEAST_PAGES, LEAST_SHARE * pages)
 
 
 @dataclass(slots=True)
 class _SlotSum:
-    """What the pages of a sample hold at one slot, and their histories added up."""
+    """The blocks that the pages of a sample hold at one slot, and the sum of their histories."""
 
     blocks: list[int] = field(default_factory=list)
     volatile_pages: int = 0
@@ -107,7 +107,7 @@ class _SlotSum:
         return len(self.blocks)
 
     def uniform(self, least: float) -> int | None:
-        """The digest that stands on nearly all of the pages, if one does."""
+        """Return the digest that stands on nearly all of the pages, if one does."""
         digest, pages = Counter(self.blocks).most_common(1)[0]
         return digest if pages >= max(least, _UNIFORM_SHARE * self.pages) else None
 
@@ -144,10 +144,10 @@ def _count_page(page: PageRecord, sums: defaultdict[Slot, _SlotSum]) -> None:
 
 @dataclass(slots=True)
 class HostRun:
-    """What was seen of a host in one run: a template, and common events.
+    """The observations of a host in one run: a template, and common events.
 
-    ``pages`` were visited, and the texts of ``differing`` ones were not those of before.
-    What has the same text as another page says nothing new.
+    ``pages`` were visited, and the texts of ``differing`` ones differ from those before.
+    A text that another page has, too, adds no evidence.
     """
 
     template: Template = field(default_factory=Template)
@@ -157,7 +157,7 @@ class HostRun:
     _texts: set[bytes] = field(default_factory=set)
 
     def differed(self, text: bytes, removed: Iterable[Item], added: Iterable[Item]) -> None:
-        """Learn what differed on one more page, which now has the text of that digest."""
+        """Learn the difference of one more page, which now has the text of that digest."""
         self.differing += 1
         if text in self._texts:
             return
@@ -169,7 +169,7 @@ class HostRun:
             self._events = Counter({e: n for e, n in self._events.items() if n > 1})
 
     def is_common(self, event: Event) -> bool:
-        """Whether the event was seen on enough of the pages visited so far."""
+        """Return whether the event was seen on enough of the pages visited so far."""
         return self._events[event] >= enough(self.pages)
 
 
@@ -182,7 +182,7 @@ def _events(removed: Iterable[Item], added: Iterable[Item]) -> set[Event]:
 def frame_items(
     removed: Sequence[Item], added: Sequence[Item], host: HostRun
 ) -> tuple[set[Item], set[Item]]:
-    """Those of the items that went and came which belong to the host's template."""
+    """Return the removed and added items that belong to the host's template."""
     uniform = host.template.uniform
     went = {
         item
@@ -202,7 +202,7 @@ def frame_items(
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A verdict of a run that looks otherwise now that the run is over."""
+    """The new verdict on a page after the end of a run."""
 
     page_id: int
     at: float
@@ -212,21 +212,21 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class PageDeltas:
-    """What differed on a page in a run, and the digest of the text that it has now."""
+    """The differences of a page in a run, and the digest of its current text."""
 
     page_id: int
     text: bytes | None
     deltas: Sequence[Delta]
 
     def events(self) -> set[Event]:
-        """What went and came."""
+        """Return the removed and added blocks."""
         return set().union(*(_events(delta.removed, delta.added) for delta in self.deltas))
 
 
 def settled(differing: Sequence[PageDeltas], pages: int, template: Template) -> list[Correction]:
-    """The verdicts to correct after a run, given what differed on which pages of a host.
+    """Return the verdicts to correct after a run, given the differences by page of a host.
 
-    ``pages`` were visited; ``template`` is learnt from what is stored now. A difference that
+    ``pages`` were visited; ``template`` is learnt from the current store. A difference that
     is common to enough of them is the template's; one that was taken for it and stayed alone,
     while other pages did not follow, is a change after all.
     """
@@ -258,7 +258,7 @@ def _kind_in_hindsight(
 
 
 def _beside(delta: Delta, volatile: frozenset[Slot]) -> tuple[list[Item], list[Item]]:
-    """What differed beside the blocks that were replaced at volatile slots."""
+    """Return the differences beside the blocks that were replaced at volatile slots."""
     went = {slot for item in delta.removed for slot in item.slots}
     came = {slot for item in delta.added for slot in item.slots}
     replaced = volatile & went & came

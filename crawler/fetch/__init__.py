@@ -1,1 +1,1 @@
-"""A request politely sent, a response read within bounds."""
+"""Requests and bounded responses over HTTP."""

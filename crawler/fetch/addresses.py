@@ -1,7 +1,7 @@
-"""Which network addresses may be contacted.
+"""Network addresses: the guard against private ones, and name resolution.
 
 A page must not be able to send the crawler to machines that only its owner can reach. Each
-connect is judged by the address itself, whatever name or spelling led to it.
+connection is judged by the address itself, whatever name or spelling led to it.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ def _block(name: str, *networks: str, is_private: bool = False) -> _Block:
     return _Block(name, tuple(ip_network(network) for network in networks), is_private)
 
 
+_METADATA = (
+    "169.254.169.254/32",  # most clouds
+    "169.254.170.2/32",  # AWS, containers
+    "100.100.100.200/32",  # Alibaba, inside 100.64.0.0/10
+    "168.63.129.16/32",  # Azure, otherwise a public address
+    "192.0.0.192/32",  # Oracle
+    "fd00:ec2::254/128",  # AWS
+    "fd20:ce::254/128",  # Google
+)
 #: The first block that holds an address names it, so the exceptions stand first. From the
 #: IANA special-purpose address registries (RFC 6890) and the clouds' documentation.
 _BLOCKS = (
-    _block(
-        "cloud metadata",
-        "169.254.169.254/32",  # most clouds
-        "169.254.170.2/32",  # AWS, containers
-        "100.100.100.200/32",  # Alibaba, inside 100.64.0.0/10
-        "168.63.129.16/32",  # Azure, otherwise a public address
-        "192.0.0.192/32",  # Oracle
-        "fd00:ec2::254/128",  # AWS
-        "fd20:ce::254/128",  # Google
-    ),
+    _block("cloud metadata", *_METADATA),
     _block("loopback", "127.0.0.0/8", "::1/128", is_private=True),
     _block("private", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", is_private=True),
     _block("private", "fc00::/7", is_private=True),
@@ -68,17 +68,17 @@ _BLOCKS = (
     _block("reserved", "192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4"),
     _block("reserved", "2001:10::/28", "2001:20::/28"),
 )
-#: What the registries have given to nobody, and the networks whose meaning is local
-#: (64:ff9b:1::/48 of RFC 8215 among them: where its IPv4 address stands is not known).
+#: Unassigned networks, and those whose meaning is local
+#: (64:ff9b:1::/48 of RFC 8215 among them: the place of its IPv4 address is not known).
 _UNASSIGNED = _block("reserved")
 
 
 @dataclass(frozen=True, slots=True)
 class AddressGuard:
-    """Refuses the addresses that are nobody's public server.
+    """Filter of addresses that are not public servers.
 
     ``allow_private`` opens loopback, private and carrier-grade NAT networks;
-    ``allow_networks`` open what they name, metadata and link-local addresses included.
+    ``allow_networks`` open the named ones, metadata and link-local addresses included.
     ``loopback_only`` narrows all that to loopback: without a contact URL the crawler does
     not visit strangers. An IPv6 address that stands for IPv4 addresses is judged as these.
     """
@@ -88,27 +88,34 @@ class AddressGuard:
     loopback_only: bool = False
 
     def refusal(self, address: str) -> str | None:
-        """Why the address may not be contacted, as a short sentence, or None if it may."""
+        """Return a short sentence on why the address may not be contacted, or None if it may."""
         try:
             parsed = ip_address(address)
         except ValueError:
             return f"{address!r} is not an IP address"
         reasons = (self._reason(meant) for meant in _meanings(parsed))
         reason = next(filter(None, reasons), None)
-        return None if reason is None else f"{address} is refused: {reason}"
+        return None if reason is None else f"{address} is {reason}"
 
     def _reason(self, address: Address) -> str | None:
         block = _block_of(address)
         name = block.name if block else "public"
         if self.loopback_only and name != "loopback":
-            return f"{name}, and without a contact URL only loopback may be contacted"
+            return f"{_kind(name)}; without a contact URL only loopback may be contacted"
         if block is None or (self.allow_private and block.is_private):
             return None
-        return None if any(_holds(n, address) for n in self.allow_networks) else name
+        if any(_holds(n, address) for n in self.allow_networks):
+            return None
+        switch = "--allow-private-addresses" if block.is_private else "network.allow_networks"
+        return f"{_kind(name)}; allow it with {switch}"
+
+
+def _kind(name: str) -> str:
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name} address"
 
 
 def is_disguised(host: str) -> bool:
-    """Whether a host name is a number, yet no IPv4 address in its one canonical spelling.
+    """Return whether a host name is a number, yet no IPv4 address in canonical spelling.
 
     Resolvers take ``2130706433``, ``0x7f.1`` and ``0177.0.0.1`` for 127.0.0.1. A canonical
     URL never holds such a host ("ends in a number", WHATWG URL standard, section 3.5).
@@ -128,7 +135,7 @@ def _is_ipv4(host: str) -> bool:
 
 
 def _meanings(address: Address) -> tuple[Address, ...]:
-    """The IPv4 addresses that an IPv6 address stands for, else the address itself."""
+    """Return the IPv4 addresses that an IPv6 address stands for, else the address itself."""
     if isinstance(address, IPv4Address):
         return (address,)
     if (mapped := address.ipv4_mapped) is not None:
@@ -158,22 +165,19 @@ def _holds(network: Network, address: Address) -> bool:
 
 
 # -- resolver ----------------------------------------------------------------
-#
-# Names to addresses, each looked up once for as long as its answer lives.
-#
-# A crawl asks for the same few thousand hosts again and again, and a list of dead links for
+# A crawl requests the same few thousand hosts again and again, and a list of dead links
 # the same dead ones, so answers are kept by their TTL and failures for a while as well.
 
 #: localhost is answered without the network (RFC 6761, section 6.3), IPv4 first because
 #: servers that listen for one family only listen for that.
 _LOOPBACK = ("127.0.0.1", "::1")
 _MISSING = frozenset({dns_error.ARES_ENOTFOUND, dns_error.ARES_ENODATA, dns_error.ARES_EBADNAME})
-#: A URL's host is the whole name: no search list is tried on it. EDNS is c-ares' default.
+#: A URL's host is the whole name: no search list applies. EDNS is c-ares' default.
 _FLAGS = pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS
 
 
 class NoSuchHost(OSError):
-    """The name does not exist, or has no address: asking again soon is of no use."""
+    """The name does not exist, or has no address: an early retry is useless."""
 
 
 class LookupFailed(OSError):
@@ -182,7 +186,7 @@ class LookupFailed(OSError):
 
 @dataclass(frozen=True, slots=True)
 class DnsLimits:
-    """How long answers are kept.
+    """Lifetimes of DNS answers, and bounds on queries.
 
     TTLs are raised to ``dns_min_ttl_s`` and cut to ``dns_max_ttl_s``. "No such name" is
     kept for ``dns_negative_ttl_s``, a name server's failure for ``dns_failure_ttl_s``, and
@@ -200,7 +204,7 @@ class DnsLimits:
 
 
 class _Answer(NamedTuple):
-    """What is known of a name: its addresses, or why it has none."""
+    """The addresses of a name, or the reason why it has none."""
 
     addresses: tuple[str, ...]
     keep_s: float = float("inf")
@@ -209,7 +213,7 @@ class _Answer(NamedTuple):
 
 
 class CachingResolver(AbstractResolver):
-    """Looks names up with c-ares; at most one query per name is under way at a time.
+    """Resolver over c-ares with a cache; at most one query per name is under way at a time.
 
     ``overrides`` give single host names a fixed address. ``nameservers`` (``address`` or
     ``address:port``) replace those of the system. The clock is in monotonic seconds.
@@ -240,7 +244,7 @@ class CachingResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """The addresses of a host, in the order of preference, as aiohttp wants them.
+        """Return the addresses of a host, in the order of preference, as aiohttp wants them.
 
         Raises:
             NoSuchHost: if the name does not exist or has no address of that family.
@@ -256,14 +260,14 @@ class CachingResolver(AbstractResolver):
         return wanted
 
     async def addresses(self, host: str) -> list[str]:
-        """The addresses of a host (an IP literal is its own); empty if it has none."""
+        """Return the addresses of a host (an IP literal is its own); empty if it has none."""
         literal = host.removeprefix("[").removesuffix("]")
         if _is_address(literal):
             return [literal]
         return list((await self._answer(host)).addresses)
 
     async def close(self) -> None:
-        """Give up the queries under way."""
+        """Cancel the queries under way."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
@@ -316,7 +320,7 @@ class CachingResolver(AbstractResolver):
         return _Answer((), self._limits.dns_failure_ttl_s, LookupFailed, why)
 
     def _open_channel(self) -> aiodns.DNSResolver:
-        """The c-ares channel, made when first needed: it belongs to the running loop."""
+        """Return the c-ares channel, made when first needed: it belongs to the running loop."""
         if self._channel is None:
             self._channel = aiodns.DNSResolver(
                 list(self._nameservers) or None,

@@ -1,6 +1,6 @@
-"""Fetching: what is asked for, the seam behind which the web stands, and the network.
+"""Fetching: requests, the Protocol for whatever serves them, and the network.
 
-One call is one exchange: redirects, retries and politeness are the caller's.
+One call is one request: redirects, retries and politeness are the caller's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from yarl import URL
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 from freshet.crawler.fetch.responses import (
     RawHeaders,
-    Verdict,
+    StatusVerdict,
     first_header,
     is_page_type,
     judge,
@@ -45,19 +45,17 @@ from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome
 
 # -- body --------------------------------------------------------------------
-#
-# A body as it arrives: decoded, measured, and stopped at its limits.
 
 #: Bytes, wire and decoded together, after which other tasks get their turn.
 _TURN_BYTES = 256 * 1024
 
 
-class Pace:
-    """How fast a body must come. Pure; times are monotonic seconds.
+class BodyPace:
+    """Minimum speed of a body; times are monotonic seconds.
 
     Invariant: in ``window_s`` at least ``window_s × min_rate`` bytes arrive, and the next
     window begins when they have. Consequence: a server that sends a byte now and then
-    holds a connection for one window, not for ever. A rate of 0 asks for nothing.
+    holds a connection for one window, not for ever. A rate of 0 demands nothing.
     """
 
     def __init__(
@@ -70,7 +68,7 @@ class Pace:
         self._ends_at = now + timeout_s
 
     def received(self, size: int, now: float) -> None:
-        """Count bytes that have come."""
+        """Count received bytes."""
         self._received += size
         if self._received >= self._quota:
             self._received = 0
@@ -78,11 +76,11 @@ class Pace:
 
     @property
     def deadline(self) -> float:
-        """When more must have come, or everything."""
+        """Return the time by which more must have come, or everything."""
         return min(self._window_ends_at, self._ends_at)
 
     def missed(self) -> Unfetched:
-        """What it means that the deadline has passed."""
+        """Return the failure that a missed deadline means."""
         if self._ends_at <= self._window_ends_at:
             return Unfetched("timeout_body", "the body did not end in time")
         detail = f"{self._received} bytes in {self._window_s:g} s, fewer than {self._quota:g}"
@@ -102,7 +100,7 @@ class Body:
 
 
 class Intake:
-    """Takes a body in piece by piece.
+    """Reader of a body, piece by piece.
 
     ``max_bytes`` hold for the wire and for the decoded body. With ``is_cut`` a decoded body
     that is longer ends there, otherwise it fails. With ``is_sniffed`` it must begin like
@@ -121,8 +119,8 @@ class Intake:
         self._decoded = BytesIO()
         self._until_turn = _TURN_BYTES
 
-    async def read(self, chunks: AsyncIterable[bytes], pace: Pace) -> None:
-        """Take all chunks in, or as many as count.
+    async def read(self, chunks: AsyncIterable[bytes], pace: BodyPace) -> None:
+        """Take all chunks, up to the limit.
 
         Raises:
             Unfetched: if the body is too slow, too large, or not text.
@@ -143,14 +141,14 @@ class Intake:
 
     async def _take(self, chunk: bytes) -> None:
         for size in self._steps(chunk):
-            # Other tasks run when work has been much.
+            # Let other tasks run after much work.
             self._until_turn -= size
             if self._until_turn <= 0:
                 self._until_turn = _TURN_BYTES
                 await asyncio.sleep(0)
 
     def take_whole(self, body: bytes) -> None:
-        """Take a body in that is there already.
+        """Take a body that is complete already.
 
         Raises:
             Unfetched: if the body is too large, or not text.
@@ -160,7 +158,7 @@ class Intake:
             pass
 
     def _steps(self, chunk: bytes) -> Iterator[int]:
-        """Take a chunk in; after each step, the bytes that it made or took."""
+        """Take a chunk; after each step, yield the number of bytes that it made or took."""
         self._wire_size += len(chunk)
         if not self._decoder.is_identity:
             self._wire.write(chunk)
@@ -179,7 +177,7 @@ class Intake:
             raise Unfetched("content_type", "no content type, and no text", Outcome.SKIPPED)
 
     def result(self) -> Body:
-        """The whole body.
+        """Return the whole body.
 
         Raises:
             Unfetched: if the encoded stream did not come to its end.
@@ -198,7 +196,7 @@ _MAX_HEADER_LINE_BYTES = 16_384
 
 
 class Accept(StrEnum):
-    """What a request wants, which decides the content types that are worth a body.
+    """The purpose of a request, which decides the accepted content types.
 
     A robots.txt is cut at its limit, and the answer to a call (a hub's, a key file) at 4 KiB;
     every other body that is too long fails.
@@ -228,7 +226,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """How long and how much one exchange may take.
+    """Limits of time and size for one request.
 
     ``headers_timeout_s`` counts from the request to the end of the headers,
     ``body_timeout_s`` the whole body, which must also keep ``min_rate_bytes_per_s`` on
@@ -250,14 +248,14 @@ class Fetcher(Protocol):
     """The network, an archive or the synthetic web."""
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Make one exchange; trouble is a result with an outcome, never an exception."""
+        """Make one request; trouble is a result with an outcome, never an exception."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 class _Kind(NamedTuple):
-    """How one kind of request is made. ``is_typed``: only bodies of a page's types are read."""
+    """Rules for one kind of request. ``is_typed``: only bodies of a page's types are read."""
 
     accept: str
     is_typed: bool = False
@@ -276,14 +274,14 @@ _KINDS: Mapping[Accept, _Kind] = {
     Accept.SITEMAP: _Kind(
         "application/xml, text/xml, text/plain, */*;q=0.5", max_body_bytes=50 * 2**20
     ),
-    # 500 KiB are what RFC 9309, section 2.5, asks for; the byte more shows that there are.
+    # RFC 9309, section 2.5, demands 500 KiB; the byte more shows that there are more.
     Accept.ROBOTS: _Kind("text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, is_cut=True),
     Accept.ANSWER: _Kind("text/plain, */*;q=0.5", max_body_bytes=4 * 1024, is_cut=True),
 }
 
 
 _NO_BODY = Body(b"", b"")
-#: Why a body is not whole, in WARC's words, by the reason that the exchange failed for.
+#: Reason for a truncated body, in WARC's words, by the reason of the failure.
 _TRUNCATED_BY: Mapping[str, str] = {
     "too_large": "length",
     "timeout_body": "time",
@@ -294,12 +292,12 @@ _UNREAD = "unspecified"
 
 
 @dataclass(slots=True)
-class _Exchange:
-    """What is known so far of an exchange under way."""
+class _Transfer:
+    """The request and response under way, as far as known."""
 
     request: Request
     started_at: float
-    verdict: Verdict
+    verdict: StatusVerdict
     status: int | None = None
     request_headers: tuple[tuple[str, str], ...] = ()
     headers: RawHeaders = ()
@@ -308,14 +306,14 @@ class _Exchange:
     body: Body = _NO_BODY
     truncated: str | None = None
 
-    def failed(self, verdict: Verdict) -> None:
-        """It ended there, with what had come until then."""
+    def failed(self, verdict: StatusVerdict) -> None:
+        """Return the failure, with all that had come until then."""
         self.verdict = verdict
         if self.status is not None:
             self.truncated = _TRUNCATED_BY.get(verdict.reason or "", _UNREAD)
 
     def result(self, now: float) -> FetchResult:
-        """The exchange as a value."""
+        """Return the request and its response as a value."""
         return FetchResult(
             url=self.request.url,
             outcome=self.verdict.outcome,
@@ -337,10 +335,10 @@ class _Exchange:
 
 
 class NetworkFetcher:
-    """Fetches over HTTP/1.1, with and without TLS.
+    """Fetcher over HTTP/1.1, with and without TLS.
 
-    Connections are kept alive and reused; how many are open is the caller's politeness.
-    The address guard sees every connect. There are no cookies, no proxies from the
+    Connections are kept alive and reused; their number is the caller's politeness.
+    The address guard sees every connection. There are no cookies, no proxies from the
     environment, and no way around a certificate that does not verify. ``tls`` replaces the
     default context, for private authorities. ``now`` gives Unix seconds.
 
@@ -378,53 +376,53 @@ class NetworkFetcher:
         )
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Make one exchange; whatever goes wrong is in the result."""
-        exchange = _Exchange(request, self._now(), Verdict(Outcome.FAILED))
+        """Make one request; any failure is in the result."""
+        transfer = _Transfer(request, self._now(), StatusVerdict(Outcome.FAILED))
         try:
             with own_failures():
-                await self._converse(exchange)
+                await self._converse(transfer)
         except Unfetched as end:
-            exchange.failed(Verdict(end.outcome, end.reason, end.detail))
+            transfer.failed(StatusVerdict(end.outcome, end.reason, end.detail))
         except Exception as error:
-            log.exception("fetching %s failed in an unforeseen way", request.url)
-            exchange.failed(Verdict(Outcome.FAILED, "internal", repr(error)))
-        return exchange.result(self._now())
+            log.exception("fetching %s failed with an unexpected error", request.url)
+            transfer.failed(StatusVerdict(Outcome.FAILED, "internal", repr(error)))
+        return transfer.result(self._now())
 
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
 
-    async def _converse(self, exchange: _Exchange) -> None:
-        request = exchange.request
+    async def _converse(self, transfer: _Transfer) -> None:
+        request = transfer.request
         async with self._session.request(
             "GET" if request.form is None else "POST",
             _wire_url(request.url),
             headers=request_headers(request),
             data=None if request.form is None else request.form.encode(),
             allow_redirects=False,
-            trace_request_ctx=exchange,
+            trace_request_ctx=transfer,
         ) as response:
             assert isinstance(response, Response)  # noqa: S101 - narrows the type
-            exchange.status = response.status
-            exchange.status_line = response.status_line
-            exchange.headers = response.raw_headers
-            exchange.peer = response.peer
-            self._check_headers(exchange.headers)
+            transfer.status = response.status
+            transfer.status_line = response.status_line
+            transfer.headers = response.raw_headers
+            transfer.peer = response.peer
+            self._check_headers(transfer.headers)
             verdict = judge(
                 response.status,
                 request.url,
-                first_header(exchange.headers, b"location"),
+                first_header(transfer.headers, b"location"),
                 is_conditional=request.validators not in (None, Validators()),
             )
             if verdict.outcome is Outcome.FETCHED:
-                exchange.body = await self._read_body(request, response)
-                exchange.truncated = "length" if exchange.body.is_cut else None
-            # The body of an error or a redirect is not waited for.
+                transfer.body = await self._read_body(request, response)
+                transfer.truncated = "length" if transfer.body.is_cut else None
+            # Do not wait for the body of an error or a redirect.
             elif (come := response.come) is not None:
-                exchange.body = Body(come, b"")
+                transfer.body = Body(come, b"")
             else:
-                exchange.truncated = _UNREAD
-            exchange.verdict = verdict
+                transfer.truncated = _UNREAD
+            transfer.verdict = verdict
 
     def _check_headers(self, headers: RawHeaders) -> None:
         size = sum(len(name) + len(value) for name, value in headers)
@@ -444,9 +442,9 @@ class NetworkFetcher:
             raise Unfetched("cut_short", "the connection was reset before the body's end")
         return intake.result()
 
-    def _pace(self) -> Pace:
+    def _pace(self) -> BodyPace:
         limits = self._limits
-        return Pace(
+        return BodyPace(
             limits.min_rate_bytes_per_s,
             limits.rate_window_s,
             limits.body_timeout_s,
@@ -462,9 +460,9 @@ def intake_of(
     content_encoding: str,
     announced_bytes: int,
 ) -> Intake:
-    """What takes the body of an answer in, by what its headers say.
+    """Return the reader for a response's body, according to its headers.
 
-    ``max_body_bytes`` is the limit of a page; 0 ``announced_bytes`` are not known.
+    ``max_body_bytes`` is the limit of a page; ``announced_bytes`` of 0 are not known.
 
     Raises:
         Unfetched: the body is not worth reading.
@@ -482,7 +480,7 @@ def intake_of(
 
 
 def _wire_url(url: str) -> URL:
-    """The URL as it is, byte for byte."""
+    """Return the URL as it is, byte for byte."""
     try:
         parsed = URL(url, encoded=True)
         host = parsed.raw_host or ""
@@ -496,7 +494,7 @@ def _wire_url(url: str) -> URL:
 
 
 def _noting_requests() -> aiohttp.TraceConfig:
-    """Notes what is sent as soon as it is: there may be no answer."""
+    """Note each request as soon as it is sent: there may be no answer."""
 
     async def note(
         _session: aiohttp.ClientSession,
@@ -511,7 +509,7 @@ def _noting_requests() -> aiohttp.TraceConfig:
 
 
 def request_headers(request: Request) -> dict[str, str]:
-    """The headers that this request needs, beside those of every request."""
+    """Return the headers that this request needs, beside those of every request."""
     headers = {"Accept": _KINDS[request.accept].accept}
     if request.form is not None:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
@@ -524,5 +522,5 @@ def request_headers(request: Request) -> dict[str, str]:
 
 
 def _joined(headers: CIMultiDictProxy[str], name: str) -> str:
-    """A list header that may come in several lines (RFC 9110, section 5.3)."""
+    """Join a list header that may come in several lines (RFC 9110, section 5.3)."""
     return ", ".join(headers.getall(name, ()))

@@ -1,4 +1,4 @@
-"""What the head of a response means for a crawler (RFC 9110)."""
+"""The head of a response: status, dates and media type (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from freshet.storage.words import Outcome
 #: Names and values as they came, in order.
 RawHeaders = tuple[tuple[bytes, bytes], ...]
 
-#: What a page, a feed or a sitemap may be labelled as, beside JSON and text of other kinds.
+#: Media types of pages, feeds and sitemaps, beside JSON and text of other kinds.
 _PAGE_TYPES = frozenset(
     {
         "application/xhtml+xml",
@@ -25,23 +25,23 @@ _PAGE_TYPES = frozenset(
         "application/x-pdf",
     }
 )
-#: Text that is for programs.
+#: Text for programs.
 _NO_PAGE_TYPES = frozenset({"text/css", "text/javascript", "text/ecmascript", "text/vtt"})
-#: As many bytes as the MIME Sniffing standard looks at (section 5.2).
+#: The number of bytes that the MIME Sniffing standard examines (section 5.2).
 SNIFFED_BYTES = 1445
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GONE = frozenset({404, 410})
 _WITHOUT_CONTENT = frozenset({204, 205})
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
-#: The control characters that no text holds (MIME Sniffing standard, section 3).
+#: Control characters that text never holds (MIME Sniffing standard, section 3).
 _BINARY = bytes({*range(0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)})
-#: What a delay too large to represent counts as (RFC 9111, section 1.2.2).
+#: The value for a delay too large to represent (RFC 9111, section 1.2.2).
 _LONGEST_DELAY_S = float(2**31)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class StatusVerdict:
     """The outcome that a status code stands for; ``FETCHED`` if its body is whole."""
 
     outcome: Outcome
@@ -50,38 +50,38 @@ class Verdict:
     location: str | None = None
 
 
-def judge(status: int, url: str, location: bytes | None, *, is_conditional: bool) -> Verdict:
-    """Read the status, and the Location where it counts.
+def judge(status: int, url: str, location: bytes | None, *, is_conditional: bool) -> StatusVerdict:
+    """Judge the status, and the Location where it counts.
 
-    206 is a failure: nobody asked for a part, and a part must not pass for the whole. So is
+    206 is a failure: nobody requested a part, and a part must not pass for the whole. So is
     304 in answer to an unconditional request.
     """
     if status in _REDIRECTS:
         return _redirect(status, url, location)
     if status == 304 and is_conditional:
-        return Verdict(Outcome.NOT_MODIFIED)
+        return StatusVerdict(Outcome.NOT_MODIFIED)
     reason = f"http_{status}"
     if status in _WITHOUT_CONTENT:
-        return Verdict(Outcome.SKIPPED, reason, "the server has no content here")
+        return StatusVerdict(Outcome.SKIPPED, reason, "the server has no content here")
     if 200 <= status < 300 and status != 206:
-        return Verdict(Outcome.FETCHED)
+        return StatusVerdict(Outcome.FETCHED)
     outcome = Outcome.GONE if status in _GONE else Outcome.FAILED
-    return Verdict(outcome, reason, f"the server answered {status}")
+    return StatusVerdict(outcome, reason, f"the server answered {status}")
 
 
-def _redirect(status: int, url: str, location: bytes | None) -> Verdict:
+def _redirect(status: int, url: str, location: bytes | None) -> StatusVerdict:
     if location is None:
-        return Verdict(Outcome.FAILED, "bad_redirect", f"{status} without a Location")
+        return StatusVerdict(Outcome.FAILED, "bad_redirect", f"{status} without a Location")
     reference = _text(location)
     target = resolve(reference, url) if reference.strip() else None
     if target is None or not is_http(target):
         detail = f"{status} to {reference[:200]!r}, which is no http or https URL"
-        return Verdict(Outcome.FAILED, "bad_redirect", detail)
-    return Verdict(Outcome.REDIRECTED, f"http_{status}", f"{status} to {target}", target)
+        return StatusVerdict(Outcome.FAILED, "bad_redirect", detail)
+    return StatusVerdict(Outcome.REDIRECTED, f"http_{status}", f"{status} to {target}", target)
 
 
 def _text(value: bytes) -> str:
-    """A header value: ASCII by the standard, UTF-8 or Latin-1 in the wild."""
+    """Decode a header value: ASCII by the standard, UTF-8 or Latin-1 in the wild."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
@@ -89,12 +89,12 @@ def _text(value: bytes) -> str:
 
 
 def first_header(headers: RawHeaders, name: bytes) -> bytes | None:
-    """The first value of a header; ``name`` is in lower case."""
+    """Return the first value of a header; ``name`` is in lower case."""
     return next((value for key, value in headers if key.lower() == name), None)
 
 
 def retry_after_s(headers: RawHeaders, now: float) -> float | None:
-    """Seconds to wait by a response's headers, None if they do not say.
+    """Return the seconds to wait by a response's headers, None if they do not say.
 
     A date is read against the server's own clock where its Date header shows it.
     """
@@ -107,10 +107,9 @@ def retry_after_s(headers: RawHeaders, now: float) -> float | None:
 
 
 def parse_retry_after(value: str, now: float) -> float | None:
-    """Seconds to wait by a Retry-After header, None if it says nothing (RFC 9110, 10.2.3).
+    """Return the seconds to wait by a Retry-After header, None if invalid (RFC 9110, 10.2.3).
 
-    ``now`` is the Unix time that a date is counted from. Never negative: a date in the past
-    is 0.
+    A date is counted from ``now``, in Unix seconds; one in the past gives 0.
     """
     text = value.strip()
     if text.isascii() and text.isdigit():
@@ -120,7 +119,7 @@ def parse_retry_after(value: str, now: float) -> float | None:
 
 
 def parse_date(value: str) -> float | None:
-    """An HTTP date in any of its three formats as Unix seconds (RFC 9110, 5.6.7)."""
+    """Parse an HTTP date in any of its three formats as Unix seconds (RFC 9110, 5.6.7)."""
     try:
         parsed = parsedate_tz(value)
         # Without a zone, as in the asctime format, it is UTC.
@@ -130,14 +129,14 @@ def parse_date(value: str) -> float | None:
 
 
 def media_type(content_type: str) -> str | None:
-    """``type/subtype`` in lower case; None if it is missing or names no type."""
+    """Return ``type/subtype`` in lower case; None if it is missing or names no type."""
     name = content_type.partition(";")[0].strip().lower()
     major, slash, minor = name.partition("/")
     return name if slash and major.strip("* ") and minor.strip("* ") else None
 
 
 def is_page_type(name: str) -> bool:
-    """Whether a lower-case media type is one that a page, a feed or a document may have."""
+    """Return whether a lower-case media type is one that a page, a feed or a document may have."""
     return (
         name in _PAGE_TYPES
         or name.endswith("+json")
@@ -146,7 +145,7 @@ def is_page_type(name: str) -> bool:
 
 
 def looks_binary(head: bytes) -> bool:
-    """Whether the first bytes of an unlabelled body are not text in any encoding."""
+    """Return whether the first bytes of an unlabelled body are not text in any encoding."""
     if head.startswith(_BYTE_ORDER_MARKS):
         return False
     sample = head[:SNIFFED_BYTES]

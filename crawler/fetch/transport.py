@@ -1,4 +1,4 @@
-"""The boundary to aiohttp: guarded connections, and foreign exceptions made ours."""
+"""The boundary to aiohttp: guarded connections, content codings, translated exceptions."""
 
 from __future__ import annotations
 
@@ -24,16 +24,13 @@ from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost
 from freshet.storage.words import Outcome
 
 # -- decoding ----------------------------------------------------------------
-#
-# Content codings undone in bounded steps (RFC 9110, section 8.4.1).
-#
-# A compressed body is a program that writes memory: 66 kB of zstd can stand for 8 GB. So no
-# step here makes more than a few MiB whatever it is fed, and the total has a hard limit,
-# which holds between two layers as well as for what comes out.
+# RFC 9110, section 8.4.1. A compressed body is a program that writes memory: 66 kB of zstd can
+# stand for 8 GB. So no step here makes more than a few MiB, and the total has a hard limit, between
+# two layers as well as for the output.
 
 #: Decoded bytes in one step of gzip, deflate and brotli (brotli may go over it by half).
 _STEP_BYTES = 65_536
-#: Encoded bytes that zstd is given at once, for it has no limit of its own: a block of
+#: Encoded bytes per step of zstd, which has no limit of its own: a block of
 #: four bytes makes 128 KiB, so a step makes 4 MiB at most.
 _ZSTD_STEP_BYTES = 128
 #: The window that encoders must not exceed, 8 MiB (RFC 9659, section 3).
@@ -45,26 +42,26 @@ _MAX_LAYERS = 2
 
 
 class UnsupportedCoding(ValueError):
-    """The Content-Encoding names a coding that nobody asked for, or too many."""
+    """The Content-Encoding names a coding that was not requested, or too many."""
 
 
 class CorruptBody(ValueError):
-    """The bytes are not what the Content-Encoding says."""
+    """The bytes contradict the Content-Encoding."""
 
 
 class _Layer(Protocol):
-    """One coding being undone."""
+    """Decoder of one coding."""
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """The decoded bytes, in steps."""
+        """Yield the decoded bytes, in steps."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the encoded stream has come to its end."""
+        """Return whether the encoded stream has come to its end."""
 
 
 class _Identity:
-    """No coding at all."""
+    """No coding."""
 
     is_complete = True
 
@@ -73,16 +70,16 @@ class _Identity:
 
 
 def _inflate(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """All that a zlib stream makes of the data; behind its end see ``unused_data``."""
+    """Yield all output of a zlib stream for the data; behind its end see ``unused_data``."""
     piece = stream.decompress(data, _STEP_BYTES)
     while piece:
         yield piece
-        # An empty tail may still leave output behind that had no room.
+        # With an empty tail there may still be output that had no room.
         piece = stream.decompress(stream.unconsumed_tail, _STEP_BYTES)
 
 
 class _Gzip:
-    """Members one after the other (RFC 1952, section 2.2); what else follows is ignored."""
+    """Members one after the other (RFC 1952, section 2.2); anything after them is ignored."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
@@ -183,7 +180,7 @@ _LAYERS: Mapping[str, Callable[[], _Layer]] = {
 
 
 class _Allowance:
-    """Lets a number of bytes pass; ``is_overdrawn`` says that there were more."""
+    """A number of bytes that may pass; ``is_overdrawn`` says that there were more."""
 
     def __init__(self, size: int) -> None:
         self._left = size
@@ -201,11 +198,11 @@ class _Allowance:
 
 
 class BoundedDecoder:
-    """Undoes the codings of one body, ``max_bytes`` at most.
+    """Decoder of the codings of one body, ``max_bytes`` at most.
 
-    Feed the wire's bytes with :meth:`decode` in whatever pieces they come. When
+    Feed the wire's bytes with :meth:`decode` in any pieces. When
     ``is_overdrawn``, there was more than ``max_bytes`` (of the body, or between two
-    layers): stop. ``is_identity`` says that there is no coding to undo.
+    layers): stop. ``is_identity`` says that there is no coding.
 
     Raises:
         UnsupportedCoding: on construction, for a coding other than gzip, deflate, br
@@ -220,7 +217,7 @@ class BoundedDecoder:
         self._is_empty = True
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """The decoded bytes that the next bytes from the wire make, in bounded steps.
+        """Decode the next bytes from the wire in bounded steps.
 
         Raises:
             CorruptBody: if the bytes do not decode; the iteration cannot go on.
@@ -236,17 +233,17 @@ class BoundedDecoder:
 
     @property
     def is_overdrawn(self) -> bool:
-        """Whether more was to come than is allowed."""
+        """Return whether more bytes were to come than are allowed."""
         return any(allowance.is_overdrawn for allowance in self._allowances)
 
     @property
     def is_complete(self) -> bool:
-        """Whether the body may end here. An empty one may, whatever its coding says."""
+        """Return whether the body may end here. An empty one may, whatever its coding."""
         return self._is_empty or all(layer.is_complete for layer in self._layers)
 
 
 def _codings(content_encoding: str) -> list[str]:
-    """The codings of a Content-Encoding value in the order in which they are undone."""
+    """Return the codings of a Content-Encoding value in the order of decoding."""
     names = [name.strip().lower() for name in content_encoding.split(",")]
     applied = [name for name in names if name not in ("", "identity")]
     unknown = [name for name in applied if name not in _LAYERS]
@@ -257,14 +254,14 @@ def _codings(content_encoding: str) -> list[str]:
     return applied[::-1]
 
 
-#: What OpenSSL says when the peer speaks something else, plain HTTP for one.
+#: OpenSSL's errors when the peer speaks another protocol, plain HTTP for one.
 _NOT_TLS = frozenset(
     {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"}
 )
 
 
 class Unfetched(Exception):
-    """The exchange brought no body that counts, and this is why."""
+    """No usable body came; the word and the message say why."""
 
     def __init__(self, reason: str, detail: str, outcome: Outcome = Outcome.FAILED) -> None:
         super().__init__(reason, detail)
@@ -278,9 +275,9 @@ class AddressRefused(OSError):
 
 
 class _GuardedResolver(AbstractResolver):
-    """Drops the addresses that would be refused.
+    """Resolver that drops the addresses that would be refused.
 
-    So a name with a good and a refused address is reached at the good one, and the error
+    A name with a good and a refused address is thus reached at the good one, and the error
     is clear where none is left. The guard itself stands at the socket.
     """
 
@@ -299,11 +296,11 @@ class _GuardedResolver(AbstractResolver):
         return allowed
 
     async def close(self) -> None:
-        """Nothing: the resolver belongs to whoever made it."""
+        """Do nothing: the resolver belongs to its maker."""
 
 
 def _guarded_socket(guard: AddressGuard, info: aiohttp.AddrInfoType) -> socket.socket:
-    """The one place where sockets are opened: every hop, IP literals included."""
+    """Open a socket: the one place for that, so every hop and IP literal is checked."""
     family, kind, protocol, _, address = info
     refusal = guard.refusal(str(address[0]))
     if refusal is not None:
@@ -314,7 +311,7 @@ def _guarded_socket(guard: AddressGuard, info: aiohttp.AddrInfoType) -> socket.s
 def guarded_connector(
     guard: AddressGuard, resolver: AbstractResolver, tls: ssl.SSLContext | None
 ) -> aiohttp.TCPConnector:
-    """Connections to allowed addresses only, IPv6 and IPv4 raced (RFC 8305).
+    """Return a connector to allowed addresses only, IPv6 and IPv4 raced (RFC 8305).
 
     Their number is not limited here: politeness is the caller's.
     """
@@ -329,9 +326,9 @@ def guarded_connector(
 
 
 class Response(aiohttp.ClientResponse):
-    """A response that keeps what aiohttp forgets when a short body ends with its headers.
+    """A response that keeps facts that aiohttp forgets when a short body ends with its headers.
 
-    On a fresh connection aiohttp would ask again at once when the server hangs up without
+    On a fresh connection aiohttp would retry at once when the server hangs up without
     an answer. That is one request too many for a polite crawler, so it may do so only where
     a kept-alive connection had gone stale (RFC 9112, section 9.3.1).
     """
@@ -364,23 +361,23 @@ class Response(aiohttp.ClientResponse):
 
     @property
     def status_line(self) -> bytes:
-        """The first line of the response, without its end."""
+        """Return the first line of the response, without its end."""
         version = self.version or aiohttp.HttpVersion11
         line = f"HTTP/{version.major}.{version.minor} {self.status:03} {self.reason or ''}"
         return line.encode("utf-8", "surrogateescape")
 
     @property
     def come(self) -> bytes | None:
-        """The body where all of it has come already, as a short one does with its headers."""
+        """Return the body if all of it has come, as a short one does with its headers."""
         body = self.content
         is_whole = body.is_eof() and body.exception() is None and not self.broke_off
         return body.read_nowait() if is_whole else None
 
     @property
     def broke_off(self) -> bool:
-        """Whether a body whose end is that of the connection ended by its breaking instead.
+        """Return whether a connection broke whose end was to be that of the body.
 
-        aiohttp tells bodies of a known length from cut ones itself, but not these.
+        aiohttp itself detects cut bodies of a known length, but not these.
         """
         is_framed = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
         lost = self._lost
@@ -388,12 +385,12 @@ class Response(aiohttp.ClientResponse):
 
 
 def response_class(headers_timeout_s: float) -> type[Response]:
-    """The class of the responses whose headers must come within that time."""
+    """Return the class of responses whose headers must come within that time."""
     return type("Response", (Response,), {"headers_timeout_s": headers_timeout_s})
 
 
 def _retrieve(lost: asyncio.Future[None]) -> None:
-    """Tell asyncio that somebody has looked: kept-alive connections may break unnoticed."""
+    """Mark the exception as retrieved: kept-alive connections may break unnoticed."""
     if not lost.cancelled():
         lost.exception()
 
@@ -406,7 +403,7 @@ def _peer(connection: Connection) -> str | None:
 
 @contextmanager
 def own_failures() -> Iterator[None]:
-    """Turn what aiohttp and the decoders raise into :class:`Unfetched`; let the rest pass."""
+    """Turn the exceptions of aiohttp and the decoders into :class:`Unfetched`."""
     try:
         yield
     except (aiohttp.ClientError, CorruptBody, UnsupportedCoding) as error:
@@ -415,7 +412,7 @@ def own_failures() -> Iterator[None]:
 
 
 def _explain(error: Exception) -> tuple[str, str]:
-    """The stable word and the sentence for a foreign exception."""
+    """Return the stable word and the sentence for a foreign exception."""
     match error:
         case aiohttp.ClientConnectorError():
             return _explain_connect(error)

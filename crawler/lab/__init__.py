@@ -1,1 +1,1 @@
-"""Plans, replays and their reports: what the verbs of the laboratory compute and write."""
+"""Plans, replays, discovery and their reports: the computations behind these verbs."""

@@ -51,7 +51,7 @@ _BOUND: Final[dict[str, Any]] = {"color": "black", "linestyle": ":", "linewidth"
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """One of the two costs: its name, and where a verdict has it; ``scale`` turns it into units."""
+    """One of the two costs and its place in a verdict; ``scale`` turns it into units."""
 
     name: str
     scale: float
@@ -121,16 +121,16 @@ class _Drawing:
         with self._figure(f"days_{ending}", f"Cost over time {title}", 2, 1, 6.5) as panels:
             for cost, axes in zip(_COSTS, panels, strict=True):
                 self._over_time(axes, cost, verdicts)
-        told = [each for each in verdicts if each.calibration.asks.any()]
-        if told:
-            across = min(len(told), 3)
-            down = ceil(len(told) / across)
+        calibrated = [each for each in verdicts if each.calibration.asks.any()]
+        if calibrated:
+            across = min(len(calibrated), 3)
+            down = ceil(len(calibrated) / across)
             name = f"calibration_{ending}"
             expected = f"Expected and observed changes {title}"
             with self._figure(name, expected, down, across, 3.6 * down) as panels:
-                for axes, verdict in zip(panels, told, strict=False):
+                for axes, verdict in zip(panels, calibrated, strict=False):
                     self._calibration(axes, verdict)
-                for axes in panels[len(told) :]:
+                for axes in panels[len(calibrated) :]:
                     axes.set_axis_off()
         with self._figure(f"fetches_{ending}", f"Fetches {title}", 1, 1, rows + 0.8) as (axes,):
             self._fetches(axes, verdicts)
@@ -201,11 +201,11 @@ class _Drawing:
             axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
 
     def _calibration(self, axes: Axes, verdict: Verdict) -> None:
-        told = verdict.calibration
-        used = np.flatnonzero(told.asks)
-        asks = told.asks[used]
-        expected, observed = told.expected[used] / asks, told.changed[used] / asks
-        intervals = [wilson(k, n) for k, n in zip(told.changed[used], asks, strict=True)]
+        calibration = verdict.calibration
+        used = np.flatnonzero(calibration.asks)
+        asks = calibration.asks[used]
+        expected, observed = calibration.expected[used] / asks, calibration.changed[used] / asks
+        intervals = [wilson(k, n) for k, n in zip(calibration.changed[used], asks, strict=True)]
         low, high = np.array(intervals).T
         colour = self.look[verdict.policy]["color"]
         axes.plot([0, 1], [0, 1], **_BOUND)

@@ -1,4 +1,4 @@
-"""Which policy, and which budget, would have kept the pages of a store fresher?"""
+"""Counterfactuals: policies and budgets compared on the history of a store."""
 
 from __future__ import annotations
 
@@ -38,21 +38,19 @@ from freshet.storage.queries import columns, page
 from freshet.storage.tables import hosts
 
 # -- side by side ------------------------------------------------------------
-#
-# Policies before one archive in several processes at once: the same verdicts in less time.
-
+# Several processes judge the trials; the verdicts are the same as of one process.
 #: Asks in all from which on further processes earn back the seconds that it takes to start them.
 _WORTHWHILE_ASKS: Final = 200_000
 #: Each has all that its policy learns in memory: 1.4 GB where there are 100,000 pages.
 _MOST: Final = 4
 #: So many times each process says how far it has come.
-_TIMES_TOLD: Final = 100
+_REPORTS: Final = 100
 
 _Pipe: TypeAlias = "Connection[Any, Any]"
 
 
 def judging(asks: float) -> Judging:
-    """How policies are judged that ask so often in all: by processes if they earn their start."""
+    """Return a function that judges trials, in several processes if they are worth their start."""
     processes = min(os.cpu_count() or 1, _MOST)
     return (
         partial(side_by_side, processes) if processes > 1 and asks > _WORTHWHILE_ASKS else in_turn
@@ -62,7 +60,7 @@ def judging(asks: float) -> Judging:
 def side_by_side(
     processes: int, bench: Bench, trials: Sequence[Trial], progress: Progress | None
 ) -> list[Verdict]:
-    """Verdicts on these trials, in their order.
+    """Return the verdicts on these trials, in their order.
 
     Raises:
         PolicyError: a policy is not known, or it fails.
@@ -88,7 +86,7 @@ def side_by_side(
 def _verdicts(
     workers: Sequence[_Pipe], trials: Sequence[Trial], progress: Progress | None
 ) -> list[Verdict]:
-    """Give each worker a trial whenever it has done one."""
+    """Give each worker a new trial whenever it has finished one."""
     found: dict[int, Verdict] = {}
     busy = dict(zip(workers, range(len(workers)), strict=True))
     for worker, number in busy.items():
@@ -97,13 +95,13 @@ def _verdicts(
     while busy:
         ready = wait(list(busy))
         for worker in [each for each in busy if each in ready]:
-            match told := _received(worker):
+            match received := _received(worker):
                 case (str(name), float(share)) if progress is not None:
                     progress(name, share)
                 case PolicyError():
-                    raise told
+                    raise received
                 case Verdict():
-                    found[busy.pop(worker)] = told
+                    found[busy.pop(worker)] = received
                     if given < len(trials):
                         busy[worker] = given
                         worker.send(trials[given])
@@ -115,51 +113,48 @@ def _received(worker: _Pipe) -> object:
     try:
         return worker.recv()
     except (EOFError, ConnectionError):
-        raise CrawlError("a process that let a policy ask was killed; is memory short?") from None
+        raise CrawlError("the process of a policy was killed; is memory short?") from None
 
 
 def _work(bench: Bench, pipe: _Pipe) -> None:
-    """Do trials until nobody gives any more."""
+    """Do trials until the pipe ends."""
     # Ctrl-C reaches all processes of a terminal; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     judge = Judge(bench)
     while True:
         try:
             name, terms = pipe.recv()
-            told = _Telling(pipe)
-            pipe.send(judge.verdict(name, terms, told))
+            report = _ProgressReport(pipe)
+            pipe.send(judge.verdict(name, terms, report))
         except PolicyError as error:
             pipe.send(PolicyError(str(error)))
         except (EOFError, ConnectionError):
             return
 
 
-class _Telling:
-    """Says through a pipe how far a trial has come, when that is news."""
+class _ProgressReport:
+    """Reports through a pipe how far a trial has come, when that has changed."""
 
     def __init__(self, pipe: _Pipe) -> None:
         self._pipe = pipe
-        self._told = 0
+        self._sent = 0
 
     def __call__(self, name: str, share: float) -> None:
-        if share * _TIMES_TOLD >= self._told + 1:
-            self._told = int(share * _TIMES_TOLD)
+        if share * _REPORTS >= self._sent + 1:
+            self._sent = int(share * _REPORTS)
             self._pipe.send((name, float(share)))
 
 
 # -- past --------------------------------------------------------------------
-#
-# What a store has seen of its pages, as captures that policies are asked about.
-
 _DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class StorePast:
     """The captures of a store; days are Unix days.
 
-    ``url`` are those of the pages, in the order of the rows; ``origin`` those of the hosts, in the
-    order of their codes.
+    ``url`` has the pages in the order of the rows, ``origin`` the hosts in the order of their
+    codes.
     """
 
     captures: Captures
@@ -167,11 +162,11 @@ class Past:
     origin: Sequence[str]
 
 
-async def read_past(db: Path, daemon: Daemon) -> Past:
-    """All that a store saw; pages weigh what they would weigh to a ``daemon`` of these settings.
+async def read_past(db: Path, daemon: Daemon) -> StorePast:
+    """Return the whole history of a store, weighted as a ``daemon`` of these settings would.
 
     Raises:
-        StoreError: there is no such file, or it is not a store of this schema.
+        StoreError: the file does not exist, or is not a store of this schema.
     """
     async with page.snapshot(db) as connection:
         pages, visits = await columns.read(connection)
@@ -198,7 +193,7 @@ async def read_past(db: Path, daemon: Daemon) -> Past:
         host=host[order],
         area=areas[order],
     )
-    return Past(captures, [pages.url[k] for k in order.tolist()], origins)
+    return StorePast(captures, [pages.url[k] for k in order.tolist()], origins)
 
 
 #: What is asked where nothing else is said: the daemon's own, the published one, all in turn.
@@ -207,10 +202,10 @@ DEFAULT_POLICIES: Final = ("site_clock", "lambda_crawl", "uniform")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Policies and budgets (fetches a day) that are to be compared on a store.
+    """Policies and budgets (fetches a day) to compare on a store.
 
-    Where there are no budgets it is what the archive itself spent on these pages. ``shown`` is the
-    share of the archive's time that all policies have seen before they are judged.
+    Without budgets the archive's own spending on these pages is used. ``shown`` is the share of the
+    archive's time that all policies see before they are judged.
     """
 
     db: Path
@@ -221,29 +216,29 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of it, with the pages and hosts to which its rows and codes belong."""
+class StoreComparison:
+    """The comparison, with the pages and hosts to which its rows and codes belong."""
 
     question: Question
-    past: Past
+    past: StorePast
     comparison: Comparison
 
 
 def require_policies(names: Sequence[str]) -> None:
-    """Read the names of policies, before any work begins.
+    """Check the names of policies before any work begins.
 
     Raises:
-        PolicyError: one is not known, or an option of it.
+        PolicyError: a name or an option of it is not known.
     """
     for name in names:
         ranker_of(name, 1.0, archived=True)
 
 
-def ask(question: Question) -> Answer:
-    """Let the policies ask.
+def ask(question: Question) -> StoreComparison:
+    """Run the policies on the store's history.
 
     Raises:
-        CrawlError: the store has seen too little to judge by.
+        CrawlError: the store has too little history to judge by.
         StoreError: it cannot be read.
         PolicyError: a policy fails.
     """
@@ -255,25 +250,24 @@ def ask(question: Question) -> Answer:
     asks = len(question.policies) * sum(budgets) * (end - start)
     with progress_bars() as progress:
         comparison = compare(past.captures, question.policies, terms, progress, judging(asks))
-    return Answer(question, past, comparison)
+    return StoreComparison(question, past, comparison)
 
 
-def _span(question: Question, past: Past) -> tuple[float, float]:
+def _span(question: Question, past: StorePast) -> tuple[float, float]:
     captures = past.captures
     if not len(captures):
-        raise CrawlError(f"{question.db}: has seen no content of any page; there is nothing to ask")
+        raise CrawlError(f"{question.db}: no page has had content yet; policies cannot be compared")
     first, end = float(captures.at.min()), float(captures.until.max())
     start = first + question.shown * (end - first)
     judged = (captures.at > start) & (captures.content != FAILED)
     if not judged.any() or not np.any(np.diff(captures.offsets) > 1):
         raise CrawlError(
-            f"{question.db}: has seen no page twice; policies are judged by what lies between "
-            "two captures"
+            f"{question.db}: no page has two captures yet; policies are judged between captures"
         )
     return start, end
 
 
-def _spent(past: Past, start: float, end: float) -> float:
-    """Fetches a day of the archive itself, in the time that is judged."""
+def _spent(past: StorePast, start: float, end: float) -> float:
+    """Return the archive's own fetches a day, in the time that is judged."""
     at = past.captures.at
     return float(((at > start) & (at <= end)).sum()) / (end - start)

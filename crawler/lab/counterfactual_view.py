@@ -1,4 +1,4 @@
-"""What came of policies before an archive, as tables and as JSON."""
+"""A comparison of policies on an archive, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from freshet.crawler.lab.counterfactual import Answer
+from freshet.crawler.lab.counterfactual import StoreComparison
 from freshet.crawler.terminal import Cell, amount, counted, percent, show_line, show_list
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.evaluate.verdicts import Bounded, Verdict
@@ -23,8 +23,8 @@ HEADER: Final = (
 )  # fmt: skip
 
 
-def print_answer(answer: Answer) -> None:
-    """A table for each budget."""
+def print_answer(answer: StoreComparison) -> None:
+    """Print a table for each budget."""
     comparison = answer.comparison
     show_line(
         f"{answer.question.db}: {counted(comparison.pages, 'page')}, "
@@ -37,7 +37,7 @@ def print_answer(answer: Answer) -> None:
         of_budget = list(verdicts)
         least = of_budget[0]
         show_list(
-            f"With {amount(budget)} fetches a day; who knew all captures: harmonic at least "
+            f"With {amount(budget)} fetches a day; knowing all captures: harmonic at least "
             f"{amount(least.least_harmonic)}, binary at least {percent(least.least_binary)}",
             HEADER,
             [row_of(verdict) for verdict in of_budget],
@@ -45,19 +45,19 @@ def print_answer(answer: Answer) -> None:
     show_line("")
     show_line(
         "Ranges: each change that the archive shows came as late, or as early, as its captures "
-        "allow. In brackets: pages were others, too, whenever the archive did not look.",
+        "allow. In brackets: pages also changed whenever the archive did not visit.",
         "dim",
     )
     if any(len(verdict.flagged) for verdict in comparison.verdicts):
         show_line(
-            "Flagged: pages that were asked for more often than the archive sampled them; more "
-            "than half of the asks got what they had. Take these figures for less.",
+            "Flagged: pages that a policy visited more often than the archive; more than half of "
+            "the visits got the same version. These figures are less reliable.",
             "dim",
         )
 
 
-def as_json(answer: Answer) -> dict[str, object]:
-    """All that is known of it but what belongs to single pages; times in Unix seconds."""
+def as_json(answer: StoreComparison) -> dict[str, object]:
+    """Return all figures except those of single pages; times in Unix seconds."""
     comparison = answer.comparison
     return {
         "store": str(answer.question.db),
@@ -73,7 +73,7 @@ def as_json(answer: Answer) -> dict[str, object]:
 
 
 def row_of(verdict: Verdict) -> tuple[Cell, ...]:
-    """What stands under :data:`HEADER`; None where there is nothing to tell."""
+    """Return the row under :data:`HEADER`; None if nothing is known."""
     new = verdict.discovery
     return (
         verdict.policy,
@@ -84,7 +84,7 @@ def row_of(verdict: Verdict) -> tuple[Cell, ...]:
         f"{amount(new.delay_days)} days" if isfinite(new.delay_days) else None,
         f"{verdict.fetches:,} ({percent(verdict.fetches / verdict.paid)})",
         verdict.misses or None,
-        f"{counted(len(verdict.flagged), 'page')} ({percent(verdict.again)} of asks)"
+        f"{counted(len(verdict.flagged), 'page')} ({percent(verdict.again)} of visits)"
         if len(verdict.flagged)
         else None,
     )
@@ -99,7 +99,7 @@ def _range(cost: Bounded, shown: Callable[[float], str]) -> str:
     return f"{between} ({shown(cost.pessimistic)})"
 
 
-def _verdict(verdict: Verdict, answer: Answer) -> dict[str, object]:
+def _verdict(verdict: Verdict, answer: StoreComparison) -> dict[str, object]:
     new, told = verdict.discovery, verdict.calibration
     return {
         "policy": verdict.policy,
@@ -137,10 +137,10 @@ def _column(values: Floats | Ints) -> list[float | None]:
 
 
 def _number(value: float) -> float | None:
-    """JSON knows no NaN."""
+    """Return a number, or None for NaN, which JSON does not have."""
     return round(value, 6) if isfinite(value) else None
 
 
 def date_of(day: float) -> str:
-    """A day (Unix) on the local calendar."""
+    """Format a day (Unix) on the local calendar."""
     return f"{datetime.fromtimestamp(day * _DAY_S, UTC).astimezone():%Y-%m-%d}"

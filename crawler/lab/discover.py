@@ -1,4 +1,4 @@
-"""A cover of a site's new pages: what is chosen, why, and what it would have found before."""
+"""Covers of a site's new pages: the chosen hub pages, why, and their yield in the past."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import spellings
 from freshet.crawler.urls import site_key
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.covers import Past, greedy, historical_limit
+from freshet.scheduler.discovery.covers import RecrawlHistory, greedy, historical_limit
 from freshet.scheduler.discovery.judging import Record, judged
 from freshet.scheduler.discovery.new_sites import SiteSightings
 from freshet.scheduler.discovery.reveals import Reveals, Sightings, yields
@@ -30,20 +30,17 @@ from freshet.storage.tables import hosts, url_patterns
 from freshet.storage.tables.url_patterns import Reach, Throttle, Yield
 
 # -- other sites -------------------------------------------------------------
-#
-# The other sites to which the pages of a site led, and since when.
-
 _DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class OtherSites:
-    """Links of a site to others; times in Unix days.
+    """Links of a site to other sites; times in Unix days.
 
     Attributes:
         sites: those that the store does not crawl itself.
-        first_at: when any page of the store first led to each.
-        source, target, seen_at: a row for each page and site that it led to, and since when.
+        first_at: the first link of any page of the store to each.
+        source, target, seen_at: a row for each page and site that it links to, and since when.
     """
 
     sites: Sequence[str]
@@ -53,12 +50,12 @@ class OtherSites:
     seen_at: Floats
 
     def windows(self, pages: Sightings, times: Floats) -> list[Reveals]:
-        """What each step between two times brought."""
+        """Return what each step between two times revealed."""
         links = SiteSightings(pages, self.first_at, self.source, self.target, self.seen_at)
         return [links.between(start, end) for start, end in pairwise(times.tolist())]
 
     def since(self, times: Floats) -> dict[str, float]:
-        """The sites that were first seen in these steps, the first one first."""
+        """Return the sites that were first seen in these steps, oldest first."""
         if not times.size:
             return {}
         is_new = (times[0] < self.first_at) & (self.first_at <= times[-1])
@@ -69,7 +66,7 @@ class OtherSites:
 async def other_sites(
     connection: aiosqlite.Connection, host_ids: Sequence[int], pages: SitePages
 ) -> OtherSites:
-    """What is known of the sites to which pages of some hosts led out of scope."""
+    """Return the known out-of-scope links of some hosts' pages to other sites."""
     crawled = {_site(origin) for origin in (await hosts.origins(connection)).values()}
     first: dict[str, float] = {}
     for origin, at in (await link_columns.first_seen(connection)).items():
@@ -93,7 +90,7 @@ async def other_sites(
 
 
 def _site(origin: str) -> str:
-    """The site of an origin; none of what is no web address."""
+    """Return the site of an origin; an empty text if it is not a web address."""
     try:
         return site_key(f"{origin}/")
     except ValueError:
@@ -101,9 +98,6 @@ def _site(origin: str) -> str:
 
 
 # -- site history ------------------------------------------------------------
-#
-# What a store has seen of one site, as the history from which covers are chosen.
-
 #: A step where nothing else is said, in days, from so many weeks on; before there are ten.
 _WEEK, _WEEKS, _STEPS = 7.0, 4, 10
 #: Before each of them every algorithm looks at all the others.
@@ -116,9 +110,9 @@ _SHORTEST: Final = 1 / 24
 class SiteHistory:
     """The pages of a site, and its history in steps; times in Unix days.
 
-    ``recrawls`` are what each step between two ``times`` brought: one less than there are times.
-    ``new_sites`` are the other sites that were new in these steps, where those are looked for in
-    the place of pages, with the day on which each was first seen.
+    ``recrawls`` has one entry for each step between two ``times``. ``new_sites`` are the other
+    sites that were new in these steps, with the day on which each was first seen, if sites are
+    looked for instead of pages.
     """
 
     site: str
@@ -129,19 +123,19 @@ class SiteHistory:
     new_sites: dict[str, float] | None = None
 
     def alive(self, step: int) -> Bools:
-        """Which of the pages found by then were there when a step began."""
+        """Return which of the pages found by then were alive at the start of a step."""
         begin = float(self.times[step])
         known = int(np.searchsorted(self.sightings.found_at, begin, "right"))
         return self.pages.gone_at[:known] > begin * _DAY_S
 
     @property
     def alive_now(self) -> Bools:
-        """Which of the pages were there when last looked at."""
+        """The pages that were alive at their last visit."""
         return np.asarray(self.pages.gone_at == STAYS, np.bool_)
 
     @property
     def new_per_day(self) -> float:
-        """What was new since the first step began, for each day."""
+        """The new pages (or sites) per day since the first step began."""
         span = float(self.times[-1] - self.times[0]) if self.times.size else 0.0
         return sum(each.new for each in self.recrawls) / span if span else 0.0
 
@@ -149,13 +143,13 @@ class SiteHistory:
 async def read_site(
     db: Path, site: str, step: float | None, *, is_of_sites: bool = False
 ) -> SiteHistory:
-    """What a store knows of a site (a host or URL); a ``step`` in days, or what suits it.
+    """Read the history of a site (a host or URL) in steps of some days (None: a suitable length).
 
-    ``is_of_sites``: what its steps brought are sites that no page had led to, not pages.
+    ``is_of_sites``: a step reveals sites that no page had linked to, instead of pages.
 
     Raises:
-        CrawlError: the store knows no such site, or its past has too many steps of this length.
-        StoreError: there is no such file, or it is not a store of this schema.
+        CrawlError: the store does not know the site, or its past has too many steps of this length.
+        StoreError: the file does not exist, or is not a store of this schema.
     """
     async with page_queries.snapshot(db) as connection:
         await require_readable(connection, db)
@@ -163,8 +157,8 @@ async def read_site(
         pages = await link_columns.read(connection, host_ids)
         others = await other_sites(connection, host_ids, pages) if is_of_sites else None
     history = Sightings(
-        pages.found_at / _DAY_S, pages.source, pages.target, pages.seen_at / _DAY_S,
-        pages.look_page, pages.look_at / _DAY_S,
+        found_at=pages.found_at / _DAY_S, source=pages.source, target=pages.target,
+        seen_at=pages.seen_at / _DAY_S, look_page=pages.look_page, look_at=pages.look_at / _DAY_S,
     )  # fmt: skip
     times = _times(history, step)
     windows = [history.between(a, b) for a, b in pairwise(times.tolist())]
@@ -174,26 +168,31 @@ async def read_site(
     if others is None:
         return SiteHistory(site, pages, history, times, windows)
     return SiteHistory(
-        site, pages, history, times, others.windows(history, times), others.since(times)
+        site=site,
+        pages=pages,
+        sightings=history,
+        times=times,
+        recrawls=others.windows(history, times),
+        new_sites=others.since(times),
     )
 
 
 async def hosts_of(connection: aiosqlite.Connection, db: Path, site: str) -> list[int]:
-    """The ids of the hosts of a site (a host or URL).
+    """Return the ids of the hosts of a site (a host or URL).
 
     Raises:
-        CrawlError: the store knows no such site.
+        CrawlError: the store does not know the site.
     """
     keys = {site_key(url) for url in spellings(site)}
     known = await hosts.origins(connection)
     found = [number for number, origin in known.items() if site_key(f"{origin}/") in keys]
     if not found:
-        raise CrawlError(f"{db}: knows no site {site}")
+        raise CrawlError(f"{db}: the store does not know the site {site}")
     return found
 
 
 def _times(history: Sightings, step: float | None) -> Floats:
-    """When the steps begin and end; the last ends with the last look."""
+    """Return the bounds of the steps; the last step ends with the last visit."""
     if not history.look_at.size:
         return np.zeros(0)
     begin, end = float(history.look_at[0]), float(history.look_at[-1])
@@ -210,17 +209,17 @@ def _times(history: Sightings, step: float | None) -> Floats:
 
 
 #: What the algorithms are set beside: who knew, and whoever looks at all that ever revealed any.
-KNEW: Final = "greedy, knowing"
-EVER: Final = "all that ever did"
+KNEW: Final = "greedy with hindsight"
+EVER: Final = "all hub pages"
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """A page of a cover.
 
-    ``share`` is that of the site's new pages that it reveals (p_x), ``expected`` how many it would
-    reveal now, ``revealed`` how many it has, ``cluster`` a number that pages share which revealed
-    nearly the same in the last step, None where it revealed nothing then.
+    ``share`` is the share of the site's new pages that it reveals (p_x), ``expected`` the number
+    that it would reveal now, ``revealed`` the number so far. Pages of one ``cluster`` revealed
+    nearly the same in the last step; None if the page revealed nothing then.
     """
 
     url: str
@@ -235,7 +234,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """A cover, and what all algorithms would have been worth; ``past`` is empty without a past."""
+    """A cover, and the yield of all algorithms; ``past`` is empty without a history."""
 
     history: SiteHistory
     algorithm: str
@@ -245,12 +244,12 @@ class Cover:
 
     @property
     def orphans(self) -> int:
-        """New pages to which no link led: found by whoever knew them otherwise."""
+        """New pages to which no link led, which were found by other means."""
         return sum(each.orphans for each in self.history.recrawls)
 
     @property
     def new(self) -> int:
-        """Pages that were found since the first crawl."""
+        """Pages that were found after the first crawl."""
         return sum(each.new for each in self.history.recrawls)
 
 
@@ -258,7 +257,7 @@ def cover_of(history: SiteHistory, algorithm: str, budget: int) -> Cover:
     """Choose a cover of at most ``budget`` pages for the next step."""
     recrawls = history.recrawls
     pages = history.sightings.found_at.size
-    past = Past(
+    past = RecrawlHistory(
         pages, float(len(recrawls)), list(map(float, range(len(recrawls)))), recrawls
     ).of_living(history.alive_now)
     cover = ALGORITHMS[algorithm](past, budget)
@@ -282,28 +281,29 @@ def _judged(history: SiteHistory, budget: int) -> Mapping[str, Record]:
     return found
 
 
-def _choosing(choose: Algorithm, budget: int) -> Callable[[Past, Reveals], Ints]:
+def _choosing(choose: Algorithm, budget: int) -> Callable[[RecrawlHistory, Reveals], Ints]:
     return lambda past, _now: choose(past, budget)
 
 
 def _chosen(history: SiteHistory, cover: Ints, share: Floats) -> list[Chosen]:
-    told = yields(history.sightings)
-    revealed = told.revealed if history.new_sites is None else _revealed(history)
+    totals = yields(history.sightings)
+    revealed = totals.revealed if history.new_sites is None else _revealed(history)
     pages, now = history.pages, float(history.times[-1]) if history.times.size else 0.0
     looked_at = history.sightings.looked_before(cover, np.full(cover.size, np.inf))
     cluster_of = _clusters(history, cover)
     return [
         Chosen(
-            pages.url[page], pages.role[page], float(share[page]),
-            float(share[page]) * history.new_per_day * max(now - float(at), 0.0),
-            int(revealed[page]), int(told.looks[page]) + 1, float(at), cluster,
+            url=pages.url[page], role=pages.role[page], share=float(share[page]),
+            expected=float(share[page]) * history.new_per_day * max(now - float(at), 0.0),
+            revealed=int(revealed[page]), looks=int(totals.looks[page]) + 1, looked_at=float(at),
+            cluster=cluster,
         )
         for page, at, cluster in zip(cover.tolist(), looked_at, cluster_of, strict=True)
     ]  # fmt: skip
 
 
 def _revealed(history: SiteHistory) -> Ints:
-    """How many new things each page led to, in all steps."""
+    """Count the new things that each page led to, in all steps."""
     found = np.zeros(history.sightings.found_at.size, np.int64)
     for each in history.recrawls:
         found[: each.old] += each.degrees
@@ -311,7 +311,7 @@ def _revealed(history: SiteHistory) -> Ints:
 
 
 def _clusters(history: SiteHistory, cover: Ints) -> list[int | None]:
-    """The cluster of each page in the last step that brought anything new."""
+    """Return the cluster of each page in the last step that found anything new."""
     last = next((each for each in reversed(history.recrawls) if each.members.size), None)
     if last is None:
         return [None] * cover.size
@@ -321,16 +321,13 @@ def _clusters(history: SiteHistory, cover: Ints) -> list[int | None]:
 
 
 # -- throttled ---------------------------------------------------------------
-#
-# Which URLs of a site are not crawled, and why: what ``discover --explain`` tells.
-
 #: URLs of one reason that are looked at for an example of each shape.
 _LOOKED_AT: Final = 5_000
 _WHY: Final = {
     "session": "a session id tells them apart",
     "calendar": "a date alone tells them apart",
-    "query": "they differ in the values of the same parameters",
-    "feeds": "a site is asked for so many feeds",
+    "query": "they differ only in the values of their parameters",
+    "feeds": "the limit of feeds for a site",
 }
 _WITHOUT_SHAPE: Final = {
     "nofollow": "all links to them are nofollow",
@@ -341,9 +338,9 @@ _WITHOUT_SHAPE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """What keeps URLs of a site from being crawled; ``origins`` are by host id.
+    """URLs of a site that are held back; ``origins`` are by host id.
 
-    ``yields`` are what its patterns gave, also those that are not throttled.
+    ``yields`` are the results of the site's patterns, throttled or not.
     """
 
     site: str
@@ -354,11 +351,11 @@ class Throttled:
 
 
 async def throttled(db: Path, site: str) -> Throttled:
-    """What a store knows of a site (a host or URL).
+    """Read which URLs of a site (a host or URL) are held back.
 
     Raises:
-        CrawlError: the store knows no such site.
-        StoreError: there is no such file, or it is not a store of this schema.
+        CrawlError: the store does not know the site.
+        StoreError: the file does not exist, or is not a store of this schema.
     """
     async with page_queries.snapshot(db) as connection:
         await require_readable(connection, db)
@@ -374,7 +371,7 @@ async def throttled(db: Path, site: str) -> Throttled:
 
 
 def why(throttle: Throttle) -> str:
-    """Why URLs are held back, in some words."""
+    """Say in a few words why URLs are held back."""
     if throttle.shape is None:
         return _WITHOUT_SHAPE.get(throttle.kind, throttle.kind)
     if throttle.closed_at is not None:
@@ -387,17 +384,17 @@ def why(throttle: Throttle) -> str:
 
 
 def still(throttle: Throttle) -> str | None:
-    """Which of those held back are asked for all the same, None for none."""
+    """Say which of the held-back URLs are requested all the same, or None."""
     if throttle.closed_at is None:
         return None
     share = url_patterns.sampling(throttle.held)
-    return f"one in {share:,} is asked for ({throttle.sampled:,} so far)"
+    return f"one in {share:,} is visited ({throttle.sampled:,} so far)"
 
 
 async def _with_examples(
     connection: aiosqlite.Connection, found: Sequence[Throttle]
 ) -> list[Throttle]:
-    """The same, each with one of the URLs that it holds back, where one is among the first."""
+    """Add to each one of the URLs that it holds back, if the first ones include any."""
     wanted = {(each.host_id, each.kind) for each in found if each.example is None and each.held}
     examples: dict[tuple[int, str, str | None], str] = {}
     for host_id, kind in sorted(wanted):

@@ -1,4 +1,4 @@
-"""What ``freshet plan`` found out, as values: for people, for JSON and for a file."""
+"""The report of ``freshet plan`` as values: for people, for JSON and for a file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.crawler.lab.plan_files import Sources
-from freshet.crawler.lab.plan_sources import EphemeralPages, Learning
+from freshet.crawler.lab.plan_files import PlanSources
+from freshet.crawler.lab.plan_sources import EphemeralPages, RateLearning
 from freshet.scheduler import planning
 from freshet.scheduler.agenda.ephemeral import Exchange
 from freshet.scheduler.arrays import Floats
@@ -23,9 +23,6 @@ from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.sources import Rows, SourceTable
 
 # -- plan ephemeral ----------------------------------------------------------
-#
-# The part of a plan that goes to ephemeral sources, at the price of all else.
-
 _DAY_S: Final = 86_400.0
 #: Whose prices count where the policy of a plan has none.
 _PRICED: Final = "lambda_crawl"
@@ -35,12 +32,11 @@ _PRICED: Final = "lambda_crawl"
 class PlannedEphemeral:
     """An ephemeral source and its part of the plan.
 
-    ``arrival_rate`` are new items a day, ``shown_elsewhere`` the share of them that counts for
-    other sources which show them, too; ``index`` is what a crawl is worth now. A crawl comes every
-    ``interval_days``, the next one at ``next_crawl_at`` (Unix seconds), and is expected to reap
-    ``expected_reward``, that is ``reward_per_day`` in the long run, where 1 is an item at the
-    moment when it appears. Those four are None where no crawl is worth the price: then it is
-    planned as any other page.
+    ``arrival_rate`` are new items a day, ``shown_elsewhere`` is the share of them that counts for
+    other sources; ``index`` is the value of a crawl now. Crawls come every ``interval_days``, the
+    next one at ``next_crawl_at`` (Unix seconds) with ``expected_reward``; ``reward_per_day`` is the
+    average, where a new item is worth 1. These four are None if no crawl is worth the price: the
+    source is then planned as any other page.
     """
 
     url: str
@@ -59,7 +55,7 @@ class PlannedEphemeral:
 
 @dataclass(frozen=True, slots=True)
 class EphemeralPlan:
-    """The whole plan, the price of a crawl, if it has one, and the sources, the worthiest first."""
+    """The plan, the price of a crawl, if it has one, and the sources by descending value."""
 
     plan: CrawlPlan
     price: float | None
@@ -68,12 +64,12 @@ class EphemeralPlan:
 
 @dataclass(frozen=True, slots=True)
 class Competing:
-    """Ephemeral sources that compete with all else.
+    """Ephemeral sources that compete with all other pages.
 
     Attributes:
         pages: the sources; their rows are those of the plan.
-        exchange: on which terms.
-        cost: (H,), what a look at each host costs.
+        exchange: the terms of the competition.
+        cost: (H,), the cost of a visit at each host.
         day: Unix days, now.
     """
 
@@ -84,9 +80,9 @@ class Competing:
 
 
 def plan_with_ephemeral(
-    policy: str, table: SourceTable, budget: float, sources: Sources, it: Competing
+    policy: str, table: SourceTable, budget: float, sources: PlanSources, it: Competing
 ) -> EphemeralPlan:
-    """Divide a budget among pages that are kept fresh and ephemeral sources.
+    """Divide a budget among ordinary pages and ephemeral sources.
 
     Raises:
         PolicyError: as :func:`~freshet.scheduler.planning.rate_plan`.
@@ -104,7 +100,7 @@ def plan_with_ephemeral(
 
 
 def _told(
-    found: JointPlan, fading: FadingSources, sources: Sources, it: Competing
+    found: JointPlan, fading: FadingSources, sources: PlanSources, it: Competing
 ) -> tuple[PlannedEphemeral, ...]:
     pages, row = it.pages, it.pages.row
     waited = np.maximum(it.day - pages.last_look, 0.0)
@@ -118,22 +114,29 @@ def _told(
     reward = items / pages.decay * -np.expm1(-pages.decay * interval)
     return tuple(
         PlannedEphemeral(
-            sources.url[row[k]], sources.hosts[sources.host[row[k]]],
-            float(sources.importance[row[k]]), bool(pages.declared[k]), float(pages.rate[k]),
-            float(1 - pages.own[k]), float(pages.half_life_hours[k]), float(index[k]),
-            *_next(float(interval[k]), float(pages.last_look[k]), float(reward[k]), it.day),
+            url=sources.url[row[k]],
+            host=sources.hosts[sources.host[row[k]]],
+            importance=float(sources.importance[row[k]]),
+            declared=bool(pages.declared[k]),
+            arrival_rate=float(pages.rate[k]),
+            shown_elsewhere=float(1 - pages.own[k]),
+            half_life_hours=float(pages.half_life_hours[k]),
+            index=float(index[k]),
+            **_next(float(interval[k]), float(pages.last_look[k]), float(reward[k]), it.day),
         )
         for k in np.lexsort((row, -index)).tolist()
-    )  # fmt: skip
+    )
 
 
-def _next(
-    interval: float, last: float, reward: float, day: float
-) -> tuple[float | None, float | None, float | None, float | None]:
-    """Interval, next crawl and rewards; None where no crawl is worth its price."""
-    if not isfinite(interval):
-        return None, None, None, None
-    return interval, max(last + interval, day) * _DAY_S, reward, reward / interval
+def _next(interval: float, last: float, reward: float, day: float) -> dict[str, float | None]:
+    """Return interval, next crawl and rewards; None if no crawl is worth its price."""
+    is_worth = isfinite(interval)
+    return {
+        "interval_days": interval if is_worth else None,
+        "next_crawl_at": max(last + interval, day) * _DAY_S if is_worth else None,
+        "expected_reward": reward if is_worth else None,
+        "reward_per_day": reward / interval if is_worth else None,
+    }
 
 
 #: The policy whose costs are the measure of all others: the optimum of the harmonic cost.
@@ -149,8 +152,8 @@ NO_HISTORY = "no history yet"
 class PlannedSource:
     """A source and its part of the plan.
 
-    ``interval_days`` is None for a source that is never crawled; with ``on_signals`` the
-    crawls answer to notified changes, a share ``crawl_probability`` of them.
+    ``interval_days`` is None for a source that is never crawled; with ``on_signals``, crawls follow
+    signalled changes, a share ``crawl_probability`` of them.
     """
 
     url: str
@@ -166,7 +169,7 @@ class PlannedSource:
 
 @dataclass(frozen=True, slots=True)
 class PlannedHost:
-    """A host and its part of the plan; ``capacity`` is None where there is no limit."""
+    """A host and its part of the plan; ``capacity`` is None without a limit."""
 
     host: str
     sources: int
@@ -177,10 +180,10 @@ class PlannedHost:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCost:
-    """What a policy would cost, and how much of what LambdaCrawl costs that is.
+    """The expected cost of a policy, and its ratio to LambdaCrawl's.
 
-    None stands for a cost without end, and for a ratio that has no meaning. ``fresh`` is the
-    share of the importance that is up to date at a random moment.
+    None stands for an infinite cost or an undefined ratio. ``fresh`` is the share of the importance
+    that is up to date at a random moment.
     """
 
     harmonic_cost: float | None
@@ -193,7 +196,7 @@ class PolicyCost:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Days between crawls: what a tenth, a half, nine tenths of the crawled sources stay below."""
+    """Deciles 1, 5 and 9 of the crawled sources' days between crawls."""
 
     tenth: float
     median: float
@@ -206,20 +209,19 @@ class PlanReport:
 
     Attributes:
         read_from: the file of the sources, or the store.
-        sources: how many there are.
-        hosts: on how many hosts they stand.
-        policy: what divided the budget.
-        crawling: how its rates are carried out: ``poisson`` or ``periodic``.
-        price: what one more crawl per day would save; None for a policy without prices.
+        sources, hosts: their numbers.
+        policy: the policy that divided the budget.
+        crawling: ``poisson`` or ``periodic``: the way in which its rates are carried out.
+        price: the saving of one more crawl per day; None for a policy without prices.
         left_over: the part of the budget that no source can use.
         incomplete_observations, complete_observations, by_host: the split of the budget;
             ``by_host`` has the hosts with the most crawls.
         capped_hosts: those that would get more if politeness allowed it.
         policies: expected costs by policy.
-        top: the most crawled sources; ``starved`` the most neglected ones.
+        top, starved: the most crawled and the most neglected sources.
         never_crawled, hardly_crawled, nothing_to_gain: see :class:`Starvation`.
-        learning: None where the change rates were given.
-        ephemeral: sources at which new items count, those that are worth most now first.
+        learning: None if the change rates were given.
+        ephemeral: sources whose new items count, by descending value.
     """
 
     read_from: str
@@ -241,16 +243,16 @@ class PlanReport:
     never_crawled: int
     hardly_crawled: int
     nothing_to_gain: int
-    learning: Learning | None
+    learning: RateLearning | None
     ephemeral: tuple[PlannedEphemeral, ...]
 
     @property
     def without_history(self) -> bool:
-        """Whether no page of the store has been captured twice."""
+        """True if no page of the store has been captured twice."""
         return self.learning is not None and not self.learning.intervals
 
     def as_json(self) -> dict[str, object]:
-        """The report as JSON values."""
+        """Return the report as JSON values."""
         values = asdict(self)
         return {
             "counts": {name: values.pop(name) for name in _COUNTS},
@@ -262,18 +264,18 @@ class PlanReport:
 
 def make_report(
     read_from: str,
-    sources: Sources,
+    sources: PlanSources,
     table: SourceTable,
     found: EphemeralPlan,
     *,
     policy: str,
     limit: int,
-    learning: Learning | None = None,
+    learning: RateLearning | None = None,
 ) -> PlanReport:
-    """Gather the report of a plan; its lists have at most ``limit`` entries.
+    """Make the report of a plan; its lists have at most ``limit`` entries.
 
     Raises:
-        PolicyError: if a policy that it is compared with cannot be loaded, or refuses.
+        PolicyError: a policy that it is compared with cannot be loaded, or refuses.
     """
     plan = found.plan
     incomplete, complete = planning.class_shares(table, plan)
@@ -304,8 +306,10 @@ def make_report(
     )
 
 
-def plan_columns(sources: Sources, table: SourceTable, plan: CrawlPlan) -> dict[str, NDArray[Any]]:
-    """A plan source by source, as the columns of a file.
+def plan_columns(
+    sources: PlanSources, table: SourceTable, plan: CrawlPlan
+) -> dict[str, NDArray[Any]]:
+    """Return a plan source by source, as the columns of a file.
 
     ``interval_days`` and ``harmonic_cost`` are inf for a source that is never crawled.
     """
@@ -325,7 +329,7 @@ def plan_columns(sources: Sources, table: SourceTable, plan: CrawlPlan) -> dict[
 
 
 def _policies(table: SourceTable, plan: CrawlPlan, policy: str) -> dict[str, PolicyCost]:
-    """What each policy costs, that of the plan first."""
+    """Return the cost of each policy, the plan's first."""
     own = planning.expectation(policy, plan, plan_costs(table, plan))
     others = [name for name in planning.COMPARED if name != policy]
     found = [own, *planning.compare(table, plan.bandwidth, others)]
@@ -337,16 +341,18 @@ def _policies(table: SourceTable, plan: CrawlPlan, policy: str) -> dict[str, Pol
 def _policy_cost(each: Expectation, measure: Expectation, importance: float) -> PolicyCost:
     stale = _ratio(each.binary_cost, importance)
     return PolicyCost(
-        _finite(each.harmonic_cost),
-        _ratio(each.harmonic_cost, measure.harmonic_cost),
-        _finite(each.binary_cost),
-        _ratio(each.binary_cost, measure.binary_cost),
-        None if stale is None else 1 - stale,
-        each.crawl_rate,
+        harmonic_cost=_finite(each.harmonic_cost),
+        harmonic_ratio=_ratio(each.harmonic_cost, measure.harmonic_cost),
+        binary_cost=_finite(each.binary_cost),
+        binary_ratio=_ratio(each.binary_cost, measure.binary_cost),
+        fresh=None if stale is None else 1 - stale,
+        crawl_rate=each.crawl_rate,
     )
 
 
-def _hosts(sources: Sources, shares: planning.HostShares, limit: int) -> tuple[PlannedHost, ...]:
+def _hosts(
+    sources: PlanSources, shares: planning.HostShares, limit: int
+) -> tuple[PlannedHost, ...]:
     return tuple(
         PlannedHost(
             sources.hosts[row],
@@ -359,19 +365,19 @@ def _hosts(sources: Sources, shares: planning.HostShares, limit: int) -> tuple[P
     )
 
 
-def _planned(sources: Sources, plan: CrawlPlan, rows: Rows) -> tuple[PlannedSource, ...]:
+def _planned(sources: PlanSources, plan: CrawlPlan, rows: Rows) -> tuple[PlannedSource, ...]:
     days = planning.intervals(plan)
     return tuple(
         PlannedSource(
-            sources.url[row],
-            sources.hosts[sources.host[row]],
-            float(sources.importance[row]),
-            float(sources.change_rate[row]),
-            bool(sources.complete_observations[row]),
-            float(plan.crawl_rate[row]),
-            float(plan.crawl_probability[row]),
-            _finite(days[row]),
-            bool(plan.on_signals[row]),
+            url=sources.url[row],
+            host=sources.hosts[sources.host[row]],
+            importance=float(sources.importance[row]),
+            change_rate=float(sources.change_rate[row]),
+            complete_observations=bool(sources.complete_observations[row]),
+            crawl_rate=float(plan.crawl_rate[row]),
+            crawl_probability=float(plan.crawl_probability[row]),
+            interval_days=_finite(days[row]),
+            on_signals=bool(plan.on_signals[row]),
         )
         for row in rows
     )

@@ -1,4 +1,4 @@
-"""Sources of a plan as columns: what a file says of them, and the checks that it must pass."""
+"""Files of sources and plans: reading, checking and writing CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class UnusableFile(CrawlError):
 
 
 class BadSources(CrawlError):
-    """A file that says something wrong; one line names row, column and what is accepted."""
+    """A file with a wrong value; one line names row, column and accepted values."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class PlanSources:
     """n sources; ``host`` are rows of ``hosts``, ``change_rate`` is per day."""
 
     url: Sequence[str]
@@ -50,9 +50,9 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """The columns of a file; those that it does not have are None.
+    """The columns of a file; missing ones are None.
 
-    ``numbers`` are those by which people find the rows, ``unit`` what they count: line, row.
+    ``numbers`` tell people where to find the rows, counted in ``unit``: line, row.
     """
 
     path: Path
@@ -65,19 +65,19 @@ class FileColumns:
     complete_observations: NDArray[np.bool_] | None = None
 
     def refuse(self, row: int, column: str, shown: str, accepted: str) -> NoReturn:
-        """Say what is wrong with a value."""
+        """Raise an error about a value."""
         refuse(self.path, f"{self.unit} {self.numbers[row]}", column, shown, accepted)
 
 
 def refuse(path: Path, place: str, column: str, shown: str, accepted: str) -> NoReturn:
-    """Say what is wrong with a value in a file, and what is accepted."""
+    """Raise an error about a value in a file, with the accepted values."""
     if len(shown) > _LONGEST_VALUE:
         shown = shown[: _LONGEST_VALUE - 1] + "…"
     raise BadSources(f"{path}: {place}: {column}: is {shown}; accepted is {accepted}")
 
 
 def check_header(path: Path, names: Sequence[str]) -> None:
-    """Refuse columns that are missing, unknown or there twice."""
+    """Refuse missing, unknown and repeated columns."""
     known = (*REQUIRED, *OPTIONAL)
     accepted = f"accepted are {', '.join(known)}, of which {' and '.join(REQUIRED)} are required"
     for name in names:
@@ -90,29 +90,29 @@ def check_header(path: Path, names: Sequence[str]) -> None:
             raise BadSources(f"{path}: column {name!r} is missing; {accepted}")
 
 
-def checked(columns: FileColumns) -> Sources:
-    """The sources that a file tells of, with what it leaves out: see :class:`Sources`.
+def checked(columns: FileColumns) -> PlanSources:
+    """Check the columns of a file and return its sources.
 
-    That is importance 1, the URL's origin as the host, and incomplete observations.
+    Defaults: importance 1, the URL's origin as the host, incomplete observations.
 
     Raises:
-        BadSources: naming the row, the column and what is accepted.
+        BadSources: naming the row, the column and the accepted values.
     """
     n = len(columns.url)
     if not n:
-        raise BadSources(f"{columns.path}: has no rows; accepted is one for each source")
+        raise BadSources(f"{columns.path}: has no rows; it needs one for each source")
     host, hosts = _origins(columns)
     if columns.host is not None:
         host, hosts = _named(columns, columns.host)
     _refuse_twice(columns)
     importance, complete = columns.importance, columns.complete_observations
-    return Sources(
-        columns.url,
-        np.ones(n) if importance is None else _rates(columns, "importance", importance),
-        _rates(columns, "change_rate", columns.change_rate),
-        np.zeros(n, np.bool_) if complete is None else complete,
-        host,
-        hosts,
+    return PlanSources(
+        url=columns.url,
+        importance=np.ones(n) if importance is None else _rates(columns, "importance", importance),
+        change_rate=_rates(columns, "change_rate", columns.change_rate),
+        complete_observations=np.zeros(n, np.bool_) if complete is None else complete,
+        host=host,
+        hosts=hosts,
     )
 
 
@@ -125,7 +125,7 @@ def _rates(columns: FileColumns, name: str, values: NDArray[np.float64]) -> NDAr
 
 
 def _origins(columns: FileColumns) -> tuple[NDArray[np.intp], list[str]]:
-    """The origin of each URL; that it has one is what makes it a URL."""
+    """Return the origin of each URL, which proves that it is a URL."""
     known: dict[str, str] = {}
     names = []
     for row, url in enumerate(columns.url):
@@ -168,9 +168,7 @@ def _refuse_twice(columns: FileColumns) -> None:
 
 
 # -- csv files ---------------------------------------------------------------
-#
-# Sources and plans as CSV: RFC 4180, UTF-8, the first line names the columns.
-
+# RFC 4180, UTF-8; the first line names the columns.
 #: Rows that are turned into columns at once: texts of numbers are not kept for longer.
 _ROWS = 50_000
 
@@ -181,12 +179,12 @@ _Piece: TypeAlias = tuple[dict[str, Sequence[str]], list[int]]
 
 
 def read_csv(path: Path) -> FileColumns:
-    """The columns of a CSV file.
+    """Read the columns of a CSV file.
 
     Raises:
-        OSError: as opening and reading do.
-        UnusableFile: it is not UTF-8, or no CSV.
-        BadSources: naming the line, the column and what is accepted.
+        OSError: the file cannot be read.
+        UnusableFile: it is not UTF-8, or not CSV.
+        BadSources: naming the line, the column and the accepted values.
     """
     url: list[str] = []
     host: list[str] = []
@@ -201,25 +199,24 @@ def read_csv(path: Path) -> FileColumns:
                 pieces.setdefault(name, []).append(values)
     joined = {name: np.concatenate(parts) for name, parts in pieces.items() if parts}
     return FileColumns(
-        path,
-        "line",
-        joined.get("line", np.empty(0, np.int64)),
-        url,
-        joined.get("change_rate", np.empty(0)),
-        joined.get("importance"),
-        host or None,
-        joined.get("complete_observations"),
+        path=path,
+        unit="line",
+        numbers=joined.get("line", np.empty(0, np.int64)),
+        url=url,
+        change_rate=joined.get("change_rate", np.empty(0)),
+        importance=joined.get("importance"),
+        host=host or None,
+        complete_observations=joined.get("complete_observations"),
     )
 
 
 def write_csv(path: Path, columns: Mapping[str, NDArray[Any] | Sequence[Any]]) -> None:
     """Write columns of one length.
 
-    Numbers have all their digits; an interval or a cost without end is ``inf``, a truth
-    value ``true`` or ``false``.
+    Numbers have all their digits; infinity is ``inf``, a truth value ``true`` or ``false``.
 
     Raises:
-        OSError: as opening and writing do.
+        OSError: the file cannot be written.
     """
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -249,7 +246,7 @@ def _pieces(path: Path) -> Iterator[_Piece]:
             for rows, lines in _rows(path, reader, len(names)):
                 yield dict(zip(names, zip(*rows, strict=True), strict=True)), lines
         except csv.Error as error:
-            raise UnusableFile(f"{path}: line {reader.line_num}: is no CSV ({error})") from error
+            raise UnusableFile(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
         except UnicodeDecodeError:
             raise UnusableFile(f"{path}: {_undecodable(path)}") from None
 
@@ -257,7 +254,7 @@ def _pieces(path: Path) -> Iterator[_Piece]:
 def _rows(
     path: Path, reader: Iterator[list[str]], width: int
 ) -> Iterator[tuple[list[list[str]], list[int]]]:
-    """The rows, some at a time, with their lines; blank lines are left out."""
+    """Yield the rows in batches, with their lines; blank lines are left out."""
     rows: list[list[str]] = []
     lines: list[int] = []
     for row in reader:
@@ -284,10 +281,10 @@ def _truths(texts: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def _truth(text: str) -> bool:
-    """A truth value.
+    """Read a truth value.
 
     Raises:
-        ValueError: if the text is none.
+        ValueError: the text is not one.
     """
     value = _TRUTH.get(text.strip().lower())
     if value is None:
@@ -327,7 +324,7 @@ def _parses(parse: Callable[[Sequence[str]], NDArray[Any]], text: str) -> bool:
 
 
 def _undecodable(path: Path) -> str:
-    """Where a file stops being UTF-8."""
+    """Say where a file stops being UTF-8."""
     data = path.read_bytes()
     try:
         data.decode("utf-8")
@@ -338,11 +335,8 @@ def _undecodable(path: Path) -> str:
 
 
 # -- parquet files -----------------------------------------------------------
-#
-# Sources and plans as Parquet, by DuckDB (the extra ``parquet``).
-#
-# DuckDB sees one file and nothing else: it neither reaches the network nor loads extensions.
-
+# DuckDB (the extra ``parquet``) sees one file and nothing else: it neither reaches the network
+# nor loads extensions.
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
@@ -362,7 +356,7 @@ _TYPES: dict[str, tuple[str, tuple[str, ...], str]] = {
 
 
 def require_duckdb(path: Path) -> None:
-    """Raise :class:`UnusableFile` unless Parquet can be read and written here."""
+    """Raise :class:`UnusableFile` if DuckDB is not installed."""
     if find_spec("duckdb") is None:
         raise UnusableFile(
             f"{path}: Parquet needs DuckDB; `pip install 'freshet[parquet]'` brings it"
@@ -370,12 +364,12 @@ def require_duckdb(path: Path) -> None:
 
 
 def read_parquet(path: Path) -> FileColumns:
-    """The columns of a Parquet file.
+    """Read the columns of a Parquet file.
 
     Raises:
-        OSError: as opening does.
+        OSError: the file cannot be opened.
         UnusableFile: DuckDB is not installed, or it cannot read the file.
-        BadSources: naming the row, the column and what is accepted.
+        BadSources: naming the row, the column and the accepted values.
     """
     require_duckdb(path)
     with path.open("rb") as file:
@@ -404,7 +398,7 @@ def write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
 
 @contextmanager
 def _duckdb(path: Path, name: str) -> Iterator[DuckDBPyConnection]:
-    """A DuckDB that may open the file of this name; its errors tell of ``path``."""
+    """Open a DuckDB that may read only the file of this name; its errors name ``path``."""
     import duckdb  # noqa: PLC0415 - an extra
 
     quoted = name.replace("'", "''")
@@ -437,14 +431,16 @@ def _checked_names(path: Path, connection: DuckDBPyConnection, name: str) -> lis
 def _columns(path: Path, found: Mapping[str, NDArray[Any]]) -> FileColumns:
     host, complete = found.get("host"), found.get("complete_observations")
     columns = FileColumns(
-        path,
-        "row",
-        np.arange(1, len(found["url"]) + 1),
-        found["url"].tolist(),
-        np.asarray(found["change_rate"]),
-        None if (importance := found.get("importance")) is None else np.asarray(importance),
-        None if host is None else host.tolist(),
-        None if complete is None else np.asarray(complete),
+        path=path,
+        unit="row",
+        numbers=np.arange(1, len(found["url"]) + 1),
+        url=found["url"].tolist(),
+        change_rate=np.asarray(found["change_rate"]),
+        importance=None
+        if (importance := found.get("importance")) is None
+        else np.asarray(importance),
+        host=None if host is None else host.tolist(),
+        complete_observations=None if complete is None else np.asarray(complete),
     )
     for name, values in found.items():
         missing = np.ma.getmaskarray(values)
@@ -454,19 +450,17 @@ def _columns(path: Path, found: Mapping[str, NDArray[Any]]) -> FileColumns:
 
 
 # -- files -------------------------------------------------------------------
-#
-# A file of sources read, and a plan written: how, is said by the ending of the name.
-
+# The ending of a name selects the format.
 _READERS = {".csv": read_csv, ".parquet": read_parquet}
 _WRITE = {".csv": write_csv, ".parquet": write_parquet}
 
 
-def read_sources(path: Path) -> Sources:
-    """The sources in a file.
+def read_sources(path: Path) -> PlanSources:
+    """Read the sources in a file.
 
     Raises:
-        UnusableFile: there is no such file, or it is not what its ending says.
-        BadSources: naming the row, the column and what is accepted.
+        UnusableFile: the file does not exist, or is not what its ending says.
+        BadSources: naming the row, the column and the accepted values.
     """
     try:
         return checked(_READERS[_ending(path)](path))
@@ -475,23 +469,22 @@ def read_sources(path: Path) -> Sources:
 
 
 def check_writable(path: Path) -> None:
-    """Find out before the work whether a plan can be written here; nothing is written.
+    """Check before the work that a plan can be written here; write nothing.
 
     Raises:
-        BadSources: the ending is not one of those that are accepted.
-        UnusableFile: the folder or what would be replaced is not what it should be, or an
-            extra is missing.
+        BadSources: the ending is not accepted.
+        UnusableFile: the folder or the file to replace is of a wrong kind, or an extra is missing.
     """
     if _ending(path) == ".parquet":
         require_duckdb(path)
     if not path.parent.is_dir():
-        raise UnusableFile(f"{path}: there is no folder {path.parent}")
+        raise UnusableFile(f"{path}: the folder does not exist: {path.parent}")
     if path.exists() and not path.is_file():
-        raise UnusableFile(f"{path}: it is no file, and is not replaced")
+        raise UnusableFile(f"{path}: not a file, so it is not replaced")
 
 
 def write_plan(path: Path, columns: Mapping[str, NDArray[Any]]) -> bool:
-    """Write the columns of a plan, whole or not at all; whether an older file was replaced.
+    """Write the columns of a plan, whole or not at all; return whether a file was replaced.
 
     Raises:
         UnusableFile: it cannot be written.

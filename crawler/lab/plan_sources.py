@@ -1,4 +1,4 @@
-"""Sources of a plan from a store: its pages, with change rates learned from their histories."""
+"""Sources of a plan from a store: pages with change rates learned from their histories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from freshet.config.settings import Daemon, Ephemeral, PageRule
 from freshet.crawler.capacities import exchange_of, numbered
 from freshet.crawler.importance import Weighing, terms, weigh
-from freshet.crawler.lab.plan_files import Sources
+from freshet.crawler.lab.plan_files import PlanSources
 from freshet.scheduler import estimate
 from freshet.scheduler.agenda.ephemeral import Looked, decays, sources
 from freshet.scheduler.agenda.new_pages import Churning, appearing
@@ -27,9 +27,6 @@ from freshet.storage.queries.columns import KeptPages, PastObservations
 from freshet.storage.tables import links as links_tables
 
 # -- appearing ---------------------------------------------------------------
-#
-# The ephemeral sources of a store: what appears there, how fast, and what others show, too.
-
 _DAY_S: Final = 86_400.0
 _DAY_HOURS: Final = 24.0
 
@@ -41,10 +38,10 @@ class EphemeralPages:
     Attributes:
         row: of the page.
         rate: Λ, new items a day.
-        own: the share of them that count here: each is divided among the sources that show it.
+        own: the share of them that count here: an item is divided among the sources that show it.
         decay: μ, per day.
         declared: whether the site list or a rule says so.
-        last_look: Unix days.
+        last_look: Unix days of the last visit.
     """
 
     row: Rows
@@ -59,7 +56,7 @@ class EphemeralPages:
 
     @property
     def half_life_hours(self) -> Floats:
-        """(k,), in which an item loses half of its worth."""
+        """(k,), the half-life of an item."""
         hours: Floats = np.log(2) / self.decay * _DAY_HOURS
         return hours
 
@@ -71,7 +68,7 @@ async def ephemeral_pages(
     daemon: Daemon,
     said: Ephemeral,
 ) -> EphemeralPages:
-    """Those that a daemon of these settings takes for such."""
+    """Return the ephemeral sources as a daemon of these settings sees them."""
     n = len(pages)
     listed = weighing.half_lives(pages.page_id, pages.url)
     half_life = terms(pages.url, pages.host, np.ones(n), daemon.rules, listed).half_life_days
@@ -81,8 +78,8 @@ async def ephemeral_pages(
     row, rate = sources(half_life, looked, churning, on)
     links = await links_tables.shown(connection, pages.page_id[row].tolist())
     return EphemeralPages(
-        row, rate, _own_share(pages.page_id[row], links), decays(half_life[row], on),
-        half_life[row] > 0, since[row],
+        row=row, rate=rate, own=_own_share(pages.page_id[row], links),
+        decay=decays(half_life[row], on), declared=half_life[row] > 0, last_look=since[row],
     )  # fmt: skip
 
 
@@ -94,7 +91,7 @@ async def _churning(connection: aiosqlite.Connection, pages: KeptPages) -> Churn
 
 
 def _own_share(page_id: NDArray[np.int64], links: NDArray[np.int64]) -> Floats:
-    """(k,), the mean over the items of each page of one over the pages that show it."""
+    """Return (k,), the mean over the items of each page of 1 / the pages that show it."""
     _, item, count = np.unique(links[:, 1], return_inverse=True, return_counts=True)
     place = np.searchsorted(page_id, links[:, 0])
     total = np.bincount(place, 1 / count[item], minlength=len(page_id))
@@ -104,7 +101,7 @@ def _own_share(page_id: NDArray[np.int64], links: NDArray[np.int64]) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class StoredHistory:
-    """What a store knew at one moment."""
+    """The history of a store at one moment."""
 
     pages: KeptPages
     observations: PastObservations
@@ -113,11 +110,11 @@ class StoredHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Learning:
-    """What the change rates of a store's pages were estimated from.
+class RateLearning:
+    """The evidence for the change rates of a store's pages.
 
-    ``without_evidence`` pages have not one interval between two captures: they get what the
-    estimator takes to be likely. ``gone`` pages are left out of the plan.
+    ``without_evidence`` pages have no interval between two captures: they get the estimator's
+    prior. ``gone`` pages are left out of the plan.
     """
 
     estimator: str
@@ -128,12 +125,12 @@ class Learning:
 
 
 async def read_history(db: Path, daemon: Daemon, said: Ephemeral) -> StoredHistory:
-    """The pages that are kept up to date, and what a daemon would know of them, from one snapshot.
+    """Read pages and their histories as a daemon would, from one snapshot.
 
-    Of the settings of ``daemon`` those count that say what pages weigh, and of ``ephemeral`` all.
+    The settings of ``daemon`` weight the pages; those of ``ephemeral`` all count.
 
     Raises:
-        StoreError: there is no such file, or it is not a store of this schema.
+        StoreError: the file does not exist, or is not a store of this schema.
     """
     async with page.snapshot(db) as connection:
         pages = await columns.page_histories(connection)
@@ -145,13 +142,11 @@ async def read_history(db: Path, daemon: Daemon, said: Ephemeral) -> StoredHisto
 
 def sources_of(
     stored: StoredHistory, estimator: str, rules: Sequence[PageRule] = ()
-) -> tuple[Sources, Learning]:
-    """The pages as sources, with their change rates by the estimator of this name.
+) -> tuple[PlanSources, RateLearning]:
+    """Return the pages as sources, with their change rates by the named estimator.
 
-    Of the ``rules`` (``daemon.rules``) those count that say an importance.
-
-    Their hosts are lanes: what shares one delay. A lane is also the group in which the
-    estimator takes pages to be alike.
+    The ``rules`` (``daemon.rules``) may set importances. A host of the result is a host queue,
+    whose URLs share one delay; the estimator takes its pages to be alike.
     """
     pages = stored.pages
     lane, lanes = numbered(host.lane or host.origin for host in pages.hosts)
@@ -162,20 +157,20 @@ def sources_of(
     learner.observe(evidence)
     origins = [place.origin for place in pages.hosts]
     own = stored.weighing.importances(pages.page_id, pages.url, pages.host, origins)
-    learned = Sources(
-        pages.url,
-        terms(pages.url, pages.host, own, rules).importance,
-        learner.change_rate(),
-        np.zeros(len(pages), np.bool_),
-        host,
-        lanes,
+    learned = PlanSources(
+        url=pages.url,
+        importance=terms(pages.url, pages.host, own, rules).importance,
+        change_rate=learner.change_rate(),
+        complete_observations=np.zeros(len(pages), np.bool_),
+        host=host,
+        hosts=lanes,
     )
     known = np.bincount(evidence.source, minlength=len(pages)) > 0
-    return learned, Learning(
+    return learned, RateLearning(
         estimator, len(observed), len(evidence), int((~known).sum()), pages.gone
     )
 
 
 def lane_delays_s(pages: KeptPages) -> list[float | None]:
-    """The delay of each lane, in the order of :func:`sources_of`; None where it is not known."""
+    """Return the delay of each host queue, in the order of :func:`sources_of`; None if unknown."""
     return list({host.lane or host.origin: host.delay_s for host in pages.hosts}.values())

@@ -1,4 +1,4 @@
-"""The daemon kept on a synthetic web in virtual time, and what the web's truth says of it."""
+"""A daemon on a synthetic web in virtual time, evaluated against the web's truth."""
 
 from __future__ import annotations
 
@@ -37,21 +37,17 @@ from freshet.storage.records import Acknowledged, FetchResult
 from freshet.storage.tables import observations
 
 # -- hindsight ---------------------------------------------------------------
-#
-# What was fetched when, judged by one who knows when every page changed.
-#
-# A *copy* lasts from the first look that a page answered to the first one after its death, or to
-# the end. It is stale from the first change or the death of its page on until the next look. All
-# means are over the time of copies, weighted with importance.
-
+# A *copy* lasts from the first answered visit of a page to the first one after the page's
+# death, or to the end. It is stale from the page's first change, or death, to the next visit.
+# All means are over the time of copies, weighted with importance.
 _DAY_S: Final = 86_400.0
 #: The time in which a new page loses half of its worth, if it is one of those that soon do.
 HALF_LIFE_S: Final = 6 * 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A page as it truly was; Unix seconds. ``died_at`` is inf for one that does not die."""
+class TruePage:
+    """The true life of a page in Unix seconds; ``died_at`` is inf if it does not die."""
 
     importance: float
     born_at: float
@@ -61,11 +57,11 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How fresh copies were.
+    """The freshness of copies.
 
-    ``binary`` is the share of time that they were stale, ``harmonic`` the mean of the harmonic
-    number of the changes missed, ``age_days`` the mean time since the last look, ``stale_days``
-    the mean time for which those that were stale had been.
+    ``binary`` is the share of time that they were stale, ``harmonic`` the mean harmonic number of
+    missed changes, ``age_days`` the mean time since the last visit, ``stale_days`` the mean time
+    for which stale ones had been stale.
     """
 
     fresh: float
@@ -76,11 +72,11 @@ class Freshness:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
-    """Which of the pages ``born`` in a span were found by its end, and after how many days.
+class FoundPages:
+    """The pages ``born`` in a span: how many were found by its end, and after how many days.
 
-    ``utility`` is what they were worth when they were first fetched, a mean over all that were
-    born: 1 at birth, half of it after :data:`HALF_LIFE_S`, 0 for a page that was not found.
+    ``utility`` is the mean worth of all of them at their first visit: 1 at birth, half of it after
+    :data:`HALF_LIFE_S`, 0 for a page that was not found.
     """
 
     born: int
@@ -91,11 +87,11 @@ class Discovery:
 
 
 def freshness(
-    pages: Iterable[tuple[Known, Sequence[float]]], begin: float, end: float
+    pages: Iterable[tuple[TruePage, Sequence[float]]], begin: float, end: float
 ) -> Freshness | None:
-    """Return how fresh copies were in a span; ``pages`` with the times of their visits, rising.
+    """Return the freshness of copies in a span; ``pages`` with the times of their visits, rising.
 
-    None where there was no copy.
+    None if there was no copy.
     """
     stretches: list[tuple[float, float, float, float]] = []
     missed: list[list[float]] = []
@@ -130,13 +126,13 @@ def freshness(
 
 
 def discovery(
-    pages: Iterable[tuple[Known, Sequence[float]]], begin: float, end: float
-) -> Discovery:
-    """How the pages born after ``begin`` and up to ``end`` were found."""
+    pages: Iterable[tuple[TruePage, Sequence[float]]], begin: float, end: float
+) -> FoundPages:
+    """Evaluate how the pages born in (``begin``, ``end``] were found."""
     born = [(page, looks) for page, looks in pages if begin < page.born_at <= end]
     first = [(next(iter(_answered(page, looks)), inf), page.born_at) for page, looks in born]
     delays = [(at - born_at) / _DAY_S for at, born_at in first if at <= end]
-    return Discovery(
+    return FoundPages(
         len(born),
         len(delays),
         fmean(delays) if delays else None,
@@ -145,27 +141,27 @@ def discovery(
     )
 
 
-def held(pages: Iterable[tuple[Known, Sequence[float]]], at: float) -> int:
-    """Of how many pages that live at a time there is a copy."""
+def held(pages: Iterable[tuple[TruePage, Sequence[float]]], at: float) -> int:
+    """Count the pages alive at a time that have a copy."""
     return sum(
         page.born_at <= at < page.died_at and any(look <= at for look in _answered(page, looks))
         for page, looks in pages
     )
 
 
-def _answered(page: Known, looks: Sequence[float]) -> Iterator[float]:
+def _answered(page: TruePage, looks: Sequence[float]) -> Iterator[float]:
     return (at for at in looks if page.born_at <= at < page.died_at)
 
 
-def _kept(page: Known, looks: Sequence[float], end: float) -> Iterator[tuple[float, float]]:
-    """The copies of a page, from look to look."""
+def _kept(page: TruePage, looks: Sequence[float], end: float) -> Iterator[tuple[float, float]]:
+    """Yield the copies of a page, from visit to visit."""
     answered = list(_answered(page, looks))
     if answered:
         found_dead = next((at for at in looks if at >= page.died_at), end)
         yield from pairwise([*answered, min(found_dead, end)])
 
 
-def _missed(page: Known, since: float, until: float) -> list[float]:
+def _missed(page: TruePage, since: float, until: float) -> list[float]:
     """Return when a copy of ``since`` missed changes, or its page's death, before ``until``."""
     first = bisect_right(page.changed_at, since)
     missed = [at for at in page.changed_at[first:] if at < until]
@@ -182,7 +178,7 @@ _ENDS: Final = frozenset({301, 404, 410})
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is rehearsed: ``budget`` requests a day for so many days."""
+    """The plan of a rehearsal: ``budget`` requests a day for some days."""
 
     budget: float
     policy: str
@@ -191,17 +187,17 @@ class Plan:
 
     @property
     def measured_days(self) -> float:
-        """How many of the last days are measured."""
+        """The number of days at the end that are measured."""
         return min(self.days / 2, _MEASURED_DAYS)
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What a budget gave. ``of_budget`` is the share of it that was spent.
+    """The result of a budget. ``of_budget`` is the share of it that was spent.
 
-    ``freshness`` and ``new`` are those of the measured days, as truly was; ``audited`` is what
-    the daemon itself measured in them. ``pages`` are those that a complete crawl would find at
-    the end, ``held`` those of them of which there is a copy.
+    ``freshness`` and ``new`` are the truth of the measured days; ``audited`` is the daemon's own
+    measurement. ``pages`` are those that a complete crawl would find at the end; ``held`` of them
+    have a copy.
     """
 
     requests: int
@@ -210,16 +206,16 @@ class Rehearsal:
     held: int
     freshness: Freshness | None
     audited: Staleness | None
-    new: Discovery
+    new: FoundPages
 
     def as_json(self) -> dict[str, object]:
-        """The figures as JSON values."""
+        """Return the figures as JSON values."""
         return asdict(self)
 
 
 @dataclass(slots=True)
 class _Watched:
-    """A fetcher that notes when it was asked for which place, and got an answer."""
+    """A fetcher that records which places it visited when, and whether they answered."""
 
     inner: SyntheticFetcher
     clock: VirtualClock
@@ -227,7 +223,7 @@ class _Watched:
     looks: defaultdict[Place, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Pass it on."""
+        """Make the request and record it."""
         self.requests += 1
         result = await self.inner.fetch(request)
         place = self.inner.addresses.place(request.url)
@@ -236,7 +232,7 @@ class _Watched:
         return result
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing."""
 
 
 async def rehearse(
@@ -248,7 +244,7 @@ async def rehearse(
 ) -> Rehearsal | None:
     """Keep a web fresh from the day on which it starts to change; None if a signal ended it.
 
-    ``tell`` is told which share of the time has passed.
+    ``tell`` receives the share of the time that has passed.
 
     Raises:
         PolicyError: the policy is not known, or an option of it.
@@ -294,10 +290,10 @@ async def rehearse(
 
 def _pages(
     settings: Settings, web: SyntheticWeb, fetcher: _Watched, end: float
-) -> Mapping[Place, tuple[Known, Sequence[float]]]:
-    """The pages that a crawl on some day would have found, with the looks at them.
+) -> Mapping[Place, tuple[TruePage, Sequence[float]]]:
+    """Return the pages that a crawl on some day would have found, with their visits.
 
-    Crawls when pages are born are asked, too: a page may leave all lists the same day.
+    A page may leave all lists on the day of its birth, so the births are days of such crawls, too.
     """
     days = np.arange(web.start_at, end + 1, _DAY_S).tolist()
     births = (birth.at for birth in web.truth.births(web.start_at, end))
@@ -307,7 +303,7 @@ def _pages(
     ruled = terms(urls, np.zeros(len(urls), np.intp), np.ones(len(urls)), settings.daemon.rules)
     return {
         life.place: (
-            Known(
+            TruePage(
                 float(importance),
                 life.born_at,
                 inf if life.died_at is None else life.died_at,
@@ -321,7 +317,7 @@ def _pages(
 
 
 async def _audited(db: Path, since: float) -> Staleness | None:
-    """What the daemon's looks at pages drawn at random say."""
+    """Return the daemon's measurement by its random audit sample."""
     async with reading(db) as connection:
         found = await observations.results(connection, since)
     return staleness(

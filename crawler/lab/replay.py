@@ -1,4 +1,4 @@
-"""The composition root of a replay: archived exchanges in, a store out, as the crawl filled it."""
+"""Replay of archives into a store, with the result of the original crawl."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from typing import Final
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import Seeding
 from freshet.crawler.archive.exchanges import Account, accounts_of
-from freshet.crawler.archive.index import Entry, Order
+from freshet.crawler.archive.index import ArchiveIndex, IndexEntry
 from freshet.crawler.archive.inputs import Input, inputs_of
 from freshet.crawler.archive.reader import Reading, accept_of, fetch_result, is_ours
 from freshet.crawler.archive.records import ArchivedExchange, Damage, Position
-from freshet.crawler.archive.replay import Counts, Known, Played, Player, Stage, Uncommitted
+from freshet.crawler.archive.replay import Counts, Played, Player, ReplayQueries, Stage, Uncommitted
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.network import parser_of
@@ -48,14 +48,14 @@ _MARGIN_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class RunPast:
-    """A run as archives hold it.
+    """A run in the archives.
 
     Attributes:
         began_at: Unix seconds.
-        seeds: text, URL, URL to fall back to and importance of each line of its site list.
-        exchanges: those that ended from a time on, in the order in which they did.
-        probe: the answer to the probe that a host was sent next after a time, if one was.
-        is_lasting: a daemon's run, which had no end.
+        seeds: text, URL, fallback URL and importance of each line of its site list.
+        exchanges: those that ended from a time on, in order.
+        probe: the answer to the next soft-404 probe of a host after a time, or None.
+        is_lasting: whether a daemon made it.
     """
 
     began_at: float
@@ -65,33 +65,33 @@ class RunPast:
     is_lasting: bool = False
 
     def last_upkeep(self, at: float) -> float:
-        """When the daemon's last day before a time was over; of a crawl, its beginning."""
+        """Return the end of the daemon's last day before a time; of a crawl, its beginning."""
         if not self.is_lasting or at <= self.began_at:
             return self.began_at
         return self.began_at + (at - self.began_at) // _DAY_S * _DAY_S
 
 
 class _Nowhere:
-    """The network of a replay: there is none."""
+    """The network of a replay, which reaches nothing."""
 
     async def fetch(self, request: Request) -> FetchResult:
-        raise AssertionError(f"{request.url} was to be fetched in a replay")
+        raise AssertionError(f"{request.url} was requested in a replay")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing."""
 
 
-async def _own_lane(url: str) -> str:
-    """Nobody is asked: each host is as good as alone."""
+async def _own_queue(url: str) -> str:
+    """Give each host a queue of its own: nothing is requested."""
     return url
 
 
 async def replay(
     settings: Settings, db: Path, pasts: Sequence[RunPast]
 ) -> tuple[list[CrawlReport], Counts]:
-    """Fill a store from the past, run after run; the report of each, and what was no visit.
+    """Fill a store from the past, run after run; return their reports and the other counts.
 
-    No alerts are written: they would be sent years late.
+    Alerts are not written: they would be sent years late.
 
     Raises:
         StoreError: the store cannot be opened, read or written.
@@ -113,7 +113,7 @@ async def replay(
                 run_id=run_id,
                 clock=clock,
                 fetcher=_Nowhere(),
-                lane_key=_own_lane,
+                lane_key=_own_queue,
                 parser=parser,
                 rng=Random(0),
                 lasting=past.is_lasting,
@@ -123,9 +123,9 @@ async def replay(
         return reports, counts
 
 
-def _known(database: Database) -> Known:
+def _known(database: Database) -> ReplayQueries:
     reader = database.reader
-    return Known(
+    return ReplayQueries(
         partial(frontier.of_url, reader),
         partial(_host, database),
         partial(hosts.find, reader),
@@ -149,10 +149,10 @@ def _probes(
 
 
 async def _left(database: Database, pasts: Sequence[RunPast]) -> Sequence[RunPast]:
-    """The runs that are not in the store yet; one that is there in part comes first.
+    """Return the runs that are not in the store yet; an unfinished one comes first.
 
     Raises:
-        CrawlError: what is in the store is not of this past.
+        CrawlError: the store holds something else.
     """
     last = await runs_tables.latest(database.reader)
     if last is None:
@@ -160,13 +160,13 @@ async def _left(database: Database, pasts: Sequence[RunPast]) -> Sequence[RunPas
     known = [past for past in pasts if past.began_at == last.started_at]
     if not known:
         raise CrawlError(
-            f"{database.path}: holds what is not in these archives; name a new file with --db"
+            f"{database.path}: holds other pages than these archives; name a new file with --db"
         )
     return [past for past in pasts if past.began_at >= last.started_at]
 
 
 async def _open_run(database: Database, settings: Settings, past: RunPast) -> int:
-    """Begin a run as a crawl does, or go on with one that a replay had begun."""
+    """Begin a run as a crawl does, or resume one of an earlier replay."""
     last = await runs_tables.latest(database.reader)
 
     def begin(connection: sqlite3.Connection) -> int:
@@ -187,7 +187,7 @@ async def _open_run(database: Database, settings: Settings, past: RunPast) -> in
 
 
 class _Replay:
-    """One run."""
+    """The replay of one run."""
 
     def __init__(
         self, around: Surroundings, past: RunPast, clock: VirtualClock, counts: Counts
@@ -198,15 +198,16 @@ class _Replay:
         self._tally = Tally()
         self._kept_up_at = past.began_at
         self._assembly = Assembly(
-            around, BreadthFirst(around.database.reader),
+            around,
+            BreadthFirst(around.database.reader),
             alias_age_s=_DAY_S if past.is_lasting else inf,
-        )  # fmt: skip
+        )
         self._uncommitted = Uncommitted(self._assembly.submit)
         self._assembly.listeners += [self._tally.add, self._uncommitted.acknowledged]
         self._counts = counts
 
     async def perform(self) -> CrawlReport:
-        """Take in all exchanges, and close the run as a crawl does."""
+        """Process all exchanges, and close the run as a crawl does."""
         began = perf_counter()
         known = await runs_tables.load(self._around.database.reader)
         seeding = Seeding(known, self._assembly.admission)
@@ -246,7 +247,7 @@ class _Replay:
         await player.finish()
 
     async def _keep_up(self, now: float) -> None:
-        """Let what a run, or a daemon's day, showed count, as it does at its end."""
+        """Do the upkeep that follows a run, or a daemon's day."""
         around = self._around
         found = await correct(around.database, around.run_id, self._kept_up_at, now)
         for correction in found:
@@ -255,9 +256,6 @@ class _Replay:
 
 
 # -- replaying archives ------------------------------------------------------
-#
-# Archives on the disk, as the runs that a replay takes in.
-
 #: A probe is what its host is sent next: so many exchanges of it, and of all, are looked at.
 _NEXT_OF_HOST: Final = 4
 _NEXT: Final = 2_000
@@ -270,7 +268,7 @@ _LISTED: Final = 20
 
 @dataclass(slots=True)
 class Losses:
-    """What of the archives could not be taken in."""
+    """Parts of the archives that could not be read."""
 
     damages: list[str] = field(default_factory=list)
     flaws: Counter[str] = field(default_factory=Counter)
@@ -283,7 +281,7 @@ class Losses:
             self.damages.append(str(damage))
 
     def as_json(self) -> dict[str, object]:
-        """The same as JSON values."""
+        """Return the losses as JSON values."""
         return {
             "damages": dict(self.flaws),
             "first_damages": self.damages,
@@ -291,7 +289,7 @@ class Losses:
         }
 
     def lines(self) -> list[str]:
-        """The same as lines for people."""
+        """Return the losses as lines for people."""
         found = [*self.damages]
         left = self.flaws.total() - len(self.damages)
         if left > 0:
@@ -299,7 +297,7 @@ class Losses:
         skipped = {kind: count for kind, count in self.skipped.items() if kind not in _PLAIN}
         if skipped:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in skipped.items())
-            found.append(f"no exchange of HTTP, and skipped: {kinds}")
+            found.append(f"skipped, not HTTP exchanges: {kinds}")
         return found
 
 
@@ -325,16 +323,16 @@ class Archives:
         self._order.close()
 
     def runs(self) -> list[RunPast]:
-        """The runs that wrote the archives; one for all that others wrote.
+        """Return the runs that wrote the archives; one for all foreign archives.
 
         Raises:
-            CrawlError: there is nothing in them.
+            CrawlError: the archives contain nothing to replay.
         """
         infos = (each for each in self._reading.infos() if not isinstance(each, Damage))
         accounts = accounts_of(infos)
         first = next(self._order.entries(), None)
         if first is None:
-            raise CrawlError("there is no exchange in the archives")
+            raise CrawlError("the archives contain no exchange")
         ends = [each.began_at for each in accounts] + [inf]
         found = [self._run(a, end) for a, end in zip(accounts, ends[1:], strict=True)]
         if first.position.ended_at < ends[0]:
@@ -368,7 +366,7 @@ class Archives:
         return Played(result, accept_of(found), is_ours(found), found.facts.is_unasked)
 
     def _probe(self, at_origin: str, after: float) -> FetchResult | None:
-        """The answer to the next probe of a host, where that is what it was sent next."""
+        """Return the answer to a host's next probe, if the probe was its next request."""
         probe = self._order.next_probe(at_origin, after)
         if probe is None:
             return None
@@ -383,10 +381,10 @@ class Archives:
             return None
 
 
-def _order_of(inputs: Sequence[Input], index: Path, tell: Callable[[str], None]) -> Order:
-    """The index of these archives; where they cannot be read, none is left behind."""
+def _order_of(inputs: Sequence[Input], index: Path, tell: Callable[[str], None]) -> ArchiveIndex:
+    """Return the index of these archives; delete it if they cannot be read."""
     is_new = not index.exists()
-    order = Order(index)
+    order = ArchiveIndex(index)
     try:
         order.build(inputs, lambda name: tell(f"Reading {name}"))
     except BaseException as error:
@@ -401,7 +399,7 @@ async def _no_probe(_at_origin: str, _after: float) -> None:
     return None
 
 
-def _is_of(entry: Entry, at_origin: str) -> bool:
+def _is_of(entry: IndexEntry, at_origin: str) -> bool:
     try:
         return str(origin(entry.url)) == at_origin
     except ValueError:

@@ -1,9 +1,9 @@
-"""Files that a comparison of policies is written to: figures, and Parquet tables.
+"""Writes the figures and Parquet tables of a comparison of policies.
 
 One folder holds the five tables. Their rows are a verdict (a policy with a budget); a verdict and a
-day; a verdict and a bin of foretold probabilities; a page; a verdict and a page. Verdicts are
+day; a verdict and a bin of predicted probabilities; a page; a verdict and a page. Verdicts are
 joined by ``policy`` and ``budget_per_day``, pages by ``url``. Times are Unix seconds, rates are
-changes a day, and what is not known is NaN.
+changes a day, and unknown values are NaN.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freshet.crawler.lab.charts import write_charts
-from freshet.crawler.lab.counterfactual import Answer
+from freshet.crawler.lab.counterfactual import StoreComparison
 from freshet.crawler.lab.plan_files import UnusableFile, require_duckdb, write_parquet
 from freshet.crawler.terminal import err, say
 from freshet.scheduler.evaluate.verdicts import RAREST, RATE_CLASSES, Bounded, Verdict, class_of
@@ -33,7 +33,7 @@ _BOUNDS: Final = ("optimistic", "early", "pessimistic")
 
 @dataclass(frozen=True, slots=True)
 class ReportFolders:
-    """Folders for the figures and for the tables, where they are wanted."""
+    """Folders for the figures and for the tables, or None."""
 
     plots: Path | None
     parquet: Path | None
@@ -42,10 +42,10 @@ class ReportFolders:
         return self.plots is not None or self.parquet is not None
 
     def check(self) -> None:
-        """Find out before the work whether they can be written; nothing is written.
+        """Check before the work that the folders can be written; write nothing.
 
         Raises:
-            UnusableFile: one is a file, its parent is no folder, or an extra is missing.
+            UnusableFile: one is a file, its parent is not a folder, or an extra is missing.
         """
         if self.plots is not None:
             if find_spec("matplotlib") is None:
@@ -58,8 +58,8 @@ class ReportFolders:
             require_duckdb(self.parquet)
             _check_folder(self.parquet)
 
-    def write(self, answer: Answer) -> None:
-        """Write them, each folder's files whole or not at all, and say so.
+    def write(self, answer: StoreComparison) -> None:
+        """Write the folders, each folder's files whole or not at all, and say so.
 
         Raises:
             UnusableFile: they cannot be written.
@@ -77,14 +77,14 @@ class ReportFolders:
 
 def _check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise UnusableFile(f"{folder}: it is no folder; the files are written into one")
+        raise UnusableFile(f"{folder}: not a folder; the files need one")
     if not folder.absolute().parent.is_dir():
-        raise UnusableFile(f"{folder}: there is no folder {folder.parent}")
+        raise UnusableFile(f"{folder}: the folder does not exist: {folder.parent}")
 
 
 @contextmanager
 def _replacing_files(folder: Path) -> Iterator[Path]:
-    """Give a new folder whose files replace those in ``folder``, which is made, at the end."""
+    """Yield a new folder whose files replace those in ``folder`` at the end."""
     try:
         folder.mkdir(exist_ok=True)
         with TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
@@ -95,7 +95,7 @@ def _replacing_files(folder: Path) -> Iterator[Path]:
         raise UnusableFile(f"{folder}: {error.strerror or error}") from error
 
 
-def _verdicts(answer: Answer) -> Columns:
+def _verdicts(answer: StoreComparison) -> Columns:
     every = answer.comparison.verdicts
     return _named(every, np.ones(len(every), np.intp)) | {
         **_bounded("harmonic", [each.harmonic for each in every]),
@@ -114,7 +114,7 @@ def _verdicts(answer: Answer) -> Columns:
     }
 
 
-def _daily(answer: Answer) -> Columns:
+def _daily(answer: StoreComparison) -> Columns:
     every, start = answer.comparison.verdicts, answer.comparison.start
     days = np.array([len(each.daily.harmonic) for each in every])
     columns = _named(every, days)
@@ -126,7 +126,7 @@ def _daily(answer: Answer) -> Columns:
     return columns
 
 
-def _calibration(answer: Answer) -> Columns:
+def _calibration(answer: StoreComparison) -> Columns:
     every = answer.comparison.verdicts
     told = [each.calibration for each in every]
     bins = np.array([len(each.asks) for each in told])
@@ -138,7 +138,7 @@ def _calibration(answer: Answer) -> Columns:
     }
 
 
-def _pages(answer: Answer) -> Columns:
+def _pages(answer: StoreComparison) -> Columns:
     captures, rate = answer.past.captures, answer.comparison.rate
     names = np.array([*RATE_CLASSES, RAREST], object)
     return {
@@ -152,7 +152,7 @@ def _pages(answer: Answer) -> Columns:
     }
 
 
-def _page_verdicts(answer: Answer) -> Columns:
+def _page_verdicts(answer: StoreComparison) -> Columns:
     every, pages = answer.comparison.verdicts, answer.comparison.pages
     flagged = np.zeros((len(every), pages), np.bool_)
     for place, each in enumerate(every):
@@ -166,7 +166,7 @@ def _page_verdicts(answer: Answer) -> Columns:
 
 
 #: The files without their ending, and what they hold.
-TABLES: Final[Mapping[str, Callable[[Answer], Columns]]] = {
+TABLES: Final[Mapping[str, Callable[[StoreComparison], Columns]]] = {
     "verdicts": _verdicts,
     "daily": _daily,
     "calibration": _calibration,
@@ -176,7 +176,7 @@ TABLES: Final[Mapping[str, Callable[[Answer], Columns]]] = {
 
 
 def _named(verdicts: Sequence[Verdict], times: NDArray[np.intp]) -> Columns:
-    """Policy and budget, each as many times as its verdict has rows."""
+    """Repeat policy and budget for each row of a verdict."""
     return {
         "policy": np.repeat(_texts([each.policy for each in verdicts]), times),
         "budget_per_day": np.repeat([each.budget for each in verdicts], times),
@@ -189,7 +189,7 @@ def _bounded(name: str, costs: Sequence[Bounded]) -> Columns:
 
 
 def _texts(words: Sequence[str]) -> NDArray[Any]:
-    """Words as objects: an array of strings is as wide as the longest."""
+    """Return texts as objects: an array of strings is as wide as the longest."""
     column = np.empty(len(words), object)
     column[:] = words
     return column

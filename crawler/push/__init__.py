@@ -1,1 +1,1 @@
-"""What others push to a daemon: WebSub and IndexNow."""
+"""Push notifications to a daemon: WebSub and IndexNow."""

@@ -1,6 +1,6 @@
-"""Hints: what was pushed becomes claims on known pages, and URLs that may be new.
+"""Hints: pushed URLs become claims on known pages, and URLs that may be new.
 
-Only what is in scope counts, and of a new URL nothing is taken but that it may exist.
+Only URLs in scope count, and of a new URL only its possible existence.
 """
 
 from __future__ import annotations
@@ -17,22 +17,20 @@ from freshet.storage.entries import Claim, ClaimKind
 from freshet.storage.records import Acknowledged, Announcement, Entry, Targets
 
 # -- buckets -----------------------------------------------------------------
-#
-# Token buckets: how much of something may happen. Pure: the time is an argument, in seconds.
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """``burst`` at once, and ``per_s`` more every second."""
+    """A rate: ``burst`` at once, and ``per_s`` more every second."""
 
     burst: float
     per_s: float
 
 
 class Buckets:
-    """A bucket for each key, full where a key is new.
+    """Token buckets, one a key, full where a key is new; times are in seconds.
 
-    At most ``room`` keys are remembered, those used last: who comes from ever new addresses
+    At most ``room`` keys are remembered, those used last: a sender with ever new addresses
     costs no more memory, and is held by the bucket of all.
     """
 
@@ -44,12 +42,12 @@ class Buckets:
         return len(self._levels)
 
     def level(self, key: object, now: float) -> float:
-        """How much is left."""
+        """Return the tokens that are left."""
         level, at = self._levels.get(key, (self._flow.burst, now))
         return min(self._flow.burst, level + max(0.0, now - at) * self._flow.per_s)
 
     def take(self, key: object, now: float, amount: float = 1.0) -> bool:
-        """Take so much, if there is as much."""
+        """Take that many tokens, if there are enough."""
         level = self.level(key, now)
         if level < amount:
             return False
@@ -57,25 +55,25 @@ class Buckets:
         return True
 
     def drain(self, key: object, now: float) -> None:
-        """Take all that is left."""
+        """Take all tokens that are left."""
         self._set(key, 0.0, now)
 
     def _set(self, key: object, level: float, now: float) -> None:
         self._levels[key] = (level, now)
 
 
-#: A page that is known by a hint alone is taken to stand one link from a seed.
+#: Depth of a page that is known by a hint alone: as if a seed linked it.
 _DEPTH: Final = 1
 
 
 class Hints:
-    """Makes announcements of URLs; ``admission`` says which are in scope, and crawled."""
+    """Maker of announcements of URLs; ``admission`` decides scope and crawling."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
 
     def contains(self, url: str) -> bool:
-        """Whether a URL is in scope; what is no URL is not."""
+        """Return whether a text is a URL in scope."""
         try:
             return self._admission.scope.contains(url)
         except ValueError:
@@ -85,9 +83,9 @@ class Hints:
         self, kind: ClaimKind, host_id: int, source: str, urls: Sequence[str], at: float,
         *, changed: bool = True,
     ) -> Announcement:  # fmt: skip
-        """These pages are said to have ``changed`` now, or but to exist; those that are in scope.
+        """Announce those URLs in scope as ``changed`` now, or merely as existing.
 
-        Some 20 µs a URL: who has thousands makes several announcements.
+        Some 20 µs a URL: callers with thousands make several announcements.
         """
         targets, claims = Targets(), []
         for url in urls:
@@ -101,19 +99,18 @@ class Hints:
 
 
 # -- inbox -------------------------------------------------------------------
-#
-# What was received and waits for the writer; who brought it hears when it has committed.
-#
-# Invariant: entries leave in the pool's turn only, while the writer runs. Consequence: nothing is
-# handed over between two runs, and what was confirmed to a sender survives kill -9.
 
 _ROOM: Final = 256
-#: As long as a sender is kept waiting: through a commit, not through a full disk.
+#: Seconds that a sender waits: through a commit, not through a full disk.
 _PATIENCE_S: Final = 5.0
 
 
 class Inbox:
-    """A bounded queue of entries. ``wake`` is called when it has some."""
+    """A bounded queue of received entries for the writer; ``wake`` is called when it has some.
+
+    Invariant: entries leave in the pool's turn only, while the writer runs. Consequence: nothing is
+    handed over between two runs, and a confirmed entry survives kill -9.
+    """
 
     def __init__(self, wake: Callable[[], None], *, patience_s: float = _PATIENCE_S) -> None:
         self._wake = wake
@@ -122,7 +119,7 @@ class Inbox:
         self._committing: dict[int, tuple[Entry, asyncio.Future[None]]] = {}
 
     async def commit(self, entry: Entry) -> bool:
-        """Whether the entry has committed; if not in time, it may yet."""
+        """Return whether the entry has committed; after a time-out it still may."""
         if len(self._committing) >= _ROOM:
             return False
         done = asyncio.get_running_loop().create_future()
@@ -136,17 +133,17 @@ class Inbox:
         return True
 
     def post(self, entry: Entry) -> None:
-        """Have an entry written; nobody waits for it."""
+        """Queue an entry without waiting for its commit."""
         self._waiting.append(entry)
         self._wake()
 
     def take(self) -> list[Entry]:
-        """All that waits."""
+        """Take all waiting entries."""
         taken, self._waiting = self._waiting, []
         return taken
 
     def told(self, batch: Sequence[Acknowledged]) -> None:
-        """The writer has committed these."""
+        """Confirm entries that the writer has committed."""
         for each in batch:
             _, done = self._committing.pop(id(each.entry), (None, None))
             if done is not None and not done.done():

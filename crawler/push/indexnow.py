@@ -1,4 +1,4 @@
-"""IndexNow-style pings as they come: which URLs changed, and which key speaks for them.
+"""IndexNow pings: changed URLs, and the keys that authorise them.
 
 The protocol is that of indexnow.org: one URL in a query, or up to 10,000 of one host in JSON.
 """
@@ -29,7 +29,7 @@ _KEY: Final = re.compile(r"[A-Za-z0-9-]{8,128}")
 
 
 class PingRefused(Exception):
-    """A ping that is not accepted: the ``status`` to answer, and why in two or three words."""
+    """A ping that is not accepted: the ``status`` of the answer, and the reason in a few words."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -51,15 +51,15 @@ class Ping:
 
     @property
     def authority(self) -> str:
-        """The directory of the key: it speaks for URLs below it."""
+        """Return the directory of the key: it speaks for URLs below it."""
         return self.location[: self.location.rindex("/") + 1]
 
 
 def from_query(query: Mapping[str, str]) -> Ping:
-    """The ping of a GET request.
+    """Read the ping of a GET request.
 
     Raises:
-        PingRefused: it is none.
+        PingRefused: it is not valid.
     """
     if not query.get("url") or not query.get("key"):
         raise PingRefused(400, "no url or no key")
@@ -67,10 +67,10 @@ def from_query(query: Mapping[str, str]) -> Ping:
 
 
 def from_json(body: bytes) -> Ping:
-    """The ping of a POST request.
+    """Read the ping of a POST request.
 
     Raises:
-        PingRefused: it is none.
+        PingRefused: it is not valid.
     """
     try:
         said = json.loads(body)
@@ -92,7 +92,7 @@ def from_json(body: bytes) -> Ping:
 def _text(said: Mapping[str, Any], name: str) -> str | None:
     value = said.get(name)
     if value is not None and not isinstance(value, str):
-        raise PingRefused(400, f"{name} is no text")
+        raise PingRefused(400, f"{name} is not a string")
     return value
 
 
@@ -101,25 +101,25 @@ def _ping(host: str | None, key: str, location: str | None, urls: tuple[str, ...
         raise PingRefused(422, "no key of the protocol")
     home = _origin(urls[0], "no URL")
     place = f"{home}/{key}.txt" if not location else without_fragment(location)
-    if _origin(place, "key on another host") != home:
-        raise PingRefused(422, "key on another host")
+    if _origin(place, "key of another host") != home:
+        raise PingRefused(422, "key of another host")
     if len(place) > _MAX_URL or not place.partition("?")[0].endswith(".txt"):
-        raise PingRefused(422, "no place for a key")
+        raise PingRefused(422, "invalid key location")
     if host is not None and host not in _names(home):
         raise PingRefused(422, "URLs of another host")
     ping = Ping(home, key, place.partition("?")[0], urls)
     head = ping.authority
     for url in urls:
-        # Nearly all begin as the key's place does; the others are worth a parser.
+        # Nearly all begin like the key's place; only the others need a parser.
         if not url.startswith(head) and _origin(url, "no URL") != home:
             raise PingRefused(422, "URLs of another host")
         if len(url) > _MAX_URL or not (url.startswith(head) or head == f"{home}/"):
-            raise PingRefused(422, "URLs outside the key's place")
+            raise PingRefused(422, "URLs outside the key's directory")
     return ping
 
 
 def _names(home: str) -> frozenset[str]:
-    """How a ping may name the host of an origin: with its port, or without."""
+    """Return the names of an origin's host that a ping may use: with its port, or without."""
     place = origin(home)
     return frozenset({place.netloc, place.host, f"{place.host}:{place.port}"})
 
@@ -131,30 +131,26 @@ def _origin(url: str, why: str) -> str:
         raise PingRefused(422, why) from error
 
 
-# -- key book ----------------------------------------------------------------
-#
-# What is known of the keys of pings. Pure: the time is an argument, in Unix seconds.
-#
-# *Invariant.* For one host no more keys are asked for than ``_ASKING`` lets. Consequence: however
-# many pings with made-up keys come, their host feels a few requests an hour; the price is that its
-# own first ping may have to wait for a while.
+# -- key cache ---------------------------------------------------------------
+# *Invariant.* At most ``_ASKING`` keys of one host are requested. Consequence: pings with made-up
+# keys cost their host a few requests an hour; its own first ping may then have to wait.
 
 _HOUR_S: Final = 3_600.0
 #: Requests for a key file of one host: three at once, three an hour.
 _ASKING: Final = Flow(3.0, 3.0 / _HOUR_S)
-#: A key that held is asked for by an allowance of its own, which no forger can use up.
+#: A proven key has an allowance of its own, which no forger can use up.
 _RENEWING: Final = Flow(2.0, 2.0 / _HOUR_S)
 _VALID_S: Final = 24 * _HOUR_S
-#: A key that does not stand where it should is asked for again after this, then four times it.
+#: A missing key is requested again after this, then after four times it.
 _INVALID_S: Final = _HOUR_S
 _INVALID_MOST_S: Final = 24 * _HOUR_S
-#: Where the host could not be reached.
+#: Wait after the host could not be reached.
 _UNREACHED_S: Final = 900.0
 _ROOM: Final = 10_000
 
 
-class Standing(StrEnum):
-    """How a key stands."""
+class KeyStatus(StrEnum):
+    """The status of a key."""
 
     VALID = "valid"
     INVALID = "invalid"
@@ -163,7 +159,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
-    """A key, and where on which host it must stand."""
+    """A key, and the URL at which it must stand."""
 
     host_id: int
     key: str
@@ -178,30 +174,30 @@ class _Entry:
     ever_valid: bool = False
 
 
-class KeyBook:
-    """Keys by place; the ones settled last are remembered."""
+class KeyCache:
+    """Cache of key checks by place; the ones settled last are kept."""
 
     def __init__(self) -> None:
         self._entries: LruCache[KeyPlace, _Entry] = LruCache(_ROOM)
         self._asking = Buckets(_ASKING, _ROOM)
         self._renewing = Buckets(_RENEWING, _ROOM)
 
-    def standing(self, place: KeyPlace, now: float) -> Standing:
-        """What is known of a key now."""
+    def standing(self, place: KeyPlace, now: float) -> KeyStatus:
+        """Return the status of a key."""
         entry = self._entries.get(place)
         if entry is None or now >= entry.until:
-            return Standing.UNKNOWN
-        return Standing.VALID if entry.is_valid else Standing.INVALID
+            return KeyStatus.UNKNOWN
+        return KeyStatus.VALID if entry.is_valid else KeyStatus.INVALID
 
-    def may_ask(self, place: KeyPlace, now: float) -> bool:
-        """Whether the key may be asked for; it counts as asked for then."""
+    def may_request(self, place: KeyPlace, now: float) -> bool:
+        """Return whether the key may be requested; if so, count the request."""
         entry = self._entries.get(place)
         if entry is not None and entry.ever_valid:
             return self._renewing.take(place, now)
         return self._asking.take(place.host_id, now)
 
     def settle(self, place: KeyPlace, now: float, *, is_valid: bool | None) -> None:
-        """The key stands there, or does not; None: the host could not be asked."""
+        """Record that the key stands there, or does not; None: the host did not answer."""
         before = self._entries.get(place)
         failures = 0 if is_valid else (before.failures if before else 0) + 1
         known = bool(is_valid) or (before is not None and before.ever_valid)
@@ -215,16 +211,13 @@ class KeyBook:
 
 
 def holds_key(body: bytes, key: str) -> bool:
-    """Whether a key file says this key, and nothing else."""
+    """Return whether a key file contains this key alone."""
     return body.removeprefix(b"\xef\xbb\xbf").strip() == key.encode("ascii")
 
 
 # -- pinging -----------------------------------------------------------------
-#
-# Pings: heard, held until their key is verified, and passed on as hints.
-#
-# A key is asked for as politely as a page, and only of hosts that are known and in scope; who is
-# not known is refused without a request. What waits for its key is held in memory.
+# A key is requested as politely as a page, and only of known hosts in scope; a ping of another host
+# is refused without a request. Pings that wait for a key are held in memory.
 
 #: URLs in one announcement: some 5 ms of work.
 _SLICE: Final = 250
@@ -232,47 +225,47 @@ _SLICE: Final = 250
 _URLS: Final = Flow(2.0 * MAX_URLS, MAX_URLS / 43_200.0)
 #: URLs that wait for their keys, in all.
 _HELD: Final = 100_000
-#: A key that cannot even be asked for by then is given up.
+#: A key that could not be requested by then is given up.
 _ASKED_WITHIN_S: Final = 600.0
 
 
 @dataclass(slots=True)
 class _Held:
-    """Pings that wait for a key; ``is_asked``: it is on its way."""
+    """Pings that wait for a key; ``is_asked``: the request is under way."""
 
     origin: str
     since: float
     urls: dict[str, None] = field(default_factory=dict)
-    is_asked: bool = False
+    is_requested: bool = False
 
 
 class Pinging:
-    """Shell over :class:`KeyBook`."""
+    """Shell over :class:`KeyCache`."""
 
     def __init__(self, frontier: Frontier, calls: ApiRequests, hints: Hints, inbox: Inbox) -> None:
         self._frontier = frontier
         self._calls = calls
         self._hints = hints
         self._inbox = inbox
-        self.book = KeyBook()
+        self.book = KeyCache()
         self._held: dict[KeyPlace, _Held] = {}
         self._verified: deque[tuple[int, str, Sequence[str]]] = deque()
         self._urls = Buckets(_URLS, 10_000)
 
     async def heard(self, ping: Ping, now: float) -> int:
-        """Take in a ping; the status to answer.
+        """Accept a ping; return the status of the answer.
 
         Raises:
             PingRefused: it does not count.
         """
         known = self._frontier.host_of(ping.origin)
         if known is None or not any(map(self._hints.contains, ping.urls[:_SLICE])):
-            raise PingRefused(422, "a host that is not watched")
+            raise PingRefused(422, "unknown host")
         place = KeyPlace(known[0], ping.key, ping.location)
         standing = self.book.standing(place, now)
-        if standing is Standing.INVALID:
+        if standing is KeyStatus.INVALID:
             raise PingRefused(403, "wrong key")
-        if standing is Standing.UNKNOWN:
+        if standing is KeyStatus.UNKNOWN:
             self._hold(place, ping, now)
             return 202
         self._count(place, len(ping.urls), now)
@@ -289,7 +282,7 @@ class Pinging:
         if len(ping.urls) > room:
             raise PingRefused(429, "too many unverified")
         if held is None:
-            if not self.book.may_ask(place, now):
+            if not self.book.may_request(place, now):
                 raise PingRefused(429, "too many keys of a host")
             held = self._held[place] = _Held(ping.origin, now)
         if len(held.urls) + len(ping.urls) > MAX_URLS:
@@ -301,15 +294,15 @@ class Pinging:
             raise PingRefused(429, "too many URLs of a host")
 
     def ask(self, now: float) -> list[Entry]:
-        """Ask for the keys that can be asked for; the hints of those that have proved right."""
+        """Request the keys that may be requested; announce the hints of the proven ones."""
         for place, held in list(self._held.items()):
-            if held.is_asked:
+            if held.is_requested:
                 continue
             allowed = self._frontier.permits(place.host_id, place.location, now)
-            lane = self._frontier.host_of(held.origin)
-            if allowed and lane is not None:
-                held.is_asked = True
-                self._calls.place(lane[1], place.location, partial(self._answered, place))
+            known = self._frontier.host_of(held.origin)
+            if allowed and known is not None:
+                held.is_requested = True
+                self._calls.place(known[1], place.location, partial(self._answered, place))
             elif allowed is False or now > held.since + _ASKED_WITHIN_S:
                 self._settle(place, now, is_valid=None)
         return self._released(now)
@@ -329,7 +322,7 @@ class Pinging:
             self._verified.append((place.host_id, held.origin, tuple(held.urls)))
 
     def _released(self, now: float) -> list[Entry]:
-        """A slice of what waited: what has committed brings the pool's next turn, and the next."""
+        """Return a slice of the waiting hints; its commit brings the next turn of the pool."""
         if not self._verified:
             return []
         host_id, origin, urls = self._verified.popleft()

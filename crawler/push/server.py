@@ -1,8 +1,8 @@
-"""The listener: connections that are few, short and never waited for.
+"""The listener for pushes: few and short connections, and answers that are cheap to refuse.
 
-aiohttp reads HTTP; what it leaves open is bounded here. *Invariant.* At most ``most`` connections
-are open, none longer than ``_LIFE_S``; where one more comes, the oldest goes. Consequence: who
-opens many and says nothing, or says it slowly, keeps nobody else out for longer than that takes.
+aiohttp reads HTTP; the number and life of connections are bounded here. *Invariant.* At most
+``most`` connections are open, none longer than ``_LIFE_S``; a further one closes the oldest.
+Consequence: a sender with many silent or slow connections keeps others out no longer than that.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ from freshet.crawler.tally import CrawlError
 from freshet.storage.entries import Subscription, SubscriptionState
 
 # -- refusals ----------------------------------------------------------------
-#
-# What was refused, counted by reason and told at most once a minute.
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +39,7 @@ _EVERY_S = 60.0
 
 
 class Refusals:
-    """Counts; ``total`` is by reason since the beginning."""
+    """Counts of refused requests; ``total`` is by reason since the beginning."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter()
@@ -50,50 +48,44 @@ class Refusals:
         self._told_at = -inf
 
     def count(self, why: str, source: str) -> None:
-        """Something from this address was refused."""
+        """Count a refusal of this address."""
         self.total[why] += 1
         self._untold[why] += 1
         self._example[why] = source
 
     def tell(self, now: float, *, at_once: bool = False) -> None:
-        """Log what was refused since, in one line, unless a line has just been logged."""
+        """Log the refusals since the last line, at most one line a minute."""
         if not self._untold or (now < self._told_at + _EVERY_S and not at_once):
             return
         reasons = ", ".join(
             f"{why} {count:,} (last from {self._example[why]})"
             for why, count in self._untold.most_common()
         )
-        log.warning("pushed and refused: %s", reasons)
+        log.warning("refused pushed requests: %s", reasons)
         self._told_at = now
         self._untold.clear()
         self._example.clear()
 
 
 # -- endpoint ----------------------------------------------------------------
-#
-# What is answered to whom: the callbacks of subscriptions, and pings.
-#
-# Refusing must be cheaper than asking. Hence the order: what the path and the headers say, then
-# what the sender has used up, and a body last, for those who may know something. What is unknown
-# or forged is counted and told once a minute, never logged by itself.
 
 _WEBSUB: Final = "/websub/"
 _PING: Final = "/indexnow"
-#: Refused pings of one address: so many at once, then one in two seconds.
+#: Refused pings of one address: this number at once, then one in two seconds.
 _PATIENCE: Final = Flow(20.0, 0.5)
-#: Bytes of the bodies of pings, which anybody may send, from all addresses together.
+#: Bytes of the bodies of pings, which anyone may send, from all addresses together.
 _BYTES: Final = Flow(2.0 * 2**20, 2.0 * 2**20)
 #: Notifications of one subscription.
 _NOTIFICATIONS: Final = Flow(60.0, 1.0)
 _ADDRESSES: Final = 4_096
-#: Bodies that are read at once: of those who know a callback, and of pings, one of an address.
+#: Bodies read at once: from senders who know a callback; and of pings, one of an address.
 _BODIES: Final = 16
 _RETRY_AFTER_S: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A request. ``headers`` are by lower-case name, ``length`` is what Content-Length says.
+    """A request. ``headers`` are by lower-case name, ``length`` is its Content-Length.
 
     ``read`` gives the body, None where it is longer than the given number of bytes.
 
@@ -112,7 +104,7 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer; ``retry`` says that it may be tried again later."""
+    """An answer; ``retry`` says that the sender may try again later."""
 
     status: int
     body: str = ""
@@ -120,12 +112,12 @@ class Reply:
 
     @property
     def retry_after_s(self) -> int | None:
-        """When to try again, in seconds."""
+        """Return the seconds after which to try again."""
         return _RETRY_AFTER_S if self.retry else None
 
 
 class Refused(Exception):
-    """The request is refused: what to answer, and why."""
+    """The request is refused: the answer, and the reason."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -134,7 +126,12 @@ class Refused(Exception):
 
 
 class Endpoint:
-    """Answers requests. ``subscriber`` is None where no hub could reach us."""
+    """Answers to requests. ``subscriber`` is None where no hub could reach us.
+
+    Refusing must be cheaper than asking. Hence the order: first path and headers, then the
+    sender's allowance, and the body last, for senders who may know a secret. Unknown and forged
+    requests are counted and logged once a minute.
+    """
 
     def __init__(
         self,
@@ -158,7 +155,7 @@ class Endpoint:
         self._reading: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
 
     async def answer(self, pushed: Pushed) -> Reply:
-        """Answer a request, whatever it is."""
+        """Answer any request."""
         try:
             return await self._routed(pushed)
         except Refused as refused:
@@ -201,7 +198,7 @@ class Endpoint:
         if is_asked is None:
             raise Refused(503, "the store is busy")
         if not is_asked:
-            raise Refused(404, "verification of what was not asked for")
+            raise Refused(404, "verification without a request")
         return Reply(200, challenge)
 
     async def _notified(self, subscriber: Subscriber, known: Subscription, pushed: Pushed) -> Reply:
@@ -211,7 +208,7 @@ class Endpoint:
         self._check_size(pushed)
         signature = parse_signature(pushed.headers.get("x-hub-signature"))
         if signature is None:
-            # As the recommendation says: received, and of no effect.
+            # By the recommendation: acknowledge, and ignore.
             raise Refused(202, "notification without a signature")
         if not self._notifications.take(known.page_id, now):
             raise Refused(429, "too many notifications")
@@ -255,12 +252,12 @@ class Endpoint:
 
     def _check_size(self, pushed: Pushed) -> None:
         if (pushed.length or 0) > self._max_body_bytes:
-            raise Refused(413, "too large a body")
+            raise Refused(413, "body too large")
         if pushed.headers.get("content-encoding", "identity").lower() != "identity":
             raise Refused(415, "encoded body")
 
     async def _body(self, pushed: Pushed, *, is_callback: bool) -> bytes:
-        """The body; who sends slowly holds up only himself and others who may know nothing."""
+        """Read the body; a slow sender delays only himself and other unknown senders."""
         reading, source = self._reading[is_callback], pushed.source
         of_address = _BODIES if is_callback else 1
         if reading.total() >= _BODIES or reading[source] >= of_address:
@@ -270,7 +267,7 @@ class Endpoint:
             body = await pushed.read(self._max_body_bytes)
         except TimeoutError as error:
             self._patience.drain(source, self._now())
-            raise Refused(408, "too slow a body") from error
+            raise Refused(408, "body too slow") from error
         except ConnectionError as error:
             raise Refused(400, "broken body") from error
         finally:
@@ -278,22 +275,22 @@ class Endpoint:
             if not reading[source]:
                 del reading[source]
         if body is None:
-            raise Refused(413, "too large a body")
+            raise Refused(413, "body too large")
         return body
 
 
 def _seconds(text: str | None) -> float | None:
-    """A number of seconds; None where nothing is said, 0 where it is no number."""
+    """Parse a number of seconds; None where it is missing, 0 where it is no number."""
     if text is None:
         return None
     return float(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0.0
 
 
 _LIFE_S: Final = 20.0
-#: A body that can be much shorter than a page; 1 MiB at 350 kB/s.
+#: Time for a body, less than for a page: 1 MiB at 350 kB/s.
 _BODY_S: Final = 3.0
 _SWEEP_S: Final = 1.0
-#: Connections that wait to be accepted; all of them are accepted in one turn of the event loop.
+#: Backlog of connections; all of them are accepted in one turn of the event loop.
 _BACKLOG: Final = 32
 _LINE_BYTES: Final = 8_190
 
@@ -310,7 +307,7 @@ class _Door:
 
 
 class _Doors(web.Server):
-    """aiohttp's server, which keeps its connections few and short."""
+    """aiohttp's server with few and short connections."""
 
     def __init__(
         self,
@@ -328,41 +325,41 @@ class _Doors(web.Server):
         self._open: dict[RequestHandler, _Door] = {}
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        """Let one in; the oldest goes where there are too many."""
+        """Accept a connection; close the oldest where there are too many."""
         super().connection_made(handler, transport)
         self._open[handler] = _Door(asyncio.get_running_loop().time(), transport)
         if len(self._open) > self._most:
             self._end(next(iter(self._open)), "too many connections")
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        """One has gone."""
+        """Forget a closed connection."""
         super().connection_lost(handler, exc)
         self._open.pop(handler, None)
 
     def served(self, handler: RequestHandler) -> None:
-        """A request of this connection has been answered."""
+        """Mark the request's connection as answered."""
         if handler in self._open:
             self._open[handler].served = True
 
     def sweep(self, now: float) -> None:
-        """End what has been open for too long."""
+        """Close connections that have been open for too long."""
         while self._open:
             handler, door = next(iter(self._open.items()))
             if now < door.opened_at + _LIFE_S:
                 return
-            self._end(handler, "too long a connection")
+            self._end(handler, "connection too long")
 
     def _end(self, handler: RequestHandler, why: str) -> None:
         door = self._open.pop(handler)
         peer = door.transport.get_extra_info("peername")
-        # Who keeps a connection for the next request does no wrong.
+        # A kept-alive connection is no refusal.
         if not door.served:
             self._refusals.count(why, str(peer[0]) if peer else "nowhere")
         door.transport.abort()
 
 
 def _counting(refusals: Refusals) -> logging.Logger:
-    """A logger for what aiohttp cannot read: one line a request is what a flood wants."""
+    """Return a logger that counts malformed requests: a line for each would serve a flood."""
     logger = logging.Logger(__name__)  # noqa: LOG001 - one for each listener, heard by nobody
 
     def count(record: logging.LogRecord) -> bool:
@@ -374,8 +371,8 @@ def _counting(refusals: Refusals) -> logging.Logger:
     return logger
 
 
-class Listener:
-    """Listens at ``host`` and ``port``; ``proxies`` may say for whom they speak."""
+class PushListener:
+    """Server at ``host`` and ``port``; ``proxies`` may name the sender."""
 
     def __init__(
         self,
@@ -393,7 +390,7 @@ class Listener:
         self._sweeping: asyncio.Task[None] | None = None
 
     async def open(self, host: str, port: int) -> int:
-        """Listen; the port, which may have been 0 for any.
+        """Listen; return the port, which may have been 0 for any.
 
         Raises:
             CrawlError: the address cannot be listened at.
@@ -410,7 +407,7 @@ class Listener:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
-        """Listen no more, and end what is open."""
+        """Stop listening, and close all connections."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         if self._server is not None:
@@ -444,17 +441,18 @@ class Listener:
                 async with asyncio.timeout(_BODY_S):
                     return await _bounded(request, most)
             except web.RequestPayloadError as error:
-                raise ConnectionError("the body is not what its headers say") from error
+                raise ConnectionError("the body contradicts its headers") from error
 
         headers = {name.lower(): value for name, value in request.headers.items()}
         length = request.content_length
         return Pushed(
-            request.method, request.path, request.query, headers, length,
-            self._source(request.remote or "", headers.get("x-forwarded-for", "")), read,
+            method=request.method, path=request.path, query=request.query, headers=headers,
+            length=length, read=read,
+            source=self._source(request.remote or "", headers.get("x-forwarded-for", "")),
         )  # fmt: skip
 
     def _source(self, peer: str, forwarded: str) -> str:
-        """Whose request it is: a proxy of ours tells, in the last place of the header."""
+        """Return the sender of a request: a trusted proxy names it in the header's last place."""
         if not forwarded or not self._proxies:
             return peer
         try:

@@ -1,11 +1,10 @@
 """Subscriptions to hubs as a state machine (W3C WebSub, sections 5 and 6).
 
-Invariant: a hub's verification is confirmed only where this side has asked for just that (mode and
-topic) and still waits for it. Consequence: nobody can subscribe us to anything, or end what we
-have, without having been asked.
+Invariant: a hub's verification is confirmed only for a pending request of this side with the same
+mode and topic. Consequence: nobody else can subscribe us, or end our subscriptions.
 
-Pure: the time is an argument, in Unix seconds, and ``mint`` gives what cannot be guessed. Methods
-return a subscription as it stands from now on where something is to be written down.
+The time is an argument, in Unix seconds, and ``mint`` gives unguessable tokens. Methods return the
+new state of a subscription where something is to be stored.
 """
 
 from __future__ import annotations
@@ -40,26 +39,26 @@ from freshet.storage.words import Outcome
 
 _HOUR_S: Final = 3_600.0
 _DAY_S: Final = 24 * _HOUR_S
-#: How long a hub may take to verify what it was asked for; then it is asked again.
+#: Time for a hub to verify a request; then the request is repeated.
 _PENDING_S: Final = _HOUR_S
-#: A lease is renewed when so much of it has passed.
+#: The share of a lease after which it is renewed.
 _RENEWED_AT: Final = 0.8
-#: What hubs may say of a lease: less is asked for again after this at the soonest.
+#: Bounds on a hub's lease: a shorter one is renewed after this at the earliest.
 _LEAST_RENEWAL_S: Final = 300.0
 _LONGEST_LEASE_S: Final = 365 * _DAY_S
 _BACK_OFF_S: Final = _HOUR_S
 _BACK_OFF_MOST_S: Final = 7 * _DAY_S
 _DENIED_S: Final = 7 * _DAY_S
-#: A page that names another hub is believed once a day.
+#: A page may change its hub once a day.
 _MOVED_AGAIN_S: Final = _DAY_S
 _FAREWELLS: Final = 3
-#: Redirects of a hub in a row that are followed at once.
+#: Successive redirects of a hub that are followed at once.
 _HOPS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRules:
-    """``lease_s`` is asked for; no more than ``most`` subscriptions, ``of_a_host`` of one host."""
+    """Lease to request, ``lease_s``, and bounds on subscriptions: ``most``, ``of_a_host``."""
 
     lease_s: float = 10 * _DAY_S
     most: int = 1_000
@@ -83,15 +82,15 @@ class Leases:
         return len(self._by_token)
 
     def of(self, token: str) -> Subscription | None:
-        """The subscription whose callback has this token."""
+        """Return the subscription whose callback has this token."""
         return self._by_token.get(token)
 
     def urls(self) -> list[str]:
-        """The pages that are subscribed to."""
+        """Return the subscribed pages."""
         return [each.url for each in self._by_token.values()]
 
     def active(self, now: float) -> int:
-        """How many have a lease that runs."""
+        """Count the subscriptions whose lease runs."""
         return sum(is_live(each, now) for each in self._by_token.values())
 
     # -- what is wanted ----------------------------------------------------------
@@ -99,19 +98,25 @@ class Leases:
     def advertised(
         self, page_id: int, host_id: int, url: str, said: Advertised, now: float
     ) -> Subscription | None:
-        """A page names its hub: a subscription that is new, or is with another hub now."""
+        """Return the new subscription for a page's hub, if it is new or another hub than before."""
         token = self._by_page.get(page_id)
         if token is not None:
             return self._moved(self._by_token[token], said, now)
         rules = self._rules
         if len(self) >= rules.most or self._of_host[host_id] >= rules.of_a_host:
             return None
-        new = Subscription(
-            page_id, host_id, url, said.hub, said.topic, self._mint(), self._mint(), now
-        )
+        new = self._new(page_id, host_id, url, said, now)
         self._of_host[host_id] += 1
         self._by_page[page_id] = new.token
         return self.put(new)
+
+    def _new(
+        self, page_id: int, host_id: int, url: str, said: Advertised, now: float
+    ) -> Subscription:
+        return Subscription(
+            page_id, host_id, url, hub=said.hub, topic=said.topic, token=self._mint(),
+            secret=self._mint(), next_at=now,
+        )  # fmt: skip
 
     def _moved(self, known: Subscription, said: Advertised, now: float) -> Subscription | None:
         if known.state is SubscriptionState.LEAVING or said == Advertised(known.hub, known.topic):
@@ -119,17 +124,14 @@ class Leases:
         if now < self._moved_at.get(known.page_id, -_MOVED_AGAIN_S) + _MOVED_AGAIN_S:
             return None
         self._moved_at[known.page_id] = now
-        # What the former hub knows must not be of use with another.
+        # The former hub's secret must be of no use with another.
         del self._by_token[known.token]
-        anew = Subscription(
-            known.page_id, known.host_id, known.url, said.hub, said.topic, self._mint(),
-            self._mint(), now,
-        )  # fmt: skip
+        anew = self._new(known.page_id, known.host_id, known.url, said, now)
         self._by_page[known.page_id] = anew.token
         return self.put(anew)
 
     def leave(self, is_wanted: Callable[[str], bool], now: float) -> list[Subscription]:
-        """End the subscriptions whose page is not wanted any more, and resume the others."""
+        """End the subscriptions of unwanted pages, and resume the others."""
         changed = []
         for each in list(self._by_token.values()):
             leaving = each.state is SubscriptionState.LEAVING
@@ -141,14 +143,14 @@ class Leases:
     # -- asking hubs -------------------------------------------------------------
 
     def due(self, now: float) -> list[Subscription]:
-        """Those whose hub is to be asked now, the longest due first."""
+        """Return the subscriptions whose request to the hub is due, the longest due first."""
         found = [each for each in self._by_token.values() if each.next_at <= now]
         return sorted(found, key=lambda each: (each.next_at, each.page_id))
 
-    def asked(self, token: str, now: float) -> Subscription:
-        """The hub is being asked: from now on it may verify, also before it has answered.
+    def requested(self, token: str, now: float) -> Subscription:
+        """Record a request to the hub: from now on it may verify, also before it has answered.
 
-        Whatever it answers, it is asked again only after a pause that grows until it verifies.
+        Whatever it answers, the next request waits for a pause that grows until it verifies.
         """
         known = self._by_token[token]
         failures = known.failures + 1
@@ -162,9 +164,9 @@ class Leases:
     def answered(
         self, token: str, now: float, failure: str | None, moved_to: str | None = None
     ) -> Subscription | None:
-        """The hub's answer to the request: accepted, moved, or a failure with its reason.
+        """Record the hub's answer to the request: accepted, moved, or a failure with its reason.
 
-        None where the subscription has ended since, or nothing is to be noted.
+        None where the subscription has ended since, or there is nothing to store.
         """
         known = self._by_token.get(token)
         if known is None or (failure is None and moved_to is None):
@@ -178,12 +180,12 @@ class Leases:
         )  # fmt: skip
 
     def has_ended(self, subscription: Subscription) -> bool:
-        """Whether the farewell was heard, or said often enough: the lease runs out anyway."""
+        """Return whether the unsubscription was confirmed or sent often enough: leases run out."""
         leaving = subscription.state is SubscriptionState.LEAVING
         return leaving and subscription.failures >= _FAREWELLS
 
     def forget(self, token: str) -> None:
-        """There is no such subscription any more."""
+        """Remove a subscription."""
         gone = self._by_token.pop(token)
         del self._by_page[gone.page_id]
         self._of_host[gone.host_id] -= 1
@@ -193,9 +195,9 @@ class Leases:
     def verified(
         self, token: str, mode: str, topic: str, lease_s: float | None, now: float
     ) -> Subscription | None:
-        """The hub asks whether it was asked; None: it was not.
+        """Confirm a hub's verification; None if there was no such request.
 
-        ``lease_s`` is what the hub grants, None where it does not say, as for an unsubscription.
+        ``lease_s`` is the hub's grant, None where it does not say, as for an unsubscription.
         """
         known = self._by_token.get(token)
         if known is None or topic != known.topic or mode != _mode(known):
@@ -216,7 +218,7 @@ class Leases:
         )  # fmt: skip
 
     def denied(self, token: str, topic: str, reason: str, now: float) -> Subscription | None:
-        """The hub says no, at once or later; None: to something that is not ours."""
+        """Record a hub's denial, at once or later; None if the subscription is unknown."""
         known = self._by_token.get(token)
         if known is None or topic != known.topic:
             return None
@@ -230,7 +232,7 @@ class Leases:
         )  # fmt: skip
 
     def request(self, subscription: Subscription, callback: str) -> dict[str, str]:
-        """What the hub is told, as the fields of a form."""
+        """Return the form fields of the request to the hub."""
         fields = {
             "hub.callback": callback,
             "hub.mode": _mode(subscription),
@@ -242,13 +244,13 @@ class Leases:
         return fields
 
     def put(self, subscription: Subscription) -> Subscription:
-        """Let a subscription that is known stand so."""
+        """Store the state of a known subscription."""
         self._by_token[subscription.token] = subscription
         return subscription
 
 
 def is_live(subscription: Subscription, now: float) -> bool:
-    """Whether the hub may send: the lease runs, until its very end."""
+    """Return whether the hub may send: the lease runs, until its very end."""
     ends_at = subscription.lease_until
     return ends_at is not None and now <= ends_at
 
@@ -263,18 +265,15 @@ def _back_off_s(failures: int) -> float:
 
 
 # -- subscriber --------------------------------------------------------------
-#
-# The subscriber of WebSub: hubs are asked politely, verify, and say when a topic has changed.
-#
-# A notification is a hint: its page is worth a look. Its body is believed in nothing; of a feed it
-# is read which pages there may be.
+# A notification is a hint: its page is worth a visit. Its body is not trusted; of a feed only the
+# URLs of possible pages are read.
 
 log = logging.getLogger(__name__)
 
 #: API requests at once, of whatever kind: subscriptions are never urgent.
 _CALLS: Final = 8
 _MOVED: Final = frozenset({307, 308})
-#: What has left the scope is left when it is out of it for so long: seeds may be undecided.
+#: Time out of scope after which a subscription ends: seeds may be undecided.
 _SCOPE_EVERY_S: Final = 3_600.0
 
 
@@ -300,7 +299,7 @@ class Subscriber:
         self._outside: frozenset[str] = frozenset()
 
     def told(self, batch: Sequence[Acknowledged]) -> None:
-        """Visits have committed: some pages may have named their hub."""
+        """Note committed visits: some pages may have named their hub."""
         for each in batch:
             visit = each.entry
             if isinstance(visit, Visit) and visit.advertised is not None:
@@ -312,7 +311,7 @@ class Subscriber:
                     self._inbox.post(SubscriptionNoted(new, at))
 
     async def ask(self, now: float) -> list[Entry]:
-        """Ask the hubs whose time has come; what is to be noted before that."""
+        """Send the requests that are due to hubs; return what to store before that."""
         self._look_at_scope(now)
         noted: list[Entry] = []
         for each in self.leases.due(now):
@@ -320,11 +319,11 @@ class Subscriber:
                 self.leases.forget(each.token)
                 noted.append(SubscriptionNoted(each, now, ended=True))
             elif len(self._calls) < _CALLS:
-                asked = self.leases.asked(each.token, now)
-                lane = await self._lane_key(each.hub)
-                form = urlencode(self.leases.request(asked, self._callback_base + each.token))
-                self._calls.place(lane, each.hub, partial(self._answered, each.token), form=form)
-                noted.append(SubscriptionNoted(asked, now))
+                requested = self.leases.requested(each.token, now)
+                to = await self._lane_key(each.hub)
+                form = urlencode(self.leases.request(requested, self._callback_base + each.token))
+                self._calls.place(to, each.hub, partial(self._answered, each.token), form=form)
+                noted.append(SubscriptionNoted(requested, now))
         return noted
 
     def _answered(self, token: str, result: FetchResult, now: float) -> list[Entry]:
@@ -354,7 +353,7 @@ class Subscriber:
     async def verify(
         self, token: str, mode: str, topic: str, lease_s: float | None, now: float
     ) -> bool | None:
-        """Whether the hub asks for what it was asked for; None: yes, but it cannot be noted now."""
+        """Return whether the hub's verification is right; None: right, but not storable now."""
         before = self.leases.of(token)
         noted = self.leases.verified(token, mode, topic, lease_s, now)
         if noted is None or before is None:
@@ -365,12 +364,12 @@ class Subscriber:
                 self.leases.forget(token)
             return True
         if self.leases.of(token) is not None:
-            # The hub takes the silence for a no; it may ask again.
+            # The hub takes silence for a no; it may send the request again.
             self._inbox.post(SubscriptionNoted(self.leases.put(before), now))
         return None
 
     def deny(self, token: str, topic: str, reason: str, now: float) -> bool:
-        """The hub denies; whether that is about something of ours."""
+        """Handle a denial; return whether it concerns one of our subscriptions."""
         noted = self.leases.denied(token, topic, reason, now)
         if noted is None:
             return False
@@ -379,14 +378,14 @@ class Subscriber:
         return True
 
     async def notified(self, known: Subscription, now: float) -> bool:
-        """The hub says that the topic has changed; whether that is kept."""
+        """Handle a notification that the topic has changed; return whether it is kept."""
         hint = Announcement(
             ClaimKind.WEBSUB, known.host_id, known.topic, (Claim(known.url, now, now),), now
         )
         return await self._inbox.commit(hint)
 
     def lists(self, known: Subscription, urls: Sequence[str], now: float) -> None:
-        """Entries of a feed that was sent: pages that may be new, of the topic's own host."""
+        """Announce the entries of a pushed feed: possible new pages of the topic's own host."""
         found = self._hints.of_pages(
             ClaimKind.WEBSUB, known.host_id, known.topic, urls, now, changed=False
         )
@@ -395,8 +394,7 @@ class Subscriber:
 
 
 # -- signatures --------------------------------------------------------------
-#
-# Signatures of WebSub notifications (W3C WebSub, section 7.1).
+# W3C WebSub, section 7.1.
 
 _METHODS: Final = frozenset({"sha1", "sha256", "sha384", "sha512"})
 _FORM: Final = re.compile(r"\s*([A-Za-z0-9]{1,16})=([0-9A-Fa-f]{1,128})\s*")
@@ -404,14 +402,14 @@ _FORM: Final = re.compile(r"\s*([A-Za-z0-9]{1,16})=([0-9A-Fa-f]{1,128})\s*")
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What the header says: the name of a hash and the digest of the body under it."""
+    """The name of a hash and the digest of the body under it, from the header."""
 
     method: str
     digest: bytes
 
 
 def parse_signature(header: str | None) -> Signature | None:
-    """The signature of an ``X-Hub-Signature`` header, None where it is none that is known."""
+    """Parse an ``X-Hub-Signature`` header; None if it is malformed or its hash unknown."""
     match = _FORM.fullmatch(header or "")
     if match is None or match[1].lower() not in _METHODS or len(match[2]) % 2:
         return None
@@ -422,27 +420,24 @@ def parse_signature(header: str | None) -> Signature | None:
 
 
 def is_authentic(secret: str, body: bytes, signature: Signature) -> bool:
-    """Whether who signed this body knows the secret; the time taken does not tell how nearly."""
+    """Return whether the body's signer knows the secret, in constant time."""
     expected = hmac.digest(secret.encode(), body, signature.method)
     return hmac.compare_digest(expected, signature.digest)
 
 
 # -- bulletins ---------------------------------------------------------------
-#
-# The bodies of notifications that are feeds: which pages may there be?
-#
-# A hub with a secret of its own may send what it likes. So a body is read out of the event loop's
-# process, one at a time, and of a subscription once in five minutes; what is not read is not
-# missed: the topic itself is fetched.
+# A hub with a valid secret may send anything. A body is therefore read out of the event loop's
+# process, one at a time, and of a subscription once in five minutes; no page is missed, because
+# the topic itself is fetched.
 
 _READ: Final = Flow(1.0, 1.0 / 300.0)
 _PREFIX_BYTES: Final = 2_048
-#: A feed of more is read in part: the front, where what is new stands.
+#: Bytes of a longer feed that are read: its front, where new entries stand.
 _ENTRIES: Final = 500
 
 
 class Bulletins:
-    """Reads feeds that were pushed, where ``parser`` has time for it."""
+    """Reader of pushed feeds, for when ``parser`` has time."""
 
     def __init__(self, parser: Parser, now: Callable[[], float]) -> None:
         self._parser = parser
@@ -451,7 +446,7 @@ class Bulletins:
         self._task: asyncio.Task[None] | None = None
 
     def read(self, subscriber: Subscriber, known: Subscription, body: bytes) -> None:
-        """Read a body, unless that is too much now."""
+        """Read a body, unless too many are waiting."""
         if not looks_like_feed(body[:_PREFIX_BYTES]):
             return
         if self._task is not None and not self._task.done():
@@ -471,7 +466,7 @@ class Bulletins:
         subscriber.lists(known, urls[:_ENTRIES], self._now())
 
     async def close(self) -> None:
-        """Leave what is being read."""
+        """Cancel the reading under way."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

@@ -1,9 +1,8 @@
-"""What belongs to the frame of a page and not to its main text.
+"""The frame of a page: elements and short blocks that are not its main text.
 
-Pure judgements on elements and on short blocks; :mod:`crawler.reduce.main_text` walks and asks.
-The frame is what a site repeats around its pages (navigation, banners, sharing, consent)
-and what changes without anybody's doing (build stamps, counters, server names). All rules
-are general; there is none for a particular site or generator.
+:mod:`crawler.reduce.main_text` walks the page and asks these functions. The frame is what a site
+repeats around its pages (navigation, banners, sharing, consent) and what changes without an edit
+(build stamps, counters, server names). All rules are general: none names a site or a generator.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _FRAME_WORDS: Final = _words(
     "paginator cookie cookies consent gdpr share sharing sharer social related recommended "
     "recommendations newsletter toc skiplink skip respond toolbar"
 )
-#: Words that say where a part stands or what shape it has: neutral beside a frame word.
+#: Words for position or shape: neutral beside a frame word.
 _LAYOUT_WORDS: Final = _words(
     "site page global main primary secondary top bottom left right inner outer wrapper wrap "
     "container box block bar area section panel widget widgets list items item links link "
@@ -53,7 +52,7 @@ _WORD: Final = re.compile(r"[A-Z]*[^\W\d_A-Z]+|[A-Z]+")
 
 
 def is_frame_name(element_id: str | None, classes: str | None) -> bool:
-    """Whether an element's id or class names a part of the frame.
+    """Return whether an element's id or class names a part of the frame.
 
     A token counts when all its words are frame or layout words and at least one of them is
     a frame word: ``site-footer`` and ``navLink`` do, ``footnote``, ``share-price``,
@@ -64,7 +63,7 @@ def is_frame_name(element_id: str | None, classes: str | None) -> bool:
     return classes is not None and _is_frame_class(classes)
 
 
-# Classes repeat over a site, ids do not: only the former are worth remembering.
+# Classes repeat over a site, ids do not: only the former are worth caching.
 @lru_cache(maxsize=4096)
 def _is_frame_class(classes: str) -> bool:
     return any(_is_frame_token(token) for token in classes.split())
@@ -81,12 +80,12 @@ def _is_frame_token(token: str) -> bool:
 
 
 def is_hidden(attributes: Mapping[str, str | None]) -> bool:
-    """Whether the element is marked as not shown (``hidden``, ``aria-hidden=true``)."""
+    """Return whether the element is marked as not shown (``hidden``, ``aria-hidden=true``)."""
     return "hidden" in attributes or attributes.get("aria-hidden") == "true"
 
 
 def is_frame_role(attributes: Mapping[str, str | None]) -> bool:
-    """Whether the element's landmark role (WAI-ARIA 1.2, section 5.3.4) is frame."""
+    """Return whether the element's landmark role (WAI-ARIA 1.2, section 5.3.4) is frame."""
     role = attributes.get("role")
     return role is not None and role.lower() in _FRAME_ROLES
 
@@ -101,17 +100,17 @@ _WHEN: Final = rf"\s*[:–-]?\s*(?:(?:on|at)[:\s]\s*)?{_WEEKDAY}?{_MOMENT}"
 _DURATION: Final = r"\d+(?:[.,]\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?)\b"
 _PAGE: Final = r"(?:(?:this|the)\s+)?(?:page|site|website|document|file)\s+(?:was\s+)?"
 _TAIL: Final = r"[\d\s:,./+tz-]*(?:am|pm|utc|gmt|by\s.*)?\.?$"
-#: What only machines do; people update, modify, build and create, and write about it.
+#: Words of machines only; people update, modify, build and create, and write about it.
 _MADE: Final = r"""(?:(?:auto(?:matically)?[-\s])?(?:generated|rendered|refreshed|cached|crawled
     |compiled|deployed|exported|synced))"""
 _IDENTIFIER: Final = r"(?=[-\w]*\d)[-\w]{6,}"
 
-#: A stamp has at most so many words and characters.
+#: The most words and characters of a stamp.
 _STAMP_WORDS: Final = 14
 _STAMP_CHARACTERS: Final = 200
 
-# The machine speaks: what was made when, in what time, by which machine, under which
-# identifier, for how many visitors; and the yearly copyright line.
+# Sentences of machines: when, how fast, by which server and under which identifier a page was
+# made, for how many visitors; and the yearly copyright line.
 _STAMP: Final = re.compile(
     rf"""
       (?:{_PAGE})? last[-\s]
@@ -164,7 +163,7 @@ _STAMP_STARTS: Final = frozenset(
 
 
 def is_stamp(block: str) -> bool:
-    """Whether a short block says when, where or how often the page was made or shown.
+    """Return whether a short block says when, where or how often the page was made or shown.
 
     Such a stamp changes although nobody edited the page. A price, the date of an event and
     a date of publication are content: the block must begin with the words of a stamp and

@@ -1,9 +1,9 @@
-"""From bytes to text: which character encoding a document is in.
+"""Character encodings: decoding the bytes of a document to text.
 
 Precedence as in browsers (WHATWG HTML, section 13.2.3, and the WHATWG Encoding standard):
 a byte-order mark beats every declaration, the Content-Type header beats the document's own
-words, and only a document without any usable label is guessed at. Labels mean what the
-Encoding standard's table says (``iso-8859-1`` is windows-1252, ``gb2312`` is gbk).
+words, and a guess is made only for a document without any usable label. Labels have the meaning
+of the Encoding standard's table (``iso-8859-1`` is windows-1252, ``gb2312`` is gbk).
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ _UTF16_PROLOGUES: Final = ((b"<\0?\0x\0", "utf-16le"), (b"\0<\0?\0x", "utf-16be"
 _CONTENT_TYPE_CHARSET: Final = re.compile(r""";\s*charset\s*=\s*["']?([^\s"';]+)""", re.IGNORECASE)
 _COMMENT: Final = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _META: Final = re.compile(rb"<meta[\s/]([^>]*)", re.IGNORECASE)
-_ATTRIBUTE: Final = re.compile(
-    rb"""([^\s=/>"']+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""",
-)
+_ATTRIBUTE: Final = re.compile(rb"""([^\s=/>"']+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _CHARSET_IN_CONTENT: Final = re.compile(rb"""charset\s*=\s*["']?\s*([^\s"';]+)""", re.IGNORECASE)
 _XML_ENCODING: Final = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^\s"'>]+)""")
 
@@ -61,10 +59,10 @@ _DEFAULT: Final = "windows-1252"
 
 
 def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
-    """The text of ``body`` and the WHATWG name of the encoding that it was read in.
+    """Return the text of ``body`` and the WHATWG name of the encoding it was read in.
 
     ``content_type`` is the whole header value. Never raises: an unknown label gives way to
-    the next source, and bytes that the encoding cannot mean become U+FFFD.
+    the next source, and bytes that are invalid in the encoding become U+FFFD.
     """
     for mark, name in _BYTE_ORDER_MARKS:
         if body.startswith(mark):
@@ -79,7 +77,7 @@ def _decoded(body: bytes, name: str) -> str:
 
 
 def _declared(body: bytes, content_type: str | None) -> Iterator[str]:
-    """The encodings that usable labels name, the most trusted first."""
+    """Return the encodings that usable labels name, the most trusted first."""
     header = _CONTENT_TYPE_CHARSET.search(content_type or "")
     if header and (name := _encoding_name(header[1])):
         yield name
@@ -94,24 +92,24 @@ def _declared(body: bytes, content_type: str | None) -> Iterator[str]:
 
 
 def _encoding_name(label: str) -> str | None:
-    """The encoding that a label means.
+    """Return the encoding of a label, or None if it is unknown.
 
-    None for an unknown label, and for those which the standard maps to ``replacement``: a
-    browser shows nothing there for safety's sake, a crawler that only reads may guess.
+    None, too, for labels that the standard maps to ``replacement``: a browser shows nothing
+    there for safety, a crawler that only reads may guess.
     """
     encoding = webencodings.lookup(label)
     return None if encoding is None or encoding.name == "replacement" else str(encoding.name)
 
 
 def _readable_as_ascii(name: str) -> str:
-    """What a declaration means that could be read as ASCII (HTML, section 13.2.3.2)."""
+    """Return the encoding for a declaration readable as ASCII (HTML, section 13.2.3.2)."""
     if name.startswith("utf-16"):
         return "utf-8"
     return _DEFAULT if name == "x-user-defined" else name
 
 
 def _meta_labels(start: bytes) -> Iterator[bytes]:
-    """Labels in ``<meta charset>`` and ``<meta http-equiv=content-type>``, in order."""
+    """Return the labels in ``<meta charset>`` and ``<meta http-equiv=content-type>``, in order."""
     for meta in _META.finditer(start):
         attributes = {
             name.lower(): double or single or bare
@@ -130,13 +128,13 @@ def _xml_labels(start: bytes) -> Iterator[bytes]:
 
 
 def _detected(body: bytes) -> str:
-    """A guess for a document without a label; ``windows-1252`` where nothing speaks."""
+    """Guess the encoding of a document without a label; default ``windows-1252``."""
     if _is_utf8(body):
         return "utf-8"
     import charset_normalizer  # noqa: PLC0415  # slow to load, and most pages have a label
 
     found = charset_normalizer.from_bytes(_sample(body), cp_isolation=list(_GUESSED))
-    # Encodings that read these very bytes alike stand together in one match.
+    # Encodings that decode these bytes alike share one match.
     names = [_GUESSED[c] for match in found for c in match.could_be_from_charset if c in _GUESSED]
     # A short Western text fits Central European code pages as well; the web's default wins
     # wherever it is plausible at all.
@@ -144,7 +142,7 @@ def _detected(body: bytes) -> str:
 
 
 def _is_utf8(body: bytes) -> bool:
-    """Whether the bytes are UTF-8 but for a few strays, such as a comment's other encoding."""
+    """Return whether the bytes are UTF-8, but for a few strays such as a foreign comment."""
     if body.isascii():
         return True
     text = body.decode("utf-8", "replace")
@@ -153,7 +151,7 @@ def _is_utf8(body: bytes) -> bool:
 
 
 def _sample(body: bytes) -> bytes:
-    """The beginning from the first byte that tells something, cut between characters."""
+    """Return the beginning, from the first informative byte, cut between characters."""
     first = next(re.finditer(rb"[\x80-\xff]", body)).start()
     sample = body[max(0, first - 64) :][:_DETECTION_BYTES]
     if len(sample) < _DETECTION_BYTES:

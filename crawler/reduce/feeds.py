@@ -1,8 +1,8 @@
 """The entries of a feed (RSS, Atom, RDF), as links and as blocks of text.
 
 feedparser understands every dialect, at a price: a millisecond for each kilobyte, and a
-few kilobytes of malice cost half a second and 40 MB that stay. So it is loaded only when
-the first feed arrives, and only where :mod:`crawler.reduce.parser_process` can end the process.
+few kilobytes of malice cost half a second and 40 MB that stay. It is therefore loaded with the
+first feed, and only where :mod:`crawler.reduce.parser_process` can end the process.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ _ENTRY_RELATIONS: Final = frozenset({"", "alternate"})
 class Feed:
     """A feed's entries in the order of the document.
 
-    ``links`` lead to them, with their titles; ``blocks`` have one block for each: its id,
-    title and content. When the feed was built, or says that an entry was updated, is in
-    neither: ``dated`` are the pages of the entries (canonical), each with the date as written
-    when it was updated, else published (None: it does not say). ``hub_links`` are what the feed
-    names as its hub and as itself.
+    ``links`` lead to the entries, with their titles; ``blocks`` has one block per entry: id,
+    title and content, without the times of building and updating. ``dated`` are the entries'
+    pages (canonical), each with its date as written: of the update, else of publication, else
+    None. ``hub_links`` are the feed's links to its hub and to itself.
     """
 
     links: Links
@@ -55,10 +54,10 @@ class _EntryLink:
 
 
 def read_feed(body: bytes, url: str) -> Feed:
-    """The entries of a feed.
+    """Return the entries of a feed; none if the body is not a feed.
 
     ``url`` is where the feed came from; relative links are resolved against ``xml:base``
-    if the feed says so, else against it. What is not a feed has no entries. No network.
+    if the feed has it, else against ``url``. No network.
     """
     import feedparser  # noqa: PLC0415  # slow to load, and most crawls meet few feeds
 
@@ -116,8 +115,8 @@ def _links_of(entry: Mapping[str, Any]) -> Iterator[_EntryLink]:
 
 
 def _date(entry: Mapping[str, Any]) -> str | None:
-    """As written; what the library makes of it has lost whether a zone was said."""
-    # Asked for by its own name: the library would give one for the other, with a warning.
+    """Return the date as written: the library's own value has lost the time zone."""
+    # By its own name: the library would give one for the other, with a warning.
     said = (str(dict.get(entry, name) or "") for name in ("updated", "published"))  # type: ignore[call-overload]
     return next((date[:_DATE_CHARACTERS] for date in said if date.strip()), None)
 

@@ -1,7 +1,7 @@
 """The main text of a page, in blocks, with the frame set aside.
 
 One walk over the tags gathers blocks of running text (headings, paragraphs, list items,
-table cells, runs of text between block elements) outside the frame; a second look at the
+table cells, runs of text between block elements) outside the frame; a second pass over the
 columns of blocks picks those of the main element, or else sets aside lists of links.
 
 Blocks are compared version by version, so stability comes before taste: no rule weighs the
@@ -43,8 +43,8 @@ from freshet.crawler.reduce.markup import (
 #: taken for the whole of the main text.
 _MAIN_SHARE: Final = 0.25
 _ARTICLE_SHARE: Final = 0.5
-#: A block is a link where more than this share of its characters stands in anchors, and so
-#: many links in a row are a list of links.
+#: A block is a link where more than this share of its characters stands in anchors, and this
+#: number of links in a row is a list of links.
 _LINK_SHARE: Final = 0.7
 _LINK_LIST: Final = 3
 _LIST_OR_TABLE: Final = IN_LIST | IN_TABLE
@@ -65,7 +65,7 @@ class _Blocks:
     links: list[bool] = field(default_factory=list)
 
     def add(self, text: str, kind: BlockKind, place: int, zone: int, linked: int) -> None:
-        """Add what is more than white space; ``linked`` of its characters stand in anchors."""
+        """Add a text unless it is white space; ``linked`` of its characters stand in anchors."""
         words = plain(text).split() if "&" in text else text.split()
         if not words:
             return
@@ -77,7 +77,7 @@ class _Blocks:
         self.links.append(linked > _LINK_SHARE * len(text))
 
     def chosen(self, numbers: Iterable[int]) -> Blocks:
-        """Those of the blocks that are no stamps."""
+        """Return the chosen blocks that are not stamps."""
         kept = [i for i in numbers if not is_stamp(self.texts[i])]
         return Blocks(
             tuple([self.texts[i] for i in kept]),
@@ -87,12 +87,11 @@ class _Blocks:
 
 
 def main_text(markup: Markup, *, selected: bool = False) -> Blocks:
-    """The blocks of main text in the body: NFC, white space collapsed, none empty.
+    """Return the blocks of main text in the body: NFC, white space collapsed, none empty.
 
-    A page that is nothing but frame (a menu, a list of links) is its own content: there
-    only stamps and what no reader sees are left out. ``selected``: where elements are marked
-    as included (:mod:`freshet.crawler.reduce.markup`), they are the main text whatever they look
-    like.
+    A page that is all frame (a menu, a list of links) is its own content: only stamps and
+    hidden text are left out. ``selected``: elements marked as included
+    (:mod:`freshet.crawler.reduce.markup`) are the main text, if there are any.
     """
     if selected and (roots := list(_included(markup))):
         blocks = _gathered(markup, roots, spare_frame=True)
@@ -106,7 +105,7 @@ def main_text(markup: Markup, *, selected: bool = False) -> Blocks:
 
 
 def plain_text(text: str, *, by_line: bool = False) -> Blocks:
-    """The paragraphs of a text without markup, as blocks, or its lines, if they are few enough."""
+    """Return a text without markup as paragraphs, or as lines if there are few enough."""
     by_line = by_line and text.count("\n") <= _MOST_LINES
     parts = text.splitlines() if by_line else _BLANK_LINE.split(text)
     paragraphs = (" ".join(part.split()) for part in parts)
@@ -116,7 +115,7 @@ def plain_text(text: str, *, by_line: bool = False) -> Blocks:
 
 
 def _included(markup: Markup) -> Iterator[int]:
-    """The outermost elements that are marked so."""
+    """Return the outermost elements that are marked as included."""
     end = 0
     for i, tag in enumerate(markup.tags):
         if tag.attributes.get(MARK) == INCLUDED and i >= end:
@@ -125,7 +124,7 @@ def _included(markup: Markup) -> Iterator[int]:
 
 
 def _gathered(markup: Markup, roots: Iterable[int], *, spare_frame: bool) -> _Blocks:
-    """All blocks in the elements that begin there, outside the frame."""
+    """Return all blocks in the elements that begin there, outside the frame."""
     blocks = _Blocks()
     walk = _Walk(markup, blocks, "spared" if spare_frame else "step")
     for root in roots:
@@ -134,7 +133,7 @@ def _gathered(markup: Markup, roots: Iterable[int], *, spare_frame: bool) -> _Bl
 
 
 class _Walk:
-    """A walk over tags; ``steps`` names the column of :class:`Tag` that it follows."""
+    """Walk over tags; ``steps`` names the column of :class:`Tag` that it follows."""
 
     def __init__(self, markup: Markup, blocks: _Blocks, steps: str) -> None:
         self._markup = markup
@@ -148,7 +147,7 @@ class _Walk:
         above: list[tuple[BlockKind, int, int]] = []
         kind, place, zone = kind_of(columns[root].name), ROOT, 0
         start, stop = root + 1, self._markup.end(root)
-        # What of the open block stands before an element that is left out; its linked part.
+        # The text of the open block before an element that is left out; its linked part.
         held, held_linked = "", 0
         before = resume = root
         for i in (*compress(range(start, stop), steps[start:stop]), stop):
@@ -179,7 +178,7 @@ class _Walk:
                 kind, place, zone = above.pop()
 
     def _linked(self, start: int, stop: int, zone: int) -> tuple[int, int]:
-        """The zone after the tags up to ``stop``, and the characters there that are linked."""
+        """Return the zone after the tags up to ``stop``, and the number of linked characters."""
         linked = 0
         for i in range(start, stop):
             if i > start and self._markup.tags[i].name == "a":
@@ -189,7 +188,7 @@ class _Walk:
         return zone, linked
 
     def _is_frame(self, i: int, zone: int) -> bool:
-        """Whether an element is frame that may be: a "menu-page" that holds the article is not."""
+        """Return whether a possible frame element is one: a "menu-page" with the article is not."""
         if self._steps[i] == markup_reduce.EDGE and zone & (IN_MAIN | IN_ARTICLE):
             return False
         if self._holders is None:
@@ -198,7 +197,7 @@ class _Walk:
 
 
 def _holders(columns: Sequence[Tag], steps: Sequence[int]) -> Set[int]:
-    """The elements in which a main element stands: one pass, however deep they are nested."""
+    """Return the elements that contain a main element, in one pass at any depth."""
     holders: set[int] = set()
     if not any(map(attrgetter("holds_main"), columns)):
         return holders
@@ -216,12 +215,12 @@ def _holders(columns: Sequence[Tag], steps: Sequence[int]) -> Set[int]:
 
 
 def _selected(blocks: _Blocks) -> Blocks:
-    """The blocks of the main element, or all but lists of links; never a stamp."""
+    """Return the blocks of the main element, or all but lists of links; never a stamp."""
     return blocks.chosen(_principal(blocks) or _without_link_lists(blocks))
 
 
 def _principal(blocks: _Blocks) -> list[int]:
-    """The blocks of the main element, or else of the articles, if they hold enough."""
+    """Return the blocks of the main element, or else of the articles, if they hold enough."""
     total = sum(map(len, blocks.texts))
     for zone, share in ((IN_MAIN, _MAIN_SHARE), (IN_ARTICLE, _ARTICLE_SHARE)):
         inside = [i for i, z in enumerate(blocks.zones) if z & zone]

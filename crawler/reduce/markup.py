@@ -1,12 +1,12 @@
 """A parsed document as two columns: its tags, and the text after each of them.
 
-A walk over the nodes of a tree costs an object and several calls for each of them. The tree
-written out again costs less than a tenth of that, is well-formed whatever the page was, and is
-cut into tags and texts by two calls.
+Walking the nodes of a tree costs an object and several calls per node. Serialising the tree
+again costs less than a tenth of that, gives well-formed markup whatever the page was, and two
+calls cut it into tags and texts.
 
-Lexbor writes "<" and ">" as references in texts and in the values of attributes. So each one
-belongs to a tag, but for comments and raw text (HTML, section 13.3), which are taken out, and
-for names that contain a "<".
+Lexbor writes "<" and ">" as references in texts and attribute values, so each one belongs to a
+tag. Exceptions are comments and raw text (HTML, section 13.3), which are taken out, and names
+that contain a "<".
 """
 
 from __future__ import annotations
@@ -34,21 +34,18 @@ from freshet.crawler.reduce.boilerplate import (
 from freshet.crawler.urls import origin, reference_head
 
 # -- blocks ------------------------------------------------------------------
-#
-# Blocks: the pieces of a main text, each with its kind and its place in the page.
-#
-# A place is a hash of the path of block-level elements above a block, each by its tag and by
-# what its id and classes tell. Numbers are no part of it: the rows of a table share a place,
+# A place is a hash of the path of block-level elements above a block, each by its tag and its
+# meaningful id and classes. Ordinals are no part of it: the rows of a table share a place,
 # and a row that is added moves none of the others. Places are stored and compared over years;
 # nothing here depends on Python's ``hash`` or the platform.
 
-#: Names what the main text of given bytes is. Raise it with every change that makes it another
-#: text or other blocks for some page: texts of two versions are never compared.
+#: Version of the main text of given bytes. Raise it with every change that alters the text or the
+#: blocks of some page: texts of two versions are never compared.
 TEXT_VERSION: Final = "1"
 
 
 class BlockKind(IntEnum):
-    """What the markup says that a block is."""
+    """The kind of a block according to its markup."""
 
     HEADING = 1
     PARAGRAPH = 2
@@ -86,34 +83,34 @@ _KINDS: Final[dict[str | None, BlockKind]] = {
     **dict.fromkeys(("li", "dt", "dd"), BlockKind.ITEM),
     **dict.fromkeys(("td", "th"), BlockKind.CELL),
 }
-#: The id of these is made from their words, or counts them.
+#: Ids of these are made from their words, or count them.
 _LEAVES: Final = frozenset(_KINDS)
-#: Classes that say how an element stands among its like, or what a visitor does to it.
+#: Classes for an element's position among its like, or for a visitor's action on it.
 _PASSING: Final = frozenset(
     {"odd", "even", "first", "last", "active", "current", "selected", "open", "closed", "new"}
 )
 
 
 def kind_of(tag: str | None) -> BlockKind:
-    """The kind of a block whose innermost block-level element has that tag."""
+    """Return the kind of a block whose innermost block-level element has that tag."""
     return _KINDS.get(tag, BlockKind.TEXT)
 
 
 def below(place: int, tag: str, element_id: str | None = None, classes: str | None = None) -> int:
-    """The place of a block-level element in the element at ``place``."""
+    """Return the place of a block-level element in the element at ``place``."""
     return within(place, named(tag, element_id, classes))
 
 
 # The places of a template repeat on all of its pages.
 @lru_cache(maxsize=4096)
 def within(place: int, name: int) -> int:
-    """The place of the element of that name (:func:`named`) in the element at ``place``."""
+    """Return the place of the element of that name (:func:`named`) in the element at ``place``."""
     mixed = (place ^ name) * _FACTOR & _MASK
     return (mixed ^ (mixed >> 29)) or 1
 
 
 def named(tag: str, element_id: str | None, classes: str | None) -> int:
-    """64 bits for the name of an element: its tag and what its id and classes tell."""
+    """Return 64 bits for an element's name: its tag and its meaningful id and classes."""
     tokens = {t for t in classes.split() if _tells(t)} - _PASSING if classes else ()
     own_id = element_id if element_id and tag not in _LEAVES and _tells(element_id) else ""
     return _hashed(f"{tag}#{own_id}.{'.'.join(sorted(tokens))}")
@@ -127,15 +124,13 @@ def _hashed(name: str) -> int:
 
 
 def _tells(token: str) -> bool:
-    """Whether a name was given by a person: one with digits counts, or was made by a tool."""
+    """Return whether a person chose the name; one with digits counts, or a tool made it."""
     return _DIGIT.search(token) is None
 
 
 # -- selectors ---------------------------------------------------------------
-#
-# Hints by CSS selector: what a user knows of a site's main text.
 
-#: The attribute by which what was selected is known in the tree, and its values.
+#: The attribute that marks selected elements in the tree, and its values.
 MARK: Final = "data-freshet"
 INCLUDED: Final = "included"
 IGNORED: Final = "ignored"
@@ -146,7 +141,7 @@ class SelectorHints:
     """CSS selectors for the pages of one site.
 
     ``include``: on a page that has such elements, they are the whole main text. ``ignore``:
-    such elements, with all below them, are never part of it.
+    such elements and their descendants are never part of it.
 
     Raises:
         ValueError: a selector is not valid; it is named.
@@ -160,7 +155,7 @@ class SelectorHints:
             _check(selector)
 
     def mark(self, tree: LexborHTMLParser) -> None:
-        """Write into each element that a selector names what it is, as an attribute."""
+        """Mark each element that a selector matches with an attribute."""
         for verdict, selectors in ((INCLUDED, self.include), (IGNORED, self.ignore)):
             for node in tree.css(", ".join(selectors)) if selectors else ():
                 node.attrs[MARK] = verdict
@@ -170,7 +165,7 @@ NO_HINTS: Final = SelectorHints()
 
 
 class SiteHints:
-    """The hints of every site, by host name; a name stands for the hosts below it, too.
+    """The hints of every site, by host name; a name covers its subdomains, too.
 
     Args:
         include, ignore: lists of selectors by host name, as the user wrote them.
@@ -190,7 +185,7 @@ class SiteHints:
         }
 
     def of(self, url: str) -> SelectorHints:
-        """The hints for a page: those of its host, or of the nearest name above it."""
+        """Return the hints of a page's host, or of its nearest parent domain."""
         if not self._by_name:
             return NO_HINTS
         name = origin(url).host
@@ -215,12 +210,10 @@ def _check(selector: str) -> None:
     try:
         LexborHTMLParser("<p>").css(selector)
     except SelectolaxError as error:
-        raise ValueError(f"{selector!r} is not a CSS selector that is understood") from error
+        raise ValueError(f"{selector!r} is not a valid CSS selector") from error
 
 
 # -- references --------------------------------------------------------------
-#
-# Which elements lead to other pages, and to which: links by tag and attributes.
 
 #: Relations of a ``link`` element that lead to another page for people (HTML, section 4.6.7;
 #: older names from HTML 4.01, section 6.12). ``canonical`` is among them because the page
@@ -236,31 +229,26 @@ NAVIGABLE_RELATIONS: Final = frozenset(
 #: Relations by which a page or a feed names its hub, and itself as the hub knows it.
 HUB_RELATIONS: Final = frozenset({"hub", "self"})
 _FEED_TYPES: Final = frozenset(
-    {
-        "application/rss+xml",
-        "application/atom+xml",
-        "application/rdf+xml",
-        "application/feed+json",
-    }
+    {"application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json"}
 )
 _PAGE_TYPES: Final = frozenset({"", "text/html", "application/xhtml+xml"})
-#: The attribute of each linking element that says where it leads.
+#: The attribute of each linking element that holds the reference.
 _LEADING: Final = {"a": "href", "area": "href", "link": "href", "iframe": "src", "frame": "src"}
 
 
 def relations(attributes: Mapping[str, str]) -> list[str]:
-    """The tokens of a rel attribute, lower-case, sorted, each once."""
+    """Return the distinct tokens of a rel attribute, lower-case and sorted."""
     return sorted(set(attributes.get("rel", "").lower().split()))
 
 
 def is_feed(attributes: Mapping[str, str]) -> bool:
-    """Whether a ``link`` element names a feed of the page (RSS autodiscovery, Atom, JSON)."""
+    """Return whether a ``link`` element names a feed (RSS autodiscovery, Atom, JSON Feed)."""
     tokens = relations(attributes)
     return "feed" in tokens or ("alternate" in tokens and _media_type(attributes) in _FEED_TYPES)
 
 
 def reference(name: str, attributes: Mapping[str, str]) -> tuple[str, str] | None:
-    """The URL reference and the relations of an element, if it leads to a page.
+    """Return the URL reference and the relations of an element, if it leads to a page.
 
     Without the fragment, so that the parts of a page are one link.
     """
@@ -289,14 +277,11 @@ def _media_type(attributes: Mapping[str, str]) -> str:
 
 
 # -- tags --------------------------------------------------------------------
-#
-# What a tag says, understood once for every different tag.
-#
-# The pages of a site repeat each other's tags by the thousand. What a start tag means for the
-# links, the head and the main text of a page depends on nothing but its own text, and so it is
-# worked out at its first sight and remembered by that text.
+# The pages of a site repeat each other's tags by the thousand. The meaning of a start tag for the
+# links, the head and the main text depends only on its own text, so it is worked out once and
+# remembered by that text.
 
-# What the walk for the main text does at a tag; 0 is nothing.
+# Actions of the main-text walk at a tag; 0 is nothing.
 PASS: Final = 0
 OPEN: Final = 1
 CLOSE: Final = 2
@@ -318,7 +303,7 @@ _ZONES: Final[dict[str, int]] = {
     "main": IN_MAIN,
     "article": IN_ARTICLE,
     **dict.fromkeys(("ul", "ol"), IN_LIST),
-    # What a table, a definition or a sentence says is content, even where it is linked.
+    # A table, a definition or a sentence is content, even where it is linked.
     **dict.fromkeys(("td", "th", "dt", "dd", "p", "pre"), IN_TABLE),
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), IN_TABLE),
 }
@@ -337,7 +322,7 @@ _INLINE: Final = frozenset(
     }
 )
 _MAIN_IDS: Final = frozenset({"main", "main-content", "maincontent", "content"})
-#: Elements that say something about the whole page; of the last two the ends do, too.
+#: Elements about the whole page; for the last two the end tags count, too.
 _PAGE_TAGS: Final = frozenset({"html", "body", "title", "svg", "noscript"})
 _ENCLOSING: Final = frozenset({"svg", "noscript"})
 
@@ -352,12 +337,11 @@ _REMEMBERED: Final = 20_000
 class Tag(NamedTuple):
     """A start tag, or an end tag (``ends``) with the name of its element.
 
-    ``step`` is what the walk for the main text does here, ``spared`` what it does where the
-    frame counts; ``kind``, ``zone`` and ``place`` (as :func:`freshet.crawler.reduce.markup.named`
-    says) are those of an element at block level; ``holds_main`` says that it is by its own
-    words the main element; ``tells`` that it says something about the page; ``link`` is what
-    :func:`freshet.crawler.reduce.markup.reference` says. The ``attributes`` are not kept of
-    elements of which nothing else is asked.
+    ``step`` is the action of the main-text walk here, ``spared`` its action where frame counts
+    as content; ``kind``, ``zone`` and ``place`` (see :func:`named`) are those of a block-level
+    element; ``holds_main``: the markup declares it the main element; ``tells``: it says something
+    about the page; ``link`` is the result of :func:`reference`. ``attributes`` are kept only where
+    a later step reads them.
     """
 
     name: str
@@ -374,7 +358,7 @@ class Tag(NamedTuple):
 
     @property
     def is_void(self) -> bool:
-        """Whether the element has no content, and no end tag."""
+        """Return whether the element has neither content nor an end tag."""
         return self.name in _VOID
 
 
@@ -399,7 +383,7 @@ _TAGS: Final = _Tags()
 
 
 def understood(texts: list[str]) -> list[Tag]:
-    """The tags of a document, given as what stands between their brackets."""
+    """Return the tags of a document, given the text between their brackets."""
     if len(_TAGS) > _REMEMBERED:
         _TAGS.clear()
     return list(map(_TAGS.__getitem__, texts))
@@ -412,7 +396,7 @@ def _end(name: str) -> Tag:
 
 
 def _inline(name: str, text: str) -> Tag:
-    """A link or an image; most of all different tags are links."""
+    """Return the tag of a link or an image; most of all distinct tags are links."""
     if name == "img":
         return Tag("img", attributes=_attributes(name, text))
     _, leads, rest = text.partition(' href="')
@@ -425,7 +409,7 @@ def _inline(name: str, text: str) -> Tag:
         link = reference("a", {**_attributes(name, text), "href": target})
     else:
         link = reference_head(target), ""
-    return Tag("a", False, PASS, PASS, BlockKind.TEXT, 0, 0, False, True, link)
+    return Tag("a", tells=True, link=link)
 
 
 def _attributes(name: str, text: str) -> Mapping[str, str]:
@@ -471,7 +455,7 @@ def _is_named_main(attributes: Mapping[str, str]) -> bool:
 
 
 def _spared(name: str, attributes: Mapping[str, str]) -> int:
-    """The step where the frame is spared: only what no reader sees is left out."""
+    """Return the step where the frame is spared: only hidden text is left out."""
     if name in INVISIBLE_TAGS or is_hidden(attributes) or attributes.get(MARK) == IGNORED:
         return PASS if name in _VOID else SKIP
     if name in _INLINE or name[:1] in {"!", "?"}:
@@ -498,7 +482,7 @@ _UNMARKED: Final = re.compile(
     "<!--|<(?:s(?:cript|tyle)|xmp|iframe|no(?:embed|frames)|plaintext)(?=[ >])"
 )
 _SCRIPT: Final = re.compile(r"<(/?)script[\t\n\f\r />]", re.IGNORECASE)
-#: Of these what is read as raw text is shown to readers.
+#: Raw-text elements whose text is shown to readers.
 _SHOWN: Final = frozenset({"<xmp", "<plaintext"})
 
 
@@ -510,7 +494,7 @@ class Markup:
     texts: list[str]
 
     def end(self, i: int) -> int:
-        """Where the element that begins at ``i`` ends: at its end tag, or, if void, at ``i``."""
+        """Return the index of the end tag of the element at ``i``, or ``i`` if it is void."""
         tag = self.tags[i]
         if tag.is_void:
             return i
@@ -530,7 +514,7 @@ class Markup:
         return next(j for j in range(last, -1, -1) if j == 0 or self.tags[j].name == name)
 
     def text(self, i: int) -> str:
-        """All text in the element that begins at ``i``."""
+        """Return all text in the element that begins at ``i``."""
         return plain("".join(self.texts[i : self.end(i)]))
 
 
@@ -545,7 +529,7 @@ def read(html: str) -> Markup:
 
 
 def plain(text: str) -> str:
-    """A text without references: Lexbor writes four of them."""
+    """Return a text without references: Lexbor writes four of them."""
     if "&" not in text:
         return text
     text = text.replace("&nbsp;", "\xa0").replace("&lt;", "<").replace("&gt;", ">")
@@ -553,7 +537,7 @@ def plain(text: str) -> str:
 
 
 def _without_raw_text(html: str) -> Iterator[str]:
-    """The pieces of the document between comments and raw texts."""
+    """Yield the pieces of the document between comments and raw texts."""
     kept = 0
     while found := _UNMARKED.search(html, kept):
         start, end = _cut(html, found[0], found.start())
@@ -565,7 +549,7 @@ def _without_raw_text(html: str) -> Iterator[str]:
 
 
 def _cut(html: str, mark: str, at: int) -> tuple[int, int]:
-    """What is to go: a whole comment, or the text of an element."""
+    """Return the span to remove: a whole comment, or the text of an element."""
     if mark == _COMMENT:
         end = html.find("-->", at)
         return at, end + 3 if end >= 0 else len(html)
@@ -577,7 +561,7 @@ def _cut(html: str, mark: str, at: int) -> tuple[int, int]:
 
 
 def _is_inner_script(before: str) -> bool:
-    """Whether an end tag after this text is that of a script in a comment in the script.
+    """Return whether the end tag after this text closes a script in a comment in the script.
 
     HTML, section 13.2.5.17: script data double escape.
     """

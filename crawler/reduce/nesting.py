@@ -1,14 +1,14 @@
-"""How hard a body will be on the HTML parser, judged from its bytes.
+"""Bounds on the work that a body makes for the HTML parser, from its bytes.
 
-Lexbor is fast on what people write and quadratic on some of what they do not: an open
-block element is looked past at every later block's start tag, a formatting element left open
-is built anew in every later block, and every attribute of a tag is compared with those before
-it. Two answers, both in linear time:
+Lexbor is fast on human-written pages and quadratic on some others: every later block's start tag
+searches past an open block element, a formatting element left open is rebuilt in every later
+block, and every attribute of a tag is compared with those before it. Two checks, both in linear
+time:
 
-* :func:`is_calm` — may this body be parsed where everybody waits for it? Counts that
-  bound the work from above, whatever the order of the tags: safe against malice.
-* :func:`max_depth` — how deep will the tree be? A walk over the tags with a stack, as an
-  over-estimate for what people write; who wants to deceive it meets the time limit.
+* :func:`is_calm`: may this body be parsed in the event loop's process? Its counts bound the
+  work from above for any order of the tags: safe against malice.
+* :func:`max_depth`: how deep will the tree be? A walk over the tags with a stack, an
+  over-estimate for human-written pages; a page that deceives it meets the time limit.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _CALM_STRETCH: Final = 4 * 1024
 # The elements that are rebuilt (HTML, section 13.2.4.3), but ``a``, which is never nested.
 _NAMES: Final = rb"b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u"
 _FORMATTING: Final = re.compile(rb"<(?:%s)[\t\n\f\r />]" % _NAMES)
-# Those that are closed before anything begins in which they could be built anew. Attributes
-# count in their strict form alone, in which nobody can be in doubt where the tag ends.
+# Those that are closed before any element in which they could be rebuilt. Attributes
+# count in their strict form alone, in which the end of the tag is unambiguous.
 _STRICT: Final = rb"""(?:
     [\t\n\f\r ]++ [a-z][-\w:.]*+ (?: = (?: "[^"<>]*+" | '[^'<>]*+' | [^\t\n\f\r "'<>=`]++ ) )?+
 )*+[\t\n\f\r ]*+"""
@@ -68,7 +68,7 @@ _VOID: Final = frozenset(
     b"area base br col embed frame hr img input link meta param source track wbr "
     b"circle ellipse image line path polygon polyline rect stop use".split()
 )
-#: Elements that do not stand in themselves, or whose end may go unsaid: a start tag of the
+#: Elements that do not nest in themselves, or whose end tag is optional: a start tag of the
 #: first closes any of the second.
 _CLOSES: Final[dict[bytes, frozenset[bytes]]] = {
     b"a": frozenset({b"a"}),
@@ -85,16 +85,16 @@ _CLOSES: Final[dict[bytes, frozenset[bytes]]] = {
     b"thead": frozenset({b"td", b"th", b"tr", b"tbody", b"thead", b"tfoot", b"p"}),
     b"tfoot": frozenset({b"td", b"th", b"tr", b"tbody", b"thead", b"tfoot", b"p"}),
 }
-#: What may stand open between an element and the tag that ends it.
+#: Elements that may be open between an element and the tag that ends it.
 _YIELDING: Final = frozenset(_CLOSES) | frozenset(
     b"abbr b big code em font i nobr s small span strike strong sub sup tt u".split()
 )
-#: So many open elements are looked past for the one that a tag ends.
+#: Open elements that are searched for the one that a tag ends.
 _LOOK_BACK: Final = 32
 
 
 def is_calm(body: bytes) -> bool:
-    """Whether no order of this body's tags can make a parser slow or hungry.
+    """Return whether no order of this body's tags can make a parser slow or hungry.
 
     True for nearly every page of ordinary size.
     """
@@ -107,24 +107,24 @@ def is_calm(body: bytes) -> bool:
 
 
 def _left_open(body: bytes) -> int:
-    """An over-count of the formatting elements that are open when another element begins."""
+    """Over-count the formatting elements that are open when another element begins."""
     return len(_FORMATTING.findall(body)) - len(_CLOSED.findall(body))
 
 
 def start_tags(body: bytes) -> int:
-    """An over-count of the start tags: every "<" but those of end tags.
+    """Over-count the start tags: every "<" but those of end tags.
 
-    Few tags make no deep tree: where this is below a limit, :func:`max_depth` need not be
-    asked, which takes a hundred times as long.
+    Few tags make no deep tree: below a limit, :func:`max_depth`, which takes a hundred times as
+    long, is not needed.
     """
     return body.count(b"<") - body.count(b"</")
 
 
 def max_depth(body: bytes) -> int:
-    """The greatest number of elements open at once, as the tags tell it.
+    """Return the greatest number of elements open at once, according to the tags.
 
     Comments and the contents of ``script``, ``style`` and their like are skipped; void
-    elements do not nest, and elements with an implied end tag not in themselves. An end tag
+    elements do not nest, nor do elements with an implied end tag in themselves. An end tag
     that matches nothing near is ignored, so that errors add to the depth.
     """
     opened: list[bytes] = []

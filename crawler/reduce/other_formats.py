@@ -1,8 +1,12 @@
-"""JSON as text: each value is a block, its place the path of keys that leads to it.
+"""JSON and PDF as text.
 
-Consequence: neither white space nor the order of an object's keys is a change (RFC 8259,
-section 4, gives it no meaning), and a key whose value is new at every visit is learnt as
-volatile like any other block.
+JSON: each value is a block, its place the path of keys that leads to it. Consequence: neither
+white space nor the order of an object's keys is a change (RFC 8259, section 4, gives it no
+meaning), and a key with a new value at every visit is learnt as volatile like any other block.
+
+PDF: one digest without the time and the identifier that many programs stamp on each copy (ISO
+32000-1, sections 14.3 and 14.4). Compressed streams are not read: a new stamp in there is a change,
+which the detector learns to expect if it comes at every visit.
 """
 
 from __future__ import annotations
@@ -14,23 +18,23 @@ from typing import Final
 
 from freshet.crawler.reduce.markup import ROOT, BlockKind, Blocks, below
 
-#: Values beyond these are not read: such a document is judged by its lines.
+#: Documents with more values are compared by their lines.
 _MOST_VALUES = 20_000
 
 
 def media_type(content_type: str | None) -> str:
-    """The lower-case media type of a Content-Type header; HTML where there is none."""
+    """Return the lower-case media type of a Content-Type header; default HTML."""
     return (content_type or "text/html").partition(";")[0].strip().lower()
 
 
 def is_json(content_type: str | None) -> bool:
-    """Whether a Content-Type is that of a JSON document (RFC 6839, section 3.1)."""
+    """Return whether a Content-Type is that of a JSON document (RFC 6839, section 3.1)."""
     subtype = media_type(content_type).partition("/")[2]
     return subtype == "json" or subtype.endswith("+json")
 
 
 def json_text(text: str) -> Blocks | None:
-    """The values of a document as blocks ``key: value``; None where it cannot be read."""
+    """Return the values of a document as blocks ``key: value``, or None if it is unreadable."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -54,13 +58,6 @@ def json_text(text: str) -> Blocks | None:
 
 
 # -- pdf ---------------------------------------------------------------------
-#
-# PDF by digest, without what a program writes anew each time it makes the file.
-#
-# A site that makes its PDFs on request stamps each with the time and an identifier (ISO 32000-1,
-# sections 14.3 and 14.4). Left out where they stand in the open, these are no change. What stands
-# in compressed streams is not looked into: there a new stamp is a change, which the detector
-# learns to expect if it comes at every visit.
 
 _TYPES: Final = frozenset({"application/pdf", "application/x-pdf"})
 _STRING: Final = rb"(?:\((?:[^()\\]|\\.)*+\)|<[0-9A-Fa-f\s]*+>)"
@@ -77,12 +74,12 @@ _STAMP: Final = re.compile(
 
 
 def is_pdf(media_type: str) -> bool:
-    """Whether a lower-case media type is that of PDF (RFC 8118)."""
+    """Return whether a lower-case media type is that of PDF (RFC 8118)."""
     return media_type in _TYPES
 
 
 def pdf_text(body: bytes) -> Blocks:
-    """One block that names the document by its size and its digest without stamps."""
+    """Return one block that names the document by its size and its digest without stamps."""
     digest = blake2b(_STAMP.sub(b"", body), digest_size=8).hexdigest()
     text = f"PDF of {len(body):,} bytes, digest {digest}"
     return Blocks((text,), (BlockKind.TEXT,), (below(ROOT, "pdf"),))

@@ -1,7 +1,7 @@
-"""Parsing: what a crawler reads from a page. Pure; :mod:`crawler.reduce.parser_process` runs it.
+"""Parsing of pages: text, links and head; :mod:`crawler.reduce.parser_process` runs it.
 
-HTML is parsed by Lexbor as a browser without scripting would, so that what stands in
-``noscript`` counts. No rule here depends on what the page is about.
+HTML is parsed by Lexbor as a browser without scripting would, so that the content of
+``noscript`` counts. No rule here depends on the subject of the page.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ from freshet.crawler.urls import canonical, is_http, resolve, resolve_all, witho
 from freshet.storage.records import Links
 
 # -- links -------------------------------------------------------------------
-#
-# The links of a page, in document order, each URL once.
 
 _ANCHOR_CHARACTERS: Final = 200
 _BATCH: Final = 1024
@@ -57,7 +55,7 @@ class LinkColumns:
     _anchors: dict[str, str] = field(default_factory=dict)
 
     def add(self, fetch_url: str, rels: str, anchor: str) -> None:
-        """Take one occurrence of a link; ``fetch_url`` is resolved and has no fragment."""
+        """Add one occurrence of a link; ``fetch_url`` is resolved and has no fragment."""
         url = _canonical(fetch_url)
         if url is None:
             return
@@ -70,7 +68,7 @@ class LinkColumns:
         self._fetch_urls[url], self._rels[url], self._anchors[url] = fetch_url, rels, anchor
 
     def links(self) -> Links:
-        """The columns as a value."""
+        """Return the columns as a value."""
         return Links(
             tuple(self._fetch_urls),
             tuple(self._fetch_urls.values()),
@@ -87,9 +85,9 @@ def _canonical(url: str) -> str | None:
 
 
 def page_links(markup: Markup, numbers: Iterable[int], base: str, limit: int) -> LinkColumns:
-    """The links of the linking elements that begin there, resolved against ``base``."""
+    """Return the links of the linking elements that begin there, resolved against ``base``."""
     columns = LinkColumns(limit)
-    # Most links of a page are repetitions: only the first counts, and only it is looked into.
+    # Most links of a page are repetitions: only the first counts, and only it is examined.
     first: dict[tuple[str, str], int] = {}
     for i in numbers:
         link = markup.tags[i].link
@@ -106,7 +104,7 @@ def page_links(markup: Markup, numbers: Iterable[int], base: str, limit: int) ->
 
 
 def _anchor(markup: Markup, i: int) -> str:
-    """What the link shows: its text, else the alternative text of an image in it."""
+    """Return the link's text, else the alternative text of an image in it."""
     tag = markup.tags[i]
     if tag.name not in {"a", "area"}:
         return tag.attributes.get("title", "")
@@ -122,7 +120,7 @@ def _has_words(tag: Tag) -> bool:
 
 
 def collapsed(text: str) -> str:
-    """Anchor text with white space collapsed, cut at 200 characters."""
+    """Return anchor text with white space collapsed, cut at 200 characters."""
     return " ".join(text[: _ANCHOR_CHARACTERS * 10].split())[:_ANCHOR_CHARACTERS].rstrip()
 
 
@@ -152,12 +150,12 @@ class MetaRefresh:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPage:
-    """A page as read. ``encoding`` is the WHATWG name of its character encoding, None of PDF.
+    """A parsed page. ``encoding`` is the WHATWG name of its character encoding, None of PDF.
 
     ``canonical`` (a hint), ``feeds`` and ``base_url`` are resolved and without fragments;
     ``robots_meta`` are the contents of the robots ``meta`` elements for everybody and for
     this crawler; ``blocks`` is the main text; ``links_truncated`` says that the page has
-    more links than the limit; ``hub_links`` are what it names as its hub and as itself.
+    more links than the limit; ``hub_links`` are its links to its hub and to itself.
     """
 
     base_url: str
@@ -182,11 +180,11 @@ def parse(
     max_links: int = 50_000,
     hints: SelectorHints = NO_HINTS,
 ) -> ParsedPage:
-    """Read a page. ``url`` is where it came from, ``content_type`` its header, if any.
+    """Parse a page. ``url`` is where it came from, ``content_type`` its header, if any.
 
     Text of any kind but HTML and XML is taken as paragraphs (a table or a calendar as lines)
-    without links, JSON as its values, PDF as its digest; ``hints`` say for HTML which elements
-    are the main text.
+    without links, JSON as its values, PDF as its digest; ``hints`` select the elements of the
+    main text in HTML.
 
     Raises:
         SelectolaxError: if Lexbor gives up (it runs out of memory).
@@ -220,7 +218,7 @@ def parse(
 
 
 def is_plain(content_type: str | None) -> bool:
-    """Whether a Content-Type is that of a document without markup."""
+    """Return whether a Content-Type is that of a document without markup."""
     name = media_type(content_type)
     kind, _, subtype = name.partition("/")
     return "xml" not in subtype and (
@@ -234,7 +232,7 @@ def _plain(text: str, content_type: str | None) -> Blocks:
 
 
 class _Head:
-    """The elements that say something about a page, wherever in the document they stand."""
+    """Elements that say something about a page, wherever they stand in the document."""
 
     def __init__(self, markup: Markup, url: str) -> None:
         self._markup = markup
@@ -269,13 +267,13 @@ class _Head:
         self.base_url = _base_url(bases, url)
 
     def _note_meta(self, attributes: Mapping[str, str], *, scripted: bool) -> None:
-        """``scripted``: only where scripts do not run does it count."""
+        """Note a ``meta`` element; with ``scripted`` it counts only where scripts do not run."""
         self._metas.append(attributes)
         if not scripted and _http_equiv(attributes) == "refresh":
             self._refreshes.append(attributes["content"])
 
     def language(self) -> str | None:
-        """The language tag of the document (HTML, section 3.2.6.2), as written."""
+        """Return the language tag of the document (HTML, section 3.2.6.2), as written."""
         root = self._root or {}
         declared = root.get("lang") or root.get("xml:lang") or ""
         pragmas = (m["content"] for m in self._metas if _http_equiv(m) == "content-language")
@@ -290,7 +288,7 @@ class _Head:
         return tuple(dict.fromkeys(url for url in found if url))
 
     def hub_links(self) -> tuple[tuple[str, str], ...]:
-        """The relations hub and self, resolved (W3C WebSub, section 4)."""
+        """Return the links of relation hub and self, resolved (W3C WebSub, section 4)."""
         found = ((token, self._target(link)) for link in self._links for token in relations(link))
         return tuple((token, url) for token, url in found if url and token in HUB_RELATIONS)
 
@@ -298,7 +296,7 @@ class _Head:
         return _http_url(link["href"], self.base_url)
 
     def meta_refresh(self) -> MetaRefresh | None:
-        """The first refresh that leads somewhere; not one that only scripts would avert."""
+        """Return the first refresh that leads elsewhere, and that scripts would not prevent."""
         found = (_refresh(content, self.base_url) for content in self._refreshes)
         return next(filter(None, found), None)
 
@@ -314,7 +312,7 @@ def _http_equiv(meta: Mapping[str, str]) -> str:
 
 
 def _base_url(bases: list[str], url: str) -> str:
-    """The document base URL: the first ``base`` counts, if it is one that can be used."""
+    """Return the document base URL: the first ``base`` counts, if it is usable."""
     base = _http_url(bases[0], url) if bases else None
     return base or without_fragment(url)
 
@@ -325,7 +323,7 @@ def _http_url(reference: str, base: str) -> str | None:
 
 
 def _refresh(content: str, base: str) -> MetaRefresh | None:
-    """None where the content is not valid, or only asks to load the same page again."""
+    """Parse a refresh; None if it is not valid, or only reloads the same page."""
     match = _REFRESH.match(content)
     if match is None:
         return None
@@ -334,8 +332,7 @@ def _refresh(content: str, base: str) -> MetaRefresh | None:
 
 
 # -- link headers ------------------------------------------------------------
-#
-# The links of HTTP Link headers (RFC 8288).
+# Links of HTTP Link headers (RFC 8288).
 
 # Section 3: a target in angle brackets, then parameters.
 _LINK: Final = re.compile(
@@ -344,14 +341,14 @@ _LINK: Final = re.compile(
 _PARAMETER: Final = re.compile(
     r""";\s*([\w!#$&+.^`|~*-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*)))?"""
 )
-#: Longer headers are not read to their end: what is looked for is named in fewer bytes.
+#: Characters of a header that are read: hubs and feeds are named in fewer.
 MAX_HEADER: Final = 8_192
 
 
 def header_links(headers: Iterable[str]) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Each link's reference, as it stands, and its parameters by lower-case name.
+    """Yield each link's reference, as written, and its parameters by lower-case name.
 
-    Of a parameter that is given twice the first counts, as section 3.3 wants for ``rel``.
+    Of a parameter that is given twice the first counts, as section 3.3 demands for ``rel``.
     """
     for header in headers:
         for target, parameters in _LINK.findall(header[:MAX_HEADER]):

@@ -1,13 +1,13 @@
-"""Parsing without ever stopping the event loop.
+"""A parser that never stops the event loop.
 
-Invariant: what runs in the event loop's process is bounded by counts that no arrangement
+Invariant: the work in the event loop's process is bounded by counts that no arrangement
 of bytes evades (:func:`crawler.reduce.nesting.is_calm`). Consequence: every other body costs at
-most one process, which the kernel kills when it has computed for too long and holds at its memory
-limit; the page is then recorded as unparsable, and no small page has waited.
+most one process, which the kernel kills at its limit of computing time or memory; the page is
+then recorded as unparsable, and no small page has waited.
 
 The time limit counts the processor time of the process, so that the same page has the same end on
-a busy machine and on an idle one. What ends otherwise (the kernel was short of memory, somebody
-killed or stopped the process) is our failure, not the page's: :class:`ParserLost`.
+a busy machine and on an idle one. Any other end (the kernel was short of memory, somebody
+killed or stopped the process) is the crawler's failure, not the page's: :class:`ParserLost`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, TypeVar, TypeVarTuple, cast
@@ -36,20 +37,20 @@ Result = TypeVar("Result")
 
 #: Address space of the process; pages of 10 MiB were seen to take 320 MB of it.
 _MEMORY_LIMIT_BYTES: Final = 512 << 20
-#: A process that holds more than this after an answer is ended, to give it back.
+#: A process that holds more than this after an answer is ended to free the memory.
 _RETIRE_BYTES: Final = 128 << 20
-#: Ends of the process that the page causes by what it makes the parser do.
+#: Signals by which the page itself ends the process.
 _CRASHES: Final = frozenset(
     {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL}
 )
 _PIPE_BYTES: Final = 1 << 20
-#: Where the process finds this package, installed or not.
+#: Import path of the process, whether this package is installed or not.
 _ROOT: Final = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True, slots=True)
 class Unparsable:
-    """A body that could not be parsed, and why, in words for people."""
+    """A body that could not be parsed, with the reason in a sentence."""
 
     reason: str
 
@@ -59,13 +60,13 @@ class ParserLost(Exception):
 
 
 class Parser:
-    """Parses pages and feeds; the owner calls :meth:`close`.
+    """Parser of pages and feeds; the owner calls :meth:`close`.
 
-    ``inline_bytes`` bounds the length of a body that is parsed in the event loop's process,
-    where 256 KiB cost 12 ms, and at the very worst some 200; ``time_limit_s`` is the processor
-    time that any other body may take, ``wall_limit_s`` how long an answer is waited for (None: for
-    ever). ``max_links`` are taken of a page; ``agent_token`` is the robots token; ``hints`` tell
-    where a site has its main text.
+    ``inline_bytes`` bounds a body that is parsed in the event loop's process, where 256 KiB
+    cost 12 ms, and 200 ms at the very worst; ``time_limit_s`` is the processor time for any
+    other body, ``wall_limit_s`` the longest wait for an answer (None: no limit). At most
+    ``max_links`` are taken of a page; ``agent_token`` is the robots token; ``hints`` select the
+    main text by site.
     """
 
     def __init__(
@@ -87,8 +88,8 @@ class Parser:
     def text_version(self, url: str) -> str:
         """Name the extraction that takes the main text of a page from its bytes.
 
-        Texts of different names are not compared: it is the program's, and that of the selectors
-        where the site has some.
+        Texts of different names are not compared. The name covers the program's version and the
+        selectors of the site.
         """
         hints = self._hints.of(url)
         if hints == NO_HINTS:
@@ -97,23 +98,22 @@ class Parser:
         return f"{TEXT_VERSION}+{blake2b(selectors, digest_size=6).hexdigest()}"
 
     async def parse(
-        self,
-        body: bytes,
-        url: str,
-        content_type: str | None,
+        self, body: bytes, url: str, content_type: str | None
     ) -> ParsedPage | Unparsable:
         """Parse as :func:`freshet.crawler.reduce.page.parse`; an unparsable page is a value.
 
         Raises:
             ParserLost: the parser's process failed, not the page: try again later.
         """
-        hints = self._hints.of(url)
-        if len(body) > self._inline_bytes or not is_calm(body):
-            return await self._worker.call(
-                read_page, body, url, content_type, self._agent_token, self._max_links, hints
-            )
+        inline = len(body) <= self._inline_bytes and is_calm(body)
+        read = partial(
+            parse if inline else read_page,
+            agent_token=self._agent_token, max_links=self._max_links, hints=self._hints.of(url),
+        )  # fmt: skip
+        if not inline:
+            return await self._worker.call(read, body, url, content_type)
         try:
-            return parse(body, url, content_type, self._agent_token, self._max_links, hints)
+            return read(body, url, content_type)
         except Exception as error:  # noqa: BLE001  # one odd page must not end the crawl
             return Unparsable(f"{type(error).__name__}: {error}"[:200])
 
@@ -133,7 +133,7 @@ class Parser:
 class _Worker:
     """One process that answers one call at a time.
 
-    Started at the first call, and anew after any that did not end well.
+    Started at the first call, and again after any call that failed.
     """
 
     def __init__(self, time_limit_s: float, wall_limit_s: float | None) -> None:
@@ -145,7 +145,7 @@ class _Worker:
     async def call(
         self, function: Callable[[*Arguments], Result], *arguments: *Arguments
     ) -> Result | Unparsable:
-        """Return the function's result from the process, or why the page has none.
+        """Return the function's result from the process, or the reason why the page has none.
 
         Raises:
             ParserLost: the process failed, not the function.
@@ -180,7 +180,7 @@ class _Worker:
             return await _received(process)
 
     def _cause(self, process: Process) -> str:
-        """Say what the page did to a process that has ended without an answer.
+        """Explain how the page ended the process without an answer.
 
         Raises:
             ParserLost: it was not the page.
@@ -216,7 +216,7 @@ async def _started(time_limit_s: float, wall_limit_s: float | None) -> Process:
         raise ParserLost(f"the parser's process cannot be started: {error}") from error
     ready = False
     try:
-        # Its imports are no part of the first page's time.
+        # The imports must not count as the first page's time.
         async with asyncio.timeout(wall_limit_s):
             await _received(process)
         ready = True
@@ -236,15 +236,15 @@ async def _received(process: Process) -> bytes:
 
 async def _ended(process: Process) -> None:
     _kill(process)
-    # Not wait(): a process is not seen to end while an answer of its stays unread.
+    # Not wait(): it does not return while an answer of the process stays unread.
     await process.communicate()
 
 
 def _kill(process: Process) -> None:
-    """Kill it, if it is not known to have ended.
+    """Kill the process, unless it is known to have ended.
 
-    Not Process.kill(): that looks first whether it has, and takes its end from whoever waits for
-    it, which asyncio logs as a process that nobody knows.
+    Not Process.kill(): that polls first and so takes the exit status from the waiter, which asyncio
+    logs as an unknown process.
     """
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):

@@ -1,13 +1,13 @@
-"""The process in which what may be hostile is parsed, started by ``parser_process``.
+"""The process that parses hostile bodies, started by ``parser_process``.
 
 Reads calls from standard input and writes answers to standard output, each a frame of its
 length (8 bytes, big-endian) and a pickle. A call is a function of this project with its
 arguments; an answer is ``(result, problem, memory held in bytes)``.
 
-It cannot outlive its use: it ends at the end of its input, when its parent dies, and by the
-kernel's hand when one call computes for longer than its limit. SIGPROF keeps its default action:
-it ends the process although no line of Python is reached, and counts no second in which the
-process was stopped or waited for a processor.
+It ends at the end of its input, when its parent dies, and by the kernel when one call computes
+for longer than its limit. SIGPROF keeps its default action: it ends the process although no line
+of Python is reached, and does not count time in which the process was stopped or waited for a
+processor.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 class TooDeepError(ValueError):
-    """The elements of a page are nested deeper than a parser should be asked to follow."""
+    """The elements of a page are nested too deeply for a parser."""
 
 
 def read_page(
@@ -47,7 +47,7 @@ def read_page(
     max_links: int,
     hints: SelectorHints = NO_HINTS,
 ) -> ParsedPage:
-    """As :func:`freshet.crawler.reduce.page.parse`, but refuse what is hopelessly deep.
+    """Parse as :func:`freshet.crawler.reduce.page.parse`, but refuse hopelessly deep pages.
 
     Raises:
         TooDeepError: the tree would be more than 20,000 levels deep.
@@ -55,7 +55,7 @@ def read_page(
     """
     if not is_plain(content_type) and start_tags(body) > _DEEPEST:
         _check_depth(body)
-    return parse(body, url, content_type, agent_token, max_links, hints)
+    return parse(body, url, content_type, agent_token=agent_token, max_links=max_links, hints=hints)
 
 
 def _check_depth(body: bytes) -> None:
@@ -68,7 +68,7 @@ def main(time_limit_s: float, memory_limit_bytes: int, parent: int) -> None:
     """Answer calls until the input ends; ``time_limit_s`` is the processor time of one call."""
     _confine(memory_limit_bytes, parent)
     calls = sys.stdin.buffer
-    # Whatever a library may print must not be taken for an answer.
+    # Output that a library prints must not be taken for an answer.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     send(answers, b"")
@@ -104,7 +104,7 @@ def _answer(call: bytes) -> bytes:
 
 
 def _resident_bytes() -> int:
-    """The memory held now; 0 where the system does not tell.
+    """Return the memory held now, or 0 if the system does not tell.
 
     Not ``ru_maxrss``, which a process inherits from the one that started it.
     """
@@ -122,7 +122,7 @@ def send(stream: IO[bytes], message: bytes) -> None:
 
 
 def _receive(stream: IO[bytes]) -> bytes:
-    """One frame; empty at the end of the input."""
+    """Return one frame; empty at the end of the input."""
     header = stream.read(FRAME.size)
     return stream.read(FRAME.unpack(header)[0]) if len(header) == FRAME.size else b""
 

@@ -1,9 +1,9 @@
 """Sitemaps as sites publish them (sitemaps.org protocol, version 0.9).
 
-Read are XML of both kinds and lists of URLs as text, plain or gzipped, in slices: memory
-holds the entries and a slice, whatever the size. A broken file gives the entries that
-stand before the break, and says where it broke. Document type declarations are refused:
-no sitemap needs one, and entities that refer to entities grow without bound.
+XML of both kinds and lists of URLs as text are read, plain or gzipped, in slices: memory
+holds the entries and a slice, whatever the size. A broken file gives the entries before the
+break and the place of the break. Document type declarations are refused: no sitemap needs one,
+and entities that refer to entities grow without bound.
 """
 
 from __future__ import annotations
@@ -19,11 +19,6 @@ from xml.parsers import expat
 from freshet.crawler.urls import site_key
 
 # -- gunzip ------------------------------------------------------------------
-#
-# Bytes in slices, gunzipped if they are gzip, and never more of them than wanted.
-#
-# A kilobyte of gzip may hold a megabyte, and a megabyte a gigabyte: so what comes out is
-# bounded, not what goes in, and one slice at a time is all that memory holds.
 
 SLICE_BYTES = 64 * 1024
 
@@ -31,19 +26,21 @@ _MAGIC = b"\x1f\x8b"
 
 
 class TooLong(Exception):
-    """The bytes wanted have been given, and there are more."""
+    """More bytes follow the wanted ones, which have been given."""
 
 
 class BrokenGzip(Exception):
-    """The stream is damaged or ends early; what came before has been given."""
+    """The stream is damaged or ends early; the bytes before that have been given."""
 
 
 def gunzipped(chunks: Iterable[bytes] | bytes, max_bytes: int) -> Iterator[bytes]:
-    """The bytes in slices of at most 64 KiB, decoded if they begin like gzip (RFC 1952).
+    """Yield the bytes in slices of at most 64 KiB, decoded if they begin like gzip (RFC 1952).
+
+    A kilobyte of gzip may hold a megabyte, so the output is bounded, not the input.
 
     Raises:
         TooLong: after the first ``max_bytes``, if more follow.
-        BrokenGzip: where decoding fails, after what could be decoded.
+        BrokenGzip: where decoding fails, after the bytes that could be decoded.
     """
     left = max_bytes
     for piece in _decoded(_slices(chunks)):
@@ -68,7 +65,7 @@ def _decoded(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Inflate member by member; what follows them and is none is padding."""
+    """Inflate member by member; anything after them is padding."""
     inflater = zlib.decompressobj(wbits=31)
     for piece in pieces:
         rest = piece
@@ -103,7 +100,7 @@ _ROOT = re.compile(
 
 
 class SitemapKind(StrEnum):
-    """What a sitemap's entries are: pages, further sitemaps, or pages without dates."""
+    """The kind of a sitemap's entries: pages, further sitemaps, or pages without dates."""
 
     URLSET = "urlset"
     INDEX = "index"
@@ -130,7 +127,7 @@ _PROTOCOL_LIMITS = SitemapLimits()
 
 @dataclass(frozen=True, slots=True)
 class SitemapEntry:
-    """An absolute URL and, as the site wrote it, when its content last changed."""
+    """An absolute URL and its date of last change, as the site wrote it."""
 
     url: str
     lastmod: str | None = None
@@ -138,9 +135,9 @@ class SitemapEntry:
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """What could be read. ``truncated``: a limit was reached; ``problem``: what is broken.
+    """The readable part. ``truncated``: a limit was reached; ``problem``: a sentence on the damage.
 
-    ``rejected`` counts the entries without an absolute URL of bearable length.
+    ``rejected`` counts the entries without an absolute URL of acceptable length.
     """
 
     kind: SitemapKind
@@ -151,17 +148,17 @@ class Sitemap:
 
 
 class _Full(Exception):
-    """There are more entries than the limits let in."""
+    """There are more entries than the limits allow."""
 
 
 class _Unreadable(Exception):
-    """What is wrong, in a sentence that names the line."""
+    """The file is damaged; the message is a sentence that names the line."""
 
 
 def parse_sitemap(
     chunks: Iterable[bytes] | bytes, limits: SitemapLimits = _PROTOCOL_LIMITS
 ) -> Sitemap:
-    """Read a sitemap as it came from the server; nothing in it is an error."""
+    """Parse a sitemap as it came from the server; nothing in it is an error."""
     entries = _Entries(limits)
     truncated, problem = False, None
     try:
@@ -174,22 +171,22 @@ def parse_sitemap(
 
 
 def looks_like_sitemap(body_prefix: bytes) -> bool:
-    """Whether the beginning of a body (gzipped or not) is that of an XML sitemap."""
+    """Return whether a body (gzipped or not) begins like an XML sitemap."""
     return _root(body_prefix) in _KIND_BY_ROOT
 
 
 def looks_like_feed(body_prefix: bytes) -> bool:
-    """Whether the beginning of a body (gzipped or not) is that of an RSS or Atom feed."""
+    """Return whether a body (gzipped or not) begins like an RSS or Atom feed."""
     return _root(body_prefix) in {"rss", "feed", "RDF"}
 
 
 def entry_allowed(entry_url: str, sitemap_url: str, naming_origins: Collection[str]) -> bool:
-    """Whether a sitemap may speak for the site of an entry.
+    """Return whether a sitemap may speak for the site of an entry.
 
     It may for its own site (:func:`freshet.crawler.urls.site_key`: scheme and ``www.`` aside) and
     for those whose robots.txt names it (sitemaps.org, "Sitemaps & Cross Submits");
     ``naming_origins`` are their origins. The protocol's rule that a sitemap covers only
-    the paths below its own is not kept: sites do not keep it.
+    the paths below its own is not enforced: sites ignore it.
     """
     try:
         site = site_key(entry_url)
@@ -199,7 +196,7 @@ def entry_allowed(entry_url: str, sitemap_url: str, naming_origins: Collection[s
 
 
 class _Entries:
-    """What has been found so far, within the limits."""
+    """Entries found so far, within the limits."""
 
     def __init__(self, limits: SitemapLimits) -> None:
         self.kind = SitemapKind.UNKNOWN
@@ -220,10 +217,10 @@ class _Entries:
 
 
 class _Xml:
-    """Takes the entries of a urlset or sitemapindex, whatever its namespaces.
+    """Target of the XML parser for a urlset or sitemapindex, whatever its namespaces.
 
     The URL of an entry is the ``loc`` directly below it: those of images stand deeper. Text is
-    heard only where it is wanted, as most of a large sitemap is not.
+    kept only where it is wanted: most of a large sitemap is not.
     """
 
     def __init__(self, entries: _Entries) -> None:
@@ -293,14 +290,14 @@ class _Xml:
             self._fields = None
 
     def _refuse(self, *_declaration: object) -> None:
-        raise self._broken("a document type declaration, which is refused")
+        raise self._broken("a document type declaration, which is not allowed")
 
     def _broken(self, what: str) -> _Unreadable:
         return _Unreadable(f"line {self._parser.CurrentLineNumber}: {what}")
 
 
 class _Lines:
-    """Takes one URL a line."""
+    """Reader of one URL a line."""
 
     def __init__(self, entries: _Entries) -> None:
         self._entries = entries
@@ -336,7 +333,7 @@ def _read(pieces: Iterator[bytes], entries: _Entries) -> None:
 
 
 def _from_first_sign(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Leave out a byte order mark and blanks, which XML does not suffer before itself."""
+    """Skip a byte order mark and blanks, which XML does not allow at its start."""
     head = b""
     for piece in pieces:
         head = (head + piece).removeprefix(_UTF8_MARK).lstrip()
@@ -349,7 +346,7 @@ def _from_first_sign(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _root(body_prefix: bytes) -> str | None:
-    """The local name of the root element, if the body begins like XML."""
+    """Return the local name of the root element, if the body begins like XML."""
     try:
         head = next(gunzipped(body_prefix[:_SNIFFED_BYTES], _SNIFFED_BYTES), b"")
     except (BrokenGzip, TooLong):

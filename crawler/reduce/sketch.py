@@ -3,8 +3,8 @@
 The set compared is that of the 4-word shingles of the main text as one stream of words.
 Of each set the sketch keeps the minima of 128 permutations (A. Broder, "On the resemblance
 and containment of documents", 1997): the share of minima in which two sketches agree
-estimates the resemblance, |A and B| / |A or B|. Whether a page changed is never asked here; the
-digests say that exactly.
+estimates the resemblance, |A and B| / |A or B|. It never decides whether a page changed; the
+digests do that exactly.
 
 Sketches are stored and compared over years, so every hash is fixed by this module and the
 version byte: nothing depends on Python's ``hash``, the platform or a library's default. The
@@ -26,20 +26,17 @@ import numpy as np
 import numpy.typing as npt
 
 # -- word hashes -------------------------------------------------------------
-#
-# Words of a text, each as 32 bits: all at once, without an object for any of them.
-#
 # A word is a polynomial in its bytes (R. Karp, M. Rabin, "Efficient randomized pattern-matching
-# algorithms", 1987), here modulo 2**64: of sums over all bytes so far the difference at a word's
-# end and start, shifted back to position 0, and then mixed. The values are stored in
-# sketches for years: nothing here may change without a new version of these.
+# algorithms", 1987), here modulo 2**64: the difference of the running sums at a word's end and
+# start, shifted back to position 0, and then mixed; all words at once. The values are stored in
+# sketches for years: a change needs a new version of these.
 
 Words32: TypeAlias = npt.NDArray[np.uint32]
 Words64: TypeAlias = npt.NDArray[np.uint64]
 
-#: Characters whose words are taken at once, which bounds the memory for them.
+#: Characters whose words are hashed at once, which bounds the memory for them.
 _SLICE: Final = 1 << 14
-#: Bytes that these become at most: four for a character in UTF-8, and two blanks around it.
+#: The most bytes of these: four for a character in UTF-8, and two blanks around it.
 _LONGEST: Final = 6 * _SLICE
 _FACTOR: Final = 0x9E3779B97F4A7C15
 _SPREAD: Final = 0xD6E8FEB86659FD93
@@ -55,23 +52,23 @@ _UNSPACED_CHARACTER: Final = re.compile(f"[{_UNSPACED}]")
 _WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 _ASCII: Final = bytes(range(128))
 _BLANK: Final = ord(" ")
-#: Translates UTF-8: what no word of ASCII holds becomes a blank, all other bytes stay.
+#: Translation of UTF-8: a byte that is in no ASCII word becomes a blank, all other bytes stay.
 _BLANKED: Final = bytes(
     byte if byte >= len(_ASCII) or chr(byte).isalnum() or byte == ord("_") else _BLANK
     for byte in range(256)
 )
-#: A text with more different marks than this beyond ASCII is not blanked one by one.
+#: Texts with more different non-ASCII marks are not blanked one by one.
 _MANY_MARKS: Final = 32
 
 
 def word_hashes(blocks: Iterable[str]) -> Words32:
-    """A hash for each word of the text, lower-case, in order; (n,). Blocks divide words."""
+    """Return a hash for each word of the text, lower-case, in order; (n,). Blocks divide words."""
     parts = [_hashes(_blanked(text)) for text in _slices(blocks)]
     return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
 def _slices(blocks: Iterable[str]) -> Iterator[str]:
-    """The text of the blocks, line by line, in slices of bounded size that end with words."""
+    """Yield the text of the blocks, line by line, in bounded slices that end with words."""
     text = "\n".join(blocks).lower()
     start = 0
     while len(text) - start > _SLICE:
@@ -82,7 +79,7 @@ def _slices(blocks: Iterable[str]) -> Iterator[str]:
 
 
 def _blanked(text: str) -> bytes:
-    """UTF-8 with a blank for every byte that belongs to no word, and between any two words."""
+    """Return UTF-8 with a blank for each byte outside words, and between any two words."""
     octets = text.encode("utf-8", "replace")
     if octets.isascii():
         return octets.translate(_BLANKED)
@@ -113,7 +110,7 @@ def _hashes(octets: bytes) -> Words32:
 
 @cache
 def _powers() -> tuple[Words64, Words64]:
-    """The powers of the factor, and of its inverse modulo 2**64."""
+    """Return the powers of the factor, and of its inverse modulo 2**64."""
     factors = np.full((2, _LONGEST), 1, np.uint64)
     factors[0, 1:] = _FACTOR
     factors[1, 1:] = pow(_FACTOR, -1, 1 << 64)
@@ -136,7 +133,7 @@ _STEP: Final = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sketch:
-    """What is kept of a main text to compare it with later ones.
+    """The kept summary of a main text, compared with later ones.
 
     ``shingle_count`` is the number of different shingles; ``minima`` are uint32 of shape
     (128,), all 2**32 - 1 for an empty text; ``block_digests`` and ``block_places`` (0: not
@@ -156,7 +153,7 @@ class Sketch:
         return hash(self.text_digest)
 
     def to_bytes(self) -> bytes:
-        """Version, counts, text digest, minima, block digests and places, little-endian."""
+        """Serialise version, counts, digest, minima, block digests and places, little-endian."""
         header = _HEADER.pack(
             VERSION, self.shingle_count, len(self.block_digests), self.text_digest
         )
@@ -169,7 +166,7 @@ class Sketch:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
-        """The sketch that :meth:`to_bytes` wrote.
+        """Read the sketch that :meth:`to_bytes` wrote.
 
         Raises:
             ValueError: for an unknown version, or bytes too few or too many.
@@ -199,12 +196,12 @@ class Resemblance:
 
 
 def body_digest(body: bytes) -> bytes:
-    """16 bytes of BLAKE2b over a body as decoded from its content coding."""
+    """Return 16 bytes of BLAKE2b over a body as decoded from its content coding."""
     return blake2b(body, digest_size=16).digest()
 
 
 def text_digest(blocks: Iterable[str]) -> bytes:
-    """16 bytes of BLAKE2b over the main text, as one line: where blocks end is no matter."""
+    """Return 16 bytes of BLAKE2b over the main text as one line, wherever blocks end."""
     return blake2b(" ".join(blocks).encode("utf-8", "replace"), digest_size=16).digest()
 
 
@@ -229,7 +226,7 @@ def _block_digest(block: str) -> bytes:
 
 
 def _shingles(words: Words32) -> Words32:
-    """A 32-bit hash of each run of four words: a polynomial in the mixed word hashes."""
+    """Return a 32-bit hash of each run of four words: a polynomial in the mixed word hashes."""
     if len(words) == 0:
         return words
     mixed = _mix(words)
@@ -242,7 +239,7 @@ def _shingles(words: Words32) -> Words32:
 
 
 def _distinct(values: Words32) -> Words32:
-    """The set of the values, sorted; ``np.unique`` takes ten times as long on so few."""
+    """Return the sorted distinct values; ``np.unique`` takes ten times as long on so few."""
     ordered = np.sort(values)
     keep = np.ones(len(ordered), np.bool_)
     keep[1:] = ordered[1:] != ordered[:-1]
@@ -250,7 +247,7 @@ def _distinct(values: Words32) -> Words32:
 
 
 def _mix(values: Words32) -> Words32:
-    """The finaliser of MurmurHash3 (A. Appleby), a bijection of 32-bit values."""
+    """Apply the finaliser of MurmurHash3 (A. Appleby), a bijection of 32-bit values."""
     values = values ^ (values >> np.uint32(16))
     values = values * np.uint32(0x85EBCA6B)
     values = values ^ (values >> np.uint32(13))
@@ -260,7 +257,7 @@ def _mix(values: Words32) -> Words32:
 
 @cache
 def _permutations() -> tuple[Words32, Words32]:
-    """Odd factors and summands, as columns: x -> a x + b (mod 2**32) is a permutation."""
+    """Return odd factors and summands, as columns: x -> a x + b (mod 2**32) is a permutation."""
     generator = np.random.RandomState(_SEED)  # datasketch's recipe
     half = generator.randint(0, 1 << 31, PERMUTATIONS, dtype=np.uint32)
     b = generator.randint(0, 1 << 32, PERMUTATIONS, dtype=np.uint32)
@@ -268,7 +265,7 @@ def _permutations() -> tuple[Words32, Words32]:
 
 
 def minima(shingles: Words32) -> Words32:
-    """The least value of each permutation over a set of 32-bit hashes; shape (128,).
+    """Return the least value of each permutation over a set of 32-bit hashes; shape (128,).
 
     Equal to ``datasketch.MinHash(num_perm=128, seed=1, scheme="affine32")`` updated with
     the same hashes. In steps, so that memory is bounded whatever the size of the set.
@@ -286,10 +283,10 @@ def minima(shingles: Words32) -> Words32:
 
 
 def resemblance(old: Sketch, new: Sketch) -> Resemblance:
-    """How much two texts resemble each other, from 0 to 1, with the standard error.
+    """Return the resemblance of two texts, from 0 to 1, with the standard error.
 
-    The error is that of a binomial share, √(R(1 - R)/128). At R = 0 or 1 it is 0, where it
-    stands for "not told apart": by the rule of three the resemblance of different texts
+    The error is that of a binomial share, √(R(1 - R)/128). At R = 0 or 1 it is 0, which
+    means "not told apart": by the rule of three the resemblance of different texts
     then is below 3/128, or above 1 - 3/128, with 95 % confidence. Two empty texts resemble
     each other wholly, an empty and another one not at all.
     """

@@ -1,6 +1,6 @@
-"""robots.txt by RFC 9309, and the other words by which sites address crawlers.
+"""robots.txt by RFC 9309, and the robots directives of pages.
 
-:func:`allowed` is the one-shot question; a crawl keeps a :class:`~crawler.robots.book.RobotsBook`.
+:func:`allowed` answers a single question; a crawl keeps a :class:`~.cache.RobotsCache`.
 """
 
 from freshet.crawler.robots.parser import allowed

@@ -1,4 +1,4 @@
-"""What a page asks of crawlers: ``meta`` robots and the X-Robots-Tag header.
+"""Robots directives of pages: ``meta`` robots and the X-Robots-Tag header.
 
 There is no standard; the words and their grammar are those that the large crawlers
 document (developers.google.com/search/docs/crawling-indexing/robots-meta-tag): words
@@ -27,7 +27,7 @@ _EVERYBODY = frozenset({"*", "robots"})
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """What a page asks for; ``unavailable_after`` is a date as the page wrote it."""
+    """Directives of a page; ``unavailable_after`` is a date as the page wrote it."""
 
     nofollow: bool = False
     noindex: bool = False
@@ -38,12 +38,11 @@ class Directives:
 def parse_directives(
     values: Iterable[str], user_agent_token: str, *, is_header: bool
 ) -> Directives:
-    """All that the values ask of this crawler, those for everybody included.
+    """Return the directives for this crawler, those for everybody included.
 
     ``values`` are the contents of the ``meta`` elements for everybody or for this crawler,
-    or (``is_header``) the X-Robots-Tag fields, in which a crawler's name holds from where
-    it stands to the next name or the end of the field. What forbids is never taken back
-    by a word that permits.
+    or (``is_header``) the X-Robots-Tag fields, in which a crawler's name holds from its place
+    to the next name or the end of the field. A permission never revokes a prohibition.
     """
     words: set[str] = set()
     dates: list[str] = []
@@ -64,7 +63,7 @@ def parse_directives(
 
 
 def _items(value: str) -> Iterator[str]:
-    """The parts between commas; a date keeps the comma after its day of the week."""
+    """Return the parts between commas; a date keeps the comma after its day of the week."""
     return (item.strip() for item in _ITEM.findall(value))
 
 
@@ -80,8 +79,8 @@ def _for_agent(value: str, token: str) -> Iterator[str]:
 
 
 def _is_name(word: str, rest: str) -> bool:
-    """Whether a word before a colon names a crawler, not a directive that takes a value.
+    """Return whether a word before a colon names a crawler, not a directive that takes a value.
 
-    A value of an unknown directive is as a rule a number: then what follows is not lost.
+    A value of an unknown directive is usually a number: then the words after it are not lost.
     """
     return word not in _WITH_VALUE and rest[:1].isalpha()

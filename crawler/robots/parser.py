@@ -1,4 +1,4 @@
-"""robots.txt by RFC 9309: what a file says, and whether a URL may be fetched.
+"""Parser of robots.txt by RFC 9309, and its verdict on URLs.
 
 Nothing that a server sends is an error here. Decisions where the RFC leaves room or live
 files break it:
@@ -12,6 +12,12 @@ files break it:
   user-agent lines directly above it; of several for one agent the longest holds.
 - A URL with characters outside ASCII is not a URI and has two readings; it may be
   fetched only if both are allowed.
+
+Rules follow sections 2.2.2 and 2.2.3: the longest match by octets wins, Allow before Disallow;
+``*`` is any run of characters, ``$`` the end; both sides are compared in one normal spelling.
+Reserved characters keep the form in which they came (RFC 3986, section 2.2): ``/`` and ``%2F``
+differ. Differs from the RFC in that its Table 4 escapes them within a query; public test suites
+do not.
 """
 
 from __future__ import annotations
@@ -25,14 +31,6 @@ from freshet.storage.entries import RobotsRecord
 from freshet.storage.words import RobotsStanding
 
 # -- rules -------------------------------------------------------------------
-#
-# The Allow and Disallow lines of one agent, and which of them decides over a path.
-#
-# RFC 9309, sections 2.2.2 and 2.2.3: the longest match by octets wins, Allow before
-# Disallow; ``*`` is any run of characters, ``$`` the end; both sides are compared in one
-# normal spelling. Reserved characters keep the form in which they came (RFC 3986, section
-# 2.2): ``/`` and ``%2F`` differ. Differs from the RFC in that its Table 4 escapes them
-# within a query; public test suites do not.
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _NOT_NORMAL = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~:/?#\[\]@!&'()+,;=-]")
@@ -55,12 +53,12 @@ class Rule:
 
     @property
     def is_prefix(self) -> bool:
-        """Whether the pattern has no special characters."""
+        """Return whether the pattern has no special characters."""
         return len(self.parts) == 1 and not self.anchored
 
     @property
     def rank(self) -> int:
-        """Of the rules that match, the one of the highest rank decides.
+        """Return the rank; of the rules that match, the highest decides.
 
         In order of the pattern's octets, then Allow above Disallow.
         """
@@ -68,7 +66,7 @@ class Rule:
         return 2 * octets + self.allow
 
     def matches(self, path: str) -> bool:
-        """Put each part at its leftmost place: linear, for no part ever has to move right."""
+        """Match each part at its leftmost place: linear, for no part ever has to move right."""
         head, *rest = self.parts
         if not path.startswith(head):
             return False
@@ -87,7 +85,7 @@ class Rule:
 
 
 class Rules:
-    """Rules arranged so that most of them are never looked at.
+    """Rules arranged for few comparisons.
 
     Those without special characters are prefixes: one dictionary look-up for each
     distinct length, longest first. The others are tried by rank while they outrank the
@@ -107,7 +105,7 @@ class Rules:
         ]
 
     def deciding(self, path: str) -> Rule | None:
-        """The rule that decides over a normal path, or None where none matches."""
+        """Return the rule that decides over a normal path, or None where none matches."""
         best = self._longest_prefix(path)
         best_rank = -1 if best is None else best.rank
         for rank, needle, rule in self._wildcards:
@@ -126,9 +124,9 @@ class Rules:
 
 
 def read_rule(allow: bool, pattern: bytes, line: int) -> Rule | None:
-    """The rule that a line states, or None where its pattern can match no path.
+    """Return the rule that a line states, or None where its pattern can match no path.
 
-    A pattern begins with ``/`` (so the grammar) or ``*`` (so an example of the RFC).
+    A pattern begins with ``/`` (by the grammar) or ``*`` (by an example of the RFC).
     """
     if not pattern.startswith((b"/", b"*")):
         return None
@@ -138,7 +136,7 @@ def read_rule(allow: bool, pattern: bytes, line: int) -> Rule | None:
 
 
 def readings(url: str) -> list[str]:
-    """The normal path and query of a URL: one, or two if the URL is not a URI.
+    """Return the normal path and query of a URL: one, or two if the URL is not a URI.
 
     Octets outside ASCII may go on the wire escaped (as the RFC wants) or as they are (as
     Google's tests take them); the second reading leaves them, and so equals no rule.
@@ -151,7 +149,7 @@ def readings(url: str) -> list[str]:
 
 
 def _normal(octets: bytes, not_normal: re.Pattern[bytes] = _NOT_NORMAL) -> str:
-    """The one spelling in which octets are compared, a character for each octet.
+    """Return the one spelling in which octets are compared, a character for each octet.
 
     Escaped unreserved octets are unescaped, octets that no URI contains are escaped, and
     escapes are in upper case. ``*`` and ``$`` are escaped as well: as data they are then
@@ -180,8 +178,8 @@ _SITEMAP = frozenset({b"sitemap", b"site-map", b"sitemaps"})
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a URL may be fetched, and the rule, its line (from 1) and group that say so.
+class RobotsVerdict:
+    """A permission or prohibition, with the deciding rule, its line (from 1) and group.
 
     ``rule`` and ``line`` are None where no rule matched, ``agent`` where no group did.
     """
@@ -194,7 +192,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class _Section:
-    """A run of user-agent lines, and what holds for the agents that it names.
+    """A run of user-agent lines, and the rules for the agents that it names.
 
     ``rules`` is one list for all the sections of a group, and an agent refers to its
     sections: a file costs no more to read when many agents share many rules.
@@ -206,7 +204,7 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class RobotsTxt:
-    """What a robots.txt says. ``sitemaps`` are absolute URLs in the order of the file.
+    """A parsed robots.txt. ``sitemaps`` are absolute URLs in the order of the file.
 
     ``closed`` is complete disallow, whatever the groups say (section 2.3.1.4). Agents are
     named by their product token, whatever its case.
@@ -218,32 +216,32 @@ class RobotsTxt:
     _rules: dict[str, Rules] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def allows(self, user_agent: str, url: str) -> bool:
-        """Whether the agent may fetch the URL."""
+        """Return whether the agent may fetch the URL."""
         return self.verdict(user_agent, url).allowed
 
-    def verdict(self, user_agent: str, url: str) -> Verdict:
-        """Like :meth:`allows`, with the rule that decided."""
+    def verdict(self, user_agent: str, url: str) -> RobotsVerdict:
+        """Judge like :meth:`allows`, with the rule that decided."""
         paths = readings(url)
         if paths[0] == "/robots.txt":
-            return Verdict(allowed=True)
+            return RobotsVerdict(allowed=True)
         if self.closed:
-            return Verdict(allowed=False)
+            return RobotsVerdict(allowed=False)
         agent = self._agent(user_agent)
         if agent is None:
-            return Verdict(allowed=True)
+            return RobotsVerdict(allowed=True)
         rule = _strictest([self._rules_for(agent).deciding(path) for path in paths])
         if rule is None:
-            return Verdict(allowed=True, agent=agent)
-        return Verdict(rule.allow, rule.text, rule.line, agent)
+            return RobotsVerdict(allowed=True, agent=agent)
+        return RobotsVerdict(rule.allow, rule.text, rule.line, agent)
 
     def crawl_delay_s(self, user_agent: str) -> float | None:
-        """The Crawl-delay for the agent in seconds, or None where the file states none."""
+        """Return the Crawl-delay for the agent in seconds, or None where the file states none."""
         agent = self._agent(user_agent)
         sections = () if agent is None else self._groups[agent]
         return max((s.delay_s for s in sections if s.delay_s is not None), default=None)
 
     def _agent(self, user_agent: str) -> str | None:
-        """The name of the group to obey: the agent's own, else that of everybody else."""
+        """Return the name of the group to obey: the agent's own, else that of everybody else."""
         token = _product_token(user_agent)
         if token in self._groups:
             return token
@@ -258,7 +256,7 @@ class RobotsTxt:
 
 
 class _Reader:
-    """Takes a file line by line; a rule closes its group to further user-agent lines."""
+    """Line reader; a rule closes its group to further user-agent lines."""
 
     def __init__(self) -> None:
         self.groups: dict[str, list[_Section]] = {}
@@ -297,7 +295,7 @@ class _Reader:
 
 
 def parse(body: bytes, *, limit_bytes: int = LIMIT_BYTES) -> RobotsTxt:
-    """Read a robots.txt; what lies beyond ``limit_bytes`` is not read (section 2.5)."""
+    """Parse a robots.txt up to ``limit_bytes`` (section 2.5)."""
     mark = _BYTE_ORDER_MARK.match(body)
     text = cut_at_line_end(body, limit_bytes)[mark.end() if mark else 0 :]
     reader = _Reader()
@@ -307,12 +305,12 @@ def parse(body: bytes, *, limit_bytes: int = LIMIT_BYTES) -> RobotsTxt:
 
 
 def allowed(robots_txt: bytes, user_agent: str, url: str) -> bool:
-    """Whether a robots.txt lets the agent (a product token) fetch the URL."""
+    """Return whether a robots.txt lets the agent (a product token) fetch the URL."""
     return parse(robots_txt).allows(user_agent, url)
 
 
 def cut_at_line_end(body: bytes, limit_bytes: int = LIMIT_BYTES) -> bytes:
-    """The whole lines within the first ``limit_bytes``: half a rule is another rule."""
+    """Return the whole lines within the first ``limit_bytes``: half a rule is another rule."""
     if len(body) <= limit_bytes:
         return body
     end = limit_bytes + 1
@@ -320,12 +318,12 @@ def cut_at_line_end(body: bytes, limit_bytes: int = LIMIT_BYTES) -> bytes:
 
 
 def standing(status: int | None, failure: str | None) -> RobotsStanding:
-    """What the answer to a request for robots.txt means (section 2.3.1).
+    """Interpret the answer to a request for robots.txt (section 2.3.1).
 
-    ``status`` is the last hop's, ``failure`` a word for what went wrong without or after
+    ``status`` is the last hop's, ``failure`` a word for a failure without or after
     it (time-out, reset, body cut short …). A status of 3xx is that of a sixth redirect,
     or of one that leads nowhere: unavailable, hence no rules (section 2.3.1.2). 429 is
-    not in the RFC; who asks for fewer requests has not permitted them all.
+    not in the RFC; a server that wants fewer requests has not permitted them all.
     """
     if failure is not None or status is None or status == 429:
         return RobotsStanding.UNREACHABLE
@@ -335,10 +333,10 @@ def standing(status: int | None, failure: str | None) -> RobotsStanding:
 
 
 def is_fresh(record: RobotsRecord, now: float, max_age_s: float = DAY_S) -> bool:
-    """Whether the record may be used without asking again (section 2.4: for 24 hours).
+    """Return whether the record may be used without a new request (section 2.4: for 24 hours).
 
-    Never for an unreachable file nor for the copy that stands in for it: when to ask
-    again is then a question of politeness, not of freshness.
+    Never for an unreachable file nor for the copy that stands in for it: the time of the next
+    request is then a question of politeness, not of freshness.
     """
     reachable = record.standing is not RobotsStanding.UNREACHABLE and record.stale_since is None
     return reachable and now - record.fetched_at < max_age_s
@@ -350,7 +348,7 @@ def after_fetch(
     now: float,
     stale_max_age_s: float = 30 * DAY_S,
 ) -> RobotsRecord:
-    """The record to keep: the new one, or the copy before it while the file is unreachable.
+    """Return the record to keep: the new one, or the old copy while the file is unreachable.
 
     A copy fetched more than ``stale_max_age_s`` ago is given up for complete disallow
     (section 2.3.1.4). A kept copy says since when, and why, it stands in for the file.
@@ -365,7 +363,7 @@ def after_fetch(
 
 
 def in_force(record: RobotsRecord) -> RobotsTxt:
-    """The rules that a record stands for; reading them takes time, so keep the result."""
+    """Return the rules of a record; parsing takes time, so keep the result."""
     if record.standing is RobotsStanding.PARSED:
         return parse(record.body, limit_bytes=len(record.body))
     return RobotsTxt(closed=record.standing is RobotsStanding.UNREACHABLE)

@@ -15,9 +15,9 @@ from freshet.config.settings import Settings
 from freshet.crawler import __version__
 from freshet.crawler.archive.warc import Fields, Unasked
 from freshet.crawler.archive.writer import (
-    Archive,
     ArchiveInUse,
     ArchiveUnwritable,
+    ArchiveWriter,
     ArchivingFetcher,
 )
 from freshet.crawler.clock import Clock
@@ -43,7 +43,7 @@ class ArchivedRun:
 class Archiving:
     """Archives what the parts of one invocation do."""
 
-    def __init__(self, folder: Path, archive: Archive, run: ArchivedRun) -> None:
+    def __init__(self, folder: Path, archive: ArchiveWriter, run: ArchivedRun) -> None:
         self._run = run
         self._folder = folder
         self._archive = archive
@@ -111,7 +111,7 @@ async def archiving(
     folder = Path(settings.archive.dir)
     try:
         archive = await asyncio.to_thread(
-            Archive, folder, described(settings, seeds, run),
+            ArchiveWriter, folder, described(settings, seeds, run),
             max_file_bytes=settings.archive.max_file_bytes, now=clock.now,
         )  # fmt: skip
     except ArchiveInUse as error:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from urllib.parse import urlsplit
 
-from freshet.config.settings import Receiver
+from freshet.config.settings import ReceiverSettings
 from freshet.crawler.alerts.messages import Composing, Importances
 from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, receiver
@@ -16,7 +16,7 @@ from freshet.crawler.fetch.addresses import CachingResolver
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.push.hints import Hints, Inbox
 from freshet.crawler.push.indexnow import Pinging
-from freshet.crawler.push.server import Endpoint, Listener, Refusals
+from freshet.crawler.push.server import Endpoint, PushListener, Refusals
 from freshet.crawler.push.websub import Bulletins, LeaseRules, Leases, Subscriber
 from freshet.crawler.run.wiring import Assembly, Surroundings
 from freshet.crawler.service.logs import hide
@@ -98,7 +98,7 @@ async def receiving(
         yield None
         return
     reception = Reception(around, assembly, pool, await _leases(around, settings))
-    listener = Listener(
+    listener = PushListener(
         reception.endpoint.answer, reception.refusals, proxies=settings.proxies,
         most=settings.max_connections,
     )  # fmt: skip
@@ -112,7 +112,7 @@ async def receiving(
         await reception.close()
 
 
-async def _leases(around: Surroundings, settings: Receiver) -> Leases:
+async def _leases(around: Surroundings, settings: ReceiverSettings) -> Leases:
     rules = LeaseRules(settings.lease_days * _DAY_S, settings.max_subscriptions)
     stored = await claims.load_subscriptions(around.database.reader)
     for each in stored:

@@ -26,8 +26,8 @@ from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.notes import Noting
 from freshet.crawler.run.outages import Outages
 from freshet.crawler.run.standing import measured
-from freshet.crawler.service.health import NotifySocket, State, Vitality, Vitals
-from freshet.crawler.service.listener import Health, Listener
+from freshet.crawler.service.health import DaemonPhase, NotifySocket, Vitality, Vitals
+from freshet.crawler.service.listener import Health, HealthListener
 from freshet.crawler.service.metrics import Figures, MeasuredFreshness, Metrics
 from freshet.crawler.terminal import counted, percent
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
@@ -77,11 +77,11 @@ class Service:
         self._manager = NotifySocket(environment, os.getpid())
         self._operation = operation
         names = operation.host_names if operation is not None else ()
-        self._listener = Listener(self.metrics.registry, self.health, names)
+        self._listener = HealthListener(self.metrics.registry, self.health, names)
         self._beating: asyncio.Task[None] | None = None
         self._sampler: asyncio.Task[None] | None = None
         self._is_entered = self._is_lifeless = False
-        self._state = State.STARTING
+        self._state = DaemonPhase.STARTING
         self._vitality = Vitality(monotonic())
         self._parts: Parts | None = None
         self._turns = self._commits = self._parked = self._store_bytes = self._log_bytes = 0
@@ -139,37 +139,37 @@ class Service:
 
     def reloads(self) -> None:
         """A reload was asked for, and begins when the exchanges under way have ended."""
-        if self._state in {State.FETCHING, State.UPKEEP, State.RELOADING}:
-            self._state = State.RELOADING
+        if self._state in {DaemonPhase.FETCHING, DaemonPhase.UPKEEP, DaemonPhase.RELOADING}:
+            self._state = DaemonPhase.RELOADING
             self._manager.reloading()
 
     def reloaded(self, *, done: bool) -> None:
         """A reload was followed, or could not be."""
         self.metrics.reloaded(done=done)
-        if self._state is State.RELOADING:
-            self._state = State.FETCHING
+        if self._state is DaemonPhase.RELOADING:
+            self._state = DaemonPhase.FETCHING
             words = self.status() if done else "not reloaded, see the log; " + self.status()
             self._manager.ready(words)
 
     def keeps_up(self) -> None:
         """Fetching pauses for the upkeep of a day."""
-        if self._state is State.FETCHING:
-            self._state = State.UPKEEP
+        if self._state is DaemonPhase.FETCHING:
+            self._state = DaemonPhase.UPKEEP
 
     def stops(self) -> None:
         """The daemon is about to end."""
-        if self._state is not State.STOPPING:
-            self._state = State.STOPPING
+        if self._state is not DaemonPhase.STOPPING:
+            self._state = DaemonPhase.STOPPING
             self._manager.stopping()
 
     async def _turn(self, _now: float) -> None:
         """Note that the pool looks for work."""
         self._turns += 1
-        if self._state is State.STARTING:
-            self._state = State.FETCHING
+        if self._state is DaemonPhase.STARTING:
+            self._state = DaemonPhase.FETCHING
             self._manager.ready(self.status())
-        elif self._state is State.UPKEEP:
-            self._state = State.FETCHING
+        elif self._state is DaemonPhase.UPKEEP:
+            self._state = DaemonPhase.FETCHING
 
     # -- what others are told ------------------------------------------------------
 
@@ -252,7 +252,7 @@ class Service:
         wanted_s = self._manager.watchdog_s
         if wanted_s is not None and now - self._fed_at >= wanted_s / _FEEDS - _BEAT_S / 100:
             self._feed(now)
-        if now - self._sampled_at >= _SAMPLE_S and self._state is State.FETCHING:
+        if now - self._sampled_at >= _SAMPLE_S and self._state is DaemonPhase.FETCHING:
             self._sampled_at = now
             self._manager.status(self.status())
 

@@ -38,10 +38,10 @@ from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.requester import Requester
 from freshet.crawler.requests import ApiRequests
-from freshet.crawler.robots.book import RobotsBook, RobotsRules
+from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.run.archive import Archiving
 from freshet.crawler.signals.headers import HostHeaders
-from freshet.crawler.signals.listings import Complaints, Discovery, Listings
+from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import Comparer, Pipeline, PoliteFetcher, Recorder, Reducer
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
@@ -142,7 +142,7 @@ class Assembly:
         rules = politeness_rules(settings)
         self._robots_rules = RobotsRules(**settings.robots.model_dump())
         self._agent_token = settings.crawl.product.lower()
-        self.book = RobotsBook(self._agent_token, self._robots_rules, rules, rng)
+        self.book = RobotsCache(self._agent_token, self._robots_rules, rules, rng)
         self.frontier = Frontier(
             agenda, self.book, rules, rng, robots_url_of=lambda o: robots_url(origin(o))
         )
@@ -152,7 +152,7 @@ class Assembly:
             TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
         )
         signals = settings.signals
-        self._discovery = Discovery(
+        self._discovery = SourceDiscovery(
             self.admission, most=signals.max_feeds, well_known=signals.well_known and around.lasting
         )
         self._probes = Probes(self.frontier.probe)

@@ -1,1 +1,1 @@
-"""How a running crawl is watched: health, metrics, logs."""
+"""Monitoring of a running crawl: health, metrics, logs."""

@@ -1,11 +1,11 @@
-"""Whether a daemon lives, and whether it does what it should.
+"""Health of a daemon, for the service manager's watchdog and for monitoring.
 
-*Alive* is what the watchdog asks: a process that is not is killed, so it counts only what a new
-start would mend. *Healthy* is what people and their monitoring ask: it counts all that keeps the
+*Alive* is for the watchdog, which kills a process that is not: it counts only faults that a
+restart would mend. *Healthy* is for people and their monitoring: it counts all that keeps the
 copy from being refreshed, also a store that is away and a network that is down.
 
-*Invariant.* Waiting that is meant (for the budget, for a store that is away, for a drain) is no
-lack of life, however long it takes.
+*Invariant.* Intended waiting (for the budget, for a store that is away, for a drain) counts as
+life, however long it takes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Final
 
 #: A batch commits in less, even on a slow disk beside a reader; SQLite itself gives up after 10 s.
 _COMMITS_WITHIN_S: Final = 120.0
-#: The slowest exchange ends in less, and the pool looks for work when one does.
+#: The slowest request ends in less, and the pool then looks for work.
 _TURNS_WITHIN_S: Final = 900.0
-#: A request that the budget allows is sent in less, unless no host can be asked.
+#: A request that the budget allows is sent in less, unless no host may be visited.
 _ASKS_WITHIN_S: Final = 600.0
 
 
-class State(StrEnum):
-    """What a daemon is about."""
+class DaemonPhase(StrEnum):
+    """The phase of a daemon."""
 
     STARTING = "starting"
     FETCHING = "fetching"
@@ -38,11 +38,11 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """What is known of a daemon at one moment; counts only grow.
+    """The state of a daemon at one moment; counts only grow.
 
-    ``turns`` are the looks of the pool for work, ``spent`` the requests sent, ``commits`` the
-    batches committed; ``backlog`` the entries that wait for that, ``queued`` the pages that may be
-    asked for next; ``held``: the budget allows no request yet; ``parked`` hosts are not asked.
+    ``turns`` counts the pool's searches for work, ``spent`` the requests sent, ``commits`` the
+    batches committed; ``backlog`` entries wait for a commit, ``queued`` pages for a request;
+    ``held``: the budget allows no request yet; ``parked`` hosts get no requests.
     """
 
     turns: int = 0
@@ -56,17 +56,17 @@ class Vitals:
 
 
 class Vitality:
-    """Looks at the vitals from time to time; ``now`` is in seconds of any clock that only grows."""
+    """Judge of successive vitals; ``now`` is in seconds of any monotonic clock."""
 
     def __init__(self, now: float) -> None:
         self._last = Vitals()
-        self._state = State.STARTING
+        self._state = DaemonPhase.STARTING
         self._turned_at = self._committed_at = self._asked_at = now
 
-    def look(self, state: State, vitals: Vitals, now: float) -> None:
-        """Take notice of what has moved since the last look."""
+    def look(self, state: DaemonPhase, vitals: Vitals, now: float) -> None:
+        """Note the progress since the last call."""
         last, self._last, self._state = self._last, vitals, state
-        waits = vitals.store_is_away or state is not State.FETCHING
+        waits = vitals.store_is_away or state is not DaemonPhase.FETCHING
         if waits or vitals.held or vitals.turns != last.turns:
             self._turned_at = now
         if vitals.store_is_away or not vitals.backlog or vitals.commits != last.commits:
@@ -75,7 +75,7 @@ class Vitality:
             self._asked_at = now
 
     def lifeless(self, now: float) -> str | None:
-        """What only a new start can mend; None if it is alive."""
+        """Return the fault that only a restart can mend; None if the daemon is alive."""
         silent_s = now - self._committed_at
         if silent_s > _COMMITS_WITHIN_S:
             return (
@@ -88,9 +88,9 @@ class Vitality:
         return None
 
     def problems(self, now: float) -> list[str]:
-        """What is wrong, in sentences; none if it does what it should."""
+        """Return the problems in sentences; none if the daemon does its work."""
         found = []
-        if self._state in {State.STARTING, State.STOPPING}:
+        if self._state in {DaemonPhase.STARTING, DaemonPhase.STOPPING}:
             found.append(f"it is {self._state}")
         if self._last.store_is_away:
             found.append("the store is unavailable, and fetching is paused until it can be written")
@@ -106,11 +106,6 @@ class Vitality:
 
 
 # -- sd notify ---------------------------------------------------------------
-#
-# The notification protocol of systemd, by which a service tells its manager how it stands.
-#
-# A datagram of lines ``NAME=value`` to the socket that ``NOTIFY_SOCKET`` names; see sd_notify(3).
-# It is small enough to be written out here, and what libraries there are bring the journal along.
 
 log = logging.getLogger(__name__)
 
@@ -120,14 +115,17 @@ _LONGEST_STATUS: Final = 300
 
 
 class NotifySocket:
-    """Tells the service manager; does nothing where there is none.
+    """Notification of the service manager (sd_notify(3)); does nothing without one.
+
+    A datagram of lines ``NAME=value`` goes to the socket that ``NOTIFY_SOCKET`` names: written out
+    here, because the libraries for it bring the journal along.
 
     Attributes:
         watchdog_s: seconds within which the manager wants a sign of life; None: it wants none.
     """
 
     def __init__(self, environment: Mapping[str, str], process: int) -> None:
-        """Read from ``environment`` what the manager said to the process of this id."""
+        """Read from ``environment`` the manager's variables for the process of this id."""
         self._address = _address(environment.get("NOTIFY_SOCKET", ""))
         self._socket: socket.socket | None = None
         self._is_deaf = False
@@ -139,31 +137,31 @@ class NotifySocket:
             self._socket.setblocking(False)
 
     def ready(self, status: str) -> None:
-        """The service does its work from now on, or again after :meth:`reloading`."""
+        """Report that the service does its work, at the start or after :meth:`reloading`."""
         self._send("READY=1", self._said(status))
 
     def reloading(self) -> None:
-        """It is about to read its settings again; :meth:`ready` is to follow."""
+        """Report that the settings are being read again; :meth:`ready` is to follow."""
         now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // _NS_PER_US
         self._send("RELOADING=1", f"MONOTONIC_USEC={now_us}")
 
     def stopping(self) -> None:
-        """It is about to end."""
-        self._send("STOPPING=1", self._said("stopping: waiting for what is under way"))
+        """Report that the service is about to end."""
+        self._send("STOPPING=1", self._said("stopping: waiting for requests under way"))
 
     def status(self, status: str) -> None:
-        """What it is doing, in one line for people."""
+        """Report the current work in one line for people."""
         before = self._status
         said = self._said(status)
         if self._status != before:
             self._send(said)
 
     def alive(self) -> None:
-        """A sign of life for the watchdog."""
+        """Send a sign of life to the watchdog."""
         self._send("WATCHDOG=1")
 
     def close(self) -> None:
-        """Nothing is told from now on."""
+        """Close the socket; nothing is reported from now on."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -179,14 +177,14 @@ class NotifySocket:
             self._socket.sendto("\n".join(lines).encode(), self._address)
         except OSError as error:
             if not self._is_deaf:
-                log.warning("the service manager cannot be told: %s", error.strerror or error)
+                log.warning("cannot notify the service manager: %s", error.strerror or error)
             self._is_deaf = True
         else:
             self._is_deaf = False
 
 
 def _address(name: str) -> str:
-    """A path, or an abstract name, which the kernel wants to begin with a zero byte."""
+    """Return a path, or an abstract name, which the kernel wants to begin with a zero byte."""
     if name.startswith("@"):
         return "\0" + name[1:]
     return name if name.startswith("/") else ""

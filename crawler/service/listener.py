@@ -1,8 +1,8 @@
 """The HTTP listener of a daemon: ``/healthz`` and ``/metrics``, for this machine.
 
-It tells figures to whoever can connect and changes nothing. A page in a browser must not be able
-to read them by a name that it lets point to this machine (DNS rebinding): a request for a name
-that is not ours is refused; an address as host is no name and needs no list.
+It shows figures to anyone who can connect and changes nothing. A page in a browser must not read
+them through a name that it lets point to this machine (DNS rebinding): a request for a foreign
+name is refused; an address as host is no name and needs no list.
 """
 
 from __future__ import annotations
@@ -22,29 +22,26 @@ from prometheus_client.exposition import choose_encoder
 _METHODS = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 _OURS = frozenset({"localhost"})
 _HEADERS = {"Server": "freshet", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-#: An end of the daemon waits so long for answers under way.
+#: Seconds that the daemon's end waits for answers under way.
 _SHUTDOWN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What ``/healthz`` says: nothing is wrong if there are no ``problems``."""
+    """The content of ``/healthz``: healthy without ``problems``."""
 
     problems: Collection[str]
     facts: Mapping[str, object]
 
 
-class Listener:
-    """Listens on an address from :meth:`open` to :meth:`close`.
+class HealthListener:
+    """HTTP server on an address from :meth:`open` to :meth:`close`.
 
     ``names`` are the host names that requests may be for beside localhost and addresses.
     """
 
     def __init__(
-        self,
-        registry: CollectorRegistry,
-        health: Callable[[], Health],
-        names: Collection[str] = (),
+        self, registry: CollectorRegistry, health: Callable[[], Health], names: Collection[str] = ()
     ) -> None:
         self._registry = registry
         self._health = health
@@ -52,10 +49,10 @@ class Listener:
         self._runner: web.AppRunner | None = None
 
     async def open(self, address: str, port: int) -> str:
-        """Listen; the URL of it, with the port that was free where 0 was asked for.
+        """Listen; return the URL, with the free port that was chosen for port 0.
 
         Raises:
-            OSError: nothing can listen there.
+            OSError: the address cannot be listened at.
         """
         application = web.Application(middlewares=[self._guard])
         application.router.add_get("/healthz", self._tell_health)
@@ -72,31 +69,31 @@ class Listener:
         return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
     async def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse what is for somebody else, and all that is not reading."""
+        """Refuse requests for foreign names, and all methods but reading."""
         response: web.StreamResponse
         if request.method not in _METHODS:
-            response = _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "it is only read here: GET or HEAD")
+            response = _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are allowed")
             response.headers["Allow"] = "GET, HEAD"
         elif not self._is_ours(request.headers.getall(hdrs.HOST, [])):
-            words = "the Host header names another; operation.host_names lists those allowed"
+            words = "the Host header is not allowed; add its name to operation.host_names"
             response = _refusal(HTTPStatus.MISDIRECTED_REQUEST, words)
         else:
             try:
                 response = await handler(request)
             except web.HTTPNotFound:
-                response = _refusal(HTTPStatus.NOT_FOUND, "here are /healthz and /metrics")
+                response = _refusal(HTTPStatus.NOT_FOUND, "not found; try /healthz or /metrics")
         response.headers.update(_HEADERS)
         return response
 
     def _is_ours(self, hosts: list[str]) -> bool:
-        """Whether exactly one host is named, and it is an address or one of our names."""
+        """Return whether the request names one host, an address or one of our names."""
         if len(hosts) != 1:
             return False
         name, colon, port = hosts[0].lower().rpartition(":")

@@ -26,12 +26,12 @@ from structlog.types import EventDict, Processor, WrappedLogger
 from freshet.crawler.masking import masked_value
 from freshet.crawler.terminal import err
 
-#: What our own lines that are no standard logger's go by.
+#: Logger name of our own lines.
 _NAME: Final = "freshet"
 _FIRST: Final = ("time", "level", "logger", "message")
-#: Shorter ones would mask everyday words.
+#: Shorter secrets would mask everyday words.
 _SHORTEST: Final = 6
-#: Nor is a shorter part of a URL that is secret as a whole: paths have everyday words.
+#: Nor are shorter parts of secret URLs masked: paths have everyday words.
 _SHORTEST_PART: Final = 12
 _hidden: Final[set[str]] = set()
 
@@ -45,16 +45,16 @@ class LogFormat(StrEnum):
 
 
 def hide(secret: str) -> None:
-    """Mask this wherever it stands in a log line from now on; shorter than 6 characters: not."""
+    """Mask a secret in all log lines from now on; not if shorter than 6 characters."""
     if len(secret) >= _SHORTEST:
         _hidden.add(secret)
 
 
 def hide_url(url: str) -> None:
-    """Mask this URL wherever it stands in a log line from now on, and what is secret in it.
+    """Mask a URL, and the secrets in it, in all log lines from now on.
 
-    That is who logs in, and long parts of path and query: an error may quote these alone. The host
-    is told, unless the scheme is of another service, which may have its token there.
+    These are its user and password, and long parts of path and query: an error may quote them
+    alone. The host is shown, unless the scheme is another service's: its token may stand there.
     """
     scheme, _, rest = url.partition("://")
     place, *others = re.split("[/?#]", rest, maxsplit=1)
@@ -113,7 +113,7 @@ def _name(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
 
 
 def _mask(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
-    """The last before the line is written, when tracebacks are texts."""
+    """Mask secrets: the last processor before the renderer, when tracebacks are texts."""
     return {name: masked_value(value, _hidden, name) for name, value in line.items()}
 
 
@@ -123,7 +123,7 @@ def _in_order(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDic
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Tells of a line that cannot be formatted without what is in it."""
+    """Handler that reports a line that cannot be formatted without its content."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         kind = sys.exc_info()[0]

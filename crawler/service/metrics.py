@@ -1,7 +1,7 @@
 """The metrics of a daemon, as Prometheus reads them.
 
-What has happened is counted as it commits; how things stand is asked for at a scrape, of what is in
-memory. *Invariant.* No label is a URL, a host or anything else that the web makes up. Consequence:
+Events are counted as they commit; the current state is read from memory at a scrape.
+*Invariant.* No label is a URL, a host or anything else that the web makes up. Consequence:
 the number of series is fixed, however much is crawled, and a scrape costs about a millisecond.
 """
 
@@ -22,7 +22,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from freshet.crawler.service.health import State
+from freshet.crawler.service.health import DaemonPhase
 from freshet.storage.entries import HostState, Outlook
 from freshet.storage.records import Acknowledged, Entry, RobotsVisit, SeedsSettled, Visit
 from freshet.storage.words import Role
@@ -34,7 +34,7 @@ _EXCHANGE_BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.
 
 @dataclass(frozen=True, slots=True)
 class MeasuredFreshness:
-    """What looks at pages drawn at random tell, with the 95 % interval of the fresh share."""
+    """The fresh share of a random audit sample, with its 95 % interval."""
 
     fresh: float
     lower: float
@@ -45,11 +45,11 @@ class MeasuredFreshness:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How a daemon stands at one moment; counts are since it began.
+    """The state of a daemon at one moment; counts are since it began.
 
-    ``granted`` are the requests that the budget of ``per_day`` had room for, ``spent`` and
-    ``forgone`` what came of them. ``queued`` pages are in the window, ``backlog`` entries wait for
-    the writer; the sizes are those of the store's file and of its log. What is None is not told.
+    ``granted`` are the requests that the budget of ``per_day`` allowed, ``spent`` and
+    ``forgone`` their parts. ``queued`` pages are in the ready queue, ``backlog`` entries wait for
+    the writer; the sizes are those of the store's file and of its log. None is not exported.
     """
 
     per_day: float
@@ -71,49 +71,43 @@ class Figures:
 
 
 class Metrics:
-    """The registry of one daemon, and what is counted in it.
+    """The registry of one daemon, and its counters.
 
     Attributes:
-        registry: what is read at a scrape.
+        registry: the collectors that a scrape reads.
     """
 
     def __init__(self, version: str) -> None:
-        # When each series began is of no use to a scraper, and doubles their number.
+        # Start times of series are of no use to a scraper, and double their number.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         in_ours = self.registry
         Gauge("freshet_build_info", "The version that runs.", ["version"], registry=in_ours).labels(
             version
         ).set(1)
-        self._state = Gauge(
-            "freshet_state", "What the daemon is about.", ["state"], registry=in_ours
-        )
+        self._state = Gauge("freshet_state", "Phase of the daemon.", ["state"], registry=in_ours)
         self._healthy = Gauge("freshet_healthy", "1 while /healthz answers 200.", registry=in_ours)
         self._exchanges = Counter(
             "freshet_exchanges", "Requests whose outcome has committed.",
             ["purpose", "outcome", "host_state"], registry=in_ours,
         )  # fmt: skip
         self._duration = Histogram(
-            "freshet_exchange_duration_seconds", "From the request to the end of the answer.",
+            "freshet_exchange_duration_seconds", "From the request to the end of the response.",
             buckets=_EXCHANGE_BUCKETS, registry=in_ours,
         )  # fmt: skip
         self._observations = Counter(
-            "freshet_observations", "What visits found out about pages.", ["kind"], registry=in_ours
+            "freshet_observations", "Observations of pages.", ["kind"], registry=in_ours
         )
-        self._retries = Counter(
-            "freshet_retries", "Visits that are to be tried again.", registry=in_ours
-        )
-        self._admitted = Counter(
-            "freshet_urls_admitted", "URLs found that were new.", registry=in_ours
-        )
+        self._retries = Counter("freshet_retries", "Visits that will be retried.", registry=in_ours)
+        self._admitted = Counter("freshet_urls_admitted", "New URLs found.", registry=in_ours)
         self._commits = Counter(
             "freshet_commits", "Batches that the writer committed.", registry=in_ours
         )
         self._reloads = Counter(
-            "freshet_reloads", "Reloads asked for.", ["result"], registry=in_ours
+            "freshet_reloads", "Reloads requested.", ["result"], registry=in_ours
         )
         self._lag = Histogram(
-            "freshet_event_loop_lag_seconds", "How late the event loop came to a timer.",
+            "freshet_event_loop_lag_seconds", "Delay of a timer of the event loop.",
             buckets=_LAG_BUCKETS, registry=in_ours,
         )  # fmt: skip
         self._work = Histogram(
@@ -125,17 +119,17 @@ class Metrics:
             self._reloads.labels(result)
 
     def stand(self, figures: Callable[[], Figures | None]) -> None:
-        """From now on a scrape tells these figures, too; None: there are none any more."""
+        """Export these figures from now on, too; None: export none."""
         self.registry.register(_Standing(figures))
 
-    def is_in(self, state: State, *, healthy: bool) -> None:
-        """Note what the daemon is about."""
-        for each in State:
+    def is_in(self, state: DaemonPhase, *, healthy: bool) -> None:
+        """Note the daemon's phase."""
+        for each in DaemonPhase:
             self._state.labels(each).set(each is state)
         self._healthy.set(healthy)
 
     def count(self, batch: Sequence[Acknowledged]) -> None:
-        """A batch has committed."""
+        """Count a committed batch."""
         self._commits.inc()
         for item in batch:
             self._admitted.inc(item.admitted)
@@ -155,15 +149,15 @@ class Metrics:
             self._observations.labels(entry.observation.kind).inc()
 
     def reloaded(self, *, done: bool) -> None:
-        """A reload was followed, or could not be."""
+        """Count a reload, successful or not."""
         self._reloads.labels("done" if done else "refused").inc()
 
     def lagged(self, seconds: float) -> None:
-        """A timer of the event loop came so late."""
+        """Record the delay of a timer of the event loop."""
         self._lag.observe(seconds)
 
     def worked(self, work: str, seconds: float) -> None:
-        """A piece of learning took so long; may be called in any thread."""
+        """Record the duration of a piece of learning; may be called in any thread."""
         self._work.labels(work).observe(seconds)
 
 
@@ -190,7 +184,7 @@ def _outcome(entry: Entry) -> str:
 
 
 def _host_state(state: HostState | None) -> str:
-    """How the host stands after the exchange: one that answers, or how far its trouble went."""
+    """Return the host's state after the visit: answering, or its degree of trouble."""
     if state is None:
         return "unknown"
     if state.parked_until is not None and state.parked_until > state.last_exchange_at:
@@ -199,17 +193,17 @@ def _host_state(state: HostState | None) -> str:
 
 
 class _Standing(Collector):
-    """Asks for the figures at a scrape."""
+    """Collector of the figures at a scrape."""
 
     def __init__(self, figures: Callable[[], Figures | None]) -> None:
         self._figures = figures
 
     def describe(self) -> list[Metric]:
-        """Nothing: the names are fixed, and none of them is counted elsewhere."""
+        """Return nothing: the names are fixed, and no other collector has them."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """The figures as of now."""
+        """Yield the current figures."""
         figures = self._figures()
         if figures is None:
             return
@@ -221,18 +215,18 @@ class _Standing(Collector):
 
 
 def _standing(it: Figures) -> Iterator[Metric]:
-    yield _gauge("budget_requests_per_day", "Requests that may be sent a day.", it.per_day)
-    yield _counter("budget_granted_requests", "Requests that the budget had room for.", it.granted)
+    yield _gauge("budget_requests_per_day", "Budget, in requests a day.", it.per_day)
+    yield _counter("budget_granted_requests", "Requests that the budget allowed.", it.granted)
     yield _counter("budget_spent_requests", "Requests sent.", it.spent)
     yield _counter(
-        "budget_forgone_requests", "Requests granted while no host could be asked.", it.forgone
+        "budget_forgone_requests", "Requests allowed while no host was ready.", it.forgone
     )
-    yield _gauge("pages_watched", "Pages kept fresh, or waiting for a first look.", it.watched)
-    yield _gauge("queue_pages", "Pages that may be asked for next.", it.queued)
+    yield _gauge("pages_watched", "Pages kept fresh, or waiting for a first visit.", it.watched)
+    yield _gauge("queue_pages", "Pages in the ready queue.", it.queued)
     yield _gauge("exchanges_active", "Requests under way.", it.active)
-    yield _gauge("writer_backlog_entries", "What waits to be committed.", it.backlog)
+    yield _gauge("writer_backlog_entries", "Entries that wait for a commit.", it.backlog)
     yield _gauge("hosts", "Hosts (scheme, name and port) that are known.", it.hosts)
-    yield _gauge("hosts_parked", "Politeness keys left alone for their trouble.", it.parked)
+    yield _gauge("hosts_parked", "Host queues paused after failures.", it.parked)
     size = GaugeMetricFamily("freshet_store_bytes", "Size of the store.", labels=["file"])
     size.add_metric(["database"], it.store_bytes)
     size.add_metric(["log"], it.log_bytes)
@@ -245,31 +239,31 @@ def _standing(it: Figures) -> Iterator[Metric]:
 
 
 def _expected(it: Outlook) -> Iterator[Metric]:
-    yield _gauge("outlook_timestamp_seconds", "When the daemon looked over all pages.", it.at)
+    yield _gauge("outlook_timestamp_seconds", "Time of the last survey of all pages.", it.at)
     yield _gauge("pages_captured", "Pages of which there is a copy.", it.captured)
     yield _gauge("pages_waiting", "Pages that were found and never fetched.", it.waiting)
     yield _gauge("pages_gone", "Pages that are no longer there.", it.gone)
-    yield _gauge("hosts_capped", "Hosts of which more is wanted than allowed.", len(it.capped))
+    yield _gauge("hosts_capped", "Hosts whose plan politeness limits.", len(it.capped))
     found = it.discovered
-    says = "New pages that are thought to be there and were not found yet."
+    says = "Estimated number of new pages not found yet."
     yield _gauge("pages_unknown_expected", says, found.unknown_pages)
     if found.share is not None:
-        says = "Looks since the start that went to finding pages."
+        says = "Visits since the start that were made to find pages."
         yield _gauge("discovery_looks_ratio", says, found.share)
     if it.stale is not None:
         fresh = 1 - it.stale
-        yield _gauge("freshness_expected_ratio", "Importance whose copy is fresh, expected.", fresh)
+        yield _gauge("freshness_expected_ratio", "Expected fresh share of importance.", fresh)
     if it.harmonic is not None:
         yield _gauge("harmonic_cost_expected", "Mean of H(missed changes), expected.", it.harmonic)
 
 
 def _measured(it: MeasuredFreshness) -> Iterator[Metric]:
     name = "freshness_measured"
-    yield _gauge(f"{name}_ratio", "Importance whose copy is fresh, by pages drawn.", it.fresh)
+    yield _gauge(f"{name}_ratio", "Fresh share of importance, by the audit sample.", it.fresh)
     yield _gauge(f"{name}_lower_ratio", "Lower end of its 95 % interval.", it.lower)
     yield _gauge(f"{name}_upper_ratio", "Upper end of its 95 % interval.", it.upper)
-    yield _gauge("harmonic_cost_measured", "Mean of H(missed changes), by draws.", it.harmonic)
-    yield _gauge("audit_draws", "Pages drawn in the last seven days.", it.draws)
+    yield _gauge("harmonic_cost_measured", "Mean of H(missed changes), by the sample.", it.harmonic)
+    yield _gauge("audit_draws", "Pages of the audit sample in the last seven days.", it.draws)
 
 
 def _gauge(name: str, says: str, value: float) -> Metric:

@@ -1,1 +1,1 @@
-"""What others say of when pages changed, read and weighed before it is kept as a claim."""
+"""Change signals: dates that others give for pages, weighed and kept as claims."""

@@ -1,9 +1,9 @@
 """Dates as sitemaps, feeds and headers write them, as spans of time.
 
-A date alone means "some time that day", and where no zone is said any may be meant: the first
-moment is that of the zone furthest east (UTC+14), the last that of the one furthest west (UTC−12).
-Read are the W3C's profile of ISO 8601 in all its forms, its misspellings that are common on the
-web, and the dates of mail and HTTP.
+A date alone means "some time that day", and a missing zone means any: the first moment is that of
+the zone furthest east (UTC+14), the last that of the one furthest west (UTC−12).
+The formats are the W3C's profile of ISO 8601 in all its forms, its misspellings that are common on
+the web, and the dates of mail and HTTP.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LONGEST: Final = 64
 _REMEMBERED: Final = 8_192
 #: The first page of the web was written in this month (December 1990).
 _FIRST_PAGE_AT: Final = float(timegm((1990, 12, 1, 0, 0, 0)))
-#: Clocks that are about right differ by less, and what is written takes a moment to be served.
+#: Tolerance for clocks that are about right, and for the time between writing and serving.
 _SLACK_S: Final = 300.0
 
 _W3C: Final = re.compile(
@@ -41,23 +41,23 @@ _MAIL_ZONE: Final = re.compile(r"\s(?:[+-]\d{4}|UTC?|GMT|Z|[ECMP][SD]T)(?:\s*\(.
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Some time in [``since``, ``until``], Unix seconds; equal where the moment is said."""
+    """Some time in [``since``, ``until``], Unix seconds; equal for an exact moment."""
 
     since: float
     until: float
 
 
 class Unbelievable(StrEnum):
-    """Why a date is not believed."""
+    """The reason why a date is not believed."""
 
-    UNREADABLE = "it is no date"
+    UNREADABLE = "it is not a date"
     BEFORE_THE_WEB = "it is from before the web"
     FUTURE = "it lies in the future"
 
 
 @lru_cache(_REMEMBERED)
 def span_of(text: str) -> Span | None:
-    """The time that a date means, None if it is none."""
+    """Return the time that a date means, None if it is none."""
     text = text.strip()
     if not text or len(text) > _LONGEST:
         return None
@@ -65,7 +65,7 @@ def span_of(text: str) -> Span | None:
 
 
 def believed(span: Span | None, heard_at: float, skew_s: float = 0.0) -> Span | Unbelievable:
-    """The span, if it can be true of what was heard at ``heard_at`` of a host.
+    """Return the span, if a host can truthfully have said it at ``heard_at``.
 
     ``skew_s`` is by how much the host's clock is ahead of ours.
     """
@@ -77,7 +77,7 @@ def believed(span: Span | None, heard_at: float, skew_s: float = 0.0) -> Span | 
 
 
 def _exact(text: str) -> Span | None:
-    """The usual form, with seconds and a zone, understood by the library at its speed."""
+    """Parse the usual form, with seconds and a zone, at the speed of the library."""
     if len(text) < len("2006-01-02T15:04:05Z") or text[10] != "T":
         return None
     try:
@@ -106,7 +106,7 @@ def _by_parts(text: str) -> Span | None:
         return None
     at = start + hour * _HOUR_S + (minute or 0) * 60 + (second or 0)
     at += float(f"0.{found['part'] or 0}")
-    # What is not said may be anything: an hour has 3,600 seconds, a minute 60.
+    # An unsaid part may be anything: an hour has 3,600 seconds, a minute 60.
     length = 0.0 if second is not None else 60.0 if minute is not None else _HOUR_S
     offset = _offset_s(found["zone"])
     return _anywhere(at, at + length) if offset is None else Span(at - offset, at + length - offset)
@@ -119,7 +119,7 @@ def _in_calendar(year: int, month: int | None, day: int | None) -> bool:
 
 
 def _days(year: int, month: int | None, day: int | None) -> int:
-    """How long that is which a date without a time names."""
+    """Return the number of days in a date without a time."""
     if day is not None:
         return 1
     if month is not None:
@@ -128,7 +128,7 @@ def _days(year: int, month: int | None, day: int | None) -> int:
 
 
 def _offset_s(zone: str | None) -> float | None:
-    """Seconds east of Greenwich, None where no zone is said, or one that does not exist."""
+    """Return seconds east of Greenwich, None without a zone, or with one that does not exist."""
     if zone is None:
         return None
     digits = re.sub(r"\D", "", zone)
@@ -142,16 +142,16 @@ def _exists(offset_s: float) -> bool:
 
 
 def _of_mail(text: str) -> Span | None:
-    """A date of mail (RFC 5322) or HTTP, such as "Sun, 06 Nov 1994 08:49:37 GMT"."""
+    """Parse a date of mail (RFC 5322) or HTTP, such as "Sun, 06 Nov 1994 08:49:37 GMT"."""
     found = parsedate_tz(text)
     if found is None:
         return None
-    year, month, day, hour, minute, second, *_, offset = found
+    offset = found[-1]
     try:
-        at = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+        at = datetime(*found[:6], tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
         return None
-    # Where the zone is missing or unknown the library says 0.
+    # The library returns 0 for a missing or unknown zone.
     if offset is None or not _exists(offset) or _MAIL_ZONE.search(text) is None:
         return _anywhere(at, at)
     return _moment(at - offset)
@@ -162,5 +162,5 @@ def _moment(at: float) -> Span:
 
 
 def _anywhere(since: float, until: float) -> Span:
-    """From and until that local time, wherever on earth it is."""
+    """Return the span from and until that local time, wherever on earth it is."""
     return Span(since - _EASTERNMOST_S, until + _WESTERNMOST_S)

@@ -1,4 +1,4 @@
-"""What the headers of one answer say of time: the server's clock, its wish, the page's age.
+"""Times in the headers of a response: the server's clock, its freshness, the page's age.
 
 RFC 9110 (Date, Last-Modified, ETag) and RFC 9111 (Age, Cache-Control, Expires).
 """
@@ -22,9 +22,9 @@ from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 from freshet.storage.words import Kind, Role
 
 _DAY_S: Final = 86_400.0
-#: A Last-Modified this near to the time of the answer is that time.
+#: A Last-Modified this near to the time of the response is that time.
 _SAME_MOMENT_S: Final = 5.0
-#: RFC 9111, section 1.2.2: whatever is longer is taken as this, 68 years.
+#: RFC 9111, section 1.2.2: a longer time is taken as this, 68 years.
 _LONGEST_S: Final = float(2**31)
 _DIRECTIVE: Final = re.compile(r'([a-z-]+)(?:\s*=\s*"?(\d{1,20})"?)?', re.IGNORECASE)
 _COMPARED: Final = {Kind.UNCHANGED: False, Kind.CHANGED: True}
@@ -32,11 +32,11 @@ _COMPARED: Final = {Kind.UNCHANGED: False, Kind.CHANGED: True}
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The times that an answer names, Unix seconds by the clock of the server.
+    """The times that a response names, Unix seconds by the clock of the server.
 
     ``skew_s`` is by how much that clock is at least ahead of ours (negative: behind), 0 where
-    the two may agree, None where there is no Date. ``wish_s`` is for how many seconds the server
-    wishes the answer to be used, None where it says nothing.
+    the two may agree, None without a Date. ``wish_s`` is the number of seconds for which the server
+    wants the response to be used, None where it says nothing.
     """
 
     skew_s: float | None = None
@@ -46,10 +46,10 @@ class Times:
 
 
 def times_of(result: FetchResult) -> Times:
-    """What an answer says; a header that cannot be understood says nothing."""
+    """Return the times of a response; a malformed header is ignored."""
     date = _at(result.header("Date"))
     modified = span_of(result.header("Last-Modified") or "")
-    # A cache passes the Date of the server on, and tells how long ago it heard it.
+    # A cache forwards the Date of the server with the Age of the response.
     answered = None if date is None else date + _seconds(result.header("Age"))
     now = result.started_at + result.duration_s if answered is None else answered
     is_now = None
@@ -61,14 +61,14 @@ def times_of(result: FetchResult) -> Times:
 
 
 def etag_moved(before: Validators, after: str | None) -> bool | None:
-    """Whether the ETag is another one; None where one of the two is missing."""
+    """Return whether the ETag has changed; None where one of the two is missing."""
     if before.etag is None or after is None:
         return None
     return before.etag.removeprefix("W/") != after.removeprefix("W/")
 
 
 def text_moved(kind: Kind, status: int | None) -> bool | None:
-    """Whether a visit found the page changed; None where the server's word was taken (304)."""
+    """Return whether a visit found the page changed; None on the server's word alone (304)."""
     return None if status == 304 else _COMPARED.get(kind)
 
 
@@ -78,7 +78,7 @@ def _at(text: str | None) -> float | None:
 
 
 def _skew_s(date: float, result: FetchResult) -> float:
-    """A Date tells whole seconds, of some moment of the exchange."""
+    """Return the skew; a Date tells whole seconds, of some moment of the request."""
     first, last = result.started_at - 1, result.started_at + result.duration_s
     skew = date - min(max(date, first), last)
     return min(max(skew, -_DAY_S), _DAY_S)
@@ -115,12 +115,12 @@ def _seconds(text: str | None) -> float:
 
 log = logging.getLogger(__name__)
 
-#: A host's clock is the median of so many answers.
+#: Responses whose median gives a host's clock.
 _MEASURED: Final = 15
-#: From so many answers on a host's Last-Modified is judged.
+#: Responses after which a host's Last-Modified is judged.
 _JUDGED_AFTER: Final = 5
 _HOSTS: Final = 20_000
-#: More is worth telling: it moves what the host claims by minutes.
+#: A greater skew is logged: it moves the host's claims by minutes.
 _TOLD_S: Final = 120.0
 _ANSWERS: Final = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
 
@@ -216,18 +216,15 @@ class HostHeaders:
 
 
 # -- hub links ---------------------------------------------------------------
-#
-# Which hub a page names, and as which topic (W3C WebSub, section 4).
-#
-# HTTP Link headers count before what stands in the document, as the recommendation says.
 
 
 def advertised(
     headers: Iterable[str], document: Sequence[tuple[str, str]], url: str
 ) -> Advertised | None:
-    """The first hub that is named, and the topic: rel=self, else the URL that was fetched.
+    """Return the first hub that is named, and the topic: rel=self, else the fetched URL.
 
-    ``headers`` are Link headers, ``document`` links as (relation, reference), found at ``url``.
+    ``headers`` are Link headers, which count first (W3C WebSub, section 4), ``document`` links as
+    (relation, reference), found at ``url``.
     """
     named = [
         (token, target)

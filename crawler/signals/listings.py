@@ -1,4 +1,4 @@
-"""Sitemaps and feeds, read: where they lead, and what they claim of the pages there.
+"""Sitemaps and feeds as sources: their links, and their claims on the pages there.
 
 The entries of a large sitemap are read in a thread and admitted in slices, so that nothing else
 waits for them.
@@ -19,7 +19,7 @@ from freshet.crawler.reduce.feeds import Feed
 from freshet.crawler.reduce.markup import is_feed
 from freshet.crawler.reduce.page import header_links
 from freshet.crawler.reduce.sitemaps import SitemapKind, SitemapLimits, entry_allowed, parse_sitemap
-from freshet.crawler.robots.book import RobotsBook
+from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.signals.dates import Span, Unbelievable, believed, span_of
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
 from freshet.storage.entries import Claim
@@ -27,19 +27,17 @@ from freshet.storage.records import DueUrl, Links, Targets
 from freshet.storage.words import Role
 
 # -- claiming ----------------------------------------------------------------
-#
-# Claims out of dates: which are believed, and what is said of those that are not.
 
 log = logging.getLogger(__name__)
 
-#: Sources of which it is remembered that they were complained of.
+#: Sources whose complaints are remembered.
 _REMEMBERED: Final = 10_000
 _SHOWN_CHARACTERS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What a source claims; ``rejected`` dates are not believed, ``why`` of the first of them."""
+    """Claims of a source; ``rejected`` dates are not believed, ``why`` is the first's reason."""
 
     claims: tuple[Claim, ...] = ()
     rejected: int = 0
@@ -49,9 +47,9 @@ class Claimed:
 def claimed(
     dated: Iterable[tuple[str, str | None]], heard_at: float, skew_s: float = 0.0
 ) -> Claimed:
-    """The claims of pairs of a canonical URL and a date as written; None claims nothing.
+    """Return the claims of pairs of a canonical URL and a date as written; None claims nothing.
 
-    They were heard at ``heard_at`` of a host whose clock is ``skew_s`` ahead of ours.
+    They were read at ``heard_at`` from a host whose clock is ``skew_s`` ahead of ours.
     """
     claims: list[Claim] = []
     rejected, why = 0, None
@@ -68,24 +66,24 @@ def claimed(
 
 
 def _why(text: str, url: str, reason: Unbelievable) -> str:
-    # What a stranger wrote, so that no sign of it can end the line.
+    # Foreign text: no character of it may end the line.
     return f"{text[:_SHOWN_CHARACTERS]!r} of {url}: {reason}"
 
 
 class Complaints:
-    """Says once of each source why something of it was rejected."""
+    """Log of rejected content, one line a source."""
 
     def __init__(self) -> None:
         self._known: LruCache[str, None] = LruCache(_REMEMBERED)
 
     def tell(self, source: str, found: Claimed) -> None:
-        """Log what is wrong with a source, unless that was said before."""
+        """Log the problem of a source, unless it was logged before."""
         if found.rejected and self.is_new(source):
             count = "a date is" if found.rejected == 1 else f"{found.rejected:,} dates are"
             log.warning("%s: %s not believed, such as %s", source, count, found.why)
 
     def is_new(self, what: str) -> bool:
-        """Whether nothing was said of it yet; from now on it was."""
+        """Return whether the source has no complaint yet, and record one."""
         if what in self._known:
             return False
         self._known[what] = None
@@ -93,7 +91,7 @@ class Complaints:
 
 
 _IN_A_THREAD_BYTES: Final = 256 * 1024
-#: Entries that are admitted without a break, in a few milliseconds.
+#: Entries admitted at a time, in a few milliseconds.
 _SLICE: Final = 250
 
 
@@ -119,18 +117,18 @@ class Listings:
     def __init__(
         self,
         admission: Admission,
-        book: RobotsBook,
+        robots: RobotsCache,
         limits: SitemapLimits,
         complaints: Complaints,
     ) -> None:
         self._admission = admission
-        self._book = book
+        self._robots = robots
         self._limits = limits
         self._complaints = complaints
 
     async def read(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SitemapEntries:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
-        naming = self._book.naming_origins(due.url) | self._book.naming_origins(due.fetch_url)
+        naming = self._robots.naming_origins(due.url) | self._robots.naming_origins(due.fetch_url)
         work = (body, self._limits, due.url, naming, now, skew_s)
         if len(body) <= _IN_A_THREAD_BYTES:
             entries = _read(*work)
@@ -200,27 +198,22 @@ def _read(
 
 
 # -- discovery ---------------------------------------------------------------
-#
-# Where the feeds and sitemaps of a host are: what it links, and where they usually stand.
-#
-# A page of the host's own may name a feed of each of its articles: of the feeds that are linked on
-# a host only so many are asked for. Where none is, the well-known places are tried, each once.
 
-#: Under which the feeds of a host are bounded, as the patterns of traps are.
+#: Pattern that bounds the feeds of a host, as the patterns of traps do.
 FEEDS_SHAPE: Final = "linked feeds"
 _FEEDS_KIND: Final = "trap: feeds"
 _WELL_KNOWN_SHAPE: Final = "well-known feeds"
 WELL_KNOWN_FEEDS: Final = ("/feed", "/rss.xml", "/atom.xml", "/feed.xml", "/index.xml")
 WELL_KNOWN_SITEMAP: Final = "/sitemap.xml"
-#: Of the links in headers so many are looked at.
+#: Links in headers that are considered.
 _LINKS: Final = 32
 
 
-class Discovery:
-    """Admits feeds; what is tried unasked only where a run is ``lasting``.
+class SourceDiscovery:
+    """Admission of feeds and sitemaps; well-known places only where a run is ``lasting``.
 
-    ``most`` feeds of a host are taken from its links; ``well_known`` says whether the usual
-    places are tried as well.
+    At most ``most`` feeds of a host are taken from its links, because a page may name a feed for
+    each of its articles. ``well_known`` says whether the usual places are tried, once each.
     """
 
     def __init__(self, admission: Admission, *, most: int, well_known: bool) -> None:
@@ -233,7 +226,7 @@ class Discovery:
     ) -> None:
         """Append the feeds of a page: those it links in its head, those that Link headers name.
 
-        Where the page is a host's own (``/``) and names none, those of the well-known places.
+        A host's own page (``/``) that names none brings the well-known places.
         """
         named = [*linked, *header_feeds(headers, due.fetch_url)] if self._most else []
         for url in named:
@@ -259,7 +252,7 @@ class Discovery:
 
 
 def header_feeds(headers: Iterable[str], base: str) -> list[str]:
-    """The feeds that Link headers (RFC 8288) name, resolved, each once."""
+    """Return the feeds that Link headers (RFC 8288) name, resolved, each once."""
     found: dict[str, None] = {}
     for target, parameters in islice(header_links(headers), _LINKS):
         url = resolve(target, base) if is_feed(parameters) else None

@@ -1,7 +1,7 @@
 """Serve a synthetic web: ``python -m freshet.crawler.synthetic_web --hosts 5 --pages 40``.
 
-Prints one JSON line with the roots of the sites, then serves until SIGINT, SIGTERM or the
-end of ``--duration``. The same arguments make the same web in any other process.
+Prints one JSON line with the roots of the sites, then serves until SIGINT, SIGTERM or the end of
+``--duration``. The same arguments always make the same web.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from freshet.crawler.synthetic_web.content import DAY_S
-from freshet.crawler.synthetic_web.server import Exchange, Placement, WebServer, serve
+from freshet.crawler.synthetic_web.server import LoggedExchange, SitePlacement, WebServer, serve
 from freshet.crawler.synthetic_web.web import (
     SyntheticWeb,
     WebClock,
@@ -58,9 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--port", type=int, default=0, help="port, or the first of several; 0: any")
     add(
         "--placement",
-        type=Placement,
-        choices=list(Placement),
-        default=Placement.NAMES,
+        type=SitePlacement,
+        choices=list(SitePlacement),
+        default=SitePlacement.NAMES,
         help="all on one port by name, a port each, or an address and port each",
     )
     add("--speed", type=float, default=0.0, help="virtual seconds per second; 86400: a day")
@@ -80,8 +80,8 @@ def _web(args: argparse.Namespace) -> SyntheticWeb:
 
 
 @contextmanager
-def _written_to(path: Path | None) -> Iterator[Callable[[Exchange], None] | None]:
-    """What writes exchanges to a file, line by line."""
+def _written_to(path: Path | None) -> Iterator[Callable[[LoggedExchange], None] | None]:
+    """Yield a function that writes exchanges to a file, line by line."""
     if path is None:
         yield None
         return
@@ -117,7 +117,7 @@ async def _run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run until told to stop; wrong usage exits with 2, an address that is taken with 1."""
+    """Run until stopped; wrong usage exits with 2, an address in use with 1."""
     args = _parser().parse_args(argv)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -27,8 +27,8 @@ from freshet.crawler.synthetic_web.site import (
     Head,
     Manifest,
     Redirect,
-    Site,
     Skin,
+    SyntheticSite,
     Validation,
     without_utm,
 )
@@ -37,15 +37,12 @@ from freshet.crawler.synthetic_web.traps import trap_content
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 
 # -- conditional -------------------------------------------------------------
-#
-# Conditional requests: whether what the client has is still current.
-
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The values of If-None-Match and If-Modified-Since, None where absent."""
+    """The values of If-None-Match and If-Modified-Since, None if absent."""
 
     none_match: str | None = None
     modified_since: str | None = None
@@ -55,10 +52,10 @@ UNCONDITIONAL = Conditions()
 
 
 def is_current(conditions: Conditions, etag: str | None, last_modified_at: float | None) -> bool:
-    """Whether the answer is 304 (RFC 9110, section 13.2.2).
+    """Return whether the answer is 304 (RFC 9110, section 13.2.2).
 
-    If-None-Match goes first and is compared weakly (section 13.1.2); If-Modified-Since
-    counts only in its absence, and a date that cannot be read does not count (13.1.3).
+    If-None-Match goes first and is compared weakly (section 13.1.2); If-Modified-Since counts only
+    in its absence, and a date that cannot be read does not count (13.1.3).
     """
     if conditions.none_match is not None:
         if conditions.none_match.strip() == "*":
@@ -81,7 +78,7 @@ Header = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class SiteRequest:
     """A GET of a site's target (path and query as on the wire)."""
 
     host: str
@@ -90,27 +87,27 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A response; Content-Length is left to who carries it."""
+class SiteResponse:
+    """A response; the carrier adds Content-Length."""
 
     status: int
     headers: tuple[Header, ...] = ()
     body: bytes = b""
 
     def header(self, name: str) -> str | None:
-        """The value of a header; none stands here twice."""
+        """Return the value of a header."""
         return next((value for key, value in self.headers if key == name), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Validators:
-    """What tells the versions of one representation apart (RFC 9110, section 8.8)."""
+class SiteValidators:
+    """The validators of one version of a representation (RFC 9110, section 8.8)."""
 
     etag: str | None = None
     last_modified_at: float | None = None
 
     def headers(self) -> list[Header]:
-        """As response headers."""
+        """Return the response headers."""
         headers = [("ETag", self.etag)] if self.etag is not None else []
         if self.last_modified_at is not None:
             headers.append(("Last-Modified", http_date(self.last_modified_at)))
@@ -118,39 +115,41 @@ class Validators:
 
 
 def http_date(at: float) -> str:
-    """IMF-fixdate (RFC 9110, section 5.6.7) of a time in Unix seconds."""
+    """Write Unix seconds as IMF-fixdate (RFC 9110, section 5.6.7)."""
     return formatdate(at, usegmt=True)
 
 
 def strong_etag(body: bytes) -> str:
-    """An ETag that differs where the bytes do."""
+    """Return an ETag that differs whenever the bytes do."""
     return f'"{blake2b(body, digest_size=8).hexdigest()}"'
 
 
-def success(ask: Ask, at: float, body: bytes, validators: Validators, *headers: Header) -> Answer:
-    """200 with the body, or 304 where the client has it already."""
+def success(
+    ask: SiteRequest, at: float, body: bytes, validators: SiteValidators, *headers: Header
+) -> SiteResponse:
+    """Return 200 with the body, or 304 if the client already has it."""
     common = (("Date", http_date(at)), *validators.headers())
     if is_current(ask.conditions, validators.etag, validators.last_modified_at):
-        return Answer(HTTPStatus.NOT_MODIFIED, common)
-    return Answer(HTTPStatus.OK, (*common, *headers), body)
+        return SiteResponse(HTTPStatus.NOT_MODIFIED, common)
+    return SiteResponse(HTTPStatus.OK, (*common, *headers), body)
 
 
 def content_type(encoding: Encoding) -> Header:
-    """The Content-Type of an HTML page."""
+    """Return the Content-Type of an HTML page."""
     charset = f"; charset={encoding.label}" if encoding.in_header else ""
     return "Content-Type", f"text/html{charset}"
 
 
-def plight(status: int, at: float, *headers: Header) -> Answer:
-    """A short page for a status that is not a success."""
+def plight(status: int, at: float, *headers: Header) -> SiteResponse:
+    """Return a short page for a status that is not a success."""
     phrase = HTTPStatus(status).phrase
     body = f"<!doctype html><title>{status}</title><h1>{status} {phrase}</h1>\n".encode()
     common = (("Date", http_date(at)), ("Content-Type", "text/html; charset=utf-8"))
-    return Answer(status, (*common, *headers), body)
+    return SiteResponse(status, (*common, *headers), body)
 
 
-def failure(fault: Fault, at: float) -> Answer:
-    """The answer of a fault that strikes."""
+def failure(fault: Fault, at: float) -> SiteResponse:
+    """Return the answer of a fault that strikes."""
     if fault.retry_after_s is None:
         return plight(fault.status, at)
     date = http_date(at // 1 + fault.retry_after_s)
@@ -160,13 +159,8 @@ def failure(fault: Fault, at: float) -> Answer:
 
 
 # -- noise -------------------------------------------------------------------
-#
-# What differs between two answers although nobody edited anything.
-#
-# A :class:`Template` is a page with slots; filling it costs a few string joins, so that a
-# page is rendered once for each version and served thousands of times a second.
-
-
+# Noise differs between two answers although nobody edited anything. A :class:`Template` is a
+# page with slots for it: each version is rendered once and filled thousands of times a second.
 class Slot(Enum):
     """A place for noise."""
 
@@ -187,9 +181,9 @@ def noise(
     adverts: tuple[str, ...],
     variants: tuple[str, ...] = (),
 ) -> dict[Slot, str]:
-    """The noise of the answer to a request that had so many before it at that place.
+    """Return the noise of an answer; ``serial`` earlier requests went to that place.
 
-    ``variants`` are those of an A/B test, of which each answer draws one.
+    ``variants`` are those of an A/B test; each answer draws one.
     """
     key = f"{seed}/{place.host}{place.target}/{serial}".encode()
     digest = blake2b(key, digest_size=32)
@@ -206,7 +200,7 @@ def noise(
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class PageTemplate:
     """A page's bytes, with slots: ``pieces[0] slots[0] pieces[1] … pieces[-1]``."""
 
     pieces: tuple[bytes, ...]
@@ -214,8 +208,8 @@ class Template:
     codec: str
 
     @classmethod
-    def of(cls, parts: Iterable[str | Slot], encoding: Encoding) -> Template:
-        """Join and encode what lies between the slots; what cannot be is a reference."""
+    def of(cls, parts: Iterable[str | Slot], encoding: Encoding) -> PageTemplate:
+        """Join and encode the text between the slots; unencodable characters become references."""
         pieces, slots = [encoding.mark], []
         for is_slot, run in groupby(parts, key=lambda part: isinstance(part, Slot)):
             if not is_slot:
@@ -227,7 +221,7 @@ class Template:
         return cls(tuple(pieces), tuple(slots), encoding.codec)
 
     def fill(self, values: Mapping[Slot, str]) -> bytes:
-        """The page with this noise."""
+        """Fill the slots with this noise."""
         filled = [self.pieces[0]]
         for slot, piece in zip(self.slots, self.pieces[1:], strict=True):
             filled += (values[slot].encode(self.codec, "xmlcharrefreplace"), piece)
@@ -235,17 +229,13 @@ class Template:
 
 
 # -- pages -------------------------------------------------------------------
-#
-# HTML: a version of a page inside a version of its site's frame.
-#
-# Noise stands in the frame and in attributes only; main content is what the history says.
-
+# Noise stands in the frame and in attributes only; the history gives the main content.
 Parts = Iterator[str | Slot]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """A version of a site's frame: how often its parts were changed so far."""
+class FrameVersion:
+    """The number of changes of each part of a site's frame so far."""
 
     footer: int
     navigation: int
@@ -254,10 +244,10 @@ class Look:
     rebuild: int = 0
 
 
-def look_at(site: Site, version: int) -> Look:
-    """The frame of a site after so many revisions."""
+def look_at(site: SyntheticSite, version: int) -> FrameVersion:
+    """Return the frame of a site after that many revisions."""
     past = [revision.form for revision in site.frame.revisions[:version]]
-    return Look(
+    return FrameVersion(
         footer=past.count(Form.FOOTER),
         navigation=past.count(Form.NAVIGATION),
         advert=past.count(Form.ADVERT),
@@ -266,27 +256,29 @@ def look_at(site: Site, version: int) -> Look:
     )
 
 
-def adverts(site: Site, look: Look) -> tuple[str, ...]:
-    """The advertisements of a campaign, of which each answer shows one."""
+def adverts(site: SyntheticSite, look: FrameVersion) -> tuple[str, ...]:
+    """Return the advertisements of a campaign; each answer shows one."""
     rng = generator(site.name, "advert", look.advert)
     return tuple(site.language.sentence(rng) for _ in range(5))
 
 
-def variants(site: Site) -> tuple[str, ...]:
-    """The two versions of a sentence that the site tries on its visitors."""
+def variants(site: SyntheticSite) -> tuple[str, ...]:
+    """Return the two versions of a sentence that the site tests on its visitors."""
     rng = generator(site.name, "variants")
     return tuple(site.language.sentence(rng) for _ in range(2))
 
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """Renders the pages of one site under the addresses of its web."""
+    """A renderer of one site's pages under the addresses of its web."""
 
-    site: Site
+    site: SyntheticSite
     addresses: Addresses
 
-    def page(self, head: Head, encoding: Encoding, content: Content, look: Look) -> Template:
-        """A whole page, with slots for noise."""
+    def page(
+        self, head: Head, encoding: Encoding, content: Content, look: FrameVersion
+    ) -> PageTemplate:
+        """Render a whole page, with slots for noise."""
         skins = {
             Skin.SEMANTIC: self._semantic,
             Skin.SOUP: self._soup,
@@ -295,7 +287,7 @@ class Renderer:
         }
         body = skins[self.site.skin](content, look)
         start = self._head(head, encoding, content)
-        return Template.of(chain((start,), body, ("</body></html>\n",)), encoding)
+        return PageTemplate.of(chain((start,), body, ("</body></html>\n",)), encoding)
 
     def _head(self, head: Head, encoding: Encoding, content: Content) -> str:
         name = self.site.name
@@ -320,10 +312,10 @@ class Renderer:
 
     # -- skins ---------------------------------------------------------------------
 
-    def _bare(self, content: Content, look: Look) -> Parts:
+    def _bare(self, content: Content, look: FrameVersion) -> Parts:
         yield self._main(content)
 
-    def _semantic(self, content: Content, look: Look) -> Parts:
+    def _semantic(self, content: Content, look: FrameVersion) -> Parts:
         yield from ('<script nonce="', Slot.NONCE, '">window.ready = true;</script>\n')
         yield '<div class="cookie-banner" role="dialog">We use cookies. <button>OK</button></div>\n'
         yield f"<header><p>{escape(self.site.title)}</p>"
@@ -333,7 +325,7 @@ class Renderer:
         yield from ('</article></main>\n<aside class="advert"><p>', Slot.ADVERT, "</p></aside>\n")
         yield from ("<footer>", *self._form(), *self._stamps(look), "</footer>\n")
 
-    def _soup(self, content: Content, look: Look) -> Parts:
+    def _soup(self, content: Content, look: FrameVersion) -> Parts:
         yield f'<div class="header"><div class="logo">{escape(self.site.title)}</div>'
         yield f'<div class="navigation">{self._navigation(look)}</div></div>\n'
         yield from ('<div class="content" data-token="', Slot.NONCE, '">\n')
@@ -342,8 +334,8 @@ class Renderer:
         yield '<div class="cookie-notice">This shop uses cookies.</div></div>\n'
         yield from ('<div class="footer">', *self._form(), *self._stamps(look), "</div>\n")
 
-    def _cluttered(self, content: Content, look: Look) -> Parts:
-        """Frame and noise amid the content; a rebuild gives the wrappers other names."""
+    def _cluttered(self, content: Content, look: FrameVersion) -> Parts:
+        """Mix frame and noise into the content; a rebuild renames the wrappers."""
         rng = generator(self.site.name, "rebuild", look.rebuild)
         name, slogan = self.site.language.word(rng), self.site.language.sentence(rng)
         clutter = self.site.clutter
@@ -371,7 +363,7 @@ class Renderer:
             lines.append("<ul>\n{}\n</ul>".format("\n".join(items)))
         return "\n".join((*lines, ""))
 
-    def _navigation(self, look: Look) -> str:
+    def _navigation(self, look: FrameVersion) -> str:
         rng = generator(self.site.name, "navigation", look.navigation)
         word = self.site.language.word(rng)
         items = (f"<li>{self._anchor(link)}</li>" for link in self.site.frame.links)
@@ -381,7 +373,7 @@ class Renderer:
         start = '<form method="post" action="/subscribe"><input type="hidden" name="csrf_token"'
         return (start, ' value="', Slot.TOKEN, '"><button>Subscribe</button></form>')
 
-    def _stamps(self, look: Look) -> tuple[str | Slot, ...]:
+    def _stamps(self, look: FrameVersion) -> tuple[str | Slot, ...]:
         build = generator(self.site.name, "build", look.footer).getrandbits(32)
         return (
             *("<p>Page rendered at ", Slot.RENDERED_AT, "</p><p>", Slot.VISITORS),
@@ -402,12 +394,7 @@ class Renderer:
 
 
 # -- responder ---------------------------------------------------------------
-#
-# What the servers of a web answer: a request and a time in, a response out.
-#
 # Deterministic: the same requests in the same order at the same times get the same answers.
-# The server and the in-process fetcher only carry them.
-
 #: Rendered versions that are kept, those used last.
 _TEMPLATES = 4096
 #: A place, the version of its content, and that of its site's frame.
@@ -416,11 +403,11 @@ _Key = tuple[Place, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Face:
-    """A version of a site's frame, since when it holds, its adverts and variants."""
+    """A version of a site's frame, its start, its adverts and variants."""
 
     version: int
     since: float
-    look: Look
+    look: FrameVersion
     adverts: tuple[str, ...]
     variants: tuple[str, ...]
 
@@ -428,20 +415,20 @@ class _Face:
 class Responder:
     """Answers for all sites of a web.
 
-    Its state is how often each place was asked for (the noise and the faults depend on
-    it), and pages that are rendered already.
+    Its state is the number of requests for each place (noise and faults depend on it), and a cache
+    of rendered pages.
     """
 
     def __init__(self, web: SyntheticWeb, addresses: Addresses) -> None:
         self.addresses = addresses
         self._web = web
         self._asked: Counter[Place] = Counter()
-        self._templates: LruCache[_Key, Template] = LruCache(_TEMPLATES)
+        self._templates: LruCache[_Key, PageTemplate] = LruCache(_TEMPLATES)
         self._faces: dict[str, _Face] = {}
         self._renderers = {name: Renderer(site, addresses) for name, site in web.sites.items()}
 
-    def answer(self, ask: Ask, at: float) -> Answer:
-        """The response at a virtual time in Unix seconds; 421 for a site that is none."""
+    def answer(self, ask: SiteRequest, at: float) -> SiteResponse:
+        """Return the response at a virtual time in Unix seconds; 421 for an unknown site."""
         site = self._web.sites.get(ask.host)
         if site is None:
             return plight(421, at)
@@ -457,7 +444,9 @@ class Responder:
             case resource:
                 return self._fixed(site, resource, ask, at)
 
-    def _document(self, site: Site, document: Document, ask: Ask, at: float) -> Answer:
+    def _document(
+        self, site: SyntheticSite, document: Document, ask: SiteRequest, at: float
+    ) -> SiteResponse:
         if not document.is_alive(at):
             return self._departed(site, document, at)
         version = version_at(document.history.revisions, at)
@@ -472,14 +461,16 @@ class Responder:
             headers.append(("X-Robots-Tag", document.head.robots_header))
         return success(ask, at, body, validators, *headers)
 
-    def _departed(self, site: Site, document: Document, at: float) -> Answer:
+    def _departed(self, site: SyntheticSite, document: Document, at: float) -> SiteResponse:
         if at < document.born_at:
             return plight(404, at)
         if document.moved_to is None:
             return plight(410, at)
         return self._redirect(site, Redirect(301, Place(site.name, document.moved_to)), at)
 
-    def _fault(self, site: Site, fault: Fault, ask: Ask, at: float) -> Answer:
+    def _fault(
+        self, site: SyntheticSite, fault: Fault, ask: SiteRequest, at: float
+    ) -> SiteResponse:
         place = _place(site, ask)
         if fault.then is not None and not fault.strikes(self._asked[place]):
             return self._document(site, fault.then, ask, at)
@@ -487,8 +478,8 @@ class Responder:
         return failure(fault, at)
 
     def _fixed(
-        self, site: Site, resource: Redirect | File | Manifest, ask: Ask, at: float
-    ) -> Answer:
+        self, site: SyntheticSite, resource: Redirect | File | Manifest, ask: SiteRequest, at: float
+    ) -> SiteResponse:
         match resource:
             case Redirect():
                 return self._redirect(site, resource, at)
@@ -497,16 +488,16 @@ class Responder:
             case _:
                 mime = CONTENT_TYPES[resource]
                 body = manifest_bytes(site, resource, at, self.addresses)
-        return success(ask, at, body, Validators(strong_etag(body)), ("Content-Type", mime))
+        return success(ask, at, body, SiteValidators(strong_etag(body)), ("Content-Type", mime))
 
-    def _redirect(self, site: Site, redirect: Redirect, at: float) -> Answer:
+    def _redirect(self, site: SyntheticSite, redirect: Redirect, at: float) -> SiteResponse:
         if redirect.to is None:
             return plight(redirect.status, at)
         relative = redirect.relative and redirect.to.host == site.name
         location = redirect.to.target if relative else self.addresses.url(redirect.to)
         return plight(redirect.status, at, ("Location", location))
 
-    def _trap_or_nothing(self, site: Site, ask: Ask, at: float) -> Answer:
+    def _trap_or_nothing(self, site: SyntheticSite, ask: SiteRequest, at: float) -> SiteResponse:
         trap = site.trap(ask.target)
         if trap is None:
             return plight(404, at)
@@ -516,17 +507,26 @@ class Responder:
         if content is None:
             return plight(404, at)
         page = self._renderers[site.name].page(Head(), UTF_8, content, face.look)
-        return success(ask, at, page.fill(values), Validators(), content_type(UTF_8))
+        return success(ask, at, page.fill(values), SiteValidators(), content_type(UTF_8))
 
     # -- what answers are made of ------------------------------------------------------
 
-    def _noise(self, site: Site, ask: Ask, face: _Face, at: float) -> dict[Slot, str]:
+    def _noise(
+        self, site: SyntheticSite, ask: SiteRequest, face: _Face, at: float
+    ) -> dict[Slot, str]:
         place = _place(site, ask)
         serial = self._asked[place]
         self._asked[place] += 1
-        return noise(self._web.seed, place, serial, at, face.adverts, face.variants)
+        return noise(
+            seed=self._web.seed,
+            place=place,
+            serial=serial,
+            at=at,
+            adverts=face.adverts,
+            variants=face.variants,
+        )
 
-    def _face(self, site: Site, at: float) -> _Face:
+    def _face(self, site: SyntheticSite, at: float) -> _Face:
         version = version_at(site.frame.revisions, at)
         face = self._faces.get(site.name)
         if face is None or face.version != version:
@@ -537,7 +537,7 @@ class Responder:
             )
         return face
 
-    def _template(self, document: Document, key: _Key, look: Look) -> Template:
+    def _template(self, document: Document, key: _Key, look: FrameVersion) -> PageTemplate:
         template = self._templates.use(key)
         if template is None:
             place, version, _ = key
@@ -547,18 +547,20 @@ class Responder:
             self._templates[key] = template
         return template
 
-    def _validators(self, site: Site, key: _Key, changed_at: float, body: bytes) -> Validators:
-        """What the site says of a version of a document."""
+    def _validators(
+        self, site: SyntheticSite, key: _Key, changed_at: float, body: bytes
+    ) -> SiteValidators:
+        """Return the validators that the site sends with a version of a document."""
         if site.validation is Validation.NONE:
-            return Validators()
+            return SiteValidators()
         if site.validation is Validation.BYTES:
-            return Validators(strong_etag(body))
+            return SiteValidators(strong_etag(body))
         if site.validation is Validation.DATE:
-            return Validators(None, changed_at)
+            return SiteValidators(None, changed_at)
         # With noise the bytes of one version differ: its tag is weak.
         weak = "" if site.skin is Skin.BARE else "W/"
-        return Validators(weak + strong_etag(f"{self._web.seed}/{key}".encode()), changed_at)
+        return SiteValidators(weak + strong_etag(f"{self._web.seed}/{key}".encode()), changed_at)
 
 
-def _place(site: Site, ask: Ask) -> Place:
+def _place(site: SyntheticSite, ask: SiteRequest) -> Place:
     return Place(site.name, without_utm(ask.target))

@@ -1,7 +1,7 @@
-"""Main content and its history. Pure values; times are Unix seconds (UTC).
+"""Main content and its history; times are Unix seconds (UTC).
 
-A page's main content changes by edits, of which each has a form, and a kind: edits of the
-frame around the content belong to the site.
+Edits change a page's main content; each has a form and a kind. Edits of the frame around the
+content belong to the site.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An anchor. ``leads_to`` is the truth about where, None where no crawler should follow.
+    """An anchor. ``leads_to`` is its true target, None if no crawler should follow it.
 
-    ``href`` is what the page says, None for the plain spelling; ``{authority}`` in it stands
-    for the site's own host and port, ``{AUTHORITY}`` for the same in capitals. ``note`` is
-    text beside the anchor.
+    ``href`` is the spelling on the page, None for the plain one; ``{authority}`` in it stands for
+    the site's own host and port, ``{AUTHORITY}`` for the same in capitals. ``note`` is text beside
+    the anchor.
     """
 
     text: str
@@ -38,8 +38,8 @@ class Link:
     note: str = ""
 
 
-class BlockKind(StrEnum):
-    """What a block of main content is; a figure states a number, a date when something is."""
+class ContentKind(StrEnum):
+    """The kind of a block; a figure states a number, a date the time of an event."""
 
     PARAGRAPH = "paragraph"
     FIGURE = "figure"
@@ -50,7 +50,7 @@ class BlockKind(StrEnum):
 class Block:
     """One block of main content."""
 
-    kind: BlockKind
+    kind: ContentKind
     sentences: tuple[str, ...]
 
     @property
@@ -69,20 +69,20 @@ class Content:
 
     @property
     def text(self) -> str:
-        """All that a reader sees of it: two versions are the same if and only if this is."""
+        """The visible text: two versions are the same if and only if this is."""
         entries = (f"{link.text} {link.note}" for link in self.links)
         return "\n".join((self.title, *(block.text for block in self.blocks), *entries))
 
 
 class EditKind(StrEnum):
-    """Whether an edit touches the main content, or only the frame around it."""
+    """The part that an edit touches: the main content, or only the frame around it."""
 
     MAIN = "main"
     FRAME = "frame"
 
 
 class Form(StrEnum):
-    """What an edit does."""
+    """The effect of an edit."""
 
     WORD = "word"
     NUMBER = "number"
@@ -115,8 +115,8 @@ class Revision:
     form: Form
 
 
-class History(Protocol):
-    """What the main content of a document was when.
+class ContentHistory(Protocol):
+    """The main content of a document over time.
 
     Version 0 is the first; version n follows the n-th revision.
     """
@@ -126,36 +126,32 @@ class History(Protocol):
         """All changes, in order of time, no two in one second."""
 
     def content(self, version: int) -> Content:
-        """The main content of a version."""
+        """Return the main content of a version."""
 
 
 def version_at(revisions: Sequence[Revision], at: float) -> int:
-    """The number of revisions up to and at a time."""
+    """Count the revisions up to and at a time."""
     return bisect_right(revisions, at, key=lambda revision: revision.at)
 
 
 # -- chance ------------------------------------------------------------------
-#
-# Chance that repeats itself: generators named by keys, and Poisson arrivals.
-#
-# Every part of the web draws from a generator of its own, named by the seed and the part.
-# Consequence: what one page does never depends on which other pages exist or were asked for.
-
+# Every part of the web has a random generator of its own, named by the seed and the part: a
+# page does not depend on other pages or on requests.
 DAY_S = 86_400.0
 
 
 def generator(*key: object) -> Random:
-    """The generator of that name; the same key gives the same numbers on every machine."""
+    """Return the generator of that name; a key gives the same numbers on every machine."""
     return Random("/".join(map(str, key)))
 
 
 def poisson_times(
     rng: Random, rate_per_day: float, start_at: float, end_at: float
 ) -> tuple[float, ...]:
-    """Arrivals of a Poisson process in (start_at, end_at), rising, in whole Unix seconds.
+    """Draw a Poisson process in (start_at, end_at), rising, in whole Unix seconds.
 
-    Whole seconds because Last-Modified knows no others: two arrivals in one second are
-    merged, so that a date tells the versions of a page apart.
+    Last-Modified has whole seconds: two arrivals in one second are merged, so that a date tells the
+    versions of a page apart.
     """
     rate = rate_per_day / DAY_S
     if rate <= 0:
@@ -170,19 +166,14 @@ def poisson_times(
 
 
 # -- languages ---------------------------------------------------------------
-#
-# Prose that looks like prose: word lists with Zipf frequencies.
-#
-# The r-th word of a list is drawn with probability proportional to 1/(r + 2.7), the law of
-# Zipf as corrected by Mandelbrot (1953) for the most frequent words.
-
-
+# The r-th word of a list is drawn with probability proportional to 1/(r + 2.7), the law of Zipf
+# as corrected by Mandelbrot (1953) for the most frequent words.
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A word list, most frequent first, and how its words become sentences.
+    """A word list, most frequent first, and its way to make sentences.
 
-    ``width`` is the length of every word where words are not spaced, else 0; ``figure``
-    is a sentence with a place for a number.
+    ``width`` is the length of every word if words are not spaced, else 0; ``figure`` is a sentence
+    with a place for a number.
     """
 
     code: str
@@ -197,33 +188,33 @@ class Language:
         object.__setattr__(self, "_weights", weights)
 
     def sentence(self, rng: Random) -> str:
-        """Six to sixteen words."""
+        """Draw six to sixteen words."""
         return self.join(rng.choices(self.words, cum_weights=self._weights, k=rng.randint(6, 16)))
 
     def paragraph(self, rng: Random) -> tuple[str, ...]:
-        """Two to five sentences."""
+        """Draw two to five sentences."""
         return tuple(self.sentence(rng) for _ in range(rng.randint(2, 5)))
 
     def title(self, rng: Random) -> str:
-        """Four different words of the rarer half, without a full stop."""
+        """Draw four different words of the rarer half, without a full stop."""
         return self.join(rng.sample(self.words[len(self.words) // 2 :], 4)).removesuffix(self.stop)
 
     def word(self, rng: Random, unlike: str = "") -> str:
-        """A word, and another one than ``unlike``."""
+        """Draw a word other than ``unlike``."""
         while True:
             word = rng.choices(self.words, cum_weights=self._weights)[0]
             if word.casefold() != unlike.casefold():
                 return word
 
     def split(self, sentence: str) -> list[str]:
-        """The words of a sentence, the first perhaps with a capital."""
+        """Return the words of a sentence, the first perhaps with a capital."""
         bare = sentence.removesuffix(self.stop)
         if not self.width:
             return bare.split(" ")
         return [bare[i : i + self.width] for i in range(0, len(bare), self.width)]
 
     def join(self, words: list[str]) -> str:
-        """A sentence of these words."""
+        """Make a sentence of these words."""
         text = ("" if self.width else " ").join(words)
         return text[:1].upper() + text[1:] + self.stop
 
@@ -295,11 +286,7 @@ RUSSIAN = Language(
 
 
 # -- edits -------------------------------------------------------------------
-#
-# Edits of main content: what each form does to the blocks of a page.
-#
-# Every edit changes the text that a reader sees; a test holds this for all forms.
-
+# Every edit changes the visible text; a test holds this for all forms.
 #: Text pages: how often each form occurs among the edits of main content.
 PROSE_MIX: Mapping[Form, float] = {
     Form.WORD: 0.35,
@@ -327,7 +314,7 @@ Blocks = tuple[Block, ...]
 def plan(
     rng: Random, times: Iterable[float], mix: Mapping[Form, float], paragraphs: int
 ) -> tuple[Revision, ...]:
-    """A form for each time, for a page that starts with so many paragraphs."""
+    """Choose a form for each time, for a page that starts with that many paragraphs."""
     forms, weights = list(mix), list(mix.values())
     revisions = []
     for at in times:
@@ -349,21 +336,21 @@ def _within_bounds(form: Form, paragraphs: int) -> Form:
 def compose(
     rng: Random, language: Language, paragraphs: int, *, figure: bool, dated: bool = False
 ) -> Blocks:
-    """The blocks of a new page."""
-    blocks = [Block(BlockKind.PARAGRAPH, language.paragraph(rng)) for _ in range(paragraphs)]
+    """Return the blocks of a new page."""
+    blocks = [Block(ContentKind.PARAGRAPH, language.paragraph(rng)) for _ in range(paragraphs)]
     if figure:
-        blocks.insert(1, Block(BlockKind.FIGURE, (_number(rng, language),)))
+        blocks.insert(1, Block(ContentKind.FIGURE, (_number(rng, language),)))
     if dated:
-        blocks.insert(1, Block(BlockKind.DATE, (_date(rng),)))
+        blocks.insert(1, Block(ContentKind.DATE, (_date(rng),)))
     return tuple(blocks)
 
 
 def revise(blocks: Blocks, form: Form, rng: Random, language: Language) -> Blocks:
-    """The blocks after an edit of that form.
+    """Return the blocks after an edit of that form.
 
     Raises:
-        KeyError: if the form is none that touches blocks.
-        IndexError: if there is no block that it could touch.
+        KeyError: the form does not touch blocks.
+        IndexError: the page has no block that it could touch.
     """
     return _REVISERS[form](blocks, rng, language)
 
@@ -379,15 +366,15 @@ def _change_word(blocks: Blocks, rng: Random, language: Language) -> Blocks:
 
 
 def _change_number(blocks: Blocks, rng: Random, language: Language) -> Blocks:
-    return _replace(blocks, BlockKind.FIGURE, lambda: _number(rng, language))
+    return _replace(blocks, ContentKind.FIGURE, lambda: _number(rng, language))
 
 
 def _change_date(blocks: Blocks, rng: Random, _language: Language) -> Blocks:
-    return _replace(blocks, BlockKind.DATE, lambda: _date(rng))
+    return _replace(blocks, ContentKind.DATE, lambda: _date(rng))
 
 
-def _replace(blocks: Blocks, kind: BlockKind, draw: Callable[[], str]) -> Blocks:
-    """The blocks with another sentence in the first of that kind."""
+def _replace(blocks: Blocks, kind: ContentKind, draw: Callable[[], str]) -> Blocks:
+    """Replace the sentence in the first block of that kind."""
     i = next(i for i, block in enumerate(blocks) if block.kind is kind)
     before = after = blocks[i].sentences[0]
     while after == before:
@@ -403,7 +390,7 @@ def _add_sentence(blocks: Blocks, rng: Random, language: Language) -> Blocks:
 
 def _add_paragraph(blocks: Blocks, rng: Random, language: Language) -> Blocks:
     at = rng.randint(0, len(blocks))
-    new = Block(BlockKind.PARAGRAPH, language.paragraph(rng))
+    new = Block(ContentKind.PARAGRAPH, language.paragraph(rng))
     return (*blocks[:at], new, *blocks[at:])
 
 
@@ -414,7 +401,7 @@ def _remove_paragraph(blocks: Blocks, rng: Random, _language: Language) -> Block
 
 def _rewrite(blocks: Blocks, rng: Random, language: Language) -> Blocks:
     kinds = {block.kind for block in blocks}
-    figure, dated = BlockKind.FIGURE in kinds, BlockKind.DATE in kinds
+    figure, dated = ContentKind.FIGURE in kinds, ContentKind.DATE in kinds
     return compose(rng, language, _REWRITTEN, figure=figure, dated=dated)
 
 
@@ -430,7 +417,7 @@ _REVISERS: Mapping[Form, Callable[[Blocks, Random, Language], Blocks]] = {
 
 
 def _pick_paragraph(blocks: Blocks, rng: Random) -> tuple[int, list[str]]:
-    i = rng.choice([i for i, block in enumerate(blocks) if block.kind is BlockKind.PARAGRAPH])
+    i = rng.choice([i for i, block in enumerate(blocks) if block.kind is ContentKind.PARAGRAPH])
     return i, list(blocks[i].sentences)
 
 

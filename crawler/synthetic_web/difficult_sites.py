@@ -21,15 +21,15 @@ from freshet.crawler.synthetic_web.site import (
     Clutter,
     Document,
     Encoding,
-    Entry,
     Fault,
     File,
     Head,
-    Listing,
+    LinkList,
+    ListEntry,
     Redirect,
     Resource,
-    Site,
     Skin,
+    SyntheticSite,
     Trap,
     Validation,
 )
@@ -57,7 +57,7 @@ _PASSING: Final = {
 _ENDS: Final = frozenset({"/found", "/refreshed", *(f"/{name}/end" for name in CHAINS)})
 
 
-def statuses(plot: Plot) -> Site:
+def statuses(plot: Plot) -> SyntheticSite:
     """Build every status that a crawler meets: redirects, a refresh, faults; no robots.txt."""
     resources: dict[str, Resource] = {"/found": plot.page("/found")}
     for target, (status, to) in _REDIRECTS.items():
@@ -79,7 +79,7 @@ def statuses(plot: Plot) -> Site:
     links = [plot.link(t, t) for t in linked if t not in _ENDS and "/hop-" not in t]
     resources["/"] = plot.page("home", title="Every status", paragraphs=3, links=links)
     frame = plot.frame(0.1, plot.link("Home", "/"))
-    return Site(name=plot.name, title="Status board", resources=resources, frame=frame)
+    return SyntheticSite(name=plot.name, title="Status board", resources=resources, frame=frame)
 
 
 _ROBOTS: Final = """\
@@ -108,11 +108,11 @@ _FORBIDDEN: Final = (
 _BEHIND: Final = "/behind-the-wall"
 
 
-def guarded(plot: Plot) -> Site:
+def guarded(plot: Plot) -> SyntheticSite:
     """Build a site whose robots.txt has rules of every kind, with text like Chinese or Japanese.
 
-    A directory with an exception, wildcards, a Crawl-delay of 0.2 s. What is behind a forbidden
-    page is not in the sitemap.
+    A directory with an exception, wildcards, a Crawl-delay of 0.2 s. Pages behind a forbidden page
+    are not in the sitemap.
     """
     targets = [*_ALLOWED, *_FORBIDDEN]
     targets += [f"/hall/{n}" for n in range(1, plot.pages - len(_ALLOWED))]
@@ -123,7 +123,7 @@ def guarded(plot: Plot) -> Site:
         resources[target] = plot.page(target, 0.1, language=JAPANESE, links=links)
     links = [plot.link(target, target) for target in targets]
     resources["/"] = plot.page("home", language=JAPANESE, links=links)
-    return Site(
+    return SyntheticSite(
         name=plot.name,
         title="門",
         resources=resources,
@@ -159,7 +159,7 @@ _OUTGOING: Final[dict[str, list[tuple[str, str, str | None]]]] = {
 }
 
 
-def notes(plot: Plot) -> Site:
+def notes(plot: Plot) -> SyntheticSite:
     """Build pages that speak to crawlers: robots directives, canonical, base.
 
     robots.txt is a 404; noindex, nofollow and noarchive stand in meta elements and headers.
@@ -177,7 +177,7 @@ def notes(plot: Plot) -> Site:
         ]
         page = plot.page(key, 0.1, links=outgoing)
         resources[target] = replace(page, head=head, born_at=plot.earlier(target))
-    return Site(
+    return SyntheticSite(
         name=plot.name,
         title="Notebook",
         resources=resources,
@@ -242,7 +242,7 @@ _FILES: Final = {
 }
 
 
-def zoo(plot: Plot) -> Site:
+def zoo(plot: Plot) -> SyntheticSite:
     """Build a zoo of charsets, awkward links, and bodies of strange size and type.
 
     robots.txt is a 404. The large page has some 400 kB.
@@ -263,21 +263,21 @@ def zoo(plot: Plot) -> Site:
     links = [plot.link(target, target) for target in listed]
     resources["/"] = plot.page("home", title="Zoo", links=links)
     frame = plot.frame(0.1, plot.link("Home", "/"))
-    return Site(name=plot.name, title="Zoo", resources=resources, frame=frame)
+    return SyntheticSite(name=plot.name, title="Zoo", resources=resources, frame=frame)
 
 
 #: The traps of a site of events.
 EVENT_TRAPS: Final = (Trap.CALENDAR, Trap.SESSION)
 
 
-def events(plot: Plot, *, traps: tuple[Trap, ...] = EVENT_TRAPS) -> Site:
+def events(plot: Plot, *, traps: tuple[Trap, ...] = EVENT_TRAPS) -> SyntheticSite:
     """Build honest event pages beside endless calendars and sessions, where home leads, too."""
     targets = [f"/event/{n}" for n in range(1, plot.pages)]
     links = [plot.link(target, target) for target in targets]
     links += [plot.link(trap.name.title(), ENTRANCES[trap]) for trap in traps]
     resources: dict[str, Resource] = {target: plot.page(target, 0.2) for target in targets}
     resources["/"] = plot.page("home", title="Events", links=links)
-    return Site(
+    return SyntheticSite(
         name=plot.name,
         title="What is on",
         resources=resources,
@@ -293,8 +293,8 @@ _RATES_PER_DAY: Final = (0.3, 0.05, 0.0, 0.15, 0.02)
 _FRAME_FORMS: Final = (Form.FOOTER, Form.ADVERT, Form.BANNER, Form.REBUILD)
 
 
-def board(plot: Plot, clutter: Collection[Clutter]) -> Site:
-    """Build notices with frame and noise amid the content, which nothing names.
+def board(plot: Plot, clutter: Collection[Clutter]) -> SyntheticSite:
+    """Build notices with frame and noise amid the content, without telling names.
 
     A third of them states a price, a third a date.
     """
@@ -305,7 +305,7 @@ def board(plot: Plot, clutter: Collection[Clutter]) -> Site:
         resources[target] = plot.page(target, rate, figure=n % 3 == 0, dated=n % 3 == 1)
     links = [plot.link(target.strip("/"), target) for target in targets]
     resources["/"] = plot.page("home", title="Notices", links=links)
-    return Site(
+    return SyntheticSite(
         name=plot.name,
         title=f"Board of {plot.name}",
         resources=resources,
@@ -322,8 +322,8 @@ _PER_PAGE: Final = 20
 _RENEWED_DAYS: Final = 60.0
 
 
-def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> Site:
-    """Build a shop with wares that come, listed in ways that never end.
+def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> SyntheticSite:
+    """Build a shop with wares that come, in endless listings.
 
     The start page shows the newest wares and leads into the traps; older pages follow.
     """
@@ -336,9 +336,9 @@ def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> Site:
         target = f"{WARE}{n}"
         page = resources[target] = plot.page(target, 0.05, born_at=born_at)
         title = page.history.content(0).title
-        entries.append(Entry(plot.link(title, target, note="in stock, sent at once"), born_at))
+        entries.append(ListEntry(plot.link(title, target, note="in stock, sent at once"), born_at))
     resources |= _lists(plot, entries[::-1], traps)
-    return Site(
+    return SyntheticSite(
         name=plot.name,
         title="Bazaar",
         resources=resources,
@@ -350,16 +350,18 @@ def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> Site:
 
 
 def _lists(
-    plot: Plot, entries: Sequence[Entry], traps: Sequence[Trap]
+    plot: Plot, entries: Sequence[ListEntry], traps: Sequence[Trap]
 ) -> Iterator[tuple[str, Document]]:
     """Yield the start page, and the pages behind it to which older wares are pushed."""
-    links = [Entry(plot.link(trap.name.title(), ENTRANCES[trap]), 0.0) for trap in traps]
+    links = [ListEntry(plot.link(trap.name.title(), ENTRANCES[trap]), 0.0) for trap in traps]
     born_at = plot.start_at - 61 * DAY_S
     for n, first in enumerate(range(0, len(entries), _PER_PAGE)):
         following = first + _PER_PAGE
         behind_at = entries[-following - 1].born_at if following < len(entries) else None
         if behind_at is not None:
-            links = [Entry(plot.link("Older wares", f"/all/{n + 2}"), behind_at), *links]
-        listing = Listing(f"Wares, page {n + 1}", entries, first=first, count=_PER_PAGE, tail=links)
+            links = [ListEntry(plot.link("Older wares", f"/all/{n + 2}"), behind_at), *links]
+        listing = LinkList(
+            f"Wares, page {n + 1}", entries, first=first, count=_PER_PAGE, tail=links
+        )
         yield f"/all/{n + 1}" if n else "/", Document(history=listing, born_at=born_at)
         links, born_at = [], behind_at or born_at

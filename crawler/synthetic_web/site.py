@@ -1,7 +1,7 @@
-"""A site: resources by target, inside one frame. Pure values.
+"""A site: its resources by target, its frame, the histories of its pages, its addresses.
 
-Its documents have histories of main content, it has one of the frame around them; together
-they are the truth, and whatever a server says is derived from them.
+The histories of main content and frame are the truth; all answers of a server are derived from
+them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from freshet.crawler.synthetic_web.content import (
     ENGLISH,
     Block,
     Content,
+    ContentHistory,
     Form,
-    History,
     Language,
     Link,
     Place,
@@ -26,14 +26,11 @@ from freshet.crawler.synthetic_web.content import (
     version_at,
 )
 
+
 # -- resources ---------------------------------------------------------------
-#
-# What can stand at a target of a site. Pure values; times are Unix seconds (UTC).
-
-
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How text becomes bytes, and where the page says so."""
+    """An encoding of text, and the place where the page names it."""
 
     codec: str = "utf-8"
     label: str = "utf-8"
@@ -47,7 +44,7 @@ UTF_8 = Encoding()
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a document says of itself to machines; ``canonical`` and ``refresh`` are targets.
+    """A document's metadata for machines; ``canonical`` and ``refresh`` are targets.
 
     ``robots`` are the words of a robots meta element, ``robots_header`` of X-Robots-Tag.
     """
@@ -61,7 +58,7 @@ class Head:
 
     @property
     def nofollow(self) -> bool:
-        """Whether the links of the document are not to be followed."""
+        """True if crawlers should not follow the links of the document."""
         return "nofollow" in f"{self.robots} {self.robots_header}"
 
 
@@ -69,7 +66,7 @@ class Head:
 class Document:
     """An HTML page with a life: after its death the answer is 410, or 301 if it moved."""
 
-    history: History
+    history: ContentHistory
     born_at: float
     died_at: float | None = None
     moved_to: str | None = None
@@ -78,15 +75,15 @@ class Document:
     in_sitemap: bool = True
 
     def is_alive(self, at: float) -> bool:
-        """Whether the page answers 200."""
+        """Return whether the page answers 200."""
         return self.born_at <= at and (self.died_at is None or at < self.died_at)
 
     def content_at(self, at: float) -> Content:
-        """The main content as of a time."""
+        """Return the main content at a time."""
         return self.history.content(version_at(self.history.revisions, at))
 
     def changed_at(self, at: float) -> float:
-        """When the main content took the form that it has at a time; at the earliest at birth."""
+        """Return the start of the main content of a time; at the earliest the birth."""
         version = version_at(self.history.revisions, at)
         revised_at = self.history.revisions[version - 1].at if version else self.born_at
         return max(self.born_at, revised_at)
@@ -110,16 +107,16 @@ class File:
 
     @property
     def is_page(self) -> bool:
-        """Whether a crawler counts it as a page: what it can compare with another version."""
+        """True if a crawler counts it as a page, comparable with another version."""
         return self.content_type.startswith(("text/html", "text/plain", "application/pdf"))
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Answers ``status`` to the first of every ``period`` requests, else as ``then``.
+    """A fault that answers ``status`` to the first of every ``period`` requests, else ``then``.
 
-    The period 0 means the very first request only. Without ``then`` it never recovers.
-    Retry-After comes in seconds, or as a date.
+    The period 0 means the very first request only. Without ``then`` it never recovers. Retry-After
+    comes in seconds, or as a date.
     """
 
     status: int
@@ -129,7 +126,7 @@ class Fault:
     as_date: bool = False
 
     def strikes(self, serial: int) -> bool:
-        """Whether the request with that many before it fails."""
+        """Return whether the request after that many others fails."""
         if self.then is None:
             return True
         return serial % self.period == 0 if self.period else serial == 0
@@ -150,7 +147,7 @@ Resource = Document | Redirect | File | Fault | Manifest
 
 
 class Trap(StrEnum):
-    """Endless sets of pages, by what their targets begin with.
+    """Endless sets of pages, by the beginning of their targets.
 
     Months in the path and in the query, sessions, filters in the query and in the path, and
     relative links that lead ever deeper.
@@ -165,9 +162,9 @@ class Trap(StrEnum):
 
 
 class Skin(StrEnum):
-    """How pages are marked up: landmarks, ``div`` and class names, or the bare content.
+    """The markup of pages: landmarks, ``div`` and class names, or the bare content.
 
-    In ``CLUTTERED`` ones noise and frame stand amid the content, and no name tells.
+    In ``CLUTTERED`` ones noise and frame stand amid the content, without telling names.
     """
 
     SEMANTIC = "semantic"
@@ -177,7 +174,7 @@ class Skin(StrEnum):
 
 
 class Clutter(StrEnum):
-    """Noise amid the content: what stands in the answers of a cluttered site."""
+    """The noise amid the content of a cluttered site."""
 
     STAMPS = "stamps"
     ADVERTS = "adverts"
@@ -185,11 +182,10 @@ class Clutter(StrEnum):
 
 
 class Validation(StrEnum):
-    """Which validators a site's pages carry (RFC 9110, section 8.8).
+    """The validators that a site's pages carry (RFC 9110, section 8.8).
 
-    ``BYTES``: a strong ETag that differs with any byte, noise included. ``CONTENT``: ETag
-    and Last-Modified that change with main content and frame only. ``DATE``: Last-Modified
-    alone.
+    ``BYTES``: a strong ETag that differs with any byte, noise included. ``CONTENT``: ETag and
+    Last-Modified that change with main content and frame only. ``DATE``: Last-Modified alone.
     """
 
     NONE = "none"
@@ -207,12 +203,12 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """One host. ``forbidden`` targets are those that its robots.txt closes for everybody.
+class SyntheticSite:
+    """One host. Its robots.txt closes the ``forbidden`` targets for everybody.
 
     ``clutter`` is for the skin of that name. ``robots`` is the text of robots.txt, in which
-    ``{origin}`` stands for the site's own; None is a 404. ``moved_to`` is the site to which
-    every request is redirected.
+    ``{origin}`` stands for the site's own; None is a 404. ``moved_to`` is the site to which every
+    request is redirected.
     """
 
     name: str
@@ -229,17 +225,17 @@ class Site:
     moved_to: str | None = None
 
     def find(self, target: str) -> Resource | None:
-        """What is at a target; parameters of the ``utm_`` family do not matter."""
+        """Return the resource at a target; parameters of the ``utm_`` family do not matter."""
         if target == "/robots.txt":
             return Manifest.ROBOTS if self.robots is not None else None
         return self.resources.get(without_utm(target))
 
     def trap(self, target: str) -> Trap | None:
-        """The endless set to which a target belongs."""
+        """Return the endless set to which a target belongs."""
         return next((trap for trap in self.traps if target.startswith(trap)), None)
 
     def documents(self) -> list[tuple[str, Document]]:
-        """All documents that ever are, with their targets."""
+        """Return all documents that ever live, with their targets."""
         found = []
         for target, resource in self.resources.items():
             page = resource.then if isinstance(resource, Fault) else resource
@@ -249,7 +245,7 @@ class Site:
 
     @property
     def feed(self) -> tuple[str, Manifest] | None:
-        """Where the feed is, and in which format."""
+        """The target and the format of the feed."""
         for target, resource in self.resources.items():
             if isinstance(resource, Manifest) and resource in {Manifest.ATOM, Manifest.RSS}:
                 return target, resource
@@ -257,7 +253,7 @@ class Site:
 
 
 def without_utm(target: str) -> str:
-    """A target without the parameters that say how a visitor came."""
+    """Return a target without the parameters that say how a visitor came."""
     if "utm_" not in target:
         return target
     path, _, query = target.partition("?")
@@ -266,12 +262,6 @@ def without_utm(target: str) -> str:
 
 
 # -- histories ---------------------------------------------------------------
-#
-# What the main content of a page was when: edited prose, and lists of other pages.
-#
-# Deterministic, and pure to the outside: versions are composed when first asked for and kept.
-
-
 class Story:
     """Prose under one title; each version is the one before it with one edit.
 
@@ -301,7 +291,7 @@ class Story:
         self._blocks: list[tuple[Block, ...]] = []
 
     def content(self, version: int) -> Content:
-        """The main content of a version."""
+        """Return the main content of a version."""
         if not self._blocks:
             rng = generator(*self._key, "text")
             first = compose(
@@ -316,7 +306,7 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListEntry:
     """A link with the time during which lists show it."""
 
     link: Link
@@ -324,25 +314,25 @@ class Entry:
     died_at: float | None = None
 
     def is_alive(self, at: float) -> bool:
-        """Whether lists show it."""
+        """Return whether lists show it."""
         return self.born_at <= at and (self.died_at is None or at < self.died_at)
 
 
-class Listing:
+class LinkList:
     """A stretch of a list of entries in their order, then a tail of other entries.
 
-    Invariant: a revision stands exactly where the links shown change. Hence a new article
-    changes the front page, and those pages of the list to which it pushes others.
+    Invariant: a revision stands exactly where the visible links change. Hence a new article changes
+    the front page, and those pages of the list to which it pushes others.
     """
 
     def __init__(
         self,
         title: str,
-        entries: Iterable[Entry],
+        entries: Iterable[ListEntry],
         *,
         first: int = 0,
         count: int | None = None,
-        tail: Iterable[Entry] = (),
+        tail: Iterable[ListEntry] = (),
     ) -> None:
         self._title = title
         self._entries = tuple(entries)
@@ -353,12 +343,12 @@ class Listing:
 
     @property
     def revisions(self) -> Sequence[Revision]:
-        """All changes of what is shown, in order of time."""
+        """All changes of the visible links, in order of time."""
         self._look_back()
         return self._revisions
 
     def content(self, version: int) -> Content:
-        """The main content of a version."""
+        """Return the main content of a version."""
         self._look_back()
         return Content(self._title, (), self._versions[version])
 
@@ -382,12 +372,8 @@ class Listing:
 
 
 # -- addresses ---------------------------------------------------------------
-#
-# Under which URLs the sites of a web are reached.
-
-
 def authority(host: str, port: int) -> str:
-    """Host and port as URLs and Host headers write them for plain http."""
+    """Write host and port as in URLs and Host headers of plain http."""
     return host if port == 80 else f"{host}:{port}"
 
 
@@ -404,31 +390,31 @@ class Addresses:
 
     @classmethod
     def named(cls, names: Iterable[str], port: int = 80) -> Addresses:
-        """Each site under ``NAME.localhost``, which is loopback everywhere (RFC 6761)."""
+        """Name each site ``NAME.localhost``, which is loopback everywhere (RFC 6761)."""
         return cls({name: authority(f"{name}.localhost", port) for name in names})
 
     def origin(self, name: str) -> str:
-        """``http://HOST:PORT`` of a site.
+        """Return ``http://HOST:PORT`` of a site.
 
         Raises:
-            KeyError: if there is no such site.
+            KeyError: the web has no such site.
         """
         return f"http://{self.authorities[name]}"
 
     def url(self, place: Place) -> str:
-        """The URL of a place.
+        """Return the URL of a place.
 
         Raises:
-            KeyError: if there is no such site.
+            KeyError: the web has no such site.
         """
         return self.origin(place.host) + place.target
 
     def name(self, netloc: str) -> str | None:
-        """The site that a Host header asks for."""
+        """Return the site that a Host header names."""
         return self._names.get(netloc.lower())
 
     def place(self, url: str) -> Place | None:
-        """The place of an http URL, without its fragment; None outside this web."""
+        """Return the place of an http URL, without its fragment; None outside this web."""
         scheme, _, rest = url.partition("#")[0].partition("://")
         end = min((rest.find(mark) for mark in "/?" if mark in rest), default=len(rest))
         name = self.name(rest[:end])

@@ -1,4 +1,4 @@
-"""Builders of ordinary sites: documentation, wiki, shop, news; each makes one from a plot."""
+"""Builders of ordinary sites from a plot: documentation, wiki, shop, news; their manifests."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from freshet.crawler.synthetic_web.content import (
     FIGURE_MIX,
     GERMAN,
     PROSE_MIX,
+    ContentHistory,
     Form,
-    History,
     Language,
     Link,
     Place,
@@ -33,23 +33,20 @@ from freshet.crawler.synthetic_web.content import (
 from freshet.crawler.synthetic_web.site import (
     Addresses,
     Document,
-    Entry,
     Frame,
-    Listing,
+    LinkList,
+    ListEntry,
     Manifest,
     Resource,
-    Site,
     Skin,
     Story,
+    SyntheticSite,
     Validation,
 )
 
 # -- manifests ---------------------------------------------------------------
-#
-# robots.txt, sitemaps and feeds: what a site says about itself to machines.
-#
-# Sitemaps as in https://www.sitemaps.org/protocol.html, Atom as in RFC 4287, RSS 2.0.
-
+# robots.txt, sitemaps (https://www.sitemaps.org/protocol.html) and feeds (Atom: RFC 4287; RSS
+# 2.0).
 CONTENT_TYPES: Mapping[Manifest, str] = {
     Manifest.ROBOTS: "text/plain; charset=utf-8",
     Manifest.SITEMAP_INDEX: "application/xml",
@@ -69,8 +66,10 @@ _XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _FEED_ENTRIES = 15
 
 
-def manifest_bytes(site: Site, manifest: Manifest, at: float, addresses: Addresses) -> bytes:
-    """The body of a manifest as of a time."""
+def manifest_bytes(
+    site: SyntheticSite, manifest: Manifest, at: float, addresses: Addresses
+) -> bytes:
+    """Return the body of a manifest at a time."""
     match manifest:
         case Manifest.ROBOTS:
             return (site.robots or "").replace("{origin}", addresses.origin(site.name)).encode()
@@ -86,8 +85,8 @@ def manifest_bytes(site: Site, manifest: Manifest, at: float, addresses: Address
             return _rss(site, at, addresses)
 
 
-def listed(site: Site, at: float) -> list[tuple[str, Document]]:
-    """What the sitemaps of a site list."""
+def listed(site: SyntheticSite, at: float) -> list[tuple[str, Document]]:
+    """Return the targets that the sitemaps of a site list."""
     return [
         (target, page)
         for target, page in site.documents()
@@ -99,7 +98,7 @@ def _iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _sitemap_index(site: Site, addresses: Addresses) -> bytes:
+def _sitemap_index(site: SyntheticSite, addresses: Addresses) -> bytes:
     parts = (target for target, kind in SITEMAPS.items() if kind is not Manifest.SITEMAP_INDEX)
     locations = (escape(addresses.url(Place(site.name, target))) for target in parts)
     entries = "".join(f"<sitemap><loc>{loc}</loc></sitemap>\n" for loc in locations)
@@ -107,7 +106,7 @@ def _sitemap_index(site: Site, addresses: Addresses) -> bytes:
 
 
 def _sitemap(
-    site: Site, pages: list[tuple[str, Document]], at: float, addresses: Addresses
+    site: SyntheticSite, pages: list[tuple[str, Document]], at: float, addresses: Addresses
 ) -> bytes:
     entries = "".join(
         f"<url><loc>{escape(addresses.url(Place(site.name, target)))}</loc>"
@@ -117,12 +116,12 @@ def _sitemap(
     return f'{_XML}<urlset xmlns="{_SITEMAP_XMLNS}">\n{entries}</urlset>\n'.encode()
 
 
-def _feed_entries(site: Site, at: float) -> list[tuple[str, Document, float]]:
+def _feed_entries(site: SyntheticSite, at: float) -> list[tuple[str, Document, float]]:
     entries = [(target, page, page.changed_at(at)) for target, page in listed(site, at)]
     return sorted(entries, key=lambda entry: (-entry[2], entry[0]))[:_FEED_ENTRIES]
 
 
-def _atom(site: Site, at: float, addresses: Addresses) -> bytes:
+def _atom(site: SyntheticSite, at: float, addresses: Addresses) -> bytes:
     home = addresses.url(Place(site.name, "/"))
     entries = _feed_entries(site, at)
     updated = _iso(max((changed_at for *_, changed_at in entries), default=0.0))
@@ -141,7 +140,7 @@ def _atom(site: Site, at: float, addresses: Addresses) -> bytes:
     return "\n".join((*lines, "</feed>\n")).encode()
 
 
-def _rss(site: Site, at: float, addresses: Addresses) -> bytes:
+def _rss(site: SyntheticSite, at: float, addresses: Addresses) -> bytes:
     home = addresses.url(Place(site.name, "/"))
     lines = [
         f'{_XML}<rss version="2.0"><channel><title>{escape(site.title)}</title>',
@@ -217,7 +216,7 @@ class Plot:
         self, key: str, per_day: float = 0.0, *, born_at: float | None = None,
         in_sitemap: bool = True, **prose: Unpack[Prose],
     ) -> Document:  # fmt: skip
-        """Make a page of prose that is edited so often; by itself it is there from the start."""
+        """Make a page of prose with that many edits; by default it lives from the start."""
         figure, dated = prose.get("figure", False), prose.get("dated", False)
         edits = self.edits(key, per_day, since=born_at, figure=figure, dated=dated)
         born_at = self.earlier(key) if born_at is None else born_at
@@ -251,7 +250,7 @@ def moved(old: Document, moved_at: float, target: str) -> tuple[Document, Docume
     return before, Document(history=old.history, born_at=moved_at)
 
 
-def plain(plot: Plot) -> Site:
+def plain(plot: Plot) -> SyntheticSite:
     """Build a tree of pages that never change; no noise, so its ETags are strong."""
     targets = ["/", *(f"/page-{n}" for n in range(1, plot.pages))]
     resources: dict[str, Resource] = {}
@@ -259,7 +258,7 @@ def plain(plot: Plot) -> Site:
         children = targets[n * 10 + 1 : n * 10 + 11]
         links = [plot.link(child[1:], child) for child in children]
         resources[target] = plot.page(target, paragraphs=2, links=links)
-    return Site(
+    return SyntheticSite(
         name=plot.name, title=plot.name, resources=resources, skin=Skin.BARE,
         robots=NOTHING_FORBIDDEN,
     )  # fmt: skip
@@ -270,7 +269,7 @@ _CHAPTERS: Final = ("guide", "reference", "howto")
 ORPHAN: Final = "/reference/orphan.html"
 
 
-def documentation(plot: Plot) -> Site:
+def documentation(plot: Plot) -> SyntheticSite:
     """Build a stable tree, rarely edited, often rebuilt: each rebuild touches every frame.
 
     Weak ETag and Last-Modified; one page moves.
@@ -294,7 +293,7 @@ def documentation(plot: Plot) -> Site:
         ORPHAN: plot.page(ORPHAN, 0.02),
         **SITEMAPS,
     }
-    return Site(
+    return SyntheticSite(
         name=plot.name,
         title="Freshet Handbook",
         resources=resources,
@@ -308,7 +307,7 @@ def documentation(plot: Plot) -> Site:
 RATES_PER_DAY: Final = (6.0, 0.0, 0.5, 0.02, 0.1, 0.0, 1.5, 0.05, 0.0)
 
 
-def wiki(plot: Plot) -> Site:
+def wiki(plot: Plot) -> SyntheticSite:
     """Build pages linked from their parents in a tree, and from others; RSS; Last-Modified.
 
     Some pages are renamed: the links to the old name stay, and are redirected.
@@ -325,7 +324,7 @@ def wiki(plot: Plot) -> Site:
         if n % 15 == 12:
             name = f"{target}_renamed"
             resources[target], resources[name] = moved(page, plot.later(target), name)
-    return Site(
+    return SyntheticSite(
         name=plot.name,
         title="Freshet Wiki",
         resources=resources,
@@ -340,7 +339,7 @@ _PER_CATEGORY: Final = 8
 _SOLD_OUT: Final = 6
 
 
-def shop(plot: Plot) -> Site:
+def shop(plot: Plot) -> SyntheticSite:
     """Build German ``div`` soup without validators, whose links carry ``utm_`` parameters.
 
     Prices change, from every other day to once in three weeks, and products come to an end.
@@ -360,7 +359,7 @@ def shop(plot: Plot) -> Site:
         resources |= _category(plot, category, shelf)
         categories.append(plot.link(f"Kategorie {category}", f"/list?category={category}"))
     resources["/"] = plot.page("home", language=GERMAN, title="Willkommen", links=categories)
-    return Site(
+    return SyntheticSite(
         name=plot.name,
         title="Kaufhaus am Bach",
         resources=resources,
@@ -379,12 +378,12 @@ def _category(
     for target, page in shelf.items():
         href = f"{target}&utm_source=list&utm_medium=web"
         link = Link(page.history.content(0).title, plot.place(target), href=href)
-        entries.append(Entry(link, page.born_at, page.died_at))
+        entries.append(ListEntry(link, page.born_at, page.died_at))
     by_name = sorted(entries, key=lambda entry: entry.link.text)
     first, by = f"/list?category={category}", f"/list?category={category}&sort=name"
     for target, other, shown in ((first, by, entries), (by, first, by_name)):
-        switch = Entry(plot.link("Andere Reihenfolge", other), 0.0)
-        listing = Listing(f"Kategorie {category}", shown, tail=(switch,))
+        switch = ListEntry(plot.link("Andere Reihenfolge", other), 0.0)
+        listing = LinkList(f"Kategorie {category}", shown, tail=(switch,))
         yield target, Document(history=listing, born_at=plot.earlier(first), in_sitemap=False)
 
 
@@ -396,23 +395,23 @@ _LIST_PAGES: Final = 3
 class _Article(NamedTuple):
     target: str
     page: Document
-    entry: Entry
+    entry: ListEntry
 
     @property
     def month(self) -> str:
         return _date(self.page.born_at).strftime("%Y-%m")
 
 
-def news(plot: Plot) -> Site:
+def news(plot: Plot) -> SyntheticSite:
     """Build lists that shift with each article; strong ETags that match no second answer; Atom.
 
     Articles appear all day, leave the front page, and stay in the archive.
     """
     articles = sorted(_articles(plot), key=lambda article: article.page.born_at)
     months = dict(_months(articles))
-    archive = Listing(
+    archive = LinkList(
         "Archive",
-        [Entry(plot.link(t.removeprefix("/archive/"), t), page.born_at)
+        [ListEntry(plot.link(t.removeprefix("/archive/"), t), page.born_at)
          for t, page in months.items()],
     )  # fmt: skip
     born_at = min(page.born_at for page in months.values())
@@ -422,7 +421,7 @@ def news(plot: Plot) -> Site:
     resources["/archive/"] = Document(history=archive, born_at=born_at, in_sitemap=False)
     resources["/about"] = plot.page("about", title="About us", born_at=plot.start_at - DAY_S)
     links = {"Home": "/", "Archive": "/archive/", "About": "/about"}
-    return Site(
+    return SyntheticSite(
         name=plot.name,
         title="The Daily Freshet",
         resources={**resources, **SITEMAPS, "/feed.atom": Manifest.ATOM},
@@ -447,13 +446,13 @@ def _articles(plot: Plot) -> Iterator[_Article]:
         page = Document(history=story, born_at=born_at, died_at=died_at)
         teaser = ENGLISH.sentence(plot.rng(target, "teaser"))
         link = plot.link(story.title, target, note=teaser)
-        yield _Article(target, page, Entry(link, born_at, died_at))
+        yield _Article(target, page, ListEntry(link, born_at, died_at))
 
 
 def _months(articles: Iterable[_Article]) -> Iterator[tuple[str, Document]]:
     for month, run in groupby(articles, key=lambda article: article.month):
         entries = [article.entry for article in run]
-        listing = Listing(f"Archive of {month}", reversed(entries))
+        listing = LinkList(f"Archive of {month}", reversed(entries))
         page = Document(history=listing, born_at=entries[0].born_at, in_sitemap=False)
         yield f"/archive/{month}", page
 
@@ -461,14 +460,14 @@ def _months(articles: Iterable[_Article]) -> Iterator[tuple[str, Document]]:
 def _lists(plot: Plot, articles: Sequence[_Article]) -> Iterator[tuple[str, Document]]:
     """Yield the front page and those after it, each from when there is something to list."""
     entries = [article.entry for article in reversed(articles)]
-    after: list[Entry] = []
+    after: list[ListEntry] = []
     for n in reversed(range(min(_LIST_PAGES, -(-len(entries) // _PER_PAGE)))):
         first = n * _PER_PAGE
         born_at = articles[first].page.born_at
         title = f"News, page {n + 1}" if n else "News"
-        listing = Listing(title, entries, first=first, count=_PER_PAGE, tail=after)
+        listing = LinkList(title, entries, first=first, count=_PER_PAGE, tail=after)
         target = f"/?page={n + 1}" if n else "/"
-        after = [Entry(plot.link("Older news", target), born_at)]
+        after = [ListEntry(plot.link("Older news", target), born_at)]
         yield target, Document(history=listing, born_at=born_at, in_sitemap=False)
 
 
@@ -492,15 +491,15 @@ class _Item(NamedTuple):
     section: str
     leads: bool
     page: Document
-    entry: Entry
+    entry: ListEntry
 
 
-def newsroom(plot: Plot, per_day: float) -> Site:
+def newsroom(plot: Plot, per_day: float) -> SyntheticSite:
     """Build a front page, sections and a feed that list the newest items; nothing lists others.
 
-    An item stands in its section, and it may on the front page. It answers for ever, but from
-    when others have pushed it from the lists no link leads there. ``plot.pages`` does not count:
-    the pages are as many as the items of ``per_day`` and the days make them.
+    An item stands in its section, and perhaps on the front page. It always answers, but no link
+    leads to it once newer items have pushed it from the lists. ``plot.pages`` does not count:
+    ``per_day`` and the days give the number of items.
     """
     items = sorted(_items(plot, per_day), key=lambda item: item.page.born_at, reverse=True)
     lists = {"/": ("Front page", [item.entry for item in items if item.leads], _ON_FRONT)}
@@ -510,11 +509,11 @@ def newsroom(plot: Plot, per_day: float) -> Site:
     since = plot.start_at - _BEFORE_DAYS * DAY_S
     resources: dict[str, Resource] = {}
     for target, (title, entries, count) in lists.items():
-        history: History = Listing(title, entries, count=count)
+        history: ContentHistory = LinkList(title, entries, count=count)
         resources[target] = Document(history=history, born_at=since, in_sitemap=False)
     resources |= {item.target: item.page for item in items}
     sections = [plot.link(name.title(), f"/{name}/") for name in _SECTIONS]
-    return Site(
+    return SyntheticSite(
         name=plot.name,
         title="The Freshet Courier",
         resources={**resources, "/feed.atom": Manifest.ATOM},
@@ -534,7 +533,7 @@ def _items(plot: Plot, per_day: float) -> Iterator[_Item]:
         story = plot.story(target, plot.edits(target, 0.4, since=born_at, until=born_at + DAY_S))
         link = plot.link(story.title, target, note=ENGLISH.sentence(rng))
         page = Document(history=story, born_at=born_at)
-        yield _Item(target, section, rng.random() < _LEADING, page, Entry(link, born_at))
+        yield _Item(target, section, rng.random() < _LEADING, page, ListEntry(link, born_at))
 
 
 def _births(plot: Plot, per_day: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""Endless sets of pages: every one leads to another that nobody has seen."""
+"""Endless sets of pages: every page leads to another that nobody has seen."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
 from freshet.crawler.synthetic_web.content import Content, Link, Place, compose, generator
-from freshet.crawler.synthetic_web.site import Document, Site, Trap
+from freshet.crawler.synthetic_web.site import Document, SyntheticSite, Trap
 
 # -- wares -------------------------------------------------------------------
-#
-# Lists of a shop's wares by filters, in the query and in the path, which never end.
-#
-# Every list shows wares that others show, too; each filter can be added to every list, and to what
-# a query filters there is always a next page.
-
+# Every list shows wares that others show, too; each filter can be added to every list, and a
+# filter in the query always has a next page.
 #: Where wares stand that are pages of their own.
 WARE: Final = "/ware/"
 _FILTERS: Final[Mapping[str, Sequence[str]]] = {
@@ -33,8 +29,8 @@ _PER_PAGE: Final = 8
 _SHARE: Final = 60
 
 
-def filtered(site: Site, target: str, at: float) -> Content | None:
-    """The list at a target such as ``/wares?colour=red&page=2``, None where no filter is known."""
+def filtered(site: SyntheticSite, target: str, at: float) -> Content | None:
+    """Return the list at a target such as ``/wares?colour=red&page=2``, None without a filter."""
     chosen = dict(parse_qsl(target.partition("?")[2]))
     page = chosen.pop("page", "1")
     if not page.isdecimal() or any(v not in _FILTERS.get(k, ()) for k, v in chosen.items()):
@@ -55,8 +51,8 @@ def filtered(site: Site, target: str, at: float) -> Content | None:
     return Content(_title(list(chosen.values())), (), tuple(links))
 
 
-def shelved(site: Site, target: str, at: float) -> Content | None:
-    """The list at a target such as ``/shelves/red/large``, None where no filter is known."""
+def shelved(site: SyntheticSite, target: str, at: float) -> Content | None:
+    """Return the list at a target such as ``/shelves/red/large``, None without a filter."""
     chosen = [each for each in target.removeprefix(Trap.FACETS).split("/") if each]
     if not set(chosen) <= set(_SHELVES):
         return None
@@ -74,12 +70,12 @@ def _title(chosen: Sequence[str]) -> str:
     return " ".join(("Wares", *chosen))
 
 
-def _query(site: Site, chosen: Mapping[str, str]) -> Place:
+def _query(site: SyntheticSite, chosen: Mapping[str, str]) -> Place:
     return Place(site.name, f"{Trap.FILTERS}{urlencode(sorted(chosen.items()))}")
 
 
-def _wares(site: Site, wanted: Sequence[str], at: float) -> list[Link]:
-    """The wares that are there and have all wanted properties, the same ones on every list."""
+def _wares(site: SyntheticSite, wanted: Sequence[str], at: float) -> list[Link]:
+    """Return the wares with all wanted properties, in the same order on every list."""
     return [
         Link(ware.history.content(0).title, Place(site.name, target), note="in stock, sent at once")
         for target, ware in site.resources.items()
@@ -105,8 +101,10 @@ _ROOMS = 4
 _DEEPER: Final = ("further", "onward", "beyond", "below", "within", "yonder")
 
 
-def trap_content(site: Site, trap: Trap, target: str, session: str, at: float) -> Content | None:
-    """The page at a target of an endless set, None where there is none.
+def trap_content(
+    site: SyntheticSite, trap: Trap, target: str, session: str, at: float
+) -> Content | None:
+    """Return the page at a target of an endless set, None if it belongs to none.
 
     ``session`` is fresh in every answer.
     """
@@ -116,12 +114,12 @@ def trap_content(site: Site, trap: Trap, target: str, session: str, at: float) -
     return _LASTING[trap](site, target, at)
 
 
-def _calendar(site: Site, target: str, _at: float) -> Content | None:
+def _calendar(site: SyntheticSite, target: str, _at: float) -> Content | None:
     month = _MONTH.fullmatch(target)
     return _month(site, int(month[1]), int(month[2]), _path_month) if month else None
 
 
-def _dates(site: Site, target: str, _at: float) -> Content | None:
+def _dates(site: SyntheticSite, target: str, _at: float) -> Content | None:
     month = _DATE.fullmatch(target)
     return _month(site, int(month[1]), int(month[2]), _query_month) if month else None
 
@@ -134,8 +132,10 @@ def _query_month(year: int, month: int) -> str:
     return f"{Trap.DATES}month={year}-{month:02}"
 
 
-def _month(site: Site, year: int, month: int, target_of: Callable[[int, int], str]) -> Content:
-    """A month without events, with links to its neighbours: years go on for ever."""
+def _month(
+    site: SyntheticSite, year: int, month: int, target_of: Callable[[int, int], str]
+) -> Content:
+    """Make a month without events, with links to its neighbours: years go on for ever."""
     number = year * 12 + month - 1
     neighbours = (("Previous month", number - 1), ("Next month", number + 1))
     links = tuple(
@@ -146,8 +146,8 @@ def _month(site: Site, year: int, month: int, target_of: Callable[[int, int], st
     return Content(f"Calendar of {year}-{month:02}", (), links)
 
 
-def _room(site: Site, room: str, session: str) -> Content:
-    """One of a few pages; each link to one carries a session that no link had before."""
+def _room(site: SyntheticSite, room: str, session: str) -> Content:
+    """Make one of a few pages; each link to one carries a new session."""
     blocks = compose(generator(site.name, "room", room), site.language, 3, figure=False)
     links = tuple(
         Link(f"Room {n}", Place(site.name, f"{Trap.SESSION}{n}?sid={session}{n}"))
@@ -156,20 +156,20 @@ def _room(site: Site, room: str, session: str) -> Content:
     return Content(f"Room {room}", blocks, links)
 
 
-def _deeper(site: Site, target: str, _at: float) -> Content | None:
-    """The same page in every directory, with relative links to directories in it."""
+def _deeper(site: SyntheticSite, target: str, _at: float) -> Content | None:
+    """Make the page of every directory, with relative links to directories in it."""
     if not target.endswith("/") or set(target.split("/")[2:-1]) - set(_DEEPER):
         return None
     blocks = compose(generator(site.name, "deeper"), site.language, 3, figure=False)
     return Content("Deeper", blocks, tuple(_relative(site, target)))
 
 
-def _relative(site: Site, target: str) -> Iterator[Link]:
+def _relative(site: SyntheticSite, target: str) -> Iterator[Link]:
     for word in _DEEPER:
         yield Link(word.title(), Place(site.name, f"{target}{word}/"), href=f"{word}/")
 
 
-_LASTING: Final[dict[Trap, Callable[[Site, str, float], Content | None]]] = {
+_LASTING: Final[dict[Trap, Callable[[SyntheticSite, str, float], Content | None]]] = {
     Trap.CALENDAR: _calendar,
     Trap.DATES: _dates,
     Trap.FILTERS: filtered,

@@ -1,4 +1,4 @@
-"""The truth about a web: what was edited when, and what lived when.
+"""The truth about a web: edits, lives, and the pages that a complete polite crawl finds.
 
 Labels come from the generator that made the edits, never from a detector.
 """
@@ -9,7 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from freshet.crawler.synthetic_web.content import EditKind, Form, Place, Revision
-from freshet.crawler.synthetic_web.site import Document, Fault, File, Manifest, Redirect, Site
+from freshet.crawler.synthetic_web.site import (
+    Document,
+    Fault,
+    File,
+    Manifest,
+    Redirect,
+    SyntheticSite,
+)
 from freshet.crawler.synthetic_web.sites import listed
 
 
@@ -38,9 +45,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A page from its birth to its death, and when its main content became another, in order.
+    """A page's birth and death, and the times of the changes of its main content, in order.
 
-    What was undone counts as two changes. ``died_at`` None: it does not die.
+    An edit and its reversal count as two changes. ``died_at`` None: it does not die.
     """
 
     place: Place
@@ -52,7 +59,7 @@ class Life:
 class Truth:
     """Questions about the past and future of a web; intervals are (after, until]."""
 
-    def __init__(self, sites: Mapping[str, Site]) -> None:
+    def __init__(self, sites: Mapping[str, SyntheticSite]) -> None:
         self._sites = sites
         self._documents = {
             Place(site.name, target): document
@@ -61,11 +68,11 @@ class Truth:
         }
 
     def alive(self, at: float) -> frozenset[Place]:
-        """The documents that answer 200, reachable or not."""
+        """Return the documents that answer 200, reachable or not."""
         return frozenset(place for place, page in self._documents.items() if page.is_alive(at))
 
     def edits_between(self, after: float, until: float) -> list[Edit]:
-        """All edits, in order of time; being born is not an edit."""
+        """Return all edits in order of time; a birth is not an edit."""
         edits = [
             edit
             for place, page in self._documents.items()
@@ -75,18 +82,18 @@ class Truth:
         return sorted(edits, key=lambda edit: (edit.at, edit.place))
 
     def changed_significantly(self, place: Place, first: float, second: float) -> bool:
-        """Whether the main content that a reader would see differs between two times.
+        """Return whether the visible main content differs between two times.
 
-        An edit that was undone in between does not count.
+        An edit that was reversed in between does not count.
 
         Raises:
-            KeyError: if there is no such document.
+            KeyError: the web has no such document.
         """
         page = self._documents[place]
         return page.content_at(first).text != page.content_at(second).text
 
     def lives(self) -> Iterator[Life]:
-        """Of all pages that ever are."""
+        """Yield the lives of all pages."""
         for place, page in self._documents.items():
             changed_at = tuple(
                 revision.at
@@ -98,12 +105,12 @@ class Truth:
             yield Life(place, page.born_at, page.died_at, changed_at)
 
     def births(self, after: float, until: float) -> list[Event]:
-        """The pages that were born, in order of time."""
+        """Return the births of pages, in order of time."""
         born = (Event(place, page.born_at) for place, page in self._documents.items())
         return _in_order(event for event in born if after < event.at <= until)
 
     def deaths(self, after: float, until: float) -> list[Event]:
-        """The pages that died or moved, in order of time."""
+        """Return the deaths and moves of pages, in order of time."""
         dead = (
             Event(place, page.died_at, Place(place.host, page.moved_to) if page.moved_to else None)
             for place, page in self._documents.items()
@@ -112,7 +119,7 @@ class Truth:
         return _in_order(event for event in dead if after < event.at <= until)
 
     def moves(self, after: float, until: float) -> list[Event]:
-        """The pages that moved, in order of time."""
+        """Return the moves of pages, in order of time."""
         return [event for event in self.deaths(after, until) if event.moved_to is not None]
 
     def _edits(self, place: Place, page: Document) -> Iterator[Edit]:
@@ -130,21 +137,19 @@ def _in_order(events: Iterator[Event]) -> list[Event]:
 
 
 # -- reach -------------------------------------------------------------------
-#
-# What a complete polite crawl finds: a walk over the truth, not over rendered pages.
-
 #: Redirects in a row that are followed.
 MAX_REDIRECTS = 10
 
 
-def reachable(sites: Mapping[str, Site], seeds: Iterable[str], at: float) -> frozenset[Place]:
-    """The pages that a complete polite crawl from the roots of some sites finds at a time.
+def reachable(
+    sites: Mapping[str, SyntheticSite], seeds: Iterable[str], at: float
+) -> frozenset[Place]:
+    """Return the pages that a complete polite crawl from the roots of some sites finds at a time.
 
-    It follows links and sitemaps within the sites that are seeds (and where their roots
-    redirect to), redirects and immediate refreshes up to :data:`MAX_REDIRECTS` in a row;
-    neither what robots.txt forbids nor nofollow links; it asks again after a fault. Pages
-    are what answers 200 with text or PDF and does not refresh to another place. The pages of
-    endless sets are left out, whatever leads there.
+    It follows links and sitemaps within the sites that are seeds (and where their roots redirect
+    to), redirects and immediate refreshes up to :data:`MAX_REDIRECTS` in a row; neither URLs that
+    robots.txt forbids nor nofollow links; it retries after a fault. Pages answer 200 with text or
+    PDF and do not refresh to another place. The pages of endless sets are left out.
     """
     walk = _Walk(sites, at)
     for name in seeds:
@@ -153,9 +158,9 @@ def reachable(sites: Mapping[str, Site], seeds: Iterable[str], at: float) -> fro
 
 
 class _Walk:
-    """Places to look at with the number of redirects that led there; the fewest count."""
+    """Places to visit, with the smallest number of redirects that led there."""
 
-    def __init__(self, sites: Mapping[str, Site], at: float) -> None:
+    def __init__(self, sites: Mapping[str, SyntheticSite], at: float) -> None:
         self._sites = sites
         self._at = at
         self._scope: set[str] = set()
@@ -204,7 +209,7 @@ class _Walk:
             case Fault(then=Document() as page):
                 self._read(site, place, page, hops)
 
-    def _read(self, site: Site, place: Place, page: Document, hops: int) -> None:
+    def _read(self, site: SyntheticSite, place: Place, page: Document, hops: int) -> None:
         if not page.is_alive(self._at):
             if page.moved_to is not None and self._at >= page.born_at:
                 self._follow(Place(site.name, page.moved_to), hops)

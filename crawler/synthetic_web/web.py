@@ -1,4 +1,4 @@
-"""A web: its sites, its truth, and what a complete polite crawl of it finds."""
+"""A web: its sites, its truth, its clock, and the webs for tests, simulations and the demo."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from freshet.crawler.synthetic_web.difficult_sites import (
     statuses,
     zoo,
 )
-from freshet.crawler.synthetic_web.site import Clutter, Site, Trap
+from freshet.crawler.synthetic_web.site import Clutter, SyntheticSite, Trap
 from freshet.crawler.synthetic_web.sites import Plot, documentation, news, shop, wiki
 from freshet.crawler.synthetic_web.sites import newsroom as newsroom_site
 from freshet.crawler.synthetic_web.sites import plain as plain_site
@@ -30,7 +30,7 @@ class SyntheticWeb:
     """Sites that change between two times (Unix seconds); afterwards they stand still."""
 
     seed: int
-    sites: Mapping[str, Site]
+    sites: Mapping[str, SyntheticSite]
     start_at: float
     end_at: float
     truth: Truth = field(init=False, repr=False, compare=False)
@@ -39,12 +39,14 @@ class SyntheticWeb:
         object.__setattr__(self, "truth", Truth(self.sites))
 
     @classmethod
-    def of(cls, seed: int, sites: Iterable[Site], start_at: float, end_at: float) -> SyntheticWeb:
-        """A web of these sites."""
+    def of(
+        cls, seed: int, sites: Iterable[SyntheticSite], start_at: float, end_at: float
+    ) -> SyntheticWeb:
+        """Return a web of these sites."""
         return cls(seed, {site.name: site for site in sites}, start_at, end_at)
 
     def crawlable(self, at: float, names: Iterable[str] | None = None) -> frozenset[Place]:
-        """The pages (200, text) that a complete polite crawl from the roots finds.
+        """Return the pages (200, text) that a complete polite crawl from the roots finds.
 
         See :func:`~freshet.crawler.synthetic_web.truth.reachable`. ``names`` are the sites whose
         roots are the seeds, None for all; they are also the scope.
@@ -52,19 +54,16 @@ class SyntheticWeb:
         return reachable(self.sites, self.sites if names is None else names, at)
 
     def is_trap(self, place: Place) -> bool:
-        """Whether a place belongs to an endless set of pages, which no truth lists."""
+        """Return whether a place belongs to an endless set of pages."""
         site = self.sites.get(place.host)
         return site is not None and site.trap(place.target) is not None
 
 
 # -- presets -----------------------------------------------------------------
-#
-# Webs for a purpose each: to show everything, to be of a given size, to be plain.
-
 #: 2026-01-01, 00:00 UTC: when webs start to change.
 START_AT = 1_767_225_600.0
 
-Builder = Callable[[Plot], Site]
+Builder = Callable[[Plot], SyntheticSite]
 _LARGE: dict[str, Builder] = {
     "news": news,
     "docs": documentation,
@@ -75,10 +74,10 @@ _LARGE: dict[str, Builder] = {
 
 @dataclass(frozen=True, slots=True)
 class WebSpec:
-    """How large a web is, and for how many days it changes.
+    """The size of a web, and the number of days for which it changes.
 
     Raises:
-        ValueError: if there would be no host, page or day.
+        ValueError: the web would have no host, page or day.
     """
 
     hosts: int = 4
@@ -91,17 +90,17 @@ class WebSpec:
             raise ValueError("a web has at least one host, one page and one day")
 
     def plot(self, name: str, pages: int | None = None) -> Plot:
-        """The ground for one site of the web."""
+        """Return the plot of one site of the web."""
         end_at = START_AT + self.span_days * DAY_S
         return Plot(name, self.seed, pages or self.pages_per_host, START_AT, end_at)
 
-    def web(self, sites: list[Site]) -> SyntheticWeb:
-        """The web of these sites."""
+    def web(self, sites: list[SyntheticSite]) -> SyntheticWeb:
+        """Return the web of these sites."""
         return SyntheticWeb.of(self.seed, sites, START_AT, START_AT + self.span_days * DAY_S)
 
 
 def mixed(spec: WebSpec) -> SyntheticWeb:
-    """News, documentation, shop and wiki in turn: ``news docs shop wiki news2 docs2 …``."""
+    """Make news, documentation, shop and wiki in turn: ``news docs shop wiki news2 docs2 …``."""
     sites = []
     for n in range(spec.hosts):
         name = list(_LARGE)[n % len(_LARGE)]
@@ -111,7 +110,7 @@ def mixed(spec: WebSpec) -> SyntheticWeb:
 
 
 def labelled(spec: WebSpec) -> SyntheticWeb:
-    """The mixed web and beside it boards: each kind of noise alone, all, and none."""
+    """Make the mixed web and boards beside it: each kind of noise alone, all, and none."""
     boards = [
         board(spec.plot(f"board-{name}"), clutter)
         for name, clutter in (
@@ -126,13 +125,13 @@ def labelled(spec: WebSpec) -> SyntheticWeb:
 
 
 def plain(hosts: int, pages_per_host: int, seed: int = 1) -> SyntheticWeb:
-    """Tiny well-behaved hosts ``h1 h2 …`` that never change."""
+    """Make tiny well-behaved hosts ``h1 h2 …`` that never change."""
     spec = WebSpec(hosts, pages_per_host, seed)
     return spec.web([plain_site(spec.plot(f"h{n}")) for n in range(1, hosts + 1)])
 
 
 def endless(spec: WebSpec, *, traps: bool = True) -> SyntheticWeb:
-    """One shop, ``bazaar``, whose calendars, filters, sessions and depth never end.
+    """Make one shop, ``bazaar``, whose calendars, filters, sessions and depth never end.
 
     Without ``traps`` it has its ordinary pages only.
     """
@@ -140,12 +139,12 @@ def endless(spec: WebSpec, *, traps: bool = True) -> SyntheticWeb:
 
 
 def newsroom(spec: WebSpec, items: float) -> SyntheticWeb:
-    """Two hosts of news, ``courier`` with 3/4 of so many items a day, and ``gazette``; ``docs``.
+    """Make two hosts of news, ``courier`` with 3/4 of the items a day, and ``gazette``; ``docs``.
 
     The pages of the spec are those of ``docs``, which hardly changes.
 
     Raises:
-        ValueError: if there are no items.
+        ValueError: the web would have no items.
     """
     if not 0 < items < inf:
         raise ValueError(f"items is {items:g}; accepted is a number above 0, of a day")
@@ -158,14 +157,14 @@ def newsroom(spec: WebSpec, items: float) -> SyntheticWeb:
 
 
 def showcase(seed: int = 1, *, traps: bool = True, span_days: float = 60.0) -> SyntheticWeb:
-    """Ten hosts of every character with some 220 pages.
+    """Make ten hosts of every character with some 220 pages.
 
     ``old`` redirects as a whole to ``docs``. Without ``traps`` there are no endless sets.
     """
     spec = WebSpec(hosts=10, seed=seed, span_days=span_days)
     sites = [build(spec.plot(name)) for name, build in _LARGE.items()]
     sites += [
-        Site(name="old", title="Old Handbook", moved_to="docs"),
+        SyntheticSite(name="old", title="Old Handbook", moved_to="docs"),
         statuses(spec.plot("status")),
         guarded(spec.plot("guarded", pages=14)),
         notes(spec.plot("notes", pages=18)),
@@ -176,14 +175,10 @@ def showcase(seed: int = 1, *, traps: bool = True, span_days: float = 60.0) -> S
 
 
 # -- clock -------------------------------------------------------------------
-#
-# The time of a web, which its owner sets.
-
-
 class WebClock:
-    """Virtual Unix seconds: it stands still, or runs ``speed`` times as fast as real time.
+    """Virtual Unix seconds that stand still, or run ``speed`` times as fast as real time.
 
-    Time never goes back; ``monotonic`` is where real time comes from.
+    Time never goes back; ``monotonic`` is the source of real time.
     """
 
     def __init__(
@@ -195,16 +190,16 @@ class WebClock:
         self._since = monotonic()
 
     def now(self) -> float:
-        """The virtual time in Unix seconds."""
+        """Return the virtual time in Unix seconds."""
         if self._speed == 0:
             return self._at
         return self._at + (self._monotonic() - self._since) * self._speed
 
     def advance(self, seconds: float) -> float:
-        """Move on by so many virtual seconds; the new time.
+        """Advance the time by some virtual seconds and return it.
 
         Raises:
-            ValueError: if that would go back.
+            ValueError: the time would go back.
         """
         if seconds < 0:
             raise ValueError(f"the web's time does not go back by {-seconds} s")
@@ -212,9 +207,9 @@ class WebClock:
         return self.now()
 
     def set(self, at: float) -> float:
-        """Move on to a time in Unix seconds; the new time.
+        """Set the time to Unix seconds and return it.
 
         Raises:
-            ValueError: if that would go back.
+            ValueError: the time would go back.
         """
         return self.advance(at - self.now())

@@ -12,7 +12,13 @@ import numpy as np
 from freshet.scheduler.agenda.pages import Watchlist
 from freshet.scheduler.agenda.ranker import HearsSignals, Ranker
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.estimate.observations import UNASKED, Hearing, Looks, Told, told
+from freshet.scheduler.estimate.observations import (
+    UNASKED,
+    SignalBatch,
+    VisitResult,
+    VisitResults,
+    told,
+)
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import CLAIM_KINDS, ClaimKind, Claims, no_claims
 from freshet.storage.queries import columns as columns_queries
@@ -24,8 +30,8 @@ from freshet.storage.tables import claims as claims_tables
 class News:
     """``heard`` has for each hearing how many of the looks came before it."""
 
-    looks: Looks
-    heard: tuple[tuple[int, Hearing], ...] = ()
+    looks: VisitResults
+    heard: tuple[tuple[int, SignalBatch], ...] = ()
 
     def teach(self, ranker: Ranker, first: int = 0, stop: int | None = None) -> None:
         """Let a ranker learn from visits ``first`` to ``stop`` and the signals after each of them.
@@ -73,13 +79,13 @@ class Sources:
             self._of.setdefault(row, []).append(source)
         self._rows = np.array(sorted(self._of), np.intp)
 
-    def news(self, looks: Looks, claims: ClaimColumns) -> News:
+    def news(self, looks: VisitResults, claims: ClaimColumns) -> News:
         """Looks with what was heard at them, or between them where nobody asked.
 
         A look at the page of a source that finds no claim moved is a hearing as well.
         """
         said = _by_hearing(claims)
-        heard: list[tuple[int, Hearing]] = []
+        heard: list[tuple[int, SignalBatch]] = []
         for k in np.flatnonzero(np.isin(looks.row, self._rows) & ~looks.gone).tolist():
             row, at = int(looks.row[k]), float(looks.at[k])
             for source in self._of[row]:
@@ -112,8 +118,8 @@ def _keyed(
         yield (int(claims.source[places[0]]), float(claims.at[places[0]])), places
 
 
-def _hearing(claims: ClaimColumns, places: Rows, source: int, asked: int, at: float) -> Hearing:
-    return Hearing(
+def _hearing(claims: ClaimColumns, places: Rows, source: int, asked: int, at: float) -> SignalBatch:
+    return SignalBatch(
         source, asked, at, claims.row[places], claims.since[places], claims.until[places]
     )
 
@@ -135,7 +141,7 @@ class Unlearnt:
     def __init__(self, reader: aiosqlite.Connection, pages: Watchlist) -> None:
         self._reader = reader
         self._pages = pages
-        self._looks: list[Told] = []
+        self._looks: list[VisitResult] = []
         self._claims: list[Claims] = []
         self._met: set[int] = set()
         self._asked: dict[int, int] = {}
@@ -174,7 +180,7 @@ async def stored_news(reader: aiosqlite.Connection, rows_of: RowsOf) -> News:
     """All looks and claims of the store."""
     stored = await columns_queries.looks(reader)
     rows, known = rows_of(stored.page_id)
-    looks = Looks(
+    looks = VisitResults(
         rows, stored.at[known] / _DAY_S, stored.compared[known], stored.changed[known],
         stored.gone[known], stored.moved[known],
     )  # fmt: skip
@@ -183,7 +189,7 @@ async def stored_news(reader: aiosqlite.Connection, rows_of: RowsOf) -> News:
     )
 
 
-def _news(looks: Looks, said: Claims, rows_of: RowsOf, pages: Mapping[int, int]) -> News:
+def _news(looks: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[int, int]) -> News:
     """Looks and claims as one; ``pages`` has the page of each source that is asked."""
     sources = np.array(list(pages), np.int64)
     asked_rows, is_watched = rows_of(np.array(list(pages.values()), np.int64))

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from freshet.scheduler.agenda.history import RowsOf
 from freshet.scheduler.agenda.pages import Watchlist
 from freshet.scheduler.arrays import Bools, Column, Floats, Ints
-from freshet.scheduler.discovery.precedents import Precedents, Revealing, Standing
+from freshet.scheduler.discovery.precedents import PageSnapshot, Precedents, Revealing
 from freshet.scheduler.discovery.reveals import looked_before
 from freshet.scheduler.ephemeral.arrivals import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.sources import Rows
 from freshet.storage.queries import columns as columns_queries
 from freshet.storage.queries import link_columns
@@ -275,7 +275,7 @@ class Discovering:
         """What a look at each page is expected to reveal on this day."""
         names = ("host", "importance", "found_at", "since", "captured")
         columns: Any = [pages[name] for name in names]
-        return self._precedents.value(Standing(*columns), now)
+        return self._precedents.value(PageSnapshot(*columns), now)
 
 
 # -- recalling ---------------------------------------------------------------
@@ -287,7 +287,7 @@ _AT_ONCE: Final = 10_000
 
 
 async def recall(
-    reader: aiosqlite.Connection, discovering: Discovering, pages: Watchlist, looks: Looks
+    reader: aiosqlite.Connection, discovering: Discovering, pages: Watchlist, looks: VisitResults
 ) -> None:
     """Learn which of these pages revealed new ones, by all looks at them."""
     newest = np.array(discovering.newest, np.intp)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.scheduler.arrays import Bools, Column, Floats, Ints
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.sources import AREAS, Rows
 from freshet.storage.records import Visit
 from freshet.storage.words import AliasKind, Kind
@@ -131,7 +131,7 @@ class Watchlist:
             rows["found_at"].copy(),
         )  # fmt: skip
 
-    def recall_gone(self, looks: Looks) -> None:
+    def recall_gone(self, looks: VisitResults) -> None:
         """Count how often in a row each page was gone in the end, by its looks of former runs."""
         there = ~looks.gone
         last_there = np.full(len(self), -1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.estimate.observations import Hearing, Looks
+from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
 from freshet.scheduler.estimate.sources_trust import Listening
 from freshet.scheduler.sources import Rows
 
@@ -48,7 +48,7 @@ class Ranker(Protocol):
         """Append rows: pages of these sites and areas (integer codes), found on these days."""
         ...
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Take in visits, in their order; a page that is gone counts again when it is back."""
         ...
 
@@ -82,7 +82,7 @@ class BoundsRates(Protocol):
 class HearsSignals(Protocol):
     """A ranker that heeds change signals: sitemaps, feeds, pings."""
 
-    def hear(self, said: Hearing) -> None:
+    def hear(self, said: SignalBatch) -> None:
         """Take in the signals of one source at one time."""
         ...
 

@@ -22,7 +22,7 @@ from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Bools, Column, Floats
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
-from freshet.scheduler.estimate.observations import Hearing, Looks
+from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
 from freshet.scheduler.estimate.signal_rates import SignalRates
 from freshet.scheduler.policies.greedy_index import SiteClock
 from freshet.scheduler.policy import (
@@ -84,7 +84,7 @@ class Learning:
         self._looked.append(len(at))
         self._rate.extend(self._learner.change_rate(np.arange(first, first + len(site))))
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Learn from visits, in the order of time."""
         self._signals.learn(looks)
         if self._together:
@@ -110,7 +110,7 @@ class Learning:
         if self._learner.fit_is_due:
             self._rate.rows[:] = self._learner.change_rate()
 
-    def _learn_together(self, looks: Looks) -> None:
+    def _learn_together(self, looks: VisitResults) -> None:
         last = self._last.rows
         order = np.argsort(looks.row, kind="stable")
         row, at = looks.row[order], looks.at[order]
@@ -129,7 +129,7 @@ class Learning:
             rows = np.unique(row)
             self._rate.rows[rows] = self._learner.change_rate(rows)
 
-    def hear(self, said: Hearing) -> None:
+    def hear(self, said: SignalBatch) -> None:
         """Take in the signals of one source at one time."""
         self._signals.hear(said.row, said.until)
 
@@ -276,7 +276,7 @@ class LearningRanker(ABC):
         """Append rows."""
         self._learning.add(site, importance, at)
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Learn rates, and how reliable signals are."""
         self._learning.learn(looks)
         if self._guard is not None:
@@ -312,7 +312,7 @@ class LearningRanker(ABC):
 class TableRanker(LearningRanker):
     """A ranker by a policy that sees the table of all pages, with hosts and signals."""
 
-    def hear(self, said: Hearing) -> None:
+    def hear(self, said: SignalBatch) -> None:
         """Take in the signals of one source at one time."""
         self._learning.hear(said)
 
@@ -441,7 +441,7 @@ class IntervalRanker(LearningRanker):
         self._due.extend(np.full(len(at), np.inf))
         self._modified.extend(at)
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Set the paces of the pages that were visited."""
         super().learn(looks)
         rows, days, changed = looks.row.tolist(), looks.at.tolist(), looks.changed.tolist()

@@ -44,7 +44,7 @@ from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.terms import TermsOf
 from freshet.scheduler.agenda.valuation import Inquiry, Timed, Valuation, value_pages
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import Host
 from freshet.storage.queries import columns
@@ -206,7 +206,7 @@ class RecrawlAgenda:
         ranker.add(*self.pages.as_added())
         await self._learn_all()
 
-    async def _learn_all(self) -> Looks:
+    async def _learn_all(self) -> VisitResults:
         """Learn from all looks and claims of the store; the looks."""
         past = await self._unlearnt.all()
         with self.timed("learn"):

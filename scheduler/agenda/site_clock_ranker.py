@@ -39,9 +39,17 @@ from freshet.scheduler.agenda.queue import worthiest
 from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.arrays import Bools, Column, Floats, compiled, part
 from freshet.scheduler.estimate.grid import POINTS, credible_interval
-from freshet.scheduler.estimate.observations import Hearing, Looks
-from freshet.scheduler.estimate.site_clock import REWRITTEN, SHARED, Clock
-from freshet.scheduler.estimate.site_model import LOOK, PAGE, Learner, Pages, Site, coldness, passed
+from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
+from freshet.scheduler.estimate.site_clock import REWRITTEN, SHARED, ClockState
+from freshet.scheduler.estimate.site_model import (
+    LOOK,
+    PAGE,
+    Pages,
+    SiteLearner,
+    SiteState,
+    coldness,
+    passed,
+)
 from freshet.scheduler.estimate.sources_trust import Around, Listeners, Listening
 from freshet.scheduler.sources import AREAS, Rows
 
@@ -68,7 +76,7 @@ class SiteClockRanker:
         # Whether a page counts, and how many do: by the visits that have come in.
         self._there = Column[np.bool_](np.bool_)
         self._count = 0
-        self._learners: list[Learner] = []
+        self._learners: list[SiteLearner] = []
         self._listeners = Listeners()
         self._budget = budget
 
@@ -81,9 +89,9 @@ class SiteClockRanker:
         self._listeners.add(len(site))
         self._page.rows["area"][len(self._page) - len(site) :] = np.minimum(area, AREAS - 1)
         while len(self._learners) <= site.max(initial=-1):
-            self._learners.append(Learner())
+            self._learners.append(SiteLearner())
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Take in visits, in their order."""
         table = np.zeros(len(looks), LOOK)
         for name in ("row", "at", "compared", "changed", "gone", "moved"):
@@ -99,7 +107,7 @@ class SiteClockRanker:
             learner.learn(pages, mine)
             self._listeners.learn(code, mine, learner.alive)
 
-    def hear(self, said: Hearing) -> None:
+    def hear(self, said: SignalBatch) -> None:
         """Take in the signals of one source at one time."""
         around = Around(self._page.rows, self._importance.rows, self._turn)
         site = partial(self._unclaimed_at, said.at)
@@ -132,11 +140,11 @@ class SiteClockRanker:
             return
         last = float(page["last"][old])
         # What is pending of it is thereby taken in for good.
-        self.learn(Looks.one(old, last, changed=None, gone=True))
+        self.learn(VisitResults.one(old, last, changed=None, gone=True))
         for column in (self._likelihood, self._plain_likelihood):
             column.rows[new] += column.rows[old]
         if not page["known"][new]:
-            self.learn(Looks.one(new, last, changed=None))
+            self.learn(VisitResults.one(new, last, changed=None))
 
     def worth(self, now: float) -> Floats:
         """Return (n,), the value of a visit to each page; 0 before the first one."""
@@ -205,7 +213,7 @@ def _count(there: Bools, looks: NDArray[np.void], count: int, budget: float) -> 
 
 @compiled
 def _clocked(
-    pages: Pages, site: Site, clock: Clock, now: float, hazard: Floats, rate: Floats
+    pages: Pages, site: SiteState, clock: ClockState, now: float, hazard: Floats, rate: Floats
 ) -> None:
     """Write the hazards and rates of a site's pages by its clock."""
     for j in range(site.facts[0].known):
@@ -285,8 +293,8 @@ def prepare() -> None:
     ranker.add(np.zeros(n, np.intp), np.zeros(n, np.intp), np.ones(n), np.zeros(n))
     for day in (0.0, 1.0):
         compared = np.full(n, day > 0)
-        ranker.learn(Looks(rows, np.full(n, day), compared, compared, none, compared))
-    ranker.hear(Hearing(0, 0, 1.5, rows[1:], np.full(n - 1, 1.2), np.full(n - 1, 1.2)))
+        ranker.learn(VisitResults(rows, np.full(n, day), compared, compared, none, compared))
+    ranker.hear(SignalBatch(0, 0, 1.5, rows[1:], np.full(n - 1, 1.2), np.full(n - 1, 1.2)))
     compared = np.ones(n, np.bool_)
-    ranker.learn(Looks(rows, np.full(n, 1.8), compared, compared, none, compared))
+    ranker.learn(VisitResults(rows, np.full(n, 1.8), compared, compared, none, compared))
     worthiest(ranker.worth(2.0), np.zeros(n, np.intp), np.ones(1, np.intp), 1)

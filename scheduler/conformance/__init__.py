@@ -28,7 +28,7 @@ Objective: TypeAlias = Literal["harmonic", "binary"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LawVerdict:
     """A law, as a sentence, and a counter-example where it is broken."""
 
     law: str
@@ -39,16 +39,16 @@ class Verdict:
 
 
 class ConformanceError(AssertionError):
-    """A policy breaks laws; ``broken`` has the verdicts, the message one line for each."""
+    """The laws that a policy breaks: ``broken`` verdicts, one line of message each."""
 
-    def __init__(self, policy: object, broken: list[Verdict]) -> None:
+    def __init__(self, policy: object, broken: list[LawVerdict]) -> None:
         self.broken = broken
         lines = [f"{type(policy).__name__} breaks {len(broken)} of the laws:", *map(str, broken)]
         super().__init__("\n  ".join(lines))
 
 
 def verify(policy: Policy, *, optimal_for: Objective | None = None, seed: int = 0) -> None:
-    """Hold a policy to all laws of its kind.
+    """Check a policy against all laws of its kind.
 
     ``optimal_for`` names the cost that a rate policy claims to minimise over crawling at random
     times (and, for ``"harmonic"``, on random signals; ``"binary"`` is checked on sources of
@@ -69,11 +69,11 @@ def verify(policy: Policy, *, optimal_for: Objective | None = None, seed: int = 
 
 def verdicts(
     policy: Policy, *, optimal_for: Objective | None = None, seed: int = 0
-) -> list[Verdict]:
-    """Every law of the policy's kind, kept or broken.
+) -> list[LawVerdict]:
+    """Yield every law of the policy's kind, kept or broken.
 
     Raises:
-        TypeError: if it is no policy, or is said to be optimal and is no rate policy.
+        TypeError: if it is not a policy, or is said to be optimal and is not a rate policy.
     """
     if not isinstance(policy, RatePolicy | IndexPolicy | IntervalPolicy):
         raise TypeError(f"{policy!r} has none of the methods rates, index, next_interval")
@@ -99,13 +99,13 @@ def _laws(
             yield interval_law.__name__, partial(interval_law, policy, seed)
 
 
-def _judged(name: str, check: Callable[[], str | None]) -> Verdict:
+def _judged(name: str, check: Callable[[], str | None]) -> LawVerdict:
     law = name.replace("_", " ")
     with warnings.catch_warnings():
         # An overflow or a division by zero that went unnoticed is a result by accident.
         warnings.simplefilter("error", RuntimeWarning)
         try:
-            return Verdict(law, check())
+            return LawVerdict(law, check())
         except Exception as error:  # noqa: BLE001 - somebody else's code: its errors are the finding
             first_line = str(error).partition("\n")[0]
-            return Verdict(law, f"{type(error).__name__}: {first_line}")
+            return LawVerdict(law, f"{type(error).__name__}: {first_line}")

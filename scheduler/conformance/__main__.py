@@ -13,7 +13,7 @@ from freshet.scheduler.conformance import verdicts
 
 
 def main() -> int:
-    """Hold the policy that the command line names to the laws."""
+    """Check the policy that the command line names against the laws."""
     parser = argparse.ArgumentParser(prog="python -m freshet.scheduler.conformance")
     parser.add_argument("policy", help="NAME or NAME:OPTION=VALUE,…")
     parser.add_argument("--optimal-for", choices=["harmonic", "binary"])

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.conformance.samples import Watched, changed_column, shown, watched
+from freshet.scheduler.conformance.samples import IndexSample, changed_column, shown, watched
 from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.sources import Rows
 
@@ -22,7 +22,7 @@ _ROUNDING = 1e-9
 
 
 def values_are_finite_and_not_negative(policy: IndexPolicy, seed: int) -> str | None:
-    """One number a source, also for no source and at extreme magnitudes."""
+    """Check for one finite number a source, also at extreme magnitudes."""
     for sample in watched(seed):
         index = np.asarray(policy.index(sample.table, sample.now))
         if index.shape != (len(sample.table),):
@@ -34,7 +34,7 @@ def values_are_finite_and_not_negative(policy: IndexPolicy, seed: int) -> str | 
 
 
 def worth_does_not_fall_while_time_passes(policy: IndexPolicy, seed: int) -> str | None:
-    """Between two events of a source its index grows or stays."""
+    """Check that an index grows or stays between two events."""
     for sample in watched(seed):
         before = policy.index(sample.table, sample.now)
         for later in (1 / 64, 1.0, 10.0, 1000.0):
@@ -49,7 +49,7 @@ def worth_does_not_fall_while_time_passes(policy: IndexPolicy, seed: int) -> str
 
 
 def a_source_is_valued_by_its_own_row(policy: IndexPolicy, seed: int) -> str | None:
-    """The index of some rows, in any order, is some of the index."""
+    """Check that the index of some rows, in any order, is some of the index."""
     for sample in watched(seed):
         n = len(sample.table)
         index = policy.index(sample.table, sample.now)
@@ -61,7 +61,7 @@ def a_source_is_valued_by_its_own_row(policy: IndexPolicy, seed: int) -> str | N
 
 
 def a_source_just_crawled_is_worth_nothing(policy: IndexPolicy, seed: int) -> str | None:
-    """At age 0 and without pending signals nothing can have changed."""
+    """Check that at age 0, without pending signals, the index is 0."""
     for sample in watched(seed):
         crawled = replace(
             sample.table,
@@ -75,7 +75,7 @@ def a_source_just_crawled_is_worth_nothing(policy: IndexPolicy, seed: int) -> st
 
 
 def what_does_not_matter_or_change_is_worth_nothing(policy: IndexPolicy, seed: int) -> str | None:
-    """An importance or a change rate of 0 makes the index 0."""
+    """Check that importance 0 or change rate 0 makes it 0."""
     for sample in watched(seed):
         index = policy.index(sample.table, sample.now)
         idle = (sample.table.importance == 0) | (sample.table.change_rate == 0)
@@ -85,7 +85,7 @@ def what_does_not_matter_or_change_is_worth_nothing(policy: IndexPolicy, seed: i
 
 
 def worth_is_in_proportion_to_importance(policy: IndexPolicy, seed: int) -> str | None:
-    """Three times the importance, three times the index."""
+    """Check that three times the importance gives three times the index."""
     for sample in watched(seed):
         index = policy.index(sample.table, sample.now)
         heavier = replace(sample.table, importance=3 * sample.table.importance)
@@ -99,7 +99,7 @@ def worth_is_in_proportion_to_importance(policy: IndexPolicy, seed: int) -> str 
 
 
 def the_calendar_does_not_matter(policy: IndexPolicy, seed: int) -> str | None:
-    """All days moved by 1024, nothing is worth more or less: only the age counts."""
+    """Check that moving all days by 1024 changes no value."""
     for sample in watched(seed)[:-1]:
         index = policy.index(sample.table, sample.now)
         moved = replace(sample.table, last_crawl=sample.table.last_crawl + 1024)
@@ -111,7 +111,7 @@ def the_calendar_does_not_matter(policy: IndexPolicy, seed: int) -> str | None:
 
 
 def the_same_question_has_the_same_answer(policy: IndexPolicy, seed: int) -> str | None:
-    """Nothing is random, nothing is remembered, and the table is left as it was."""
+    """Check that results repeat and the table is left as it was."""
     for sample in watched(seed):
         before = deepcopy(sample.table)
         first = policy.index(sample.table, sample.now).copy()
@@ -136,8 +136,8 @@ LAWS: tuple[IndexLaw, ...] = (
 )
 
 
-def _told(sample: Watched, wrong: Bools, sentence: str, *columns: Floats) -> str:
-    """The first source that breaks a law, with its figures."""
+def _told(sample: IndexSample, wrong: Bools, sentence: str, *columns: Floats) -> str:
+    """Describe the first source that breaks a law."""
     row = int(np.argmax(wrong))
     table = sample.table
     figures = sentence.format(*(f"{column[row]:.9g}" for column in columns))
@@ -147,7 +147,7 @@ def _told(sample: Watched, wrong: Bools, sentence: str, *columns: Floats) -> str
     )
 
 
-def _unlike(sample: Watched, rows: Rows, together: Floats, alone: Floats) -> str | None:
+def _unlike(sample: IndexSample, rows: Rows, together: Floats, alone: Floats) -> str | None:
     for place in np.flatnonzero(~np.isclose(alone, together, rtol=_ROUNDING, atol=0))[:1]:
         return (
             f"{sample.name}: {shown(sample.table, int(rows[place]))} is worth "

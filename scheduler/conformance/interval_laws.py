@@ -23,7 +23,7 @@ _LONG = 4_000
 
 
 def intervals_are_positive_and_finite(policy: IntervalPolicy, seed: int) -> str | None:
-    """Also after thousands of captures with a change, or without."""
+    """Check intervals after thousands of captures with or without changes."""
     for number, (previous, seen, pace) in enumerate(_played(policy, seed)):
         if not (isfinite(pace.interval) and pace.interval > 0):
             return f"capture {number} of a history, {seen} after {previous}, gives {pace}"
@@ -31,7 +31,7 @@ def intervals_are_positive_and_finite(policy: IntervalPolicy, seed: int) -> str 
 
 
 def the_next_crawl_lies_in_the_future(policy: IntervalPolicy, seed: int) -> str | None:
-    """Due after the capture that set it."""
+    """Check that a crawl is due after the capture that set it."""
     for number, (previous, seen, pace) in enumerate(_played(policy, seed)):
         if not (isfinite(pace.due_at) and pace.due_at > seen.at):
             return f"capture {number} of a history, {seen} after {previous}, gives {pace}"
@@ -39,7 +39,7 @@ def the_next_crawl_lies_in_the_future(policy: IntervalPolicy, seed: int) -> str 
 
 
 def a_change_calls_for_no_longer_wait_than_none(policy: IntervalPolicy, seed: int) -> str | None:
-    """From the same state, the interval after a change is at most that without one."""
+    """Check that a change never lengthens the interval."""
     for previous, seen, _ in _played(policy, seed):
         if previous is None:
             continue
@@ -54,7 +54,7 @@ def a_change_calls_for_no_longer_wait_than_none(policy: IntervalPolicy, seed: in
 
 
 def the_same_history_has_the_same_intervals(policy: IntervalPolicy, seed: int) -> str | None:
-    """Nothing is random; all that is remembered of a source is its pace."""
+    """Check that intervals depend on the pace alone."""
     once = list(_played(policy, seed))
     for number, (previous, seen, pace) in reversed(list(enumerate(once))):
         again = policy.next_interval(previous, seen)
@@ -72,7 +72,7 @@ LAWS: tuple[IntervalLaw, ...] = (
 
 
 def _played(policy: IntervalPolicy, seed: int) -> Iterator[tuple[Pace | None, Revisit, Pace]]:
-    """State before, observation and state after, along histories of four kinds."""
+    """Yield state before, visit and state after, along histories of four kinds."""
     rng = np.random.default_rng(seed)
     for chance, captures in ((0.0, _LONG), (1.0, _LONG), (0.3, 300), (0.7, 300)):
         for dated in (False, True):

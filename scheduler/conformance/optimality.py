@@ -17,7 +17,7 @@ import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.conformance.rate_laws import differ
-from freshet.scheduler.conformance.samples import Planned, planned, shown
+from freshet.scheduler.conformance.samples import RateSample, planned, shown
 from freshet.scheduler.costs import binary_cost, harmonic_cost
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
 from freshet.scheduler.sources import SourceTable
@@ -30,7 +30,7 @@ _COSTS = {"harmonic": harmonic_cost, "binary": binary_cost}
 
 
 def in_weeks_the_plan_is_the_same(policy: RatePolicy, objective: str, seed: int) -> str | None:
-    """All rates seven times as large: seven times the crawl rates, a seventh of the price."""
+    """Check that rates times seven give crawl rates times seven, price by seven."""
     for sample in _samples(objective, seed):
         plan = policy.rates(sample.table, sample.budget)
         weekly = policy.rates(_times(sample.table, _DAYS_IN_A_WEEK), 7 * sample.budget)
@@ -40,7 +40,7 @@ def in_weeks_the_plan_is_the_same(policy: RatePolicy, objective: str, seed: int)
 
 
 def importance_has_no_unit(policy: RatePolicy, objective: str, seed: int) -> str | None:
-    """All importance three times as large: the same crawl rates, three times the price."""
+    """Check that importance times three gives the same rates, the price times three."""
     for sample in _samples(objective, seed):
         plan = policy.rates(sample.table, sample.budget)
         heavier = replace(sample.table, importance=3 * sample.table.importance)
@@ -53,7 +53,7 @@ def importance_has_no_unit(policy: RatePolicy, objective: str, seed: int) -> str
 def the_price_is_what_one_more_crawl_saves(
     policy: RatePolicy, objective: str, seed: int
 ) -> str | None:
-    """λ = −dJ/dR, by a central difference of the cost."""
+    """Check λ = −dJ/dR by a central difference of the cost."""
     for sample in _samples(objective, seed):
         price = policy.rates(sample.table, sample.budget).price
         if price is None:
@@ -70,7 +70,7 @@ def the_price_is_what_one_more_crawl_saves(
 
 
 def no_other_plan_costs_less(policy: RatePolicy, objective: str, seed: int) -> str | None:
-    """Neither one that moves crawls between two sources nor one at random."""
+    """Check against plans that move crawls between two sources, and random ones."""
     rng = np.random.default_rng(seed)
     for sample in _samples(objective, seed):
         table = sample.table
@@ -100,8 +100,8 @@ LAWS: tuple[OptimalLaw, ...] = (
 )
 
 
-def _samples(objective: str, seed: int) -> list[Planned]:
-    """Where the objective is strictly convex: the binary cost of crawls on signals is linear."""
+def _samples(objective: str, seed: int) -> list[RateSample]:
+    """Return samples whose objective is strictly convex (binary cost on signals is linear)."""
     return [
         sample
         for sample in planned(seed)
@@ -110,7 +110,12 @@ def _samples(objective: str, seed: int) -> list[Planned]:
 
 
 def _compared(
-    sample: Planned, plan: CrawlPlan, again: CrawlPlan, *, rate_factor: float, price_factor: float
+    sample: RateSample,
+    plan: CrawlPlan,
+    again: CrawlPlan,
+    *,
+    rate_factor: float,
+    price_factor: float,
 ) -> str | None:
     expected = rate_factor * plan.crawl_rate
     for row in np.flatnonzero(differ(expected, again.crawl_rate, rate_factor * sample.budget))[:1]:
@@ -129,7 +134,7 @@ def _compared(
 
 
 def _times(table: SourceTable, factor: float) -> SourceTable:
-    """The same sources with another unit of time."""
+    """Return the same sources with another unit of time."""
     return replace(
         table,
         change_rate=factor * table.change_rate,
@@ -139,7 +144,7 @@ def _times(table: SourceTable, factor: float) -> SourceTable:
 
 
 def _exchanges(plan: CrawlPlan) -> Iterator[Floats]:
-    """The plan with some crawls of one source, or some left over, given to another."""
+    """Yield the plan with some crawls, or some left over, given to another source."""
     rate = plan.crawl_rate
     for receiver in range(len(rate)):
         for share in (0.5, 0.03):

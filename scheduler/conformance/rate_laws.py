@@ -10,7 +10,13 @@ from typing import TypeAlias
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.conformance.samples import Planned, changed_column, extreme, planned, shown
+from freshet.scheduler.conformance.samples import (
+    RateSample,
+    changed_column,
+    extreme,
+    planned,
+    shown,
+)
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
 from freshet.scheduler.sources import SourceTable
 
@@ -22,7 +28,7 @@ _ROUNDING = 1e-9
 
 
 def rates_are_finite_and_not_negative(policy: RatePolicy, seed: int) -> str | None:
-    """One number a source, also for no source and at extreme magnitudes."""
+    """Check for one finite number a source, also at extreme magnitudes."""
     for sample in _all(seed):
         plan = policy.rates(sample.table, sample.budget)
         rate = np.asarray(plan.crawl_rate)
@@ -34,7 +40,7 @@ def rates_are_finite_and_not_negative(policy: RatePolicy, seed: int) -> str | No
 
 
 def what_is_spent_and_left_over_is_the_budget(policy: RatePolicy, seed: int) -> str | None:
-    """Σρ + left_over = bandwidth = budget, and no more is spent than there is."""
+    """Check Σρ + left_over = bandwidth = budget."""
     for sample in _all(seed):
         plan = policy.rates(sample.table, sample.budget)
         spent = float(plan.crawl_rate.sum())
@@ -48,7 +54,7 @@ def what_is_spent_and_left_over_is_the_budget(policy: RatePolicy, seed: int) -> 
 
 
 def capacities_of_hosts_are_kept(policy: RatePolicy, seed: int) -> str | None:
-    """The crawl rates of a host's sources add up to its capacity at most."""
+    """Check that the crawl rates of a host's sources keep to its capacity."""
     for sample in _all(seed):
         plan = policy.rates(sample.table, sample.budget)
         capacity = sample.table.host_capacity
@@ -62,7 +68,7 @@ def capacities_of_hosts_are_kept(policy: RatePolicy, seed: int) -> str | None:
 
 
 def crawls_on_signals_are_a_share_of_the_signals(policy: RatePolicy, seed: int) -> str | None:
-    """Only complete observations signal; there ρ = pΔ, 0 ≤ p ≤ 1; elsewhere p is 1."""
+    """Check ρ = pΔ, 0 ≤ p ≤ 1 on signals; elsewhere p is 1."""
     for sample in _all(seed):
         plan, table = policy.rates(sample.table, sample.budget), sample.table
         if row := _first(_wrong_shares(table, plan)):
@@ -75,7 +81,7 @@ def crawls_on_signals_are_a_share_of_the_signals(policy: RatePolicy, seed: int) 
 
 
 def the_order_of_sources_does_not_matter(policy: RatePolicy, seed: int) -> str | None:
-    """Shuffled sources get the same rates, shuffled."""
+    """Check that shuffled sources get the same rates, shuffled."""
     order = np.random.default_rng(seed)
     for sample in planned(seed):
         shuffle = order.permutation(len(sample.table))
@@ -90,7 +96,7 @@ def the_order_of_sources_does_not_matter(policy: RatePolicy, seed: int) -> str |
 
 
 def the_same_question_has_the_same_answer(policy: RatePolicy, seed: int) -> str | None:
-    """Nothing is random, nothing is remembered."""
+    """Check that nothing is random and nothing is remembered."""
     samples = planned(seed)
     once = [policy.rates(sample.table, sample.budget).crawl_rate for sample in samples]
     for sample, first in zip(samples, once, strict=True):
@@ -106,7 +112,7 @@ def the_same_question_has_the_same_answer(policy: RatePolicy, seed: int) -> str 
 
 
 def the_table_is_left_as_it_was(policy: RatePolicy, seed: int) -> str | None:
-    """A plan is an answer; the columns belong to the asker."""
+    """Check that a plan writes to no column of the table."""
     for sample in planned(seed):
         before = deepcopy(sample.table)
         policy.rates(sample.table, sample.budget)
@@ -116,7 +122,7 @@ def the_table_is_left_as_it_was(policy: RatePolicy, seed: int) -> str | None:
 
 
 def a_budget_that_is_none_is_refused(policy: RatePolicy, seed: int) -> str | None:
-    """0, negative numbers, NaN and infinity raise ValueError."""
+    """Check that 0, negative numbers, NaN and infinity raise ValueError."""
     table = planned(seed)[1].table
     for budget in (0.0, -1.0, nan, inf):
         try:
@@ -140,12 +146,12 @@ LAWS: tuple[RateLaw, ...] = (
 
 
 def differ(one: Floats, other: Floats, budget: float) -> Bools:
-    """Where rates are not the same number but for rounding, on the scale of the budget."""
+    """Return where rates differ by more than rounding, on the scale of the budget."""
     far: Bools = ~np.isclose(one, other, rtol=1e-6, atol=1e-9 * budget)
     return far
 
 
-def _all(seed: int) -> list[Planned]:
+def _all(seed: int) -> list[RateSample]:
     return [*planned(seed), *extreme(seed)]
 
 
@@ -158,5 +164,5 @@ def _wrong_shares(table: SourceTable, plan: CrawlPlan) -> Bools:
 
 
 def _first(where: Bools) -> list[int]:
-    """The first row where something holds, if there is one."""
+    """Return the first row where something holds, if there is one."""
     return [int(row) for row in np.flatnonzero(where)[:1]]

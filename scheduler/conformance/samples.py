@@ -16,7 +16,7 @@ _N = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class RateSample:
     """A table for a rate policy, with its budget in crawls per day."""
 
     name: str
@@ -25,35 +25,37 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """A table for an index policy, with the day on which it is asked."""
+class IndexSample:
+    """A table for an index policy, with the day of the valuation."""
 
     name: str
     table: SourceTable
     now: float
 
 
-def planned(seed: int) -> list[Planned]:
-    """Tables of ordinary magnitudes, for laws that compare numbers closely."""
+def planned(seed: int) -> list[RateSample]:
+    """Return tables of ordinary magnitudes, for laws that compare numbers closely."""
     rng = np.random.default_rng(seed)
     some = np.arange(_N) % 3 == 0
     hosts = np.arange(_N) % 3
     only_complete = _sources(rng, complete_observations=np.ones(_N, np.bool_))
     return [
-        Planned("one source", _sources(rng, 1), 0.4),
-        Planned("twelve sources", _sources(rng), 2.4),
-        Planned("twelve sources, a large budget", _sources(rng), 500.0),
-        Planned("both classes", _sources(rng, complete_observations=some), 2.4),
-        Planned("complete observations only", only_complete, 0.3 * _total(only_complete)),
-        Planned("more budget than signals", only_complete, 2 * _total(only_complete)),
-        Planned(
+        RateSample("one source", _sources(rng, 1), 0.4),
+        RateSample("twelve sources", _sources(rng), 2.4),
+        RateSample("twelve sources, a large budget", _sources(rng), 500.0),
+        RateSample("both classes", _sources(rng, complete_observations=some), 2.4),
+        RateSample("complete observations only", only_complete, 0.3 * _total(only_complete)),
+        RateSample("more budget than signals", only_complete, 2 * _total(only_complete)),
+        RateSample(
             "three hosts, one slow",
             _sources(rng, complete_observations=some, host=hosts, host_capacity=[0.1, 50, np.inf]),
             2.4,
         ),
-        Planned("three slow hosts", _sources(rng, host=hosts, host_capacity=[0.1, 0.2, 0.5]), 2.4),
-        Planned("some without importance or changes", _with_zeros(_sources(rng)), 2.4),
-        Planned(
+        RateSample(
+            "three slow hosts", _sources(rng, host=hosts, host_capacity=[0.1, 0.2, 0.5]), 2.4
+        ),
+        RateSample("some without importance or changes", _with_zeros(_sources(rng)), 2.4),
+        RateSample(
             "the same of both classes",
             _with_zeros(_sources(rng, complete_observations=some)),
             2.4,
@@ -61,30 +63,31 @@ def planned(seed: int) -> list[Planned]:
     ]
 
 
-def extreme(seed: int) -> list[Planned]:
-    """Tables of no source, of nothing that matters, and of magnitudes from 1e-12 to 1e12."""
+def extreme(seed: int) -> list[RateSample]:
+    """Return tables without sources, without worth, and of magnitudes from 1e-12 to 1e12."""
     rng = np.random.default_rng(seed)
     nothing = np.zeros(_N)
     complete = np.arange(_N) % 3 == 0
     wide = SourceTable.of(_wide(rng), _wide(rng), complete_observations=complete)
     tiny = SourceTable.of(_wide(rng), np.full(_N, 1e-12))
     return [
-        Planned("no source", _sources(rng, 0), 1.0),
-        Planned("no importance", replace(_sources(rng), importance=nothing), 1.0),
-        Planned("no changes", replace(_sources(rng), change_rate=nothing), 1.0),
-        Planned("magnitudes 1e-12 to 1e12, budget 1e-9", wide, 1e-9),
-        Planned("magnitudes 1e-12 to 1e12, budget 1", wide, 1.0),
-        Planned("magnitudes 1e-12 to 1e12, budget 1e9", wide, 1e9),
-        Planned("change rates of 1e-12", tiny, 1.0),
+        RateSample("no source", _sources(rng, 0), 1.0),
+        RateSample("no importance", replace(_sources(rng), importance=nothing), 1.0),
+        RateSample("no changes", replace(_sources(rng), change_rate=nothing), 1.0),
+        RateSample("magnitudes 1e-12 to 1e12, budget 1e-9", wide, 1e-9),
+        RateSample("magnitudes 1e-12 to 1e12, budget 1", wide, 1.0),
+        RateSample("magnitudes 1e-12 to 1e12, budget 1e9", wide, 1e9),
+        RateSample("change rates of 1e-12", tiny, 1.0),
     ]
 
 
-def watched(seed: int) -> list[Watched]:
-    """Tables with ages and signals; days are whole 64ths, so that differences are exact."""
+def watched(seed: int) -> list[IndexSample]:
+    """Return tables with ages and signals; days are whole 64ths, so that differences are exact."""
     rng = np.random.default_rng(seed)
     complete = np.arange(_N) % 3 == 0
     pending = rng.integers(0, 5, _N)
-    told = _sources(rng, complete_observations=complete, last_crawl=_days(rng))
+    signalled = _sources(rng, complete_observations=complete, last_crawl=_days(rng))
+    both = replace(signalled, pending_signals=np.where(complete, pending, 0))
     noisy = _sources(
         rng,
         last_crawl=_days(rng),
@@ -100,20 +103,18 @@ def watched(seed: int) -> list[Watched]:
         pending_signals=np.where(complete, rng.integers(0, 10**6, _N), 0),
     )
     return [
-        Watched("no source", _sources(rng, 0), 100.0),
-        Watched("one source", _sources(rng, 1), 100.0),
-        Watched("twelve sources", _sources(rng, last_crawl=_days(rng)), 100.0),
-        Watched(
-            "both classes", replace(told, pending_signals=np.where(complete, pending, 0)), 100.0
-        ),
-        Watched("noisy signals", noisy, 100.0),
-        Watched("some without importance or changes", _with_zeros(_sources(rng)), 100.0),
-        Watched("magnitudes 1e-12 to 1e12", wide, 100.0),
+        IndexSample("no source", _sources(rng, 0), 100.0),
+        IndexSample("one source", _sources(rng, 1), 100.0),
+        IndexSample("twelve sources", _sources(rng, last_crawl=_days(rng)), 100.0),
+        IndexSample("both classes", both, 100.0),
+        IndexSample("noisy signals", noisy, 100.0),
+        IndexSample("some without importance or changes", _with_zeros(_sources(rng)), 100.0),
+        IndexSample("magnitudes 1e-12 to 1e12", wide, 100.0),
     ]
 
 
 def shown(table: SourceTable, row: int) -> str:
-    """A source in words."""
+    """Describe a source in words."""
     kind = "complete" if table.complete_observations[row] else "incomplete"
     return (
         f"row {row} (importance {table.importance[row]:.6g}, "
@@ -122,7 +123,7 @@ def shown(table: SourceTable, row: int) -> str:
 
 
 def changed_column(before: SourceTable, after: SourceTable) -> str | None:
-    """The name of a column that is not as it was, if there is one."""
+    """Return the name of a column that is not as it was, if there is one."""
     for field in fields(before):
         if not np.array_equal(getattr(before, field.name), getattr(after, field.name)):
             return field.name
@@ -130,7 +131,7 @@ def changed_column(before: SourceTable, after: SourceTable) -> str | None:
 
 
 def _sources(rng: Generator, n: int = _N, **columns: ArrayLike) -> SourceTable:
-    """Sources whose importance and change rate span two orders of magnitude each."""
+    """Return sources whose importance and change rate span two orders of magnitude each."""
     return SourceTable.of(rng.uniform(0.5, 50, n), 10 ** rng.uniform(-1.5, 0.7, n), **columns)
 
 

@@ -1,1 +1,1 @@
-"""Finding new pages by looking again at few old ones (Pandey 2008, chapter 3)."""
+"""Discovery of new pages by visits to few hub pages (Pandey 2008, chapter 3)."""

@@ -1,4 +1,4 @@
-"""Covers, and what they cost: old pages chosen to be looked at again for what they reveal."""
+"""Covers: hub pages chosen for the new pages that they reveal, and their cost."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from freshet.scheduler.discovery.reveals import Reveals
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a cover was worth: ``size`` old pages revealed ``found`` of ``new`` new ones."""
+class CoverOutcome:
+    """The result of a cover: ``size`` old pages revealed ``found`` of ``new`` new ones."""
 
     size: int
     found: int
@@ -23,20 +23,20 @@ class Outcome:
 
     @property
     def overhead(self) -> float:
-        """|O| / |N(O)|: looks wasted for each new page (section 3.2.1); infinite for nothing."""
+        """Return |O| / |N(O)|: visits for each new page (section 3.2.1); inf for nothing."""
         if not self.found:
             return inf if self.size else 0.0
         return self.size / self.found
 
     @property
     def coverage(self) -> float:
-        """The share of the new pages that it revealed; 1 where nothing was new."""
+        """Return the share of the new pages that it revealed; 1 where nothing was new."""
         return self.found / self.new if self.new else 1.0
 
 
-def outcome(reveals: Reveals, cover: Ints) -> Outcome:
-    """What it is worth to look at these old pages; each counts, even one that reveals nothing."""
-    return Outcome(int(cover.size), int(reveals.covered(cover).sum()), reveals.new)
+def outcome(reveals: Reveals, cover: Ints) -> CoverOutcome:
+    """Return the result of visiting these old pages; each counts, even without new pages."""
+    return CoverOutcome(int(cover.size), int(reveals.covered(cover).sum()), reveals.new)
 
 
 # -- greedy ------------------------------------------------------------------
@@ -51,7 +51,7 @@ _ROUNDING = 1e-9
 
 
 def greedy(reveals: Reveals, *, budget: int | None = None, share: float = 1.0) -> Ints:
-    """A cover of at most ``budget`` old pages that reveals ``share`` of what can be revealed.
+    """Return at most ``budget`` old pages that reveal ``share`` of what can be revealed.
 
     In the order in which they are chosen; of equal ones the first. Orphans count for nothing: they
     are not in the share. What a page adds only shrinks as others are chosen, so that a page is
@@ -88,17 +88,15 @@ def greedy(reveals: Reveals, *, budget: int | None = None, share: float = 1.0) -
     return np.array(chosen, np.int64)
 
 
-# -- past --------------------------------------------------------------------
-#
-# What is known of a site's past recrawls when a cover is to be chosen (section 3.6.4).
+# -- past --
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """Full recrawls of a site, at growing times, and the time ``at`` of the choice.
+class RecrawlHistory:
+    """Full recrawls of a site before the choice of a cover, at time ``at`` (section 3.6.4).
 
     Times count in steps of any length. ``pages`` says how many pages there are by now: X_t.
-    ``alive`` are those that were there when last looked at, of shape (pages,); None: all.
+    ``alive`` are those that existed at their last visit, of shape (pages,); None: all.
     """
 
     pages: int
@@ -113,25 +111,25 @@ class Past:
         if any(each.old > self.pages for each in self.recrawls):
             raise ValueError("a recrawl knows more old pages than there are pages")
 
-    def of_living(self, alive: Bools) -> Past:
-        """As if pages that are gone had never revealed anything: nothing chooses them then."""
+    def of_living(self, alive: Bools) -> RecrawlHistory:
+        """Return the history as if pages that are gone had never revealed anything."""
         if alive.all():
             return self
         recrawls = [each.by(alive[: each.old]) for each in self.recrawls]
-        return Past(self.pages, self.at, self.times, recrawls, alive)
+        return RecrawlHistory(self.pages, self.at, self.times, recrawls, alive)
 
     @property
-    def last(self) -> Past:
-        """As if only the last recrawl had been."""
-        return Past(self.pages, self.at, self.times[-1:], self.recrawls[-1:], self.alive)
+    def last(self) -> RecrawlHistory:
+        """Return the history of the last recrawl only."""
+        return RecrawlHistory(self.pages, self.at, self.times[-1:], self.recrawls[-1:], self.alive)
 
     @property
     def last_news(self) -> Reveals | None:
-        """The last recrawl in which a page revealed anything."""
+        """Return the last recrawl in which a page revealed anything."""
         return next((each for each in reversed(self.recrawls) if each.members.size), None)
 
     def weights(self, alpha: float = 1.0) -> Floats:
-        """What each recrawl counts, alpha^(t - t'); of shape (recrawls,).
+        """Return the weight of each recrawl, alpha^(t - t'); of shape (recrawls,).
 
         Raises:
             ValueError: alpha is not above 0 and at most 1.
@@ -141,7 +139,7 @@ class Past:
         return np.asarray(alpha ** (self.at - np.asarray(self.times, np.float64)), np.float64)
 
     def fractions(self, alpha: float = 1.0) -> Floats:
-        """p_i^t of each page: the mean of its p_i in all recrawls, weighted with alpha^(t - t').
+        """Return p_i^t of each page: the mean of its p_i, weighted with alpha^(t - t').
 
         A page that was not there yet revealed nothing; a recrawl in which nothing was new says
         nothing of any. Of shape (pages,).
@@ -158,21 +156,20 @@ class Past:
         return total / weights if weights else total
 
     def ever(self) -> Bools:
-        """The pages that revealed anything in any recrawl, as a mask of shape (pages,)."""
+        """Return a mask (pages,) of the pages that revealed anything in any recrawl."""
         found = np.zeros(self.pages, np.bool_)
         for recrawl in self.recrawls:
             found[: recrawl.old] |= recrawl.degrees > 0
         return found
 
 
-# -- limits ------------------------------------------------------------------
-#
-# What no choice by history exceeds: all pages that ever revealed one (section 3.6.5).
+# -- limits --
 
 
-def historical_limit(past: Past) -> Ints:
-    """Every page that revealed a new one in any of the recrawls.
+def historical_limit(past: RecrawlHistory) -> Ints:
+    """Return every page that revealed a new one in any of the recrawls.
 
-    With a recrawl at every step it is the bound called full; with one at every w-th that for w.
+    No choice by history exceeds it (section 3.6.5): the bound called full with a recrawl at every
+    step, and that for w with one at every w-th.
     """
     return np.asarray(np.flatnonzero(past.ever()), np.int64)

@@ -1,4 +1,4 @@
-"""What algorithms would have found: each chooses by the past, and is judged by what came."""
+"""Evaluation of discovery algorithms: each chooses by past recrawls, the next one judges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import nan
 
 from freshet.scheduler.arrays import Bools, Ints
-from freshet.scheduler.discovery.covers import Outcome, Past, outcome
+from freshet.scheduler.discovery.covers import CoverOutcome, RecrawlHistory, outcome
 from freshet.scheduler.discovery.reveals import Reveals
 
 
@@ -15,37 +15,37 @@ from freshet.scheduler.discovery.reveals import Reveals
 class Record:
     """An algorithm's outcomes, one for each recrawl of each site (section 3.6.6)."""
 
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[CoverOutcome]
 
     @property
     def coverage(self) -> float:
-        """New pages revealed of all new pages, over all sites and times; NaN if none was new."""
+        """Return the revealed share of the new pages of all sites; NaN if none was new."""
         new = sum(each.new for each in self.outcomes)
         return sum(each.found for each in self.outcomes) / new if new else nan
 
     @property
     def depth(self) -> float:
-        """The mean size of a cover; NaN without any."""
+        """Return the mean size of a cover; NaN without any."""
         sizes = [each.size for each in self.outcomes]
         return sum(sizes) / len(sizes) if sizes else nan
 
     @property
     def overhead(self) -> float:
-        """All looks for all pages that they revealed; infinite where they revealed none."""
-        return Outcome(
+        """Return all visits for all pages that they revealed; inf where they revealed none."""
+        return CoverOutcome(
             sum(each.size for each in self.outcomes), sum(each.found for each in self.outcomes), 0
         ).overhead
 
 
 def judged(
     recrawls: Sequence[Reveals],
-    choose: Callable[[Past, Reveals], Ints],
+    choose: Callable[[RecrawlHistory, Reveals], Ints],
     alive: Sequence[Bools] | None = None,
     first: int = 1,
 ) -> Record:
-    """Let an algorithm choose before each recrawl from ``first`` on, and see what came.
+    """Let an algorithm choose before each recrawl from ``first`` on, and compare with it.
 
-    ``choose`` is given the past, and the recrawl itself, which only a bound may look at. ``alive``
+    ``choose`` is given the past, and the recrawl itself, which only a bound may use. ``alive``
     are the old pages that were there when a step began, for each recrawl; without it, all. Steps
     in which nothing was new are left out: no cover can be judged by them.
     """
@@ -54,7 +54,9 @@ def judged(
         now = recrawls[number]
         if not now.new:
             continue
-        past = Past(now.old, float(number), list(map(float, range(number))), recrawls[:number])
+        past = RecrawlHistory(
+            now.old, float(number), list(map(float, range(number))), recrawls[:number]
+        )
         if alive is not None:
             past = past.of_living(alive[number])
         outcomes.append(outcome(now, choose(past, now)))

@@ -1,6 +1,6 @@
-"""Which pages of a site lead to sites that were not known: H_t of appendix 9.1.
+"""Pages of a site that lead to unknown sites: H_t of appendix 9.1.
 
-What is new are other sites, not pages; each is revealed by the old pages that link to it, and by
+The new nodes are other sites, not pages; each is revealed by the old pages that link to it, and by
 those that lead to it through new pages only. The covers are chosen as for pages.
 """
 
@@ -32,7 +32,7 @@ class SiteSightings:
     seen_at: Floats
 
     def between(self, start: float, end: float) -> Reveals:
-        """H_t of the sites that were first seen after ``start``, up to ``end``."""
+        """Return H_t of the sites first seen after ``start``, up to ``end``."""
         sources, targets, old, both = self.pages.links_between(start, end)
         is_new = (start < self.first_at) & (self.first_at <= end)
         known = (self.source < both) & is_new[self.target]
@@ -49,7 +49,7 @@ class SiteSightings:
 
 
 def _without_pages(graph: Reveals, pages: int) -> Reveals:
-    """The same without the first of what is new: the pages, which only lead there."""
+    """Return the graph without its first new nodes: the pages, which only lead there."""
     rows = ((int(page), graph.of(int(page))) for page in np.flatnonzero(graph.set_of >= 0))
     return from_rows(
         graph.old,

@@ -1,9 +1,9 @@
-"""What looks reveal, by the new pages that came before: each may come again. Pure; days.
+"""The expected yield of visits to hub pages, by the new pages that they revealed before.
 
-A site's new page that was found is a *precedent*: the pages that linked to it when they were looked
-at next would reveal the next one like it. With S(y) the pages that reveal precedent y, one like it
-comes at the rate r(y), and is unknown until one of S(y) is looked at. So at page x, where τ(y) days
-ago any page of S(y) was looked at last, a look reveals
+A site's new page that was found is a *precedent*: the pages that linked to it when they were
+visited next would reveal the next one like it. With S(y) the pages that reveal precedent y, one
+like it comes at the rate r(y) a day, and is unknown until one of S(y) is visited. So at page x,
+where τ(y) days have passed since the last visit to any page of S(y), a visit reveals
 
     E(x) = Σ r(y) τ(y)  over the y that x reveals
 
@@ -21,19 +21,19 @@ The first term alone is what is lost of pages that go after a time that lies any
 the measure of days), the second what is lost of those that stay: so it counts on one in five to go.
 A guess. Without a limit, D = ∞, there is the first law.
 
-Overlaps are thereby paid once, as in GREEDY: a look at the front page takes from the feed what both
-reveal. What lies behind a new page, found at the first look at it, is revealed by what revealed
-that (the paths through new pages of Pandey 2008, section 3.2).
+Overlaps are thereby paid once, as in GREEDY: a visit to the front page takes from the feed what
+both reveal. Pages behind a new page, found at the first visit to it, count for the pages that
+revealed it (the paths through new pages of Pandey 2008, section 3.2).
 
     r(y)  e^{−age/A} / (Z + Z₀), where Z = ∫ e^{−u/A} du over the days that the site is watched
     A     a year: what a page reveals is known by few cases, and rarely changes
     Z₀    a week, so that the first days do not count for more than they say
     Of a site the 200 newest pages are remembered; Z begins when the last of the others was found.
 
-Of what a single look brings, no more than ten pages, or a twentieth of the site, count: when a site
-is rebuilt everything is new, once. A page that has not revealed anything yet does so at the rate
-½/(n/(2R) + days watched), for n pages of a site with R new ones a day: so that every corner is
-looked into now and then.
+Of the yield of a single visit, no more than ten pages, or a twentieth of the site, count: when a
+site is rebuilt everything is new, once. A page that has not revealed anything yet does so at the
+rate ½/(n/(2R) + days watched), for n pages of a site with R new ones a day: so that every corner is
+visited now and then.
 
 Reference: ours, after Pandey 2008, sections 3.5 and 7.2 (joint discovery and refresh: future work).
 """
@@ -61,7 +61,7 @@ _TOO_LATE: Final = 4.0
 _SAME_DAYS: Final = 1e-6
 _OF_A_LOOK: Final = 10.0
 _OF_THE_SITE: Final = 0.05
-#: Pages that each site is taken to have brought in its first so many days.
+#: The new pages that each site is taken to have had, in its first days.
 _PRIOR_PAGES: Final = 1.0
 _PRIOR_DAYS: Final = 30.0
 
@@ -72,15 +72,15 @@ _PAIR: Final = np.dtype([("precedent", np.intp), ("row", np.intp)])
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The n pages at one moment; all columns have length n, days are Unix days.
+class PageSnapshot:
+    """A snapshot of n pages; all columns have length n, days are Unix days.
 
     Attributes:
         site: a code.
         importance: μ.
         found_at: when it was found.
-        since: when it was looked at last.
-        captured: whether it was ever.
+        since: the day of its last visit.
+        captured: True where it was ever visited.
     """
 
     site: Rows
@@ -92,7 +92,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Revealing:
-    """What looks at n pages are taken to reveal.
+    """The expected new pages at a visit to each of n pages.
 
     Attributes:
         worth: (n,), W, importance times days.
@@ -113,14 +113,14 @@ class Revealing:
 
 
 class Precedents:
-    """The newest pages of each site, and which pages reveal them. Rows as those of the pages.
+    """The newest pages of each site, and the pages that reveal them; rows as the pages'.
 
     *Law.* What it knows depends on what is revealed and on the order of the pages, not on how that
     was divided into calls.
     """
 
     def __init__(self, newest: int = NEWEST) -> None:
-        """``newest`` pages of each site are remembered."""
+        """Remember the ``newest`` pages of each site."""
         self._remembered = newest
         self._newest: dict[int, deque[int]] = {}
         self._began = Column[np.float64](np.float64)
@@ -138,7 +138,7 @@ class Precedents:
         return len(self._place)
 
     def admit(self, row: int, site: int, at: float) -> int | None:
-        """A page is found on a day; the row of that which it displaces, if any."""
+        """Add a page found on a day; return the row that it displaces, if any."""
         newest = self._newest.get(site)
         if newest is None:
             newest = self._newest[site] = deque()
@@ -157,7 +157,7 @@ class Precedents:
         return self._displace(newest.popleft()) if len(newest) > self._remembered else None
 
     def reveal(self, row: int, by: int) -> None:
-        """A look at page ``by`` showed a link to this one that was not there at the look before."""
+        """Note that a visit to page ``by`` showed a new link to this page."""
         place = self._place.get(row)
         if place is None:
             return
@@ -167,11 +167,11 @@ class Precedents:
             self._pairs.extend(np.array([(place, by)], _PAIR))
 
     def revealers(self, row: int) -> tuple[int, ...]:
-        """S(y) of the page in this row."""
+        """Return S(y) of the page in this row."""
         return tuple(self._revealers.get(row, ()))
 
     def move(self, old: int, new: int) -> None:
-        """What the page of one row reveals, that of another one does from now on."""
+        """Transfer what the page of one row reveals to another one."""
         self._take_in()
         pairs, precedents = self._pairs.rows, self._precedents.rows
         for k in np.flatnonzero(pairs["row"] == old).tolist():
@@ -185,8 +185,8 @@ class Precedents:
                 revealers[revealers.index(old)] = new
                 pairs["row"][k] = new
 
-    def value(self, pages: Standing, now: float, limit: float = np.inf) -> Revealing:
-        """What a look at each page is expected to reveal on this day.
+    def value(self, pages: PageSnapshot, now: float, limit: float = np.inf) -> Revealing:
+        """Return the expected new pages at a visit to each page on this day.
 
         ``limit``: D, in days. Of the answer it concerns the worth alone.
         """
@@ -205,20 +205,20 @@ class Precedents:
         cost = pages.importance[self._precedents.rows["row"]] * rate * _delay(waited, limit)
         again, since = self._unexplored(pages, rate, days, now)
         return Revealing(
-            np.bincount(row, cost[place], minlength=n)
+            worth=np.bincount(row, cost[place], minlength=n)
             + pages.importance * again * _delay(since, limit),
-            np.bincount(row, unknown[place], minlength=n) + again * since,
-            float(unknown.sum()),
-            float(rate[known].sum()),
-            row,
-            self._precedents.rows["row"][place],
-            waited[place],
+            pages=np.bincount(row, unknown[place], minlength=n) + again * since,
+            unknown=float(unknown.sum()),
+            per_day=float(rate[known].sum()),
+            by=row,
+            item=self._precedents.rows["row"][place],
+            waited=waited[place],
         )
 
     def _unexplored(
-        self, pages: Standing, rate: Floats, days: Floats, now: float
+        self, pages: PageSnapshot, rate: Floats, days: Floats, now: float
     ) -> tuple[Floats, Floats]:
-        """(n,) each: new pages a day that each may reveal beside what it has, and days since."""
+        """Return further new pages a day of each page, and days since; (n,) each."""
         held, sites = pages.captured, len(days)
         count = np.maximum(np.bincount(pages.site[held], minlength=sites), 1)
         new = np.bincount(self._precedents.rows["site"], rate, minlength=sites) * days
@@ -228,14 +228,14 @@ class Precedents:
         return found, np.maximum(now - pages.since, 0.0)
 
     def _days(self, sites: int, now: float) -> Floats:
-        """(sites,), Z + Z₀ of each."""
+        """Return Z + Z₀ of each site; (sites,)."""
         watched = np.maximum(now - self._began.rows[:sites], 0.0)
         days = np.full(sites, _FIRST_DAYS)
         days[: len(watched)] -= _AGE * np.expm1(-watched / _AGE)
         return days
 
-    def _rates(self, pages: Standing, days: Floats, now: float) -> Floats:
-        """(precedents,), r of each; 0 of those that are forgotten, or had no content."""
+    def _rates(self, pages: PageSnapshot, days: Floats, now: float) -> Floats:
+        """Return r of each precedent; 0 of those forgotten, or without content."""
         table = self._precedents.rows
         rate = np.zeros(len(table))
         if not len(table):
@@ -251,12 +251,12 @@ class Precedents:
         return rate
 
     def _take_in(self) -> None:
-        """Write what was admitted into the column."""
+        """Write admitted pages into the column."""
         self._precedents.extend(np.array(self._admitted, _PRECEDENT))
         self._admitted = []
 
     def _displace(self, row: int) -> int:
-        """Forget the oldest page of a site, of which no more is known than came after it."""
+        """Forget the oldest page of a site."""
         place = self._place.pop(row)
         self._revealers.pop(row, None)
         if place >= len(self._precedents):
@@ -269,7 +269,7 @@ class Precedents:
         return row
 
     def _rebuild(self) -> None:
-        """Write the columns anew, without what is forgotten."""
+        """Write the columns anew, without forgotten pages."""
         self._take_in()
         kept = self._precedents.rows[self._precedents.rows["row"] >= 0].copy()
         self._precedents, self._forgotten = Column[np.void](_PRECEDENT), 0
@@ -288,7 +288,7 @@ class Precedents:
 
 
 def _delay(waited: Floats, limit: float) -> Floats:
-    """What a page a day is worth that would be found now, after a wait of so many days."""
+    """Return the value of finding one page a day now, after a wait of these days."""
     worth: Floats = np.minimum(waited, limit) ** 2 / 2
     if np.isfinite(limit):
         worth += _TOO_LATE * limit**2 * (waited >= limit - _SAME_DAYS)

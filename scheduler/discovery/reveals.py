@@ -1,4 +1,4 @@
-"""Which new pages of a site each old one reveals: the graph H_t (Pandey 2008, section 3.2).
+"""The graph H_t of new pages that each old page of a site reveals (Pandey 2008, section 3.2).
 
 The pages of a site are numbered in the order in which they appeared: at any time the old ones are
 those below a number, the new ones the next. A new page is *efficiently discoverable* from an old
@@ -18,9 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
 
-# -- paths -------------------------------------------------------------------
-#
-# What lies behind new pages: paths that lead on through new pages only.
+# -- paths --
 #
 # New pages that reach one another count as one (strongly connected components); what each of those
 # reaches is found from the ends of the paths back to their beginnings, in one pass.
@@ -29,7 +27,7 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 def reached(
     direct: Sequence[tuple[int, Ints]], sources: Ints, targets: Ints, new: int
 ) -> Iterator[tuple[int, Ints]]:
-    """What each old page reveals: the new pages that it links to, and all that lie behind those.
+    """Return what each old page reveals: the new pages that it links to, and all behind those.
 
     ``direct`` are old pages and the new ones that they link to; ``sources`` and ``targets`` are
     links among the ``new`` new ones. Takes at most ``new`` squared bits of memory.
@@ -52,14 +50,14 @@ def reached(
 
 
 def _groups(sources: Ints, targets: Ints, new: int) -> tuple[Ints, int]:
-    """Which new pages reach one another: the group of each, and how many groups there are."""
+    """Return groups of new pages that reach one another: the group of each, and their number."""
     links = coo_array((np.ones(sources.size, np.int8), (sources, targets)), shape=(new, new))
     groups, group_of = connected_components(links.tocsr(), directed=True, connection="strong")
     return group_of.astype(np.int64), int(groups)
 
 
 def _behind(sources: Ints, targets: Ints, groups: int) -> list[int]:
-    """The groups that each one reaches, itself among them, as the bits of a number."""
+    """Return the groups that each one reaches, itself among them, as the bits of a number."""
     between = np.unique(np.column_stack((sources, targets))[sources != targets], axis=0)
     successors: list[list[int]] = [[] for _ in range(groups)]
     predecessors: list[list[int]] = [[] for _ in range(groups)]
@@ -108,12 +106,12 @@ class Reveals:
 
     @property
     def sizes(self) -> Ints:
-        """How many new pages each set holds."""
+        """Return the number of new pages in each set."""
         return np.diff(self.offsets)
 
     @property
     def degrees(self) -> Ints:
-        """|N(x)| of each old page."""
+        """Return |N(x)| of each old page."""
         found = np.zeros(self.old, np.int64)
         reveals = self.set_of != _NONE
         found[reveals] = self.sizes[self.set_of[reveals]]
@@ -121,27 +119,27 @@ class Reveals:
 
     @property
     def fractions(self) -> Floats:
-        """p_x = |N(x)| / N of each old page; 0 where nothing is new."""
+        """Return p_x = |N(x)| / N of each old page; 0 where nothing is new."""
         return self.degrees / max(self.new, 1)
 
     @property
     def first_pages(self) -> Ints:
-        """The first old page of each set."""
+        """Return the first old page of each set."""
         rows = np.flatnonzero(self.set_of != _NONE)
         _, first = np.unique(self.set_of[rows], return_index=True)
         return np.asarray(rows[first], np.int64)
 
     def members_of(self, number: int) -> Ints:
-        """The new pages of one set."""
+        """Return the new pages of one set."""
         return self.members[self.offsets[number] : self.offsets[number + 1]]
 
     def of(self, page: int) -> Ints:
-        """N(x): the new pages that one old page reveals."""
+        """Return N(x): the new pages that one old page reveals."""
         number = int(self.set_of[page])
         return self.members_of(number) if number != _NONE else self.members[:0]
 
     def covered(self, pages: ArrayLike) -> Bools:
-        """N(S) of a set of old pages, as a mask over the new ones."""
+        """Return N(S) of a set of old pages, as a mask over the new ones."""
         mask = np.zeros(self.new, np.bool_)
         numbers = np.unique(self.set_of[np.asarray(pages, np.int64)])
         for number in numbers[numbers != _NONE].tolist():
@@ -149,7 +147,7 @@ class Reveals:
         return mask
 
     def by(self, kept: Bools) -> Reveals:
-        """What some of the old pages reveal, as if the others revealed nothing."""
+        """Return what some of the old pages reveal, as if the others revealed nothing."""
         set_of = np.where(kept, self.set_of, _NONE)
         is_used = np.zeros(self.sizes.size, np.bool_)
         is_used[set_of[set_of != _NONE]] = True
@@ -160,14 +158,14 @@ class Reveals:
 
     @property
     def orphans(self) -> int:
-        """New pages that no old one reveals."""
+        """Return the number of new pages that no old one reveals."""
         mask = np.ones(self.new, np.bool_)
         mask[self.members] = False
         return int(mask.sum())
 
 
 def reveals_of(old: int, new: int, sources: ArrayLike, targets: ArrayLike) -> Reveals:
-    """H_t of the links between ``old + new`` pages that are there at the time.
+    """Return H_t of the links between ``old + new`` pages that are there at the time.
 
     Links to old pages say nothing and may be among them.
 
@@ -185,7 +183,7 @@ def reveals_of(old: int, new: int, sources: ArrayLike, targets: ArrayLike) -> Re
 
 
 def from_rows(old: int, new: int, rows: Iterable[tuple[int, Ints]]) -> Reveals:
-    """H_t of the new pages (ascending, each once) that some old pages reveal."""
+    """Return H_t of the new pages (ascending, each once) that some old pages reveal."""
     set_of = np.full(old, _NONE, np.int64)
     numbers: dict[bytes, int] = {}
     sets: list[Ints] = []
@@ -203,7 +201,7 @@ def from_rows(old: int, new: int, rows: Iterable[tuple[int, Ints]]) -> Reveals:
 
 
 def _rows(sources: Ints, targets: Ints) -> list[tuple[int, Ints]]:
-    """The targets of each source, ascending, each once."""
+    """Return the targets of each source, ascending, each once."""
     order = np.lexsort((targets, sources))
     sources, targets = sources[order], targets[order]
     again = np.zeros(sources.size, np.bool_)
@@ -222,12 +220,10 @@ def _ends(name: str, values: ArrayLike, pages: int) -> Ints:
     return column
 
 
-# -- sightings ---------------------------------------------------------------
+# -- sightings --
 #
-# When pages were found and links first seen: the history from which H_t is built.
-#
-# A crawl that looks at some pages only knows of each link when it was first seen, and when the
-# page that has it was looked at before: in between, it appeared.
+# A crawl that visits some pages only knows of each link when it was first seen, and when its page
+# was visited before: in between, the link appeared.
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +234,7 @@ class Sightings:
         found_at: when each page was found, ascending; pages are numbered so. Of shape (pages,).
         source, target: the pages that a link leads from and to; of shape (links,), as the next.
         seen_at: when it was first seen.
-        look_page, look_at: which page was looked at when, in order of time; of shape (looks,).
+        look_page, look_at: the page and the time of each visit, in order of time; (visits,).
     """
 
     found_at: Floats
@@ -250,23 +246,23 @@ class Sightings:
 
     def __post_init__(self) -> None:
         if np.any(np.diff(self.found_at) < 0) or np.any(np.diff(self.look_at) < 0):
-            raise ValueError("pages and looks must be in the order of time")
+            raise ValueError("pages and visits must be in the order of time")
 
     def looked_before(self, page: Ints, at: Floats) -> Floats:
-        """When each page was last looked at before a time; -inf where it never was."""
+        """Return the last visit to each page before a time; -inf where none was."""
         return looked_before(self.look_page, self.look_at, page, at)
 
     def between(self, start: float, end: float) -> Reveals:
-        """H_t of the pages that were found after ``start``, up to ``end``.
+        """Return H_t of the pages that were found after ``start``, up to ``end``.
 
-        A link counts that may have been there at the end: the page that has it had not been looked
-        at in vain. Where all pages were looked at at both times, those are the links that were.
+        A link counts if it may have existed at the end: no earlier visit missed it. Where all pages
+        were visited at both times, these are exactly the links that existed.
         """
         source, target, old, both = self.links_between(start, end)
         return reveals_of(old, both - old, source, target)
 
     def links_between(self, start: float, end: float) -> tuple[Ints, Ints, int, int]:
-        """The links to pages found in that time, and how many pages there were before and after."""
+        """Return the links to pages found in that time, and both numbers of pages."""
         old = int(np.searchsorted(self.found_at, start, "right"))
         both = int(np.searchsorted(self.found_at, end, "right"))
         known = (self.source < both) & (self.target < both) & (self.target >= old)
@@ -274,13 +270,13 @@ class Sightings:
         return self.source[known], self.target[known], old, both
 
     def may_be_there(self, source: Ints, seen_at: Floats, end: float) -> Bools:
-        """Which links on these pages may have been there at the end, by when they were seen."""
+        """Return which links may have existed at the end, by when they were seen."""
         possible = (seen_at <= end) | (self.looked_before(source, seen_at) < end)
         return np.asarray(possible, np.bool_)
 
 
 def looked_before(look_page: Ints, look_at: Floats, page: Ints, at: Floats) -> Floats:
-    """When each page was last looked at before a time, by looks in the order of time.
+    """Return the last visit to each page before a time, by visits in the order of time.
 
     (m,) like ``page`` and ``at``; -inf where it never was.
     """
@@ -298,13 +294,13 @@ def looked_before(look_page: Ints, look_at: Floats, page: Ints, at: Floats) -> F
 
 @dataclass(frozen=True, slots=True)
 class Yields:
-    """What the looks at each page revealed.
+    """The new pages revealed by the visits to each page.
 
     Attributes:
-        looks: looks behind which another one stands; of shape (pages,), as the next.
+        looks: visits that follow another one; of shape (pages,), as the next.
         days: the time between those.
         chances: the site's new pages that were found in that time.
-        revealed: those of them to which the page linked when it was looked at.
+        revealed: those of them to which the page linked when it was visited.
     """
 
     looks: Ints
@@ -314,15 +310,15 @@ class Yields:
 
     @property
     def fractions(self) -> Floats:
-        """p_x as far as the looks tell it: 0 where there was nothing to reveal."""
+        """Return p_x as far as visits tell it; 0 where there was nothing to reveal."""
         return self.revealed / np.maximum(self.chances, 1)
 
 
 def yields(sightings: Sightings) -> Yields:
-    """What each page revealed, from whatever looks there were.
+    """Count what each page revealed at the given visits.
 
-    A page reveals what was found since it was looked at before, no matter who found it first: of
-    such pairs of looks p_x needs no full recrawl.
+    A page reveals what was found since its visit before, no matter which page revealed it first:
+    with such pairs of visits p_x needs no full recrawl.
     """
     pages = sightings.found_at.size
     page, at = sightings.look_page, sightings.look_at
@@ -341,9 +337,7 @@ def yields(sightings: Sightings) -> Yields:
     )
 
 
-# -- link history ------------------------------------------------------------
-#
-# All that ever linked to what on a site, step by step: the truth to judge covers by.
+# -- link history --
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,23 +371,23 @@ class LinkHistory:
             raise ValueError("each page is gone at one step")
 
     def alive(self, step: int) -> Bools:
-        """Which of the pages that were there by a step still were then; those of H_t+1 are old."""
+        """Return which old pages of H_t+1 still existed at a step."""
         known = int(np.searchsorted(self.born, step, "right"))
         return np.ones(known, np.bool_) if self.gone is None else self.gone[:known] > step
 
     def at(self, step: int) -> Reveals:
-        """H_t of one step: the pages that are new since the step before, and who links to them."""
+        """Return H_t of a step: the pages that are new since the step before, and their links."""
         old, both = (int(n) for n in np.searchsorted(self.born, (step, step + 1), "left"))
         is_there = (self.begin <= step) & (step < self.end)
         known = is_there & (self.source < both) & (self.target < both) & (self.target >= old)
         return reveals_of(old, both - old, self.source[known], self.target[known])
 
     def recrawls(self) -> list[Reveals]:
-        """H_t of all steps but the first, at which every page was new."""
+        """Return H_t of all steps but the first, at which every page was new."""
         return [self.at(step) for step in range(1, self.steps)]
 
     def linked_directly(self) -> int:
-        """New pages to which a page links that is older, at the step at which they are new."""
+        """Return new pages that an older page links to when they are new."""
         born = self.born[self.target]
         is_there = (self.begin <= born) & (born < self.end) & (born > 0)
         return int(np.unique(self.target[is_there & (self.born[self.source] < born)]).size)

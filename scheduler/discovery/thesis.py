@@ -1,4 +1,9 @@
-"""OD: the pages of the largest outdegree to new pages (section 3.6.1)."""
+"""Algorithms that choose hub pages by past recrawls (Pandey 2008, sections 3.6 and 7.1).
+
+OD takes the pages of the largest outdegree to new pages (3.6.1), CLIQ the best page of each cluster
+of similar pages (3.6.2), COV the greedy cover (3.6.3); -1 and COV use the last recrawl alone, and
+choose no page after a step without new pages; -WIN uses all of them (3.6.4).
+"""
 
 from __future__ import annotations
 
@@ -14,12 +19,12 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.covers import Past, greedy
+from freshet.scheduler.discovery.covers import RecrawlHistory, greedy
 from freshet.scheduler.discovery.reveals import Reveals
 
 
 def od(fractions: Floats, budget: int) -> Ints:
-    """The ``budget`` pages of the largest p_i, of equal ones the first; none that are 0.
+    """Return the ``budget`` pages of the largest p_i, of equal ones the first; none that are 0.
 
     Lemma 1: it finds at least p_[1] / (p_[1] + the sum of p_[k+1] to p_[2k-1]) of the best cover.
     """
@@ -28,27 +33,13 @@ def od(fractions: Floats, budget: int) -> Ints:
     return np.asarray(candidates[best], np.int64)
 
 
-# -- od 1 --------------------------------------------------------------------
-#
-# OD-1: OD by the last recrawl alone (section 3.6.4).
-#
-# After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
-
-
-def od_1(past: Past, budget: int) -> Ints:
-    """The pages that revealed most in the last recrawl."""
+def od_1(past: RecrawlHistory, budget: int) -> Ints:
+    """Return the pages that revealed most in the last recrawl."""
     return od(past.last.fractions(), budget)
 
 
-# -- od win ------------------------------------------------------------------
-#
-# OD-WIN: OD by all periodic recrawls, older ones counting less (section 3.6.4).
-#
-# OD-ALL is the same where every step was a recrawl.
-
-
-def od_win(past: Past, budget: int, alpha: float = 1.0) -> Ints:
-    """The pages that revealed most in all recrawls together."""
+def od_win(past: RecrawlHistory, budget: int, alpha: float = 1.0) -> Ints:
+    """Return the pages that revealed most in all recrawls together."""
     return od(past.fractions(alpha), budget)
 
 
@@ -60,15 +51,15 @@ def od_win(past: Past, budget: int, alpha: float = 1.0) -> Ints:
 # is at least 1 - eps_b. Pairs come from the new pages that both reveal; where those are too many,
 # from MinHash and LSH, and are checked exactly.
 
-#: What the thesis clusters with.
+#: The threshold of the thesis.
 EPS_B: Final = 0.8
-#: So many pairs of sets and new pages in both are counted one by one.
+#: Up to this number of pairs of sets and common new pages, they are counted one by one.
 _MOST_PAIRS: Final = 20_000_000
 _PERMUTATIONS: Final = 128
 
 
 def clusters(reveals: Reveals, eps_b: float = EPS_B) -> Ints:
-    """The cluster of each set of ``reveals``, numbered from 0 on; of shape (sets,).
+    """Return the cluster of each set of ``reveals``, numbered from 0 on; of shape (sets,).
 
     Raises:
         ValueError: eps_b is not from 0 to below 1.
@@ -86,7 +77,7 @@ def clusters(reveals: Reveals, eps_b: float = EPS_B) -> Ints:
 
 
 def _counted(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
-    """The pairs of sets that are alike, by counting what they share."""
+    """Return the pairs of similar sets, by counting what they share."""
     ones = np.ones(reveals.members.size, np.int64)
     shape = (reveals.sizes.size, reveals.new)
     holds = csr_array((ones, reveals.members, reveals.offsets), shape=shape)
@@ -98,7 +89,7 @@ def _counted(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
 
 
 def _hashed(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
-    """The pairs of sets that are alike, but for a few that LSH misses."""
+    """Return the pairs of similar sets, except a few that LSH misses."""
     index = MinHashLSH(threshold=1.0 - eps_b, num_perm=_PERMUTATIONS)
     hashes = []
     for number in range(reveals.sizes.size):
@@ -122,19 +113,14 @@ def _alike(
 
 
 def jaccard(reveals: Reveals, first: int, second: int) -> float:
-    """J of two sets."""
+    """Return J of two sets."""
     one, two = reveals.members_of(first), reveals.members_of(second)
     both = np.intersect1d(one, two, assume_unique=True).size
     return both / (one.size + two.size - both)
 
 
-# -- cliq --------------------------------------------------------------------
-#
-# CLIQ: the best page of each cluster of pages that reveal the same (section 3.6.2).
-
-
 def cliq(reveals: Reveals, budget: int, eps_b: float = EPS_B) -> Ints:
-    """The ``budget`` clusters whose best pages reveal most, each by that page.
+    """Return the best pages of the ``budget`` clusters whose best pages reveal most.
 
     Theorem 1: where pages reveal either nearly the same or nearly nothing in common, it finds at
     least (1 - k' eps_s) / (1 + k eps_b) of the best cover.
@@ -143,7 +129,7 @@ def cliq(reveals: Reveals, budget: int, eps_b: float = EPS_B) -> Ints:
 
 
 def best_of_clusters(reveals: Reveals, eps_b: float) -> Floats:
-    """p_x of the best page of each cluster, 0 of all others; of shape (old,)."""
+    """Return p_x of the best page of each cluster, 0 of all others; of shape (old,)."""
     found = np.zeros(reveals.old)
     of_set = clusters(reveals, eps_b)
     # The largest set of each cluster, of equal ones that of the first page.
@@ -154,29 +140,15 @@ def best_of_clusters(reveals: Reveals, eps_b: float) -> Floats:
     return found
 
 
-# -- cliq 1 ------------------------------------------------------------------
-#
-# CLIQ-1: CLIQ by the last recrawl alone (section 3.6.4).
-#
-# After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
-
-
-def cliq_1(past: Past, budget: int, eps_b: float = EPS_B) -> Ints:
-    """The best pages of the clusters of the last recrawl."""
+def cliq_1(past: RecrawlHistory, budget: int, eps_b: float = EPS_B) -> Ints:
+    """Return the best pages of the clusters of the last recrawl."""
     if not past.recrawls:
         return np.zeros(0, np.int64)
     return cliq(past.recrawls[-1], budget, eps_b)
 
 
-# -- cliq win ----------------------------------------------------------------
-#
-# CLIQ-WIN: the clusters of the last recrawl, and every page that ever revealed anything.
-#
-# Each such page is a cluster of its own, worth its mean over all recrawls (section 3.6.4).
-
-
-def cliq_win(past: Past, budget: int, alpha: float = 1.0, eps_b: float = EPS_B) -> Ints:
-    """The ``budget`` clusters that are worth most, each by its best page."""
+def cliq_win(past: RecrawlHistory, budget: int, alpha: float = 1.0, eps_b: float = EPS_B) -> Ints:
+    """Return the best pages of the ``budget`` clusters with the highest worth."""
     worth = past.fractions(alpha)
     if past.recrawls:
         last = past.recrawls[-1]
@@ -185,15 +157,8 @@ def cliq_win(past: Past, budget: int, alpha: float = 1.0, eps_b: float = EPS_B) 
     return od(worth, budget)
 
 
-# -- cov ---------------------------------------------------------------------
-#
-# COV: the greedy cover of the last recrawl, once more (section 3.6.3).
-#
-# After a step in which nothing was new it knows nothing and looks nowhere: so it is defined.
-
-
-def cov(past: Past, budget: int) -> Ints:
-    """The pages that GREEDY would have looked at in the last recrawl, had it known."""
+def cov(past: RecrawlHistory, budget: int) -> Ints:
+    """Return the pages that GREEDY would have chosen in the last recrawl."""
     if not past.recrawls:
         return np.zeros(0, np.int64)
     return greedy(past.recrawls[-1], budget=budget)
@@ -201,7 +166,7 @@ def cov(past: Past, budget: int) -> Ints:
 
 # -- cov win -----------------------------------------------------------------
 #
-# COV-WIN: the greedy cover of all past recrawls pooled. Pure. Ours, not the thesis's.
+# COV-WIN: the greedy cover of all past recrawls pooled. Ours, not the thesis's.
 #
 # Every new page of the past is a scenario that may come again. COV covers those of the last
 # recrawl and knows nothing after one without news; OD-WIN adds up what pages revealed, and pays
@@ -216,15 +181,15 @@ _ONE: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Pages that revealed the same, the first last; ``loss`` is below 0 what that is worth."""
+    """Pages that revealed the same, the first last; ``loss`` is minus their worth."""
 
     loss: int
     pages: list[int]
     members: Ints
 
 
-def cov_win(past: Past, budget: int, alpha: float = 1.0) -> Ints:
-    """The page that covers most of what is not covered yet, again and again; ``budget`` of them.
+def cov_win(past: RecrawlHistory, budget: int, alpha: float = 1.0) -> Ints:
+    """Return ``budget`` pages, each the one that covers most of what is not covered yet.
 
     Of N pages that came in one step each counts alpha^(t - t') / sqrt(N): a site that was rebuilt
     does not decide alone, nor does a step with a single page count as much as one with hundreds.
@@ -240,8 +205,8 @@ def cov_win(past: Past, budget: int, alpha: float = 1.0) -> Ints:
     return np.array(list(islice(_covers(groups, weights), max(budget, 0))), np.int64)
 
 
-def _weights(past: Past, alpha: float) -> Ints:
-    """What each new page of the past counts."""
+def _weights(past: RecrawlHistory, alpha: float) -> Ints:
+    """Return the weight of each new page of the past."""
     counts = [
         np.full(each.new, max(round(_ONE * weight / np.sqrt(max(each.new, 1))), 1))
         for each, weight in zip(past.recrawls, past.weights(alpha).tolist(), strict=True)
@@ -249,8 +214,8 @@ def _weights(past: Past, alpha: float) -> Ints:
     return np.concatenate([np.zeros(0, np.int64), *counts]).astype(np.int64)
 
 
-def _groups(past: Past) -> list[tuple[list[int], Ints]]:
-    """Pages that revealed the same in all recrawls, and what that was, numbered through them."""
+def _groups(past: RecrawlHistory) -> list[tuple[list[int], Ints]]:
+    """Return groups of pages that revealed the same, with the new pages numbered throughout."""
     pages = np.flatnonzero(past.ever())
     if not pages.size:
         return []
@@ -265,17 +230,19 @@ def _groups(past: Past) -> list[tuple[list[int], Ints]]:
     return [
         (
             same.tolist(),
-            np.concatenate([
-                past.recrawls[n].members_of(int(kind[n])) + first[n]
-                for n in np.flatnonzero(kind >= 0).tolist()
-            ]),
+            np.concatenate(
+                [
+                    past.recrawls[n].members_of(int(kind[n])) + first[n]
+                    for n in np.flatnonzero(kind >= 0).tolist()
+                ]
+            ),
         )
         for same, kind in zip(np.split(pages[order], ends[:-1]), kinds, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _covers(groups: Sequence[tuple[list[int], Ints]], weights: Ints) -> Iterator[int]:
-    """The pages of one cover after the other."""
+    """Yield the pages of one cover after the other."""
     left = [_Group(-int(weights[members].sum()), pages[::-1], members) for pages, members in groups]
     while left:
         for group in _cover(left, weights.copy()):
@@ -284,7 +251,7 @@ def _covers(groups: Sequence[tuple[list[int], Ints]], weights: Ints) -> Iterator
 
 
 def _cover(groups: Sequence[_Group], uncovered: Ints) -> Iterator[_Group]:
-    """GREEDY: what a page adds only shrinks, so that it is valued anew when it stands first."""
+    """Yield the groups of a cover by GREEDY; a gain only shrinks, so only the first is revalued."""
     waiting = [(each.loss, each.loss, each.pages[-1], n) for n, each in enumerate(groups)]
     heapify(waiting)
     while waiting:
@@ -312,15 +279,15 @@ def _cover(groups: Sequence[_Group], uncovered: Ints) -> Iterator[_Group]:
 #
 # The bound is that of UCB1 (Auer, Cesa-Bianchi, Fischer 2002) with the variance p (1 - p) that an
 # arm is thought to have, as in UCB-V (Audibert, Munos, Szepesvari 2009, without its term of the
-# range). UCB1 takes 1/4 for every arm: of thousands of pages that pay nothing each then looks as
-# promising as the index after a few looks, until it was pulled often.
+# range). UCB1 takes 1/4 for every arm: each of thousands of pages without payoff then seems as
+# promising as the index after a few visits, until it was pulled often.
 
 #: Narrow: the widest of 1, 0.1 and 0.01 that costs next to nothing on synthetic sites.
 WIDTH: Final = 0.1
 
 
 class Bandit:
-    """What the arms have paid. ``width`` scales the confidence bounds: 0 only exploits."""
+    """The payoffs of the arms. ``width`` scales the confidence bounds: 0 only exploits."""
 
     def __init__(self, width: float = WIDTH) -> None:
         self._width = width
@@ -329,7 +296,7 @@ class Bandit:
         self._steps = 0.0
 
     def choose(self, pages: int, budget: int, alive: Bools | None = None) -> Ints:
-        """The ``budget`` arms of ``pages`` to be pulled next, the most promising first."""
+        """Return the ``budget`` arms of ``pages`` to pull next, the most promising first."""
         self._grow(pages)
         best = np.argsort(-self.bounds()[:pages], kind="stable")
         if alive is not None:
@@ -337,7 +304,7 @@ class Bandit:
         return np.asarray(best[: max(budget, 0)], np.int64)
 
     def learn(self, pulled: Mapping[int, Ints]) -> None:
-        """What each arm of a batch revealed (new pages, by any numbers).
+        """Learn what each arm of a batch revealed (new pages, by any numbers).
 
         A batch that reveals nothing is a step, too, so that its arms give way to others.
         """
@@ -351,7 +318,7 @@ class Bandit:
             self._paid[page] += members.size
 
     def learn_all(self, recrawl: Reveals) -> None:
-        """What a full recrawl revealed: every old page is an arm of the batch."""
+        """Learn a full recrawl: every old page is an arm of the batch."""
         steps = max(recrawl.new, 1)
         self._steps += steps
         self._grow(recrawl.old)
@@ -359,16 +326,16 @@ class Bandit:
         self._paid[: recrawl.old] += recrawl.degrees
 
     def bounds(self) -> Floats:
-        """The upper confidence bound of the share of new pages that each arm covers."""
+        """Return the upper confidence bound of the share of new pages that each arm covers."""
         known = self._trials + 1.0
-        # A page that was never looked at is worth what pages are in the mean, and its doubt.
+        # A page without visits is worth the mean of pages, and its doubt.
         mean = np.minimum((self._paid + self._mean()) / known, 1.0)
         variance = mean * (1.0 - mean)
         doubt = np.sqrt(2.0 * np.log(self._steps + 1.0) * variance / known)
         return np.asarray(mean + self._width * doubt, np.float64)
 
     def _mean(self) -> float:
-        """What pages pay in the mean: a half at first, never nothing, or none would be tried."""
+        """Return the mean payoff: a half at first, never 0, or no page would be tried."""
         return (float(self._paid.sum()) + 1.0) / (float(self._trials.sum()) + 2.0)
 
     def _grow(self, pages: int) -> None:
@@ -378,8 +345,8 @@ class Bandit:
             self._paid = np.append(self._paid, np.zeros(more))
 
 
-def told_bandit(past: Past, budget: int) -> Ints:
-    """The arms that a bandit would pull next that had seen all recrawls."""
+def told_bandit(past: RecrawlHistory, budget: int) -> Ints:
+    """Return the arms that a bandit would pull next after all recrawls."""
     bandit = Bandit()
     for recrawl in past.recrawls:
         bandit.learn_all(recrawl)
@@ -395,12 +362,12 @@ def told_bandit(past: Past, budget: int) -> Ints:
 # OD-ALL is OD-WIN where every step was a full recrawl (section 3.6.4): where steps are all there
 # is, both choose the same.
 
-#: What chooses old pages to look at: from the past, at most so many.
-Algorithm: TypeAlias = Callable[[Past, int], Ints]
+#: From past recrawls and a budget to the old pages to visit.
+Algorithm: TypeAlias = Callable[[RecrawlHistory, int], Ints]
 
 
 def _by_last_news(choose: Callable[[Reveals, int], Ints]) -> Algorithm:
-    def chosen(past: Past, budget: int) -> Ints:
+    def chosen(past: RecrawlHistory, budget: int) -> Ints:
         last = past.last_news
         return np.zeros(0, np.int64) if last is None else choose(last, budget)
 
@@ -420,5 +387,5 @@ ALGORITHMS: Final[Mapping[str, Algorithm]] = {
     "cov": cov,
     "bandit": told_bandit,
 }
-#: What chooses where nothing else is said.
+#: The default algorithm.
 BEST: Final = "cov_win"

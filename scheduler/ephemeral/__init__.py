@@ -1,1 +1,1 @@
-"""Sources of ephemeral content: whom to crawl each period (Avrachenkov and Borkar 2018)."""
+"""Sources of ephemeral content, and policies for them (Avrachenkov and Borkar 2018)."""

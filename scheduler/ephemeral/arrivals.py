@@ -1,4 +1,4 @@
-"""How fast new items come to one source: the posterior of Λ, from what each crawl found.
+"""The rate of new items at one source: the posterior of Λ, from the items that crawls found.
 
 Items come as a Poisson process of rate Λ, and Λ is Gamma distributed with the shape a and the rate
 b: a items in b days. A crawl that comes τ days after the last one and finds N new items makes it
@@ -48,13 +48,12 @@ from scipy.special import betainc
 
 from freshet.scheduler import arrays
 
-#: What is thought of a source of which nothing is known: half an item in a twentieth of a day.
-#: That is ten a day, as a busy feed has, and weighs less than the first item that is seen: rates
-#: differ by orders of magnitude, so that a firmer belief would be wrong for most.
+#: The prior: half an item in a twentieth of a day. That is ten a day, as of a busy feed, and weighs
+#: less than the first item: rates differ by orders of magnitude.
 PRIOR_ITEMS: Final = 0.5
 PRIOR_DAYS: Final = 0.05
-#: After how many days what was learnt weighs half. A month: newsrooms change slowly, and a source
-#: of one item a day is then still known to within a sixth.
+#: The age at which evidence weighs half. A month: newsrooms change slowly, and a source of one item
+#: a day is then still known to within a sixth.
 HALF_LIFE_DAYS: Final = 30.0
 #: Below this I_q loses digits.
 _UNDERFLOW: Final = 1e-290
@@ -64,7 +63,7 @@ _SHORT: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What is known of one source's Λ beyond the prior: two numbers to be stored.
+    """The posterior of one source's Λ beyond the prior: two numbers to store.
 
     Ninety-nine and a half items in 9.95 days make, with the prior, a hundred in ten.
 
@@ -88,12 +87,12 @@ class Arrivals:
 
     @property
     def rate(self) -> float:
-        """E Λ, items per day."""
+        """Return E Λ, items per day."""
         return (PRIOR_ITEMS + self.items) / (PRIOR_DAYS + self.days)
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of Λ.
+        """Return the standard deviation of Λ.
 
         Λ exceeds its mean by ``z`` of them with a probability below 1/(1 + z²): Cantelli's bound,
         which holds for any law, hence also for one whose moments were matched.
@@ -108,7 +107,7 @@ class Arrivals:
         at_least: bool = False,
         half_life: float = HALF_LIFE_DAYS,
     ) -> Arrivals:
-        """What is known after a crawl ``elapsed`` days after the last that found ``count`` items.
+        """Return the posterior after a crawl that found ``count`` items in ``elapsed`` days.
 
         ``at_least``: all that the page shows was new, so that there may have been more.
 
@@ -124,7 +123,7 @@ class Arrivals:
         return Arrivals(faded.items + weight * items, faded.days + weight * days)
 
     def faded(self, elapsed: float, *, half_life: float = HALF_LIFE_DAYS) -> Arrivals:
-        """What it is worth ``elapsed`` days later, if no crawl came.
+        """Return the posterior ``elapsed`` days later without a crawl.
 
         Raises:
             ValueError: if the elapsed time is negative, the half-life not above 0, or one of them
@@ -136,7 +135,7 @@ class Arrivals:
 
 
 def _weight(halvings: float) -> float:
-    """What a stretch of so many half-lives weighs at its end, as a share of its length."""
+    """Return the weight of an interval of ``halvings`` half-lives at its end, over its length."""
     if halvings < _SHORT:
         return 1.0
     y = halvings * math.log(2)
@@ -144,7 +143,7 @@ def _weight(halvings: float) -> float:
 
 
 def _at_least(known: Arrivals, count: float, elapsed: float) -> tuple[float, float]:
-    """By how much a and b grow if ``count`` items or more came."""
+    """Return the growth of a and b if ``count`` items or more came."""
     if count == 0:
         return 0.0, 0.0
     a, b = PRIOR_ITEMS + known.items, PRIOR_DAYS + known.days
@@ -155,7 +154,7 @@ def _at_least(known: Arrivals, count: float, elapsed: float) -> tuple[float, flo
 
 
 def _moments(a: float, b: float, count: float, elapsed: float) -> tuple[float, float]:
-    """The mean and the variance of Λ, Gamma distributed with a and b, given N ≥ ``count``."""
+    """Return mean and variance of Λ, Gamma distributed with a and b, given N ≥ ``count``."""
     q = elapsed / (b + elapsed)
     tail = float(betainc(count, a, q))
     if tail > _UNDERFLOW:

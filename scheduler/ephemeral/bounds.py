@@ -37,7 +37,7 @@ class Relaxed:
 
 
 def relaxed(sources: EphemeralSources, budget: float) -> Relaxed:
-    """The bound and the price that goes with it, exact but for rounding: by bisection.
+    """Return the bound and its price by bisection, exact but for rounding.
 
     A source without decay earns u per period however seldom it is crawled, at no price.
 
@@ -58,7 +58,7 @@ def relaxed(sources: EphemeralSources, budget: float) -> Relaxed:
 
 
 def dual(sources: EphemeralSources, budget: float, price: float) -> float:
-    """D(λ), utility per period: at any price at least what a policy can earn."""
+    """Return D(λ), utility per period: at any price at least what a policy can earn."""
     k = crawl_periods(sources, price)
     with np.errstate(invalid="ignore"):
         gain = (sources.utility_after(k) - price * sources.cost) / k
@@ -67,12 +67,12 @@ def dual(sources: EphemeralSources, budget: float, price: float) -> float:
 
 
 def spending(sources: EphemeralSources, price: float) -> float:
-    """Cost per period if each source is crawled as is best for it at this price."""
+    """Return the cost per period if each source is crawled optimally at this price."""
     return float((sources.cost / crawl_periods(sources, price)).sum())
 
 
 def crawl_periods(sources: EphemeralSources, price: float) -> Floats:
-    """(n,), the first k with γ(x_k) ≥ λ; inf for a source that is not worth the price."""
+    """Return the first k with γ(x_k) ≥ λ (n,); inf for a source not worth the price."""
     if price <= 0:
         return np.ones(len(sources))
     k = np.full(len(sources), np.inf)

@@ -8,10 +8,10 @@ elsewhere:
     λ = p(R − Σ_i 1/τ_i(λ))
 
 What the fading sources want falls in λ, and the price of the others rises with what these get: one
-root, found by Brent's method in some ten plans. A source of which no crawl is ever worth the price,
+root, found by Brent's method in some ten plans. A source whose crawls are never worth the price,
 λC ≥ u*, is kept fresh as any other page.
 
-    w Λ ξ̄   income   what appears, in days of a stale copy times importance, per day   (k,)
+    w Λ ξ̄   income   new items, in days of a stale copy times importance, per day   (k,)
     μ       decay    per day                                                           (k,)
     C       cost     of a crawl; it weighs, the budget counts crawls                   (k,)
     R       budget   crawls per day                                                    one number
@@ -51,7 +51,7 @@ _LEAST: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class FadingSources:
-    """The k rows of a table at which items appear that fade; every column has length k.
+    """The k rows of a table whose items fade; every column has length k.
 
     Attributes:
         row: of the table, ascending.
@@ -66,11 +66,11 @@ class FadingSources:
     cost: Floats
 
     def take(self, rows: Bools) -> FadingSources:
-        """Some of them."""
+        """Return some of them."""
         return FadingSources(self.row[rows], self.income[rows], self.decay[rows], self.cost[rows])
 
     def intervals(self, price: float) -> Floats:
-        """(k,), τ in days; inf where no crawl is ever worth the price."""
+        """Return τ (k,) in days; inf where no crawl is ever worth the price."""
         found: Floats = np.asarray(
             whittle.elapsed_at(price, self.income, 1.0, self.decay, cost=self.cost)
         )
@@ -95,7 +95,7 @@ class JointPlan:
 def joint_plan(
     table: SourceTable, budget: float, fading: FadingSources, plan_of: PlanOf, price_of: PriceOf
 ) -> JointPlan:
-    """The plan at which a crawl is worth the same wherever it goes.
+    """Return the plan at which a crawl has the same worth everywhere.
 
     ``plan_of`` divides what is left among all other rows, ``price_of`` says what its last crawl
     saves; both may raise PolicyError.
@@ -115,7 +115,7 @@ def joint_plan(
 
 
 def _rates(fading: FadingSources, price: float) -> Floats:
-    """(k,), crawls a day."""
+    """Return crawls a day (k,)."""
     with np.errstate(divide="ignore"):
         return np.minimum(1 / fading.intervals(price), _MOST)
 
@@ -123,7 +123,7 @@ def _rates(fading: FadingSources, price: float) -> Floats:
 def _spent(
     table: SourceTable, budget: float, fading: FadingSources, price_of: PriceOf
 ) -> tuple[float, float]:
-    """Crawls a day for the fading sources, and the price."""
+    """Return crawls a day for the fading sources, and the price."""
     others = table.take(_others(table, fading.row))
 
     def price(spent: float) -> float:
@@ -157,7 +157,7 @@ def _others(table: SourceTable, rows: Rows) -> Bools:
 
 
 def _within_hosts(table: SourceTable, rows: Rows, rate: Floats) -> Floats:
-    """The rates, less where a host does not allow them."""
+    """Return the rates, reduced where a host's capacity is less."""
     hosts = table.host[rows]
     wanted = np.bincount(hosts, rate, minlength=len(table.host_capacity))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -166,7 +166,7 @@ def _within_hosts(table: SourceTable, rows: Rows, rate: Floats) -> Floats:
 
 
 def _left(others: SourceTable, hosts: Rows, rate: Floats) -> SourceTable:
-    """The other rows, on hosts that have less capacity left."""
+    """Return the other rows, on hosts with the capacity that is left."""
     capacity = others.host_capacity
     used = np.bincount(hosts, rate, minlength=len(capacity))
     return replace(others, host_capacity=np.maximum(capacity - used, capacity * _LEAST))
@@ -178,6 +178,9 @@ def _joined(rest: CrawlPlan, others: Bools, rows: Rows, rate: Floats, budget: fl
     crawl_rate[others], crawl_rate[rows] = rest.crawl_rate, rate
     probability[others], on_signals[others] = rest.crawl_probability, rest.on_signals
     return replace(
-        rest, crawl_rate=crawl_rate, crawl_probability=probability, on_signals=on_signals,
+        rest,
+        crawl_rate=crawl_rate,
+        crawl_probability=probability,
+        on_signals=on_signals,
         bandwidth=budget,
-    )  # fmt: skip
+    )

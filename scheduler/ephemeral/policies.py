@@ -16,7 +16,7 @@ from freshet.scheduler.ephemeral.sources import EphemeralSources
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a policy knows when it decides; all (n,) but ``elapsed``.
+    """The information of a policy at its decision; all (n,) but ``elapsed``.
 
     Attributes:
         elapsed: periods before this one.
@@ -34,34 +34,32 @@ class Seen:
 
 
 class PeriodPolicy(Protocol):
-    """Says which sources come first."""
+    """A policy that ranks sources each period."""
 
     def priority(self, seen: Seen) -> Floats:
-        """(n,), the larger the sooner, per unit of cost."""
+        """Return the priorities (n,), the larger the sooner, per unit of cost."""
         ...
 
 
-# -- affordable --------------------------------------------------------------
+# -- affordable --
 #
-# Whom to crawl in a period: the largest indices that a budget pays for, Σ C_i v_i ≤ M.
-#
-# In decreasing order of the index, equal ones by row; a source that the rest of the budget does
-# not pay for is passed over. Where all cost the same, these are the ⌊M/C⌋ largest. Not all are
-# sorted: O(n) and the sorting of those that come into question.
+# The largest indices that a budget pays for, Σ C_i v_i ≤ M, in decreasing order, equal ones by row;
+# a source that the rest of the budget does not pay for is passed over. Only candidates are sorted:
+# O(n) and their sorting.
 
 Rows: TypeAlias = NDArray[np.intp]
 
-#: Rounding of a sum of costs is no overspending, as a share of the budget.
+#: Rounding of a sum of costs, as a share of the budget, that is not overspending.
 _ROUNDING = 1e-12
-#: Of how many rows one is sampled, and how small a sample suggests nothing.
+#: One row in this many is sampled; a smaller sample than this suggests nothing.
 _STRIDE = 64
 _SAMPLE = 64
-#: So many rows are sorted in less time than they are divided.
+#: Up to this number of rows sorting is faster than dividing.
 _SORTED = 2_048
 
 
 def affordable(index: Floats, cost: Floats, budget: float) -> Rows:
-    """The rows to crawl, in increasing order.
+    """Return the rows to crawl, in increasing order.
 
     ``index`` (n,) is per unit of ``cost`` (n,), and the budget M of the same unit, at least 0.
 
@@ -85,7 +83,7 @@ def _in_order(rows: Rows, n: int) -> Rows:
 
 
 def largest(index: Floats, count: int) -> Rows:
-    """The rows of the ``count`` largest, in no order; of equal ones the first.
+    """Return the rows of the ``count`` largest, in no order; of equal ones the first.
 
     >>> sorted(largest(np.array([5.0, 7.0, 5.0, 5.0]), 2).tolist())
     [0, 1]
@@ -104,7 +102,7 @@ def largest(index: Floats, count: int) -> Rows:
 
 
 def _likely(index: Floats, count: int) -> Rows | None:
-    """All rows above a level that a sample suggests, if those are few and enough."""
+    """Return all rows above a level that a sample suggests, if those are few and enough."""
     sample = index[::_STRIDE]
     expected = count / _STRIDE
     rank = len(sample) - int(expected + 4 * expected**0.5 + 8)
@@ -126,7 +124,7 @@ def _of_unequal_cost(index: Floats, cost: Floats, limit: float) -> Rows:
 
 
 def _levels(index: Floats, cost: Floats, limit: float) -> tuple[float, float]:
-    """Indices somewhat above and below the one at which the budget is spent, likely."""
+    """Return indices somewhat above and below the likely one at which the budget is spent."""
     order = np.argsort(-index[::_STRIDE])
     spent = np.cumsum(cost[::_STRIDE][order]) * _STRIDE
     expected = int(np.searchsorted(spent, limit))
@@ -140,7 +138,7 @@ def _levels(index: Floats, cost: Floats, limit: float) -> tuple[float, float]:
 
 
 def _in_turn(rows: Rows, index: Floats, cost: Floats, left: float) -> tuple[Rows, float]:
-    """Those of ``rows`` that are paid for, largest index first, and what is left over.
+    """Return the rows that the budget pays for, largest index first, and the rest of it.
 
     What is paid for as a whole need not be sorted: else the half with the larger indices comes
     first, then the other one. ``index`` and ``cost`` are those of the rows.
@@ -175,55 +173,48 @@ def _one_by_one(rows: Rows, index: Floats, cost: Floats, left: float) -> tuple[R
         rows, cost = rows[count:], cost[count:]
 
 
-# -- index policies ----------------------------------------------------------
-#
-# The Whittle index as a policy over periods, where states are not observed.
-
-
 @dataclass(frozen=True, slots=True)
 class WhittleByAge:
-    """The index of the state expected since the crawl, exact; nothing is observed."""
+    """The exact index of the state expected since the crawl, without observations."""
 
     sources: EphemeralSources
 
     def priority(self, seen: Seen) -> Floats:
-        """(n,), the index."""
+        """Return the index (n,)."""
         return self.sources.index(seen.since_crawl)
 
 
-# -- baselines ---------------------------------------------------------------
-#
-# What the Whittle index is compared with (both papers, section "Numerical examples").
+# -- baselines --
 
 
 @dataclass(frozen=True, slots=True)
 class RoundRobin:
-    """All in turn: whoever waited longest."""
+    """A baseline that crawls the longest-waiting source."""
 
     def priority(self, seen: Seen) -> Floats:
-        """(n,), periods since the crawl."""
+        """Return periods since the crawl (n,)."""
         return seen.since_crawl
 
 
 @dataclass(frozen=True, slots=True)
 class GreedyExpected:
-    """The largest utility expected since the crawl, (Λξ̄/μ)(1 − e^{−μ·age}), per cost."""
+    """A baseline by utility expected since the crawl, (Λξ̄/μ)(1 − e^{−μ·age}), per cost."""
 
     sources: EphemeralSources
 
     def priority(self, seen: Seen) -> Floats:
-        """(n,), utility per unit of cost."""
+        """Return utility per unit of cost (n,)."""
         return seen.expected / self.sources.cost
 
 
 @dataclass(frozen=True, slots=True)
 class BestSources:
-    """Always the same: those that earn most if they are crawled each period."""
+    """A baseline that always crawls the sources that earn most if crawled each period."""
 
     sources: EphemeralSources
 
     def priority(self, seen: Seen) -> Floats:
-        """(n,), u per unit of cost."""
+        """Return u per unit of cost (n,)."""
         return self.sources.fresh / self.sources.cost
 
 
@@ -244,7 +235,7 @@ class BestSources:
 
 
 def static_frequencies(sources: EphemeralSources, budget: float) -> Floats:
-    """(n,), crawls per period, at most 1 each; Σ C f is the budget, or less where all are at 1.
+    """Return crawls per period (n,), at most 1 each; Σ C f is at most the budget.
 
     A source without decay earns the same however seldom it is crawled, and gets 0.
     """
@@ -274,7 +265,7 @@ def static_frequencies(sources: EphemeralSources, budget: float) -> Floats:
 def _around(
     at: Callable[[float], Floats], cost: Floats, budget: float, top: float
 ) -> tuple[Floats, Floats]:
-    """Frequencies at two prices next to each other, of which one spends too much."""
+    """Return frequencies at two adjacent prices, of which one spends too much."""
     low, high = 0.0, top
     while low < (middle := (low + high) / 2) < high:
         if float(cost @ at(middle)) > budget:
@@ -286,7 +277,7 @@ def _around(
 
 @dataclass(frozen=True, slots=True)
 class StaticFrequencies:
-    """Crawls each source at a fixed frequency: whoever is furthest behind its own comes first.
+    """A fixed frequency of each source; the one furthest behind its own comes first.
 
     ``frequencies`` are crawls per period, (n,).
     """
@@ -294,6 +285,6 @@ class StaticFrequencies:
     frequencies: Floats
 
     def priority(self, seen: Seen) -> Floats:
-        """(n,), crawls that are owed."""
+        """Return crawls that are owed (n,)."""
         owed: Floats = self.frequencies * (seen.elapsed + 1) - seen.crawls
         return owed

@@ -41,7 +41,7 @@ class EphemeralSources:
         cost: ArrayLike = 1.0,
         period: float = 1.0,
     ) -> EphemeralSources:
-        """The table; one number stands for all rows.
+        """Return the checked table; one number stands for all rows.
 
         Raises:
             ValueError: if a row is negative, NaN or not finite, a cost not above 0, or if the
@@ -64,28 +64,28 @@ class EphemeralSources:
 
     @property
     def retention(self) -> Floats:
-        """(n,), α = e^{−μT}, what is left of an item's utility after a period."""
+        """Return α = e^{−μT} (n,), the share of utility left after a period."""
         left: Floats = np.exp(-self.decay * self.period)
         return left
 
     @property
     def fresh(self) -> Floats:
-        """(n,), u, the expected utility one period after a crawl."""
+        """Return u (n,), the expected utility one period after a crawl."""
         return self.utility_after(np.ones(len(self)))
 
     @property
     def ceiling(self) -> Floats:
-        """(n,), u*, where the utility of a source that nobody crawls ends; inf without decay."""
+        """Return u* (n,), the limit of utility without crawls; inf without decay."""
         return self.utility_after(np.full(len(self), np.inf))
 
     def utility_after(self, periods: Floats) -> Floats:
-        """(n,), the expected utility so many periods after a crawl."""
+        """Return the expected utility (n,) a number of periods after a crawl."""
         return whittle.utility_after(
             periods, self.arrival_rate, self.mean_utility, self.decay, period=self.period
         )
 
     def index(self, periods: Floats) -> Floats:
-        """(n,), the Whittle index so many periods after a crawl."""
+        """Return the Whittle index (n,) a number of periods after a crawl."""
         return whittle.index(
             periods,
             self.arrival_rate,
@@ -96,7 +96,7 @@ class EphemeralSources:
         )
 
     def index_at(self, state: Floats) -> Floats:
-        """(n,), the Whittle index at any state."""
+        """Return the Whittle index (n,) at any state."""
         return whittle.index_at(
             state,
             self.arrival_rate,
@@ -107,12 +107,11 @@ class EphemeralSources:
         )
 
 
-# -- utility laws ------------------------------------------------------------
+# -- utility laws --
 #
-# Laws of ξ, the random utility of an item when it appears (section 7).
-#
-# The papers do not say what the law is. ``together`` lets all items of a period share one draw of
-# ξ: the attention that a source gets differs from period to period, not from item to item.
+# Laws of ξ, the random utility of an item when it appears (section 7); the papers do not name one.
+# ``together`` lets all items of a period share one draw of ξ: attention to a source differs from
+# period to period, not from item to item.
 
 Family: TypeAlias = Literal["constant", "exponential", "lognormal", "pareto"]
 FAMILIES: tuple[Family, ...] = ("constant", "exponential", "lognormal", "pareto")
@@ -140,7 +139,7 @@ class UtilityLaw:
             raise ValueError(f"shape: is {self.shape}; accepted for pareto is a number above 1")
 
     def draws(self, count: int, rng: np.random.Generator) -> Floats:
-        """(count,), ξ/ξ̄."""
+        """Return samples of ξ/ξ̄ (count,)."""
         match self.family:
             case "constant":
                 return np.ones(count)

@@ -21,7 +21,7 @@ ESTIMATORS: Final[dict[str, Callable[[NDArray[np.intp]], Estimator]]] = {
 
 
 def load(name: str, host: NDArray[np.intp]) -> Estimator:
-    """An estimator for sources on these hosts, (n,); those of one host may be taken to be alike.
+    """Return an estimator for sources on these hosts (n,); those of one host may be taken as alike.
 
     Raises:
         ValueError: if there is none of this name.

@@ -1,29 +1,28 @@
-"""What claims of changes (sitemaps, feeds, pings) tell of a site's pages.
+"""Change signals of sitemaps, feeds and pings: claims, weighed by event and by page.
 
-Pages of which a source says that they changed at the same time are an *event*: a build of the
-site, or an edit. Since the last look at page i it may have changed by the events that stand, and
-unannounced; expected are
+Pages that a source claims to have changed at the same time are an *event*: a build of the site, or
+an edit. Since its last visit page i may have changed by the events that stand, and unannounced;
+expected are
 
     y = κ S + ω x,    S = Σ r_e  over the events e that stand,
 
     r_e  the share of event e, how much of it is more than boilerplate: Gamma(s ρ, s) a priori,
          where ρ is the mean of its source for events of that size;
     κ    how much an event means for the page: its posterior on a grid, with a prior of the site;
-    x    what is expected without claims;  ω  which part of the changes nobody claims.
+    x    changes expected without claims;  ω  the part of the changes without a claim.
 
-A change that is found is put down to the events that stand by exp(E[ln r_e]), one that is not
-counts against each of them: after a few looks at pages of a build nobody looks at the rest, or
-everybody does. So claims are believed event by event and page by page. Whether they are believed
-at all on a site is decided as for its clock: y and x both foretell the outcome of every look, and
-claims count while the decayed log loss of y is the smaller one.
+A change that is found is attributed to the events that stand by exp(E[ln r_e]); a visit without a
+change counts against each of them: after a few visits to pages of a build, the rest is visited or
+not. So claims are believed event by event and page by page. A site's claims count while the
+decayed log loss of y, which predicts the outcome of every visit as x does, is the smaller one.
 
-A look that finds other bytes of which nothing was claimed waits until the sources have been asked
-again: these may not have said it yet.
+A visit that finds other bytes without a claim waits until the sources have been polled again:
+their claim may be late.
 
-What a hearing tells is by how much it moves beliefs: Σ μ |Δp|/2 over the pages of the site, p the
-probability that a copy is stale; at most what can be looked at until the next one. A source that
-has told A a day lately is worth asking A τ²/2 after τ days, which is the index of a page for small
-hazards. One that says of all pages every day that they have changed tells nothing, though it
+A signal is credited with the beliefs that it moves: Σ μ |Δp|/2 over the pages of the site, p the
+probability that a copy is stale; at most as many as can be visited until the next one. Polling a
+source credited with A a day lately is worth A τ²/2 after τ days, which is the index of a page for
+small hazards. A source that claims every day that all pages have changed tells nothing, though it
 moves every date.
 
 The functions are compiled.
@@ -52,17 +51,13 @@ from freshet.scheduler.estimate.grid import (
 from freshet.scheduler.estimate.site_clock import exp_digamma
 from freshet.scheduler.sources import Rows
 
-# -- claim state -------------------------------------------------------------
-#
-# What claims have told of a site's pages, as arrays that compiled functions write into.
-
-#: Claims on a page that stand until the next look; of more the oldest are forgotten.
+#: Claims on a page that stand until the next visit; of more the oldest are forgotten.
 STANDING: Final = 12
 #: Sources whose pages are told apart.
 SOURCES: Final = 63
 #: Events by how much of the site is in them.
 SIZES: Final = 5
-#: Looks at pages with claims before the prior is fitted for the first time.
+#: Visits to pages with claims before the prior is fitted for the first time.
 FIRST_FIT: Final = 32
 _EVENTS: Final = 256
 _MOST_EVENTS: Final = 65_536
@@ -73,7 +68,7 @@ _FIRST_SHARE: Final = 2.0
 PAGE: Final = np.dtype(
     [
         ("row", np.int64),
-        # Which sources (bits, by their places, 63 at most) have claimed something of the page.
+        # The sources (bits, by their places, 63 at most) that have claimed something of the page.
         ("by", np.int64),
         # Since when something is claimed of the page, and how often that moved.
         ("since", np.float64),
@@ -81,12 +76,12 @@ PAGE: Final = np.dtype(
         # κ: expected changes by unit of an event's share.
         ("weight", np.float64),
         ("standing", np.int64),
-        # The look before, taken in for good at the next one, when its events have settled.
+        # The visit before, committed at the next one, when its events have settled.
         ("past", np.int64),
         ("past_days", np.float64),
         ("past_other", np.float64),
         ("past_changed", np.bool_),
-        # A look that found what nothing had claimed, until the sources have been asked again.
+        # A visit that found an unclaimed change, until the sources have been polled again.
         ("held", np.bool_),
         ("changed", np.bool_),
         ("begin", np.float64),
@@ -95,13 +90,13 @@ PAGE: Final = np.dtype(
     ],
     align=True,
 )
-#: A claim as it is heard: of the page in a slot, last looked at on a day, −inf: never.
+#: A claim: of the page in a slot, last visited on a day, −inf: never.
 CLAIM: Final = np.dtype(
     [
         ("slot", np.int64),
         ("until", np.float64),
         ("last", np.float64),
-        # Of the event that it belongs to, within the hearing.
+        # Of the event that it belongs to, within the signal.
         ("number", np.int64),
     ],
     align=True,
@@ -111,7 +106,7 @@ EVENT: Final = np.dtype(
         ("source", np.int64),
         ("size", np.int64),
         ("at", np.float64),
-        # Changes found that are put down to it, the weights of the pages looked at, and its share.
+        # Changes attributed to it, the weights of the visited pages, and its share.
         ("found", np.float64),
         ("exposed", np.float64),
         ("share", np.float64),
@@ -124,16 +119,16 @@ SOURCE: Final = np.dtype(
         ("asked", np.int64),
         ("heard", np.float64),
         ("claims", np.int64),
-        # Days listened to lately, and what it told in these.
+        # Days observed lately, and the credit earned in these.
         ("days", np.float64),
         ("told", np.float64),
-        # Looks lately at pages of which it claimed a change, and the changes found at these.
+        # Recent visits to pages of which it claimed a change, and the changes found at these.
         ("looked", np.float64),
         ("found", np.float64),
         # Changes found lately at any of its pages, and those that it had claimed.
         ("changes", np.float64),
         ("claimed", np.float64),
-        # Days lately from changes to the hearings of them, and how many hearings these were.
+        # Recent days from changes to their claims, and the number of these claims.
         ("late", np.float64),
         ("timed", np.float64),
     ],
@@ -146,30 +141,30 @@ FACTS: Final = np.dtype(
         ("events", np.int64),
         ("looks", np.int64),
         ("fit_at", np.int64),
-        # Decayed log losses: by what was claimed, and without.
+        # Decayed log losses with and without claims.
         ("loss", np.float64),
         ("loss_without", np.float64),
-        # Looks that nothing claimed: changes found, and how many were expected without claims.
+        # Visits without claims: changes found, and changes expected.
         ("unclaimed", np.float64),
         ("expected", np.float64),
         # The mean share of events over their claims.
         ("share_sum", np.float64),
         ("shares", np.float64),
-        # The mean weight of pages that were looked at, over looks.
+        # The mean weight of visited pages, over visits.
         ("weight_sum", np.float64),
         ("weights", np.float64),
-        # Whether a page has changed of which the sources had said nothing when last asked.
+        # Whether a page has changed without a claim when the sources were last polled.
         ("news", np.bool_),
     ],
     align=True,
 )
 
 
-class Told(NamedTuple):
-    """What is known of a site by claims.
+class ClaimState(NamedTuple):
+    """The state of one site's claims.
 
     ``page`` (n,), ``standing`` and ``past`` (n, 12), numbers of events, and ``likelihood`` (n, 48)
-    have a row for each page of which something was claimed; ``event`` is a ring; ``share`` is
+    have a row for each page with a claim; ``event`` is a ring; ``share`` is
     (sources, 5, 2): changes found and weights exposed of events of each size.
     """
 
@@ -186,85 +181,89 @@ class Told(NamedTuple):
 
 
 def first_prior() -> Floats:
-    """The prior of weights of which nothing is known: around 1, as likely twice as half of it."""
+    """Return the prior of unknown weights: around 1, as likely twice as half of it."""
     prior = np.exp(-((np.log(RATES) / _SPREAD) ** 2) / 2)
     return np.asarray(prior / prior.sum())
 
 
-def nothing_told() -> Told:
-    """A site of which nothing was ever claimed."""
+def nothing_told() -> ClaimState:
+    """Return the state of a site without claims."""
     facts = np.zeros(1, FACTS)
     facts["fit_at"] = FIRST_FIT
     # Half of the changes are taken to be claimed, until it shows.
     facts["unclaimed"], facts["expected"] = 0.5, 1.0
     facts["share_sum"], facts["shares"] = 1.0, _FIRST_SHARE
     facts["weight_sum"], facts["weights"] = 1.0, 1.0
-    return Told(
-        facts, np.zeros(0, PAGE),
-        np.zeros((0, STANDING), np.intp), np.zeros((0, STANDING), np.intp),
-        np.zeros((0, POINTS), np.float32), np.zeros(_EVENTS, EVENT), np.zeros(0, SOURCE),
-        np.full((0, SIZES, 2), _FIRST_SHARE), first_prior(), first_prior(),
-    )  # fmt: skip
-
-
-def with_pages(told: Told, count: int) -> Told:
-    """The same with room for so many more pages."""
-    wanted = int(told.facts[0]["pages"]) + count
-    if wanted <= len(told.page):
-        return told
-    more = max(wanted, 2 * len(told.page), _ROOM) - len(told.page)
-    return told._replace(
-        page=np.concatenate([told.page, np.zeros(more, PAGE)]),
-        standing=np.concatenate([told.standing, np.zeros((more, STANDING), np.intp)]),
-        past=np.concatenate([told.past, np.zeros((more, STANDING), np.intp)]),
-        likelihood=np.concatenate([told.likelihood, np.zeros((more, POINTS), np.float32)]),
+    return ClaimState(
+        facts=facts,
+        page=np.zeros(0, PAGE),
+        standing=np.zeros((0, STANDING), np.intp),
+        past=np.zeros((0, STANDING), np.intp),
+        likelihood=np.zeros((0, POINTS), np.float32),
+        event=np.zeros(_EVENTS, EVENT),
+        source=np.zeros(0, SOURCE),
+        share=np.full((0, SIZES, 2), _FIRST_SHARE),
+        prior=first_prior(),
+        parent=first_prior(),
     )
 
 
-def with_source(told: Told, number: int, asked: int, at: float) -> Told:
-    """The same with another source, heard of on this day."""
+def with_pages(state: ClaimState, count: int) -> ClaimState:
+    """Return the state with room for more pages."""
+    wanted = int(state.facts[0]["pages"]) + count
+    if wanted <= len(state.page):
+        return state
+    more = max(wanted, 2 * len(state.page), _ROOM) - len(state.page)
+    return state._replace(
+        page=np.concatenate([state.page, np.zeros(more, PAGE)]),
+        standing=np.concatenate([state.standing, np.zeros((more, STANDING), np.intp)]),
+        past=np.concatenate([state.past, np.zeros((more, STANDING), np.intp)]),
+        likelihood=np.concatenate([state.likelihood, np.zeros((more, POINTS), np.float32)]),
+    )
+
+
+def with_source(state: ClaimState, number: int, asked: int, at: float) -> ClaimState:
+    """Return the state with another source, first heard of on this day."""
     source = np.zeros(1, SOURCE)
     source["number"], source["asked"], source["heard"] = number, asked, at
     source["days"], source["told"] = 1.0, 0.5
-    told.facts["sources"] += 1
-    return told._replace(
-        source=np.concatenate([told.source, source]),
-        share=np.concatenate([told.share, np.full((1, SIZES, 2), _FIRST_SHARE)]),
+    state.facts["sources"] += 1
+    return state._replace(
+        source=np.concatenate([state.source, source]),
+        share=np.concatenate([state.share, np.full((1, SIZES, 2), _FIRST_SHARE)]),
     )
 
 
-def with_events(told: Told, count: int, needed: float) -> Told:
-    """The same with a ring in which so many events write over none of after day ``needed``."""
-    length, after = len(told.event), int(told.facts[0]["events"])
+def with_events(state: ClaimState, count: int, needed: float) -> ClaimState:
+    """Return the state with a ring that keeps ``count`` new events and those after ``needed``."""
+    length, after = len(state.event), int(state.facts[0]["events"])
     longer = length
     while longer < count:
         longer *= 2
     lost = np.arange(max(0, after - length), max(0, after - length + count)) % length
-    if after > length - count and (told.event["at"][lost] > needed).any():
+    if after > length - count and (state.event["at"][lost] > needed).any():
         longer = max(longer, min(2 * length, _MOST_EVENTS))
     if longer == length:
-        return told
+        return state
     event = np.zeros(longer, EVENT)
     numbers = np.arange(max(0, after - length), after)
-    event[numbers % longer] = told.event[numbers % length]
-    return told._replace(event=event)
+    event[numbers % longer] = state.event[numbers % length]
+    return state._replace(event=event)
 
 
-# -- claim scores ------------------------------------------------------------
-#
-# How often sources of claims are right, and how late, for people to read. Pure; compiled.
+# -- claim scores --
 
 #: One record of an array; numba reads its fields by their names.
 Record: TypeAlias = Any
 
-#: The last so many count.
+#: The number of recent claims and changes that count.
 _LATELY: Final = 50.0
 
 
 @part
-def time_claim(it: Record, claim: Record, heard_before: float) -> None:
-    """Note how long ago a change was that has come since the hearing before."""
-    if claim.until > heard_before:
+def time_claim(it: Record, claim: Record, polled_before: float) -> None:
+    """Note the delay from a change to its claim, if it came since the source's last signal."""
+    if claim.until > polled_before:
         it.late += it.heard - claim.until
         it.timed += 1.0
         if it.timed > _LATELY:
@@ -273,16 +272,16 @@ def time_claim(it: Record, claim: Record, heard_before: float) -> None:
 
 
 @part
-def score(told: Told, slot: int, changed: bool, heard: float) -> None:
-    """Note for each source of a page whether it was right, and whether it had missed a change.
+def score(state: ClaimState, slot: int, changed: bool, heard: float) -> None:
+    """Note for each source of a page whether its claim was right or a change was missed.
 
-    Of the time after it was asked last it could not know.
+    A source is not blamed for changes after it was polled last.
     """
-    page = told.page[slot]
-    for j in range(min(told.facts[0].sources, SOURCES)):
+    page = state.page[slot]
+    for j in range(min(state.facts[0].sources, SOURCES)):
         if page.by >> j & 1:
-            it = told.source[j]
-            claimed = _claims(told, slot, j)
+            it = state.source[j]
+            claimed = _claims(state, slot, j)
             it.looked += claimed
             it.found += claimed * changed
             it.claimed += claimed * changed * heard
@@ -296,20 +295,20 @@ def score(told: Told, slot: int, changed: bool, heard: float) -> None:
 
 
 @part
-def _claims(told: Told, slot: int, source: int) -> float:
-    """1 where an event of a source stands for a page, else 0."""
-    facts = told.facts[0]
-    for j in range(told.page[slot].standing):
-        number = told.standing[slot, j]
-        event = told.event[number % len(told.event)]
-        if number >= facts.events - len(told.event) and event.source == source:
+def _claims(state: ClaimState, slot: int, source: int) -> float:
+    """Return 1 where an event of a source stands for a page, else 0."""
+    facts = state.facts[0]
+    for j in range(state.page[slot].standing):
+        number = state.standing[slot, j]
+        event = state.event[number % len(state.event)]
+        if number >= facts.events - len(state.event) and event.source == source:
             return 1.0
     return 0.0
 
 
 #: s, the weight of what is known of events of a size beside what is seen of one.
 _WEIGHT: Final = 1.0
-#: What of events is remembered of a source: the last so many weights.
+#: The total weight of events that is remembered of a source.
 _SHARES_KEPT: Final = 200.0
 _FADING: Final = 0.995
 _MOST_CHANGES: Final = 3.0
@@ -323,57 +322,57 @@ _STEPS: Final = 15
 
 
 @part
-def shares(told: Told, slot: int) -> float:
-    """S of a page."""
-    return _sum_of(told, told.standing[slot], told.page[slot].standing)
+def shares(state: ClaimState, slot: int) -> float:
+    """Return S of a page."""
+    return _sum_of(state, state.standing[slot], state.page[slot].standing)
 
 
 @part
-def _sum_of(told: Told, numbers: Rows, count: int) -> float:
-    """The shares of events, as far as they are remembered."""
+def _sum_of(state: ClaimState, numbers: Rows, count: int) -> float:
+    """Return the sum of the shares of events, as far as they are remembered."""
     total: float = 0.0
     for j in range(count):
-        if numbers[j] >= told.facts[0].events - len(told.event):
-            total += told.event[numbers[j] % len(told.event)].share
+        if numbers[j] >= state.facts[0].events - len(state.event):
+            total += state.event[numbers[j] % len(state.event)].share
     return total
 
 
 @part
-def unclaimed(told: Told, begin: float, end: float) -> float:
-    """ω: which part of the changes expected between two days has come without a claim so far.
+def unclaimed(state: ClaimState, begin: float, end: float) -> float:
+    """Return ω, the part of expected changes between two days that come without a claim.
 
-    Of those after the sources were asked last it is all.
+    It is 1 for the time after the sources were polled last.
     """
-    facts = told.facts[0]
+    facts = state.facts[0]
     part_of: float = min(facts.unclaimed / facts.expected, 1.0)
-    unheard = _unheard(told, begin, end)
-    return unheard + part_of * (1 - unheard)
+    missed = _unpolled(state, begin, end)
+    return missed + part_of * (1 - missed)
 
 
 @part
-def _unheard(told: Told, begin: float, end: float) -> float:
-    """Which part of the time between two days came after the sources were asked last."""
-    heard = _heard(told)
+def _unpolled(state: ClaimState, begin: float, end: float) -> float:
+    """Return the part of the time between two days after the sources were polled last."""
+    heard = _last_poll(state)
     if end <= begin or heard >= end:
         return 0.0
     return (end - max(begin, heard)) / (end - begin)
 
 
 @part
-def _heard(told: Told) -> float:
-    """The day on which a source was asked last; inf: none is ever asked."""
+def _last_poll(state: ClaimState) -> float:
+    """Return the day on which a source was polled last; inf: none is ever polled."""
     heard: float = -np.inf
     asked = False
-    for j in range(told.facts[0].sources):
-        if told.source[j].asked >= 0:
+    for j in range(state.facts[0].sources):
+        if state.source[j].asked >= 0:
             asked = True
-            heard = max(heard, told.source[j].heard)
+            heard = max(heard, state.source[j].heard)
     return heard if asked else np.inf
 
 
 @part
 def _size(pages: int, alive: int) -> int:
-    """Which size an event of so many pages is, of a site of so many."""
+    """Return the size class of an event of ``pages`` pages at a site of ``alive``."""
     if pages <= 2:
         return 0
     part_of = pages / max(alive, 1)
@@ -385,14 +384,14 @@ def _size(pages: int, alive: int) -> int:
 
 
 @compiled
-def hear(told: Told, source: int, at: float, claims: NDArray[np.void], alive: int) -> None:
-    """Take in what a source (its place) says, the claims in the order of their events.
+def hear(state: ClaimState, source: int, at: float, claims: NDArray[np.void], alive: int) -> None:
+    """Learn the claims of a source (by its place), given in the order of their events.
 
     ``alive`` is the number of the site's pages.
     """
-    facts, it = told.facts[0], told.source[source]
-    heard_before = it.heard
-    it.days += at - heard_before
+    facts, it = state.facts[0], state.source[source]
+    polled_before = it.heard
+    it.days += at - polled_before
     it.heard = at
     it.claims += len(claims)
     first = 0
@@ -400,27 +399,27 @@ def hear(told: Told, source: int, at: float, claims: NDArray[np.void], alive: in
         stop = first
         while stop < len(claims) and claims[stop].number == claims[first].number:
             stop += 1
-        _event(told, source, at, claims[first:stop], alive)
-        time_claim(it, claims[first], heard_before)
+        _event(state, source, at, claims[first:stop], alive)
+        time_claim(it, claims[first], polled_before)
         first = stop
     if it.asked >= 0:
         facts.news = False
-        _settle_held(told)
+        _settle_held(state)
 
 
 @part
-def _event(told: Told, source: int, at: float, claims: NDArray[np.void], alive: int) -> None:
-    """Let an event stand for the pages that were not looked at since."""
-    facts = told.facts[0]
+def _event(state: ClaimState, source: int, at: float, claims: NDArray[np.void], alive: int) -> None:
+    """Let an event stand for the pages that were not visited since."""
+    facts = state.facts[0]
     number = facts.events
     facts.events += 1
-    event = told.event[number % len(told.event)]
+    event = state.event[number % len(state.event)]
     event.source, event.size = source, _size(len(claims), alive)
     event.at, event.found, event.exposed = at, 0.0, 0.0
-    event.share = told.share[source, event.size, 0] / told.share[source, event.size, 1]
+    event.share = state.share[source, event.size, 0] / state.share[source, event.size, 1]
     for j in range(len(claims)):
         claim = claims[j]
-        page = told.page[claim.slot]
+        page = state.page[claim.slot]
         if page.held and page.begin < claim.until <= page.at:
             page.held = False
         page.moves += 1
@@ -429,28 +428,28 @@ def _event(told: Told, source: int, at: float, claims: NDArray[np.void], alive: 
         facts.share_sum += event.share
         facts.shares += 1.0
         if claim.until > claim.last > -np.inf:
-            _stand(told, claim.slot, number)
+            _stand(state, claim.slot, number)
     if facts.shares > _SHARES_KEPT:
         facts.share_sum *= _SHARES_KEPT / facts.shares
         facts.shares = _SHARES_KEPT
 
 
 @compiled
-def stale(told: Told, pages: NDArray[np.void], hazard: Floats, now: float) -> Floats:
-    """(slots,), the probabilities that copies are stale; ``hazard`` (n,) without claims."""
-    found = np.zeros(told.facts[0].pages)
+def stale(state: ClaimState, pages: NDArray[np.void], hazard: Floats, now: float) -> Floats:
+    """Return the probabilities (slots,) of stale copies; ``hazard`` (n,) is without claims."""
+    found = np.zeros(state.facts[0].pages)
     for slot in range(len(found)):
-        row = told.page[slot].row
+        row = state.page[slot].row
         if pages[row].alive:
-            other = unclaimed(told, pages[row].last, now) * hazard[row]
-            found[slot] = -expm1(-told.page[slot].weight * shares(told, slot) - other)
+            other = unclaimed(state, pages[row].last, now) * hazard[row]
+            found[slot] = -expm1(-state.page[slot].weight * shares(state, slot) - other)
     return found
 
 
 @compiled
-def credit(told: Told, source: int, news: float) -> None:
-    """Count what a hearing has told."""
-    it = told.source[source]
+def credit(state: ClaimState, source: int, news: float) -> None:
+    """Count what a signal has told."""
+    it = state.source[source]
     it.told += news
     if it.days > _DAYS_KEPT:
         it.told *= _DAYS_KEPT / it.days
@@ -458,34 +457,34 @@ def credit(told: Told, source: int, news: float) -> None:
 
 
 @part
-def _stand(told: Told, slot: int, number: int) -> None:
-    page = told.page[slot]
+def _stand(state: ClaimState, slot: int, number: int) -> None:
+    page = state.page[slot]
     if page.standing == STANDING:
         for j in range(STANDING - 1):
-            told.standing[slot, j] = told.standing[slot, j + 1]
+            state.standing[slot, j] = state.standing[slot, j + 1]
         page.standing -= 1
-    told.standing[slot, page.standing] = number
+    state.standing[slot, page.standing] = number
     page.standing += 1
 
 
 @part
-def _settle_held(told: Told) -> None:
-    """Count looks that found what no source claims, as all that are asked have been asked since."""
-    facts = told.facts[0]
+def _settle_held(state: ClaimState) -> None:
+    """Count visits that found unclaimed changes, once all polled sources were polled again."""
+    facts = state.facts[0]
     heard = np.inf
     for j in range(facts.sources):
-        if told.source[j].asked >= 0:
-            heard = min(heard, told.source[j].heard)
+        if state.source[j].asked >= 0:
+            heard = min(heard, state.source[j].heard)
     for slot in range(facts.pages):
-        page = told.page[slot]
+        page = state.page[slot]
         if page.held and page.at <= heard:
             page.held = False
-            _count_unclaimed(told, page.hazard, page.changed)
+            _count_unclaimed(state, page.hazard, page.changed)
 
 
 @part
-def _count_unclaimed(told: Told, hazard: float, changed: bool) -> None:
-    facts = told.facts[0]
+def _count_unclaimed(state: ClaimState, hazard: float, changed: bool) -> None:
+    facts = state.facts[0]
     facts.unclaimed += 1.0 if changed else 0.0
     facts.expected += hazard
     if facts.expected > _EXPECTED_KEPT:
@@ -494,87 +493,88 @@ def _count_unclaimed(told: Told, hazard: float, changed: bool) -> None:
 
 
 @compiled
-def learn(told: Told, looks: NDArray[np.void], slots: Rows, alive: int) -> None:
-    """Take in looks at pages of the site (slots; −1: nothing was ever claimed), in their order.
+def learn(state: ClaimState, visits: NDArray[np.void], slots: Rows, alive: int) -> None:
+    """Learn visits to pages of the site in their order (slots; −1: without claims).
 
-    With the days of the looks before (``begin``) and what was expected without claims (``hazard``).
+    They have the days of the visits before (``begin``) and the changes expected without claims
+    (``hazard``).
     """
-    facts = told.facts[0]
-    for k in range(len(looks)):
+    facts = state.facts[0]
+    for k in range(len(visits)):
         if slots[k] < 0:
             continue
-        look, page = looks[k], told.page[slots[k]]
-        if look.compared and not look.gone and look.begin > -np.inf and look.at > look.begin:
-            _look(told, slots[k], look, alive)
+        visit, page = visits[k], state.page[slots[k]]
+        if visit.compared and not visit.gone and visit.begin > -np.inf and visit.at > visit.begin:
+            _learn_one(state, slots[k], visit, alive)
         page.standing = 0
         if facts.looks >= facts.fit_at:
-            _fit(told)
+            _fit(state)
             every = max(_FIT_EVERY, facts.pages // 4)
             facts.fit_at += max(FIRST_FIT, min(facts.looks // 2, every))
 
 
 @part
-def _look(told: Told, slot: int, look: Record, alive: int) -> None:
-    facts, page = told.facts[0], told.page[slot]
-    share = shares(told, slot)
-    own, other = page.weight * share, unclaimed(told, look.begin, look.at) * look.hazard
-    # What nobody was asked for says nothing of those who claim.
-    heard = 1 - _unheard(told, look.begin, look.at)
+def _learn_one(state: ClaimState, slot: int, visit: Record, alive: int) -> None:
+    facts, page = state.facts[0], state.page[slot]
+    share = shares(state, slot)
+    own, other = page.weight * share, unclaimed(state, visit.begin, visit.at) * visit.hazard
+    # Changes since the last poll are not held against the sources.
+    heard = 1 - _unpolled(state, visit.begin, visit.at)
     fading = 1 - heard / max(_MEMORY, 2.0 * alive)
-    facts.loss = facts.loss * fading + heard * log_loss(own + other, look.changed)
+    facts.loss = facts.loss * fading + heard * log_loss(own + other, visit.changed)
     facts.loss_without *= fading
-    facts.loss_without += heard * log_loss(look.hazard, look.changed)
+    facts.loss_without += heard * log_loss(visit.hazard, visit.changed)
     facts.looks += 1
-    score(told, slot, look.changed, heard)
+    score(state, slot, visit.changed, heard)
     if page.standing == 0:
-        if look.moved:
+        if visit.moved:
             facts.news = True
-            page.held, page.changed, page.hazard = True, look.changed, look.hazard
-            page.begin, page.at = look.begin, look.at
+            page.held, page.changed, page.hazard = True, visit.changed, visit.hazard
+            page.begin, page.at = visit.begin, visit.at
         else:
-            _count_unclaimed(told, look.hazard, look.changed)
+            _count_unclaimed(state, visit.hazard, visit.changed)
         return
-    _take_in(told, slot)
-    _attribute(told, slot, own + other, look.changed)
-    page.past, page.past_days = page.standing, look.at - look.begin
-    page.past_other, page.past_changed = other, look.changed
+    _take_in(state, slot)
+    _attribute(state, slot, own + other, visit.changed)
+    page.past, page.past_days = page.standing, visit.at - visit.begin
+    page.past_other, page.past_changed = other, visit.changed
     for j in range(page.standing):
-        told.past[slot, j] = told.standing[slot, j]
-    page.weight = _weight(told, slot)
+        state.past[slot, j] = state.standing[slot, j]
+    page.weight = _weight(state, slot)
 
 
 @part
-def _take_in(told: Told, slot: int) -> None:
-    """Take in for good what the look before found."""
-    page = told.page[slot]
+def _take_in(state: ClaimState, slot: int) -> None:
+    """Commit the result of the visit before."""
+    page = state.page[slot]
     if page.past > 0:
-        _add_past(told, slot, told.likelihood[slot])
+        _add_past(state, slot, state.likelihood[slot])
         page.past = 0
 
 
 @part
-def _add_past(told: Told, slot: int, sums: NDArray[np.floating]) -> None:
-    page = told.page[slot]
-    drift(sums, told.prior, page.past_days)
-    share = _sum_of(told, told.past[slot], page.past)
+def _add_past(state: ClaimState, slot: int, sums: NDArray[np.floating]) -> None:
+    page = state.page[slot]
+    drift(sums, state.prior, page.past_days)
+    share = _sum_of(state, state.past[slot], page.past)
     if share > _LEAST_SHARE:
         add_interval(sums, share, page.past_other, page.past_changed)
 
 
 @part
-def _weight(told: Told, slot: int) -> float:
-    """κ of a page by all its looks, the last one as its events are seen now."""
-    if told.page[slot].past == 0:
-        return mean_rate(told.likelihood[slot], told.prior)
-    sums = told.likelihood[slot].astype(np.float64)
-    _add_past(told, slot, sums)
-    return mean_rate(sums, told.prior)
+def _weight(state: ClaimState, slot: int) -> float:
+    """Return κ of a page by all its visits, the last one with its events as known now."""
+    if state.page[slot].past == 0:
+        return mean_rate(state.likelihood[slot], state.prior)
+    sums = state.likelihood[slot].astype(np.float64)
+    _add_past(state, slot, sums)
+    return mean_rate(sums, state.prior)
 
 
 @part
-def _attribute(told: Told, slot: int, expected: float, changed: bool) -> None:
-    """Put what a look found down to the events that stand."""
-    facts, page = told.facts[0], told.page[slot]
+def _attribute(state: ClaimState, slot: int, expected: float, changed: bool) -> None:
+    """Attribute the changes that a visit found to the events that stand."""
+    facts, page = state.facts[0], state.page[slot]
     changes = 0.0
     if changed:
         changes = min(_MOST_CHANGES, expected / -expm1(-expected)) if expected > _TINY else 1.0
@@ -586,20 +586,20 @@ def _attribute(told: Told, slot: int, expected: float, changed: bool) -> None:
     before = _WEIGHT * facts.weight_sum / facts.weights
     parts, total = np.zeros(page.standing), 0.0
     for j in range(page.standing):
-        number = told.standing[slot, j]
-        if number >= facts.events - len(told.event):
-            event = told.event[number % len(told.event)]
-            kept = told.share[event.source, event.size]
+        number = state.standing[slot, j]
+        if number >= facts.events - len(state.event):
+            event = state.event[number % len(state.event)]
+            kept = state.share[event.source, event.size]
             shape = before * kept[0] / kept[1] + event.found
             parts[j] = exp_digamma(shape) / (before + event.exposed)
             total += parts[j]
     for j in range(page.standing):
         if parts[j] > 0:
-            event = told.event[told.standing[slot, j] % len(told.event)]
+            event = state.event[state.standing[slot, j] % len(state.event)]
             part_of = changes * parts[j] / total
             event.found += part_of
             event.exposed += page.weight
-            kept = told.share[event.source, event.size]
+            kept = state.share[event.source, event.size]
             kept[0] += part_of
             kept[1] += page.weight
             if kept[1] > _SHARES_KEPT:
@@ -610,9 +610,9 @@ def _attribute(told: Told, slot: int, expected: float, changed: bool) -> None:
 
 
 @part
-def _fit(told: Told) -> None:
+def _fit(state: ClaimState) -> None:
     """Fit the prior of the weights, and the weights by it."""
-    count = told.facts[0].pages
-    fit(told.likelihood, np.arange(count), told.prior, told.parent, _STEPS)
+    count = state.facts[0].pages
+    fit(state.likelihood, np.arange(count), state.prior, state.parent, _STEPS)
     for slot in range(count):
-        told.page[slot].weight = _weight(told, slot)
+        state.page[slot].weight = _weight(state, slot)

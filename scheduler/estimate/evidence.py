@@ -1,4 +1,4 @@
-"""What an estimator of change rates is told, and what it answers."""
+"""Evidence of changes, the Protocol of its estimators, and the evidence in stored observations."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from freshet.storage.words import KINDS, Kind
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What stretches of time told of the changes of sources; every column has length m.
+    """Intervals of time and the changes of sources in them; every column has length m.
 
     A source may stand in any number of rows, in any order. The constructor trusts its caller,
     because a simulation makes one of these for each crawl; :meth:`of` checks.
 
     Attributes:
         source: row of the source in its table.
-        at: day on which it was learnt, the end of the stretch.
+        at: day on which it was learnt, the end of the interval.
         span: days covered; above 0, or 0 where ``counted``.
         changes: where ``counted`` the exact number of changes in the span (complete
             observations); elsewhere 1 if the source changed at least once, 0 if it did not.
@@ -50,7 +50,7 @@ class Evidence:
         counted: ArrayLike | None = None,
         sources: int | None = None,
     ) -> Evidence:
-        """Checked evidence; without ``counted`` all of it compares two crawls.
+        """Return checked evidence; without ``counted`` all of it compares two crawls.
 
         ``sources`` is the number of sources of the table, where it is known.
 
@@ -70,19 +70,19 @@ class Evidence:
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Learns change rates from evidence, and from nothing else."""
+    """A learner of change rates, from evidence alone."""
 
     def observe(self, evidence: Evidence) -> None:
-        """Take this evidence in; it is trusted (see :meth:`Evidence.of`)."""
+        """Learn this evidence; it is trusted (see :meth:`Evidence.of`)."""
         ...
 
     def change_rate(self, rows: Rows | None = None) -> Floats:
-        """Estimated changes per day of these rows, or of all sources; finite and above 0."""
+        """Return estimated changes per day of these rows, or of all; finite, above 0."""
         ...
 
     @property
     def revision(self) -> int:
-        """Grows when estimates of rows without new evidence have moved: ask for all again."""
+        """Return a number that grows when estimates of rows without new evidence moved."""
         ...
 
 
@@ -92,23 +92,17 @@ def _refuse_first(bad: Bools, name: str, column: Floats | Ints, accepted: str) -
         raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")
 
 
-# -- histories ---------------------------------------------------------------
+# -- histories --
 #
-# What the stored observations of pages tell of their change rates.
+# Two successive captures of a page are an interval with or without change. By kind of observation:
 #
-# Two captures of a page that follow one another are an interval with or without change. What lies
-# between them decides whether they do follow one another:
+#     new                         the first capture: a history starts
+#     unchanged, changed          an interval from the capture before, or a history's start
+#     failed, refused, skipped    ignored: the interval runs on over them
+#     gone, redirected            the page was absent: the next capture starts a new history
 #
-# ======================
-# ========================================================================== new
-# the first capture: a history starts unchanged, changed      an interval from the capture before;
-# a history starts if there is none failed, refused,        nothing was learnt: the interval runs
-# on over them skipped gone, redirected        the page was not there: the next capture starts a
-# new history ======================
-# ==========================================================================
-#
-# An interval must have a length. Where the clock was set back, or two captures bear the same
-# instant, the later capture starts a new history: a change in no time would be an infinite rate.
+# Where the clock was set back, or two captures have the same time, the later one starts a new
+# history: a change in no time would be an infinite rate.
 
 _DAY_S: Final = 86_400.0
 
@@ -124,11 +118,11 @@ _BREAK = np.isin(np.arange(len(KINDS)), _codes_of(Kind.GONE, Kind.REDIRECTED))
 
 @dataclass(frozen=True, slots=True)
 class Histories:
-    """What observations told, and how many of them told nothing.
+    """The evidence in observations, and the number of those without any.
 
     Attributes:
         evidence: one row for each interval; days, on the clock of Unix time / 86,400.
-        starts: captures that follow no other, with which a history starts.
+        starts: captures that start a history.
         breaks: observations that the page was gone or led elsewhere.
         passed_over: observations without an answer to compare (failed, refused, skipped).
         without_length: captures at the instant of the one before them, or earlier.
@@ -142,7 +136,7 @@ class Histories:
 
 
 def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Histories:
-    """What m observations tell; every one of them is counted in one place of the result.
+    """Return the evidence in m observations; each is counted in one place of the result.
 
     Args:
         page: (m,), row of the page, ascending.

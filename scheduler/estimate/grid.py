@@ -1,11 +1,11 @@
-"""Posteriors of change rates on a grid, as log-likelihoods that grow look by look.
+"""Posteriors of change rates on a grid, as log-likelihoods that grow visit by visit.
 
 A page's rate is one of 48, from 2e-4 to 50 changes a day and evenly spaced in their logarithm. Its
-row of sums is ln P(what its looks found | rate), but for a constant; with the prior of its site and
-area it is a posterior, and its estimate exp(E[ln d]).
+row of sums is ln P(results of its visits | rate), but for a constant; with the prior of its site
+and area it is a posterior, and its estimate exp(E[ln d]).
 
-Rates drift: once in T = 1,500 days, it is taken, a page gets another one, drawn from the prior. So
-between two looks t days apart the posterior goes a share 1 − e^{−t/T} of the way back to it
+Rates drift: a page is taken to get another one once in T = 1,500 days, drawn from the prior. So
+between two visits t days apart the posterior goes a share 1 − e^{−t/T} of the way back to it
 (:func:`drift`). A quiet page that turns busy is thereby believed after a few changes, however
 long it has been quiet, which fading sums would not do.
 
@@ -41,12 +41,12 @@ _LEAST_PROBABILITY: Final = 1e-4
 
 
 def even() -> Floats:
-    """The prior of which nothing is known."""
+    """Return the prior without any knowledge."""
     return np.full(POINTS, 1 / POINTS)
 
 
 def unfitted_rate() -> float:
-    """exp(E[ln d]) under :func:`even`."""
+    """Return exp(E[ln d]) under :func:`even`."""
     return float(np.exp(_LOGS.mean()))
 
 
@@ -65,7 +65,7 @@ def add_interval(sums: NDArray[np.floating], own: float, cold: float, changed: b
 
 @part
 def drift(sums: NDArray[np.floating], prior: Floats, days: float) -> None:
-    """Let a page's rate have changed within so many days: p ← (1 − ε)p + ε · prior."""
+    """Let a page's rate have changed within these days: p ← (1 − ε)p + ε · prior."""
     most = sums[0]
     for k in range(POINTS):
         most = max(most, sums[k])
@@ -79,7 +79,7 @@ def drift(sums: NDArray[np.floating], prior: Floats, days: float) -> None:
 
 @part
 def mean_rate(sums: NDArray[np.floating], prior: Floats) -> float:
-    """exp(E[ln d]) under a row of log-likelihoods and a prior."""
+    """Return exp(E[ln d]) under a row of log-likelihoods and a prior."""
     most = sums[0]
     for k in range(POINTS):
         most = max(most, sums[k])
@@ -116,14 +116,14 @@ def credible_interval(
 
 @part
 def log_loss(hazard: float, changed: bool) -> float:
-    """−ln of the probability that was given to what came, cut where it says nothing."""
+    """Return −ln of the probability that was given to the outcome, clipped away from 0 and 1."""
     probability = min(max(-expm1(-hazard), _LEAST_PROBABILITY), 1 - _LEAST_PROBABILITY)
     return -log(probability) if changed else -log(1 - probability)
 
 
 @part
 def _likelihood(sums: NDArray[np.float32], rows: Rows) -> Floats:
-    """(m, 48), each relative to its largest; of some thousands of these rows, evenly chosen."""
+    """Return (m, 48), each relative to its largest, for a sample of these rows."""
     every = max(1, len(rows) // _SAMPLE)
     count = (len(rows) + every - 1) // every
     likelihood = np.empty((count, POINTS))
@@ -143,7 +143,7 @@ def fit(sums: NDArray[np.float32], rows: Rows, prior: Floats, parent: Floats, st
     likelihood = _likelihood(sums, rows)
     count = len(likelihood)
     shares = np.empty(POINTS)
-    # From the same start each time: how far it gets in so many steps keeps it smooth.
+    # From the same start each time: few steps keep it smooth.
     for k in range(POINTS):
         prior[k] = parent[k]
     for _ in range(steps):

@@ -1,9 +1,9 @@
-"""Looks at pages, as what values pages learns from them. Pure; days are Unix days."""
+"""Visits and change signals as columns, which rankers learn from; days are Unix days."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -15,21 +15,21 @@ from freshet.storage.words import Kind, Rung
 _COMPARED: Final = frozenset({Kind.CHANGED, Kind.UNCHANGED})
 _TELLING: Final = _COMPARED | {Kind.NEW, Kind.GONE}
 
-#: A look at the page of a row, on a day, with what came of it.
-Told: TypeAlias = tuple[int, float, Kind, Rung | None]
+#: A visit: the page's row, the day, the kind of the observation, the rung that decided.
+VisitResult: TypeAlias = tuple[int, float, Kind, Rung | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """m looks in the order in which they became known; all columns have length m.
+class VisitResults:
+    """The results of m visits in the order in which they became known; columns of length m.
 
     Attributes:
         row: of the page.
         at: day.
-        compared: whether there was something to compare with.
-        changed: whether the page had changed; False where nothing was compared.
-        gone: whether the page was gone.
-        moved: whether its bytes were others than before, changed or not.
+        compared: True where there was an earlier version to compare with.
+        changed: True where the page had changed; False where nothing was compared.
+        gone: True where the page was gone.
+        moved: True where the bytes differed from before, changed or not.
     """
 
     row: Rows
@@ -42,62 +42,59 @@ class Looks:
     def __len__(self) -> int:
         return len(self.row)
 
-    def take(self, some: slice | Rows) -> Looks:
-        """Those of a stretch, or of these places in this order."""
-        return Looks(
-            self.row[some], self.at[some], self.compared[some], self.changed[some],
-            self.gone[some], self.moved[some],
-        )  # fmt: skip
+    def take(self, some: slice | Rows) -> VisitResults:
+        """Return the visits of a slice, or at these places in this order."""
+        return VisitResults(**{field: getattr(self, field)[some] for field in self.__slots__})
 
     @classmethod
     def one(
         cls, row: int, at: float, *, changed: bool | None, gone: bool = False, moved: bool = False
-    ) -> Looks:
-        """A single look; ``changed`` is None where nothing was compared."""
+    ) -> VisitResults:
+        """Return a single visit; ``changed`` is None where nothing was compared."""
         return cls(
-            np.array([row], np.intp), np.array([at]), np.array([changed is not None]),
-            np.array([bool(changed)]), np.array([gone]), np.array([moved or bool(changed)]),
-        )  # fmt: skip
+            row=np.array([row], np.intp),
+            at=np.array([at]),
+            compared=np.array([changed is not None]),
+            changed=np.array([bool(changed)]),
+            gone=np.array([gone]),
+            moved=np.array([moved or bool(changed)]),
+        )
 
 
-def told(learnt: Collection[Told]) -> Looks:
-    """What visits tell of changes: those that found content, or its end."""
-    looks = [look for look in learnt if look[2] in _TELLING]
-    kinds = [look[2] for look in looks]
-    return Looks(
-        np.array([look[0] for look in looks], np.intp),
-        np.array([look[1] for look in looks], np.float64),
-        np.array([kind in _COMPARED for kind in kinds], np.bool_),
-        np.array([kind is Kind.CHANGED for kind in kinds], np.bool_),
-        np.array([kind is Kind.GONE for kind in kinds], np.bool_),
-        np.array([_moved(look[2], look[3]) for look in looks], np.bool_),
+def told(learnt: Collection[VisitResult]) -> VisitResults:
+    """Return the visits that found content, or its end."""
+    visits = [visit for visit in learnt if visit[2] in _TELLING]
+    kinds = [visit[2] for visit in visits]
+    return VisitResults(
+        row=np.array([visit[0] for visit in visits], np.intp),
+        at=np.array([visit[1] for visit in visits], np.float64),
+        compared=np.array([kind in _COMPARED for kind in kinds], np.bool_),
+        changed=np.array([kind is Kind.CHANGED for kind in kinds], np.bool_),
+        gone=np.array([kind is Kind.GONE for kind in kinds], np.bool_),
+        moved=np.array([_moved(visit[2], visit[3]) for visit in visits], np.bool_),
     )
 
 
 def _moved(kind: Kind, rung: Rung | None) -> bool:
-    """Whether the bytes were others: neither a 304 nor the digest said that nothing changed."""
+    """Return whether the bytes differed: no 304 and no equal digest."""
     same = kind is Kind.UNCHANGED and rung in {Rung.NOT_MODIFIED, Rung.BODY}
     return kind in _COMPARED and not same
 
 
-# -- hearing -----------------------------------------------------------------
-#
-# What sources of claims have said, as what values pages hears it. Pure; days are Unix days.
-
-#: The source speaks when it likes; nobody asks it.
+#: The source pushes its claims; it cannot be polled.
 UNASKED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
-    """What one source said at one time of m pages; all columns have length m, which may be 0.
+class SignalBatch:
+    """The claims of one source at one time about m pages; columns of length m, maybe 0.
 
     Attributes:
-        source: a small number for each source, its own.
-        asked: the row of the page under which the source is asked; :data:`UNASKED`: none.
+        source: its number.
+        asked: the row of the page under which the source is polled; :data:`UNASKED`: none.
         at: day.
-        row: the pages of which it says something else than last time.
-        since, until: days between which each of these has changed last, it says.
+        row: the pages with another claim than last time.
+        since, until: days between which each of these has changed last, by its claim.
     """
 
     source: int
@@ -108,21 +105,19 @@ class Hearing:
     until: Floats
 
     @classmethod
-    def silent(cls, source: int, asked: int, at: float) -> Hearing:
-        """A source that said what it said last time."""
-        return cls(source, asked, at, np.empty(0, np.intp), np.empty(0), np.empty(0))
+    def silent(cls, source: int, asked: int, at: float) -> SignalBatch:
+        """Return the signal of a source that repeated its last claims."""
+        none = np.empty(0)
+        return cls(source, asked, at, row=none.astype(np.intp), since=none, until=none)
 
-    def take(self, some: Rows) -> Hearing:
-        """What was said of these pages."""
-        return Hearing(
-            self.source, self.asked, self.at, self.row[some], self.since[some], self.until[some]
-        )
+    def take(self, some: Rows) -> SignalBatch:
+        """Return the claims about these pages."""
+        return replace(self, row=self.row[some], since=self.since[some], until=self.until[some])
 
     def events(self) -> tuple[Rows, Rows]:
-        """The order in which pages that changed at the same time stand together, and their number.
+        """Return an order in which pages that changed together are adjacent, and event numbers.
 
-        One build of a site, or one edit, shows as one time. Returns (m,) places and (m,) numbers
-        of events from 0, in that order.
+        One build of a site, or one edit, shows as one time. Both are (m,); numbers count from 0.
         """
         order = np.lexsort((self.row, self.since, self.until))
         parted = (np.diff(self.since[order]) != 0) | (np.diff(self.until[order]) != 0)

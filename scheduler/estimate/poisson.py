@@ -1,4 +1,4 @@
-"""The change rate that makes what the crawls saw most likely (Kolobov et al. 2019, eq. 10).
+"""Maximum-likelihood change rates from crawls (Kolobov et al. 2019, eq. 10).
 
 A source changes as a Poisson process of rate Δ. Two crawls that lie a days apart are compared:
 they differ with probability 1 − e^{−aΔ}, are equal with probability e^{−aΔ}. Maximising the
@@ -51,34 +51,22 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import Evidence
 from freshet.scheduler.sources import Rows
 
-# -- complete observations ---------------------------------------------------
+# -- complete observations --
 #
-# The change rate of a source that tells of every change (Kolobov et al. 2019, eq. 11).
-#
-# The likelihood of U changes in S days under a Poisson process is maximal at Δ = U/S, which is 0
-# for a source that has not changed yet. The paper's remedy, line 13 of its Algorithm 4, is
+# A source that reports every change (Kolobov et al. 2019, eq. 11). The likelihood of U changes in S
+# days under a Poisson process is maximal at Δ = U/S, which is 0 for a source that has not changed
+# yet. The paper's remedy, line 13 of its Algorithm 4, is
 #
 #     Δ = (U + 0.5) / (S + 0.5).
 #
-# Where
-#     U   ``changes``, the number of changes notified, shape (m,);
-#     S   ``days``, the length of the window in which they came, shape (m,);
-#     Δ   the estimate, changes per day, shape (m,);
-#     0.5 ``smoothing``: that many imaginary changes in as many imaginary days.
-#
-# Cost: O(m). Edge cases: without evidence Δ = 1; with ``smoothing=0`` Δ = 0 for a source without
-# changes. Numerical form: as it stands, no cancellation.
-#
-# Reference: Kolobov, Peres, Lu, Horvitz, "Staying up to Date with Online Content Changes Using
-# Reinforcement Learning for Scheduling", NeurIPS 2019, Algorithm 4. Differs from the paper in:
-# the smoothing is an argument; eq. 11 itself has the consistent (U + 1)/S.
-#
-# >>> float(estimate_many([3, 0], [6.5, 0.5])[0])
-# 0.5
+# Where U is ``changes``, S ``days``, both (m,), and 0.5 ``smoothing``: imaginary changes in as many
+# imaginary days. Edge cases: without evidence Δ = 1; with ``smoothing=0`` Δ = 0 without changes.
+# Differs from the paper in: the smoothing is an argument; eq. 11 itself has the consistent
+# (U + 1)/S.
 
 
 def estimate_complete(changes: int, days: float, *, smoothing: float = 0.5) -> float:
-    """Changes per day of a source that changed ``changes`` times in ``days`` days.
+    """Return changes per day of a source that changed ``changes`` times in ``days`` days.
 
     Raises:
         ValueError: as for :func:`estimate_many`.
@@ -89,7 +77,7 @@ def estimate_complete(changes: int, days: float, *, smoothing: float = 0.5) -> f
 def estimate_many_complete(
     changes: ArrayLike, days: ArrayLike, *, smoothing: float = 0.5
 ) -> Floats:
-    """(m,), changes per day of m sources.
+    """Return changes per day (m,) of m sources.
 
     Raises:
         ValueError: if a number of changes is not whole, a number is negative or not finite,
@@ -105,20 +93,14 @@ def estimate_many_complete(
 
 
 def smoothed_rate(changes: Ints | Floats, days: Floats, smoothing: float) -> Floats:
-    """The equation, for values that are known to be good."""
+    """Evaluate the equation, for values that are known to be good."""
     rate: Floats = (changes + smoothing) / (days + smoothing)
     return rate
 
 
-# -- interval log ------------------------------------------------------------
-#
-# Ragged histories of many sources in flat columns, appended to crawl by crawl.
-#
-# Invariant: every entry knows the position of the entry before it of the same source, and every
-# source the position of its last entry. Consequence: an append costs O(1), and the history of a
-# few sources is read without a look at the others, although nothing is sorted.
+# -- interval log --
 
-#: In the place of a number of changes: it is only known that there was one.
+#: In place of a number of changes: at least one.
 AT_LEAST_ONE: Final = -1
 
 _ENTRY = np.dtype(
@@ -135,11 +117,14 @@ _SMALLEST = 1024
 
 
 class IntervalLog:
-    """Entries (source, day, span in days, changes), of which the oldest may be forgotten.
+    """A log of entries (source, day, span in days, changes) that may forget the oldest.
+
+    Invariant: every entry knows the entry before it of the same source, and every source its last
+    entry. Consequence: an append costs O(1), and reading some sources reads no others.
 
     Args:
         n: the number of sources.
-        window: days; entries that lie so much before the newest, or more, count no longer.
+        window: days; entries at least this much older than the newest count no longer.
     """
 
     def __init__(self, n: int, window: float) -> None:
@@ -165,7 +150,7 @@ class IntervalLog:
         self._length += len(source)
 
     def of(self, rows: Rows) -> tuple[Rows, Floats, Ints]:
-        """The entries of these sources that still count: owner, span and changes.
+        """Return the entries of these sources that still count: owner, span and changes.
 
         The owner is a position in ``rows``; owners ascend, the entries of one come newest first.
         """
@@ -198,7 +183,7 @@ class IntervalLog:
         np.add.at(self._number, source, 1)
 
     def _make_room(self, more: int) -> None:
-        """Drop what counts no longer; double if little was dropped."""
+        """Drop entries that count no longer; double if little was dropped."""
         old = self._entries[: self._length]
         kept = old[old["at"] > self.newest - self._window]
         self._clear(max(_SMALLEST, 2 * (len(kept) + more)))
@@ -225,7 +210,7 @@ def estimate(
     *,
     smoothing: float = 0.5,
 ) -> float:
-    """Changes per day of one source; see the module's text.
+    """Return changes per day of one source; see the module's text.
 
     Raises:
         ValueError: as for :func:`estimate_many`.
@@ -237,7 +222,7 @@ def estimate(
 def estimate_many(
     source: ArrayLike, intervals: ArrayLike, changed: ArrayLike, n: int, *, smoothing: float = 0.5
 ) -> Floats:
-    """(n,), changes per day of n sources with ragged histories.
+    """Return changes per day (n,) of n sources with ragged histories.
 
     Args:
         source: row of the source (0 to n − 1) that each interval belongs to, in any order;
@@ -249,7 +234,7 @@ def estimate_many(
 
     Raises:
         ValueError: if an interval is not above 0 and finite, the lengths differ, a row of
-            ``changed`` is no truth value, or a source has no interval and there is no smoothing.
+            ``changed`` is not a truth value, or a source has no interval and there is no smoothing.
     """
     days = arrays.finite("intervals", arrays.positive("intervals", intervals))
     z = arrays.flags("changed", changed, len(days))
@@ -270,8 +255,8 @@ class PoissonMle:
     Args:
         n: the number of sources.
         smoothing: above 0, for eq. 10 in days.
-        window_days: observations that ended so much before the newest one of all, or earlier,
-            are forgotten; None: none is.
+        window_days: observations at least this much older than the newest one of all are
+            forgotten; None: none is.
 
     Raises:
         ValueError: naming the argument.
@@ -295,21 +280,21 @@ class PoissonMle:
         self._log.append(evidence.source, evidence.at, evidence.span, changes)
 
     def change_rate(self, rows: Rows | None = None) -> Floats:
-        """(m,), estimated changes per day of these rows, or of all sources."""
-        asked = np.arange(len(self._counted)) if rows is None else rows
-        owner, span, changes = self._log.of(asked)
+        """Return estimated changes per day (m,) of these rows, or of all sources."""
+        wanted = np.arange(len(self._counted)) if rows is None else rows
+        owner, span, changes = self._log.of(wanted)
         z = changes == AT_LEAST_ONE
-        m = len(asked)
+        m = len(wanted)
         number = _sums(owner, np.where(z, 0.0, changes), m)
         days = _sums(owner, np.where(z, 0.0, span), m)
         compared = _solve(owner[z], span[z], number, days, self._smoothing)
-        complete = self._counted[asked] & ~self._compared[asked]
+        complete = self._counted[wanted] & ~self._compared[wanted]
         counted = smoothed_rate(number, days, self._smoothing)
         return np.where(complete, counted, compared)
 
     @property
     def revision(self) -> int:
-        """With a window the newest observation's day in whole days; it moves for all sources."""
+        """Return the newest observation's whole day with a window, 0 without."""
         return int(self._log.newest) if self._windowed and len(self._log) else 0
 
 
@@ -322,12 +307,12 @@ def _refuse_empty(observed: NDArray[np.intp]) -> None:
 
 
 def _sums(owner: Rows, values: Floats, n: int) -> Floats:
-    """(n,), the sum of each owner's values."""
+    """Return the sum of each owner's values (n,)."""
     return np.bincount(owner, weights=values, minlength=n).astype(np.float64, copy=False)
 
 
 def _solve(owner: Rows, changed: Floats, counts: Floats, unchanged: Floats, s: float) -> Floats:
-    """(n,), the roots, given each source's changed intervals, counted changes, unchanged days."""
+    """Return the roots (n,) by changed intervals, counted changes and unchanged days of each."""
     order = slice(None) if (owner[1:] >= owner[:-1]).all() else np.argsort(owner, kind="stable")
     owner, changed = owner[order], changed[order]
     n = len(unchanged)
@@ -343,12 +328,14 @@ def _solve(owner: Rows, changed: Floats, counts: Floats, unchanged: Floats, s: f
         rows = open_rows[first : first + _CHUNK]
         length = lengths[first : first + _CHUNK]
         stretch = slice(ends[first] - lengths[first], ends[first + len(rows) - 1])
-        root[rows] = _newton(root[rows], changed[stretch], length, counts[rows], total[rows], s)
+        root[rows] = _newton(
+            root[rows], changed[stretch], length, counts=counts[rows], total=total[rows], s=s
+        )
     return root
 
 
 def _root_of_equal_intervals(k: Floats, changed_days: Floats, unchanged_days: Floats) -> Floats:
-    """k/A · ln(1 + A/S): the root if the k changed intervals, A days, were equally long.
+    """Return k/A · ln(1 + A/S), the root for k equal changed intervals of A days in all.
 
     It is at most the true root. A source without changes has 0, one of changes only infinity.
     """
@@ -359,14 +346,9 @@ def _root_of_equal_intervals(k: Floats, changed_days: Floats, unchanged_days: Fl
 
 
 def _newton(
-    rate: Floats,
-    changed: Floats,
-    lengths: NDArray[np.intp],
-    counts: Floats,
-    total: Floats,
-    s: float,
+    rate: Floats, changed: Floats, lengths: Rows, *, counts: Floats, total: Floats, s: float
 ) -> Floats:
-    """Newton's iteration on ln F = ln S from ``rate``, on the left of the root.
+    """Iterate ln F = ln S by Newton from ``rate``, on the left of the root.
 
     ``changed`` are the intervals of one source after the other, ``lengths`` their numbers.
     """

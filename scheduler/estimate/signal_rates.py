@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from freshet.scheduler.arrays import Column, Floats, Ints
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.sources import Rows
 
 _SITE_PRIOR: Final = 2.0
@@ -89,7 +89,7 @@ class SignalRates:
         page["pending"][rows] += until > np.maximum(page["visited"], page["until"])[rows]
         page["until"][rows] = np.maximum(page["until"][rows], until)
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Take in visits, in their order."""
         page = self._page.rows
         some = np.flatnonzero(page["signalled"][looks.row])

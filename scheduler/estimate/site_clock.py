@@ -7,12 +7,12 @@ at time t is taken to be
 
 m(t), the *site's clock*, is shared and has the mean 1; y(t), the *cold clock*, is an equal jump
 for all pages that hardly ever change (θ_i near 1, and near 0 for the busy ones), as when a site
-is rewritten; of each *area* of the site it is another one, a fifth of the evidence for it being
-shared by all areas. Both are constant within bins of width w, with priors m ~ Gamma(αw, αw) and
+is rewritten; each *area* of the site has its own, with a fifth of its evidence shared by all
+areas. Both are constant within bins of width w, with priors m ~ Gamma(αw, αw) and
 yw ~ Gamma(cw, 1), independent from bin to bin: αw and cw are small, so changes come in bursts.
 
-Looks are intervals (l, t] at whose end a page had changed or not. In an unchanged interval all
-that could have happened did not: exposure is added to its bins. In a changed one the expected
+Visits are the ends of intervals (l, t] in which a page changed or not. An unchanged interval
+adds exposure to its bins. In a changed one the expected
 number of changes, x/(1 − e^{−x}) for the hazard x accumulated over it, is divided among the page's
 own time, its bins of m and its bins of y in proportion to their share in x; among bins by weights
 o exp(ψ(a + N))/(a + E), which draw overlapping intervals to common bins (variational Bayes).
@@ -22,15 +22,15 @@ comes.
     b    share of the hazard that keeps the site's time          0.65
     α    strength of the prior of m                              0.2 a day
     c    how often an area is rewritten                          1e-5 a day
-    w    bin width, an 80th of the mean time between two looks   days
+    w    bin width, an 80th of the mean time between two visits  days
     o    overlap of an interval with a bin                       days; of the cold clock, bins
     N, E  changes ascribed to a bin, and its exposure;  those of the cold clock likewise
 
 An interval reaches back over its last 256 bins, and at least 512 bins are kept, so a clock takes
-the same memory after years. What its pages must remember of the bins that are dropped, their
-owner notes before (:func:`crowded`, :func:`drop_oldest`).
+the same memory after years. The owner notes what pages need of bins before they are dropped
+(:func:`crowded`, :func:`drop_oldest`).
 
-The functions are compiled, and a clock is a tuple of arrays that they write into. Cost: a look
+The functions are compiled, and a clock is a tuple of arrays that they write into. Cost: a visit
 touches the bins of its interval, one that found a change divides some of the ring anew.
 
 Reference: ours; the weights are those of variational mixtures (C. Bishop, "Pattern Recognition and
@@ -54,13 +54,13 @@ SHARED: Final = 0.65
 ALPHA: Final = 0.2
 #: c, a day.
 REWRITTEN: Final = 1e-5
-#: Bins of the mean time between two looks.
+#: Bins of the mean time between two visits.
 BINS_A_TURN: Final = 80
 #: The part of the evidence for the cold clock that counts in all areas.
 _POOLED: Final = 0.2
 BINS: Final = 768
 _DROPPED: Final = 256
-#: Of an interval so many bins count, the last ones: three mean times between two looks.
+#: The last bins of an interval that count: three mean times between two visits.
 REACH: Final = 256
 #: Changed intervals that are divided anew, at most.
 _RING: Final = 300
@@ -91,14 +91,14 @@ _INTERVAL: Final = np.dtype(
         ("area", np.int64),
         ("owner", np.int64),
         ("first", np.int64),
-        # Its bins; 0 where it was let go.
+        # Its bins; 0 where it was dropped.
         ("bins", np.int64),
     ],
     align=True,
 )
 
 
-class Clock(NamedTuple):
+class ClockState(NamedTuple):
     """Arrays of a clock; bins go along axis 0, areas along axis 1.
 
     ``shared`` and ``cold`` are M(t) and Y(t), summed up to the edges of the bins; ``ring`` with
@@ -119,20 +119,20 @@ class Clock(NamedTuple):
     of_cold: NDArray[np.float32]
 
 
-def stopped() -> Clock:
-    """A clock that does not go: all of its bins are to come."""
+def stopped() -> ClockState:
+    """Return a clock without bins, for a site that has none yet."""
     return _sized(0, 1, 1)
 
 
-def started(at: float, width: float, areas: int) -> Clock:
-    """A clock of bins from day ``at`` on, each ``width`` days, for so many areas."""
+def started(at: float, width: float, areas: int) -> ClockState:
+    """Return a clock of bins from day ``at`` on, each ``width`` days, for this number of areas."""
     clock = _sized(BINS, areas, _FIRST_RING)
     restart(clock, at, width)
     return clock
 
 
-def with_areas(clock: Clock, areas: int) -> Clock:
-    """The same with columns for so many areas; the new ones know what all areas have shown."""
+def with_areas(clock: ClockState, areas: int) -> ClockState:
+    """Return the clock with this number of areas; new ones start from all areas' evidence."""
     further = areas - clock.cold.shape[1]
 
     def widened(columns: Floats) -> Floats:
@@ -149,8 +149,8 @@ def with_areas(clock: Clock, areas: int) -> Clock:
     return grown
 
 
-def with_larger_ring(clock: Clock) -> Clock:
-    """The same with room for more changed intervals."""
+def with_larger_ring(clock: ClockState) -> ClockState:
+    """Return the clock with room for more changed intervals."""
     size = min(_RING, 2 * len(clock.ring))
     grown = clock._replace(
         ring=np.zeros(size, _INTERVAL),
@@ -164,18 +164,26 @@ def with_larger_ring(clock: Clock) -> Clock:
     return grown
 
 
-def _sized(bins: int, areas: int, ring: int) -> Clock:
+def _sized(bins: int, areas: int, ring: int) -> ClockState:
     width = REACH + 1 if bins else 1
-    return Clock(
-        np.zeros(1, _FACTS), np.zeros(bins), np.zeros(bins), np.zeros((bins, areas)),
-        np.zeros((bins, areas)), np.zeros(bins), np.zeros(bins), np.zeros(bins + 1),
-        np.zeros((bins + 1, areas)), np.zeros(ring, _INTERVAL),
-        np.zeros((ring, width), np.float32), np.zeros((ring, width), np.float32),
-    )  # fmt: skip
+    return ClockState(
+        facts=np.zeros(1, _FACTS),
+        changes=np.zeros(bins),
+        exposure=np.zeros(bins),
+        cold_changes=np.zeros((bins, areas)),
+        cold_exposure=np.zeros((bins, areas)),
+        all_changes=np.zeros(bins),
+        all_exposure=np.zeros(bins),
+        shared=np.zeros(bins + 1),
+        cold=np.zeros((bins + 1, areas)),
+        ring=np.zeros(ring, _INTERVAL),
+        of_shared=np.zeros((ring, width), np.float32),
+        of_cold=np.zeros((ring, width), np.float32),
+    )
 
 
 @compiled
-def restart(clock: Clock, at: float, width: float) -> None:
+def restart(clock: ClockState, at: float, width: float) -> None:
     """Begin anew on this day, with bins of this width."""
     facts = clock.facts[0]
     facts.width, facts.at, facts.begin = width, at, at
@@ -191,8 +199,8 @@ def restart(clock: Clock, at: float, width: float) -> None:
 
 
 @part
-def shared_at(clock: Clock, day: float) -> float:
-    """M(t) on a day that is kept; it passes at the pace 1 where no look has been."""
+def shared_at(clock: ClockState, day: float) -> float:
+    """Return M(t) on a day that is kept; it passes at the pace 1 after the last visit."""
     facts = clock.facts[0]
     place = max(day - facts.at, 0.0) / facts.width
     if place >= facts.summed:
@@ -203,8 +211,8 @@ def shared_at(clock: Clock, day: float) -> float:
 
 
 @part
-def cold_at(clock: Clock, day: float, area: int) -> float:
-    """Y(t), the sum of the cold clock's jumps in an area up to a day that is kept."""
+def cold_at(clock: ClockState, day: float, area: int) -> float:
+    """Return Y(t), the sum of the cold clock's jumps in an area up to a day that is kept."""
     facts = clock.facts[0]
     place = max(day - facts.at, 0.0) / facts.width
     if place >= facts.summed:
@@ -216,8 +224,8 @@ def cold_at(clock: Clock, day: float, area: int) -> float:
 
 
 @part
-def pace_before(clock: Clock, end: float) -> float:
-    """Keeps rates in days: the clock's mean pace up to one mean interval before is 1."""
+def pace_before(clock: ClockState, end: float) -> float:
+    """Return the factor that keeps rates in days: the mean pace one interval before is 1."""
     facts = clock.facts[0]
     turn = BINS_A_TURN * facts.width
     day = max(end - turn, facts.at)
@@ -229,20 +237,20 @@ def pace_before(clock: Clock, end: float) -> float:
 
 
 @part
-def crowded(clock: Clock, day: float) -> bool:
-    """Whether the oldest bins must be dropped before a look on this day can be taken in."""
+def crowded(clock: ClockState, day: float) -> bool:
+    """Return whether the oldest bins must be dropped before a visit on this day."""
     return (day - clock.facts[0].at) / clock.facts[0].width >= BINS
 
 
 @part
-def dropped_before(clock: Clock) -> float:
-    """The day before which nothing is known after :func:`drop_oldest`."""
+def dropped_before(clock: ClockState) -> float:
+    """Return the day before which nothing is known after :func:`drop_oldest`."""
     return clock.facts[0].at + _DROPPED * clock.facts[0].width
 
 
 @part
-def drop_oldest(clock: Clock) -> None:
-    """Let go of the oldest bins, and of the intervals that reach into them."""
+def drop_oldest(clock: ClockState) -> None:
+    """Drop the oldest bins, and the intervals that reach into them."""
     facts = clock.facts[0]
     if facts.summed < BINS:
         sum_from(clock, facts.summed, BINS)
@@ -263,8 +271,8 @@ def drop_oldest(clock: Clock) -> None:
 
 
 @part
-def _move_bin(clock: Clock, to: int, source: int) -> None:
-    """Fill a bin with what is in another, or with nothing where there is none."""
+def _move_bin(clock: ClockState, to: int, source: int) -> None:
+    """Fill a bin with another's content, or with zeros past the last one."""
     for bins in (clock.changes, clock.exposure, clock.all_changes, clock.all_exposure):
         bins[to] = bins[source] if source < BINS else 0.0
     for columns in (clock.cold_changes, clock.cold_exposure):
@@ -273,8 +281,8 @@ def _move_bin(clock: Clock, to: int, source: int) -> None:
 
 
 @part
-def ring_is_full(clock: Clock) -> bool:
-    """Whether the next changed interval takes the place of the oldest one."""
+def ring_is_full(clock: ClockState) -> bool:
+    """Return whether the next changed interval takes the place of the oldest one."""
     facts = clock.facts[0]
     while facts.oldest < facts.next and clock.ring[facts.oldest % len(clock.ring)].bins == 0:
         facts.oldest += 1
@@ -282,14 +290,14 @@ def ring_is_full(clock: Clock) -> bool:
 
 
 @part
-def ring_can_grow(clock: Clock) -> bool:
-    """Whether there may be a larger ring."""
+def ring_can_grow(clock: ClockState) -> bool:
+    """Return whether a larger ring is allowed."""
     return len(clock.ring) < _RING
 
 
 @compiled
-def sum_from(clock: Clock, first: int, stop: int) -> None:
-    """Sum the clocks up anew, from a bin on up to ``stop`` or as far as they were summed."""
+def sum_from(clock: ClockState, first: int, stop: int) -> None:
+    """Sum the clocks up anew, from bin ``first`` up to ``stop`` or as far as they were summed."""
     facts = clock.facts[0]
     prior, cold_prior = ALPHA * facts.width, REWRITTEN * facts.width
     first = min(first, facts.summed)
@@ -306,32 +314,24 @@ def sum_from(clock: Clock, first: int, stop: int) -> None:
 
 @part
 def pooled(everywhere: Evidence, here: Evidence) -> Evidence:
-    """An area's evidence with its part of that of all, in a bin or in some."""
+    """Return an area's evidence mixed with that of all areas."""
     return _POOLED * everywhere + (1 - _POOLED) * here
 
 
 @part
-def overlap(clock: Clock, begin: float, end: float, k: int) -> float:
-    """The days of an interval that lie in a bin."""
+def overlap(clock: ClockState, begin: float, end: float, k: int) -> float:
+    """Return the days of an interval that lie in a bin."""
     facts = clock.facts[0]
     left = facts.at + k * facts.width
     return max(0.0, min(end, left + facts.width) - max(begin, left))
 
 
-# -- attribution -------------------------------------------------------------
-#
-# How looks at the pages of a site become evidence for its clock.
-#
-# Exposure is added to the bins of every interval between two looks; the changes of an interval are
-# divided among them, as :mod:`freshet.scheduler.estimate.site_clock` has it.
-#
-# The functions are compiled. Cost: a look touches the bins of its interval, one that found a
-# change divides some of the ring anew.
+# -- attribution --
 
-#: So many intervals are divided anew at each look that found a change, the newest of the ring.
+#: The newest intervals of the ring that are divided anew at each visit that found a change.
 _AT_ONCE: Final = 100
 _MOST_CHANGES: Final = 1_000.0
-#: What is that small counts, but for no more than this.
+#: Smaller values count as this one.
 _LEAST_LOG: Final = -300.0
 _LEAST_WEIGHT: Final = exp(_LEAST_LOG)
 _LOG_2: Final = log(2)
@@ -341,8 +341,8 @@ _SERIES: Final[Floats] = np.array([1 / factorial(n) for n in range(13, -1, -1)])
 
 
 @part
-def suspected(clock: Clock, number: int) -> float:
-    """What the cold clock says of a changed interval without its own evidence: θ Σ o y."""
+def suspected(clock: ClockState, number: int) -> float:
+    """Return the cold hazard θ Σ o y of a changed interval without its own evidence."""
     if number < clock.facts[0].oldest:
         return 0.0
     slot = number % len(clock.ring)
@@ -358,8 +358,10 @@ def suspected(clock: Clock, number: int) -> float:
 
 
 @part
-def expose(clock: Clock, begin: float, end: float, rate: float, theta: float, area: int) -> int:
-    """Take in that a page was looked at after this interval; its first bin."""
+def expose(
+    clock: ClockState, begin: float, end: float, rate: float, theta: float, area: int
+) -> int:
+    """Add the exposure of an interval between two visits; return its first bin."""
     facts = clock.facts[0]
     begin = max(begin, end - REACH * facts.width, facts.at)
     first = int((begin - facts.at) / facts.width)
@@ -374,9 +376,9 @@ def expose(clock: Clock, begin: float, end: float, rate: float, theta: float, ar
 
 @part
 def ascribe(
-    clock: Clock, begin: float, end: float, rate: float, theta: float, area: int, owner: int
+    clock: ClockState, begin: float, end: float, rate: float, theta: float, area: int, owner: int
 ) -> int:
-    """Divide the changes of an interval, and anew those it overlaps; the first bin touched.
+    """Divide the changes of an interval, and of those it overlaps, among bins; return the first.
 
     It has been exposed. Its number is then the last one, and ``owner`` whose it is.
     """
@@ -405,8 +407,8 @@ def ascribe(
 
 
 @part
-def _divide(clock: Clock, slot: int) -> None:
-    """Ascribe the changes of an interval anew, in the light of all the others."""
+def _divide(clock: ClockState, slot: int) -> None:
+    """Divide the changes of an interval among its bins anew, given all the others."""
     it, width = clock.ring[slot], clock.facts[0].width
     first, stop, area, theta = it.first, it.first + it.bins, it.area, it.theta
     changes, all_changes = clock.changes[first:stop], clock.all_changes[first:stop]
@@ -437,20 +439,20 @@ def _divide(clock: Clock, slot: int) -> None:
 
 @part
 def _changes_for_each(hazard: float) -> float:
-    """How many changes are expected of a changed interval, over its hazard."""
+    """Return the expected changes of a changed interval over its hazard."""
     return min(_MOST_CHANGES, hazard / -expm1(-hazard)) / hazard if hazard > 0 else 0.0
 
 
 @part
 def _take_back(changes: Floats, own: NDArray[np.float32]) -> None:
-    """Take what an interval ascribed to its bins out of the sums."""
+    """Subtract an interval's own changes from the sums."""
     for j in range(len(own)):
         changes[j] = max(changes[j] - own[j], 0.0)
 
 
 @part
 def _ascribe_to(own: NDArray[np.float32], weights: Floats, changes: float) -> None:
-    """Divide so many changes among bins."""
+    """Divide these changes among bins."""
     total = weights.sum()
     each = changes / total if total > 0 else 0.0
     for j in range(len(own)):
@@ -458,8 +460,8 @@ def _ascribe_to(own: NDArray[np.float32], weights: Floats, changes: float) -> No
 
 
 @part
-def _overlaps(clock: Clock, begin: float, end: float, first: int, bins: int) -> Floats:
-    """(bins,), the days of an interval that lie in each of its bins."""
+def _overlaps(clock: ClockState, begin: float, end: float, first: int, bins: int) -> Floats:
+    """Return the days (bins,) of an interval that lie in each of its bins."""
     days = np.empty(bins)
     for j in range(bins):
         days[j] = overlap(clock, begin, end, first + j)
@@ -468,7 +470,7 @@ def _overlaps(clock: Clock, begin: float, end: float, first: int, bins: int) -> 
 
 @part
 def _weighed(exposed: Floats, shape: Floats, scale: Floats) -> tuple[float, Floats]:
-    """The hazard of these bins at the rate 1, and (bins,) what each weighs.
+    """Return the hazard of these bins at the rate 1, and the weight (bins,) of each.
 
     Nothing is called in the loop that the processor could not do for several bins at once.
     """
@@ -481,8 +483,10 @@ def _weighed(exposed: Floats, shape: Floats, scale: Floats) -> tuple[float, Floa
 
 
 @part
-def _cold_evidence(clock: Clock, slot: int, j: int, own: float, part: float) -> tuple[float, float]:
-    """Shape and scale of y in a bin and the area of an interval, without its own part."""
+def _cold_evidence(
+    clock: ClockState, slot: int, j: int, own: float, part: float
+) -> tuple[float, float]:
+    """Return shape and scale of y in a bin and an interval's area, without its own part."""
     it = clock.ring[slot]
     k = it.first + j
     shape = pooled(clock.all_changes[k], clock.cold_changes[k, it.area])
@@ -493,7 +497,7 @@ def _cold_evidence(clock: Clock, slot: int, j: int, own: float, part: float) -> 
 
 @part
 def exp_digamma(x: float) -> float:
-    """exp(ψ(x)) for x > 0, to 1e-4: ψ by recurrence, and exp(ψ(y + ½)) = y + 1/(24y) − …."""
+    """Return exp(ψ(x)), x > 0, to 1e-4: by recurrence and exp(ψ(y + ½)) = y + 1/(24y) − …."""
     near = min(max(x, -1 / _LEAST_LOG), 8.0)
     recurred = _exp(-((3 * near + 6) * near + 2) / (near * (near + 1) * (near + 2)))
     y = x + 2.5 if x <= 8 else x - 0.5
@@ -503,7 +507,7 @@ def exp_digamma(x: float) -> float:
 
 @part
 def _exp(x: float) -> float:
-    """eˣ for −700 < x ≤ 0, to 1e-13 of it: 2ᵏ by its bits, and the series of the rest."""
+    """Return eˣ for −700 < x ≤ 0, to 1e-13 of it: 2ᵏ by its bits, and the series of the rest."""
     k = np.int64(x * _LOG2_E - 0.5)
     rest = x - k * _LOG_2
     series = _SERIES[0]

@@ -1,18 +1,15 @@
-"""What the looks at a site's pages tell of their change rates, by its clock and by the days.
+"""Change rates of a site's pages, learnt visit by visit over its clock and over the days.
 
-Two posteriors of each rate are kept, over the days and over the site's time, and both foretell
-the outcome of every look. The clock of a site is *proven* while its decayed log loss is the
-smaller one: on a site whose pages know nothing of each other it would see bursts where there are
-none. A page's last interval is *pending*: it is taken in for good one look later, when the clock
-there has settled.
+Two posteriors of each rate are kept, over the days and over the site's time, and both predict the
+outcome of every visit. The clock of a site is *proven* while its decayed log loss is the smaller
+one: on a site with independent pages it would see bursts that do not exist. A page's last interval
+is *pending*: it is committed one visit later, when the clock there has settled.
 
-*Law.* What is known is a function of the looks in their order, however they are divided into
-batches. So only pages that were looked at count: as many as were there by then.
+*Law.* The state is a function of the visits in their order, however they are divided into batches.
+So only visited pages count.
 
-A site of fewer than five pages has no clock. One that has grown or shrunk to a quarter of its
-looks, or four times as many, begins another one with bins to match.
-
-The functions are compiled.
+A site of fewer than five pages has no clock. When the mean time between visits has become four
+times as long or as short, another clock begins with bins to match. The functions are compiled.
 """
 
 from __future__ import annotations
@@ -35,14 +32,10 @@ from freshet.scheduler.estimate.grid import (
     mean_rate,
     unfitted_rate,
 )
-from freshet.scheduler.estimate.site_clock import BINS_A_TURN, REWRITTEN, SHARED, Clock
+from freshet.scheduler.estimate.site_clock import BINS_A_TURN, REWRITTEN, SHARED, ClockState
 from freshet.scheduler.sources import AREAS, Rows
 
-# -- site state --------------------------------------------------------------
-#
-# What is known of pages and of a site, as arrays that compiled functions write into.
-
-#: Looks before the priors are fitted for the first time.
+#: Visits before the priors are fitted for the first time.
 FIRST_FIT: Final = 32
 PAGE: Final = np.dtype(
     [
@@ -58,7 +51,7 @@ PAGE: Final = np.dtype(
         ("end", np.float64),
         ("rate", np.float64),
         ("plain_rate", np.float64),
-        # Where the clock stood at the last look, if that is before all of its bins.
+        # The clock's readings at the last visit, if that is before all of its bins.
         ("shared", np.float64),
         ("cold", np.float64),
     ],
@@ -73,9 +66,9 @@ LOOK: Final = np.dtype(
         ("gone", np.bool_),
         # Whether its bytes were others, changed or not.
         ("moved", np.bool_),
-        # The mean days from one look at a page to the next, were all looked at in turn.
+        # The mean days between two visits to a page, if all are visited in turn.
         ("turn", np.float64),
-        # Filled in: the day of the look before, −inf if there was none, and the changes expected.
+        # Filled in: the day of the visit before, −inf if none, and the changes expected.
         ("begin", np.float64),
         ("hazard", np.float64),
     ],
@@ -106,8 +99,8 @@ class Pages(NamedTuple):
     plain_likelihood: NDArray[np.float32]
 
 
-class Site(NamedTuple):
-    """A site: its facts, the priors by either time, and the rows of its pages as they came.
+class SiteState(NamedTuple):
+    """The state of a site: its facts, the priors by either time, and the rows of its pages.
 
     A prior is (areas + 1, 48): that of each area, and in the last row that of the whole site.
     """
@@ -118,31 +111,31 @@ class Site(NamedTuple):
     rows: Rows
 
 
-def unknown_site() -> Site:
-    """A site at which nobody has looked."""
+def unknown_site() -> SiteState:
+    """Return the state of a site without visits."""
     facts = np.zeros(1, _FACTS)
     facts["mean_rate"] = unfitted_rate()
     facts["fit_at"] = FIRST_FIT
     prior = np.tile(even(), (AREAS + 1, 1))
-    return Site(facts, prior, prior.copy(), np.empty(0, np.intp))
+    return SiteState(facts, prior, prior.copy(), np.empty(0, np.intp))
 
 
 #: One record of an array; numba reads its fields by their names.
 Record: TypeAlias = Any
 
 _PAGES_OF_A_CLOCK: Final = 5
-#: Looks from one fit of the priors to the next: a quarter of the pages, and at least so many, but
-#: after the first ones a half of those so far.
+#: Visits from one fit of the priors to the next: a quarter of the pages, at least this number, but
+#: after the first fits half of the visits until then.
 _FIT_EVERY: Final = 200
 _STEPS: Final = 30
 _STEPS_OF_AREAS: Final = 10
 _MEMORY: Final = 500.0
-#: Where the mean time between looks has changed by so much, bins of another width are begun.
+#: A change of the mean time between visits by this factor begins bins of another width.
 _ANOTHER_WIDTH: Final = 4.0
 
 
-class Learner:
-    """The learning of one site; ``pages`` may be another, larger table at each call."""
+class SiteLearner:
+    """The learner of one site; ``pages`` may be another, larger table at each call."""
 
     def __init__(self) -> None:
         self.site = unknown_site()
@@ -150,26 +143,26 @@ class Learner:
 
     @property
     def proven(self) -> bool:
-        """Whether the clock foretells better than the days."""
+        """Return whether the clock predicts better than the days."""
         facts = self.site.facts[0]
         return bool(facts["clocked"] and facts["loss"] < 0)
 
     @property
     def rows(self) -> Rows:
-        """The rows of its pages, as they were looked at first."""
+        """Return the rows of its pages, in the order of their first visits."""
         return self.site.rows[: int(self.site.facts[0]["known"])]
 
     @property
     def alive(self) -> int:
-        """How many pages there are, as far as they were looked at."""
+        """Return the number of visited pages that exist."""
         return int(self.site.facts[0]["alive"])
 
-    def learn(self, pages: Pages, looks: NDArray[np.void]) -> None:
-        """Take in these looks at pages of the site, in their order."""
-        self._make_room(int(self.site.facts[0]["known"]) + len(looks))
+    def learn(self, pages: Pages, visits: NDArray[np.void]) -> None:
+        """Learn these visits to pages of the site, in their order."""
+        self._make_room(int(self.site.facts[0]["known"]) + len(visits))
         done = 0
-        while (done := int(learn(pages, self.site, self.clock, looks, done))) < len(looks):
-            self._grow(pages, looks[done])
+        while (done := int(learn(pages, self.site, self.clock, visits, done))) < len(visits):
+            self._grow(pages, visits[done])
 
     def _make_room(self, pages: int) -> None:
         if pages > len(self.site.rows):
@@ -177,13 +170,13 @@ class Learner:
             rows[: len(self.site.rows)] = self.site.rows
             self.site = self.site._replace(rows=rows)
 
-    def _grow(self, pages: Pages, look: np.void) -> None:
-        """Allocate what the next look asks for."""
-        areas = int(pages.page["area"][look["row"]]) + 1
+    def _grow(self, pages: Pages, visit: np.void) -> None:
+        """Allocate what the next visit needs."""
+        areas = int(pages.page["area"][visit["row"]]) + 1
         if not self.site.facts[0]["clocked"]:
             known = self.site.rows[: self.site.facts[0]["known"]]
             areas = max(areas, int(pages.page["area"][known].max()) + 1)
-            self.clock = site_clock.started(look["at"], look["turn"] / BINS_A_TURN, areas)
+            self.clock = site_clock.started(visit["at"], visit["turn"] / BINS_A_TURN, areas)
             self.site.facts[0]["clocked"] = True
             mark_all(pages, self.site, self.clock)
         elif areas > self.clock.cold.shape[1]:
@@ -194,38 +187,40 @@ class Learner:
 
 
 @compiled
-def learn(pages: Pages, site: Site, clock: Clock, looks: NDArray[np.void], first: int) -> int:
-    """Take in looks from the so-manieth on; how many there are, or the one that needs room."""
-    for k in range(first, len(looks)):
-        look = looks[k]
-        if _needs_room(pages, site, clock, look):
+def learn(
+    pages: Pages, site: SiteState, clock: ClockState, visits: NDArray[np.void], first: int
+) -> int:
+    """Learn visits from ``first`` on; return their number, or the one that needs room."""
+    for k in range(first, len(visits)):
+        visit = visits[k]
+        if _needs_room(pages, site, clock, visit):
             return k
-        page = pages.page[look.row]
-        tells = look.compared and page.known and look.at > page.last
-        look.begin = page.last if page.known else -np.inf
-        _meet(pages, site, look.row, look.gone)
+        page = pages.page[visit.row]
+        tells = visit.compared and page.known and visit.at > page.last
+        visit.begin = page.last if page.known else -np.inf
+        _meet(pages, site, visit.row, visit.gone)
         if tells:
-            _learn_one(pages, site, clock, look)
+            _learn_one(pages, site, clock, visit)
         else:
-            _commit(pages, site, clock, look.row)
-            page.last = max(page.last, look.at)
-            _mark(pages, clock, site, look.row)
-    return len(looks)
+            _commit(pages, site, clock, visit.row)
+            page.last = max(page.last, visit.at)
+            _mark(pages, clock, site, visit.row)
+    return len(visits)
 
 
 @part
-def _needs_room(pages: Pages, site: Site, clock: Clock, look: Record) -> bool:
-    """Whether something must be allocated before this look can be taken in."""
+def _needs_room(pages: Pages, site: SiteState, clock: ClockState, visit: Record) -> bool:
+    """Return whether something must be allocated before this visit."""
     if not site.facts[0].clocked:
-        return look.compared and site.facts[0].alive >= _PAGES_OF_A_CLOCK
-    if pages.page[look.row].area >= clock.cold.shape[1]:
+        return visit.compared and site.facts[0].alive >= _PAGES_OF_A_CLOCK
+    if pages.page[visit.row].area >= clock.cold.shape[1]:
         return True
-    return look.changed and site_clock.ring_can_grow(clock) and site_clock.ring_is_full(clock)
+    return visit.changed and site_clock.ring_can_grow(clock) and site_clock.ring_is_full(clock)
 
 
 @part
-def _meet(pages: Pages, site: Site, row: int, gone: bool) -> None:
-    """Count a page that is looked at for the first time, is gone, or there again."""
+def _meet(pages: Pages, site: SiteState, row: int, gone: bool) -> None:
+    """Count a page that is visited for the first time, is gone, or there again."""
     facts, page = site.facts[0], pages.page[row]
     if not page.known:
         page.known = True
@@ -240,21 +235,21 @@ def _meet(pages: Pages, site: Site, row: int, gone: bool) -> None:
 
 
 @part
-def _learn_one(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
-    """Learn from a look that could be compared with one before."""
-    facts, row = site.facts[0], look.row
+def _learn_one(pages: Pages, site: SiteState, clock: ClockState, visit: Record) -> None:
+    """Learn from a visit that could be compared with one before."""
+    facts, row = site.facts[0], visit.row
     page = pages.page[row]
-    last, at = page.last, look.at
-    look.hazard = page.plain_rate * (at - last)
+    last, at = page.last, visit.at
+    visit.hazard = page.plain_rate * (at - last)
     if facts.clocked:
-        _keep_up(pages, site, clock, look)
-        _judge(pages, site, clock, look)
+        _keep_up(pages, site, clock, visit)
+        _judge(pages, site, clock, visit)
     plain, plain_prior = pages.plain_likelihood[row], site.plain_prior[page.area]
     drift(plain, plain_prior, at - last)
-    add_interval(plain, at - last, 0.0, look.changed)
+    add_interval(plain, at - last, 0.0, visit.changed)
     page.plain_rate = mean_rate(plain, plain_prior)
     _commit(pages, site, clock, row)
-    page.pending, page.begin, page.end, page.changed = True, last, at, look.changed
+    page.pending, page.begin, page.end, page.changed = True, last, at, visit.changed
     page.number = -1
     page.last = at
     if facts.clocked:
@@ -267,15 +262,15 @@ def _learn_one(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
 
 
 @part
-def _keep_up(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
-    """Go on to the day of a look: with bins of another width, or without the oldest ones."""
-    width = look.turn / BINS_A_TURN
+def _keep_up(pages: Pages, site: SiteState, clock: ClockState, visit: Record) -> None:
+    """Move the clock to the day of a visit: with a new bin width, or without the oldest bins."""
+    width = visit.turn / BINS_A_TURN
     if not 1 / _ANOTHER_WIDTH < width / clock.facts[0].width < _ANOTHER_WIDTH:
         for j in range(site.facts[0].known):
             _commit(pages, site, clock, site.rows[j])
-        site_clock.restart(clock, look.at, width)
+        site_clock.restart(clock, visit.at, width)
         mark_all(pages, site, clock)
-    while site_clock.crowded(clock, look.at):
+    while site_clock.crowded(clock, visit.at):
         before = site_clock.dropped_before(clock)
         for j in range(site.facts[0].known):
             page = pages.page[site.rows[j]]
@@ -288,8 +283,8 @@ def _keep_up(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
 
 
 @compiled
-def mark_all(pages: Pages, site: Site, clock: Clock) -> None:
-    """Note where a clock that begins stood at the last looks: as if it had gone evenly."""
+def mark_all(pages: Pages, site: SiteState, clock: ClockState) -> None:
+    """Note the clock's readings at the last visits before it began: as if it had gone evenly."""
     at = clock.facts[0].at
     for j in range(site.facts[0].known):
         page = pages.page[site.rows[j]]
@@ -298,8 +293,8 @@ def mark_all(pages: Pages, site: Site, clock: Clock) -> None:
 
 
 @part
-def _mark(pages: Pages, clock: Clock, site: Site, row: int) -> None:
-    """Note where the clock stands at a look on a day before it, or before it has begun."""
+def _mark(pages: Pages, clock: ClockState, site: SiteState, row: int) -> None:
+    """Note the clock's reading at a visit on a day before its first bin."""
     page = pages.page[row]
     if site.facts[0].clocked and page.last < clock.facts[0].at:
         page.shared = clock.shared[0] + page.last - clock.facts[0].at
@@ -307,8 +302,8 @@ def _mark(pages: Pages, clock: Clock, site: Site, row: int) -> None:
 
 
 @part
-def passed(pages: Pages, clock: Clock, row: int, day: float) -> tuple[float, float]:
-    """What the shared and the cold clock have gone since a page was looked at."""
+def passed(pages: Pages, clock: ClockState, row: int, day: float) -> tuple[float, float]:
+    """Return the time on the shared and the cold clock since a page was visited."""
     page = pages.page[row]
     if page.last >= clock.facts[0].at:
         shared = site_clock.shared_at(clock, page.last)
@@ -320,38 +315,41 @@ def passed(pages: Pages, clock: Clock, row: int, day: float) -> tuple[float, flo
 
 
 @part
-def _judge(pages: Pages, site: Site, clock: Clock, look: Record) -> None:
-    """Let both times foretell the outcome; the better one so far decides."""
-    facts, page = site.facts[0], pages.page[look.row]
-    days = look.at - page.last
-    shared, cold = passed(pages, clock, look.row, look.at)
+def _judge(pages: Pages, site: SiteState, clock: ClockState, visit: Record) -> None:
+    """Let both times predict the outcome; the better one so far decides."""
+    facts, page = site.facts[0], pages.page[visit.row]
+    days = visit.at - page.last
+    shared, cold = passed(pages, clock, visit.row, visit.at)
     own = (1 - SHARED) * days + SHARED * shared
     clocked = page.rate * own + coldness(site, page.rate) * cold
     if facts.loss < 0:
-        look.hazard = clocked
+        visit.hazard = clocked
     facts.loss *= 1 - 1 / max(_MEMORY, 2.0 * facts.alive)
-    facts.loss += log_loss(clocked, look.changed)
-    facts.loss -= log_loss(page.plain_rate * days, look.changed)
+    facts.loss += log_loss(clocked, visit.changed)
+    facts.loss -= log_loss(page.plain_rate * days, visit.changed)
 
 
 @part
-def coldness(site: Site, rate: float) -> float:
-    """θ: near 1 for a page that changes more rarely than others of its site, else near 0."""
+def coldness(site: SiteState, rate: float) -> float:
+    """Return θ: near 1 for a page that changes more rarely than others of its site, else near 0."""
     return (site.facts[0].mean_rate / (site.facts[0].mean_rate + rate)) ** 2
 
 
 @part
-def _tell_clock(pages: Pages, site: Site, clock: Clock, row: int) -> None:
-    """Let the clock take in the pending interval of a page."""
+def _tell_clock(pages: Pages, site: SiteState, clock: ClockState, row: int) -> None:
+    """Add the pending interval of a page to the clock."""
     page = pages.page[row]
     if page.end <= clock.facts[0].at:
         return
     theta = coldness(site, page.rate)
-    first = site_clock.expose(clock, page.begin, page.end, page.rate, theta, page.area)
+    begin, end, rate, area = page.begin, page.end, page.rate, page.area
+    first = site_clock.expose(clock, begin, end, rate=rate, theta=theta, area=area)
     if page.changed:
         if site_clock.ring_is_full(clock):
             _commit_oldest(pages, site, clock)
-        touched = site_clock.ascribe(clock, page.begin, page.end, page.rate, theta, page.area, row)
+        touched = site_clock.ascribe(
+            clock, begin, end, rate=rate, theta=theta, area=area, owner=row
+        )
         first = min(first, touched)
         page.number = clock.facts[0].next - 1
     stop = int((page.end - clock.facts[0].at) / clock.facts[0].width) + 1
@@ -359,8 +357,8 @@ def _tell_clock(pages: Pages, site: Site, clock: Clock, row: int) -> None:
 
 
 @part
-def _commit_oldest(pages: Pages, site: Site, clock: Clock) -> None:
-    """Take in for good what the oldest interval of the ring tells, if that is pending."""
+def _commit_oldest(pages: Pages, site: SiteState, clock: ClockState) -> None:
+    """Commit the oldest interval of the ring, if it is pending."""
     number = clock.facts[0].oldest
     row = clock.ring[number % len(clock.ring)].owner
     if pages.page[row].number == number:
@@ -368,8 +366,8 @@ def _commit_oldest(pages: Pages, site: Site, clock: Clock) -> None:
 
 
 @part
-def _commit(pages: Pages, site: Site, clock: Clock, row: int) -> None:
-    """Take the pending interval of a page in for good."""
+def _commit(pages: Pages, site: SiteState, clock: ClockState, row: int) -> None:
+    """Commit the pending interval of a page."""
     if pages.page[row].pending:
         _add_pending(pages, site, clock, row, pages.likelihood[row])
         pages.page[row].pending = False
@@ -377,7 +375,7 @@ def _commit(pages: Pages, site: Site, clock: Clock, row: int) -> None:
 
 @part
 def _add_pending(
-    pages: Pages, site: Site, clock: Clock, row: int, sums: NDArray[np.floating]
+    pages: Pages, site: SiteState, clock: ClockState, row: int, sums: NDArray[np.floating]
 ) -> None:
     """Add the pending interval of a page, as the clock sees it now."""
     page = pages.page[row]
@@ -394,8 +392,8 @@ def _add_pending(
 
 
 @part
-def _estimate(pages: Pages, site: Site, clock: Clock, row: int) -> float:
-    """A page's rate with its pending interval as the clock sees it now."""
+def _estimate(pages: Pages, site: SiteState, clock: ClockState, row: int) -> float:
+    """Return a page's rate with its pending interval as the clock sees it now."""
     if not pages.page[row].pending:
         return mean_rate(pages.likelihood[row], site.prior[pages.page[row].area])
     sums = np.empty(POINTS)
@@ -406,7 +404,7 @@ def _estimate(pages: Pages, site: Site, clock: Clock, row: int) -> float:
 
 
 @part
-def _fit(pages: Pages, site: Site, clock: Clock) -> None:
+def _fit(pages: Pages, site: SiteState, clock: ClockState) -> None:
     """Fit the priors to all pages that were ever there, and estimate all under these."""
     facts = site.facts[0]
     rows = np.empty(facts.known, np.intp)

@@ -1,4 +1,4 @@
-"""Listening to the sources of claims, site by site. Pure; days are Unix days."""
+"""The worth of visits where sources signal changes, and the reliability of the sources, by site."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from freshet.scheduler.estimate import claims as claims_estimate
 from freshet.scheduler.estimate.claims import (
     CLAIM,
     SOURCES,
-    Told,
+    ClaimState,
     nothing_told,
     shares,
     unclaimed,
@@ -24,36 +24,32 @@ from freshet.scheduler.estimate.claims import (
     with_pages,
     with_source,
 )
-from freshet.scheduler.estimate.observations import Hearing
+from freshet.scheduler.estimate.observations import SignalBatch
 from freshet.scheduler.sources import Rows
 
-# -- claim worth -------------------------------------------------------------
+# -- claim worth --
 #
-# What looks are worth where claims are listened to: at pages, and at those who claim.
-#
-# Where signals of mean precision q come at rate ν, each says that a page has changed with that
-# probability, and the n-th unanswered one makes the cost rate C(n), a look at the n-th is worth
-# (n C(n) − Σ_{k<n} C(k))/ν (:mod:`scheduler.policies.noisy_signal_index`). By the expected changes
-# y, and with what comes without claims, that is
+# The worth of visits to pages with claims, and of polling sources. Where signals of mean precision
+# q come at rate ν, each says that a page has changed with that probability, and the n-th unanswered
+# one makes the cost rate C(n), a visit at the n-th is worth (n C(n) − Σ_{k<n} C(k))/ν
+# (:mod:`scheduler.policies.noisy_signal_index`). By the expected changes y, and with unclaimed
+# changes, that is
 #
 #     W = μ (y − 1 + e^{−y} + ½ q (1 − e^{−s})) / (q (ν + κ/T) + ω D),
 #
-# where s is the part of y that was claimed: what comes without a claim comes at no moment of its
-# own.
+# where s is the claimed part of y: unclaimed changes come at any moment.
 #
-# T is the days from one look to the next at a page, were all looked at in turn: after an event
-# that changes a whole site a look gains no more than the days until the page's turn would come, so
-# a signal counts for T/κ days at most.
-#
-# The functions are compiled.
+# T is the days between two visits to a page, if all are visited in turn: after an event that
+# changes a whole site a visit gains no more than the days until the page's turn, so a signal counts
+# for T/κ days at most.
 
 _QUEUE: Final = 1.0
 #: So many moves at the rate of the site stand beside a page's own, to tell their rate.
 _MOVES_BEFORE: Final = 1.0
 _LEAST: Final = 1e-6
-#: Claims count where they foretell better by so much of the log loss.
+#: Claims count where they predict better by this share of the log loss.
 _LEAST_GAIN: Final = 0.12
-#: Who is not believed is asked now and then.
+#: The least belief in a source: it is polled now and then.
 _NOW_AND_THEN: Final = 0.001
 #: Part of what a source tells that comes of hearing it: some of its pages would have been looked at
 #: anyway, or wait for their turn. By trial on recorded sites, where 0.1 to 1 are much alike.
@@ -63,40 +59,46 @@ _NEWS: Final = 20.0
 
 
 @compiled
-def against(told: Told) -> float:
-    """The evidence (nats) against the claims, negative where it speaks for them."""
-    facts = told.facts[0]
+def against(state: ClaimState) -> float:
+    """Return the evidence (nats) against the claims, negative where it speaks for them."""
+    facts = state.facts[0]
     return float(facts.loss - (1 - _LEAST_GAIN) * facts.loss_without)
 
 
 @compiled
-def proven(told: Told) -> bool:
-    """Whether claims foretell better than nothing."""
-    return against(told) < 0
+def proven(state: ClaimState) -> bool:
+    """Return whether claims predict better than nothing."""
+    return against(state) < 0
 
 
 @compiled
 def value(
-    told: Told, pages: NDArray[np.void], now: float, turn: float, hazard: Floats, rate: Floats,
-    jump: Floats, per: Floats,
-) -> None:  # fmt: skip
-    """Write what claims say of pages: y, changes a day, what is added to W, what divides it."""
-    facts = told.facts[0]
+    state: ClaimState,
+    pages: NDArray[np.void],
+    now: float,
+    turn: float,
+    hazard: Floats,
+    rate: Floats,
+    jump: Floats,
+    per: Floats,
+) -> None:
+    """Write y, changes a day, the addition to W and its divisor, for pages with claims."""
+    facts = state.facts[0]
     moves, days = 0.0, 1.0
     for slot in range(facts.pages):
-        page = told.page[slot]
+        page = state.page[slot]
         if pages[page.row].alive:
             moves += page.moves
             days += max(now - page.since, 0.0)
     mean = facts.share_sum / facts.shares
     for slot in range(facts.pages):
-        page = told.page[slot]
+        page = state.page[slot]
         row = page.row
         own = max(now - page.since, 0.0)
         signals = (page.moves + _MOVES_BEFORE) / (own + _MOVES_BEFORE * days / max(moves, 1.0))
-        other = unclaimed(told, pages[row].last, now)
+        other = unclaimed(state, pages[row].last, now)
         q = -expm1(-page.weight * mean)
-        claimed = page.weight * shares(told, slot)
+        claimed = page.weight * shares(state, slot)
         hazard[row] = max(claimed + other * hazard[row], _LEAST)
         # Only what is claimed is a signal; jump > 0 says that there may be some.
         jump[row] = max(q * expm1(-claimed) / expm1(-hazard[row]), _LEAST)
@@ -105,22 +107,22 @@ def value(
 
 
 @compiled
-def value_polls(told: Told, now: float, worth: Floats) -> None:
-    """Let asking a source be worth what it tells, as far as it is believed, where that is more."""
-    part_of = _POLL * min(max(exp(-against(told)), _NOW_AND_THEN), 1.0)
-    if told.facts[0].news:
+def value_polls(state: ClaimState, now: float, worth: Floats) -> None:
+    """Raise the worth of polling a source to what it tells, as far as it is believed."""
+    part_of = _POLL * min(max(exp(-against(state)), _NOW_AND_THEN), 1.0)
+    if state.facts[0].news:
         part_of *= 1 + _NEWS
-    for j in range(told.facts[0].sources):
-        source = told.source[j]
+    for j in range(state.facts[0].sources):
+        source = state.source[j]
         if source.asked >= 0:
             since = max(now - source.heard, 0.0)
             found = part_of * source.told / source.days * since * since / 2
             worth[source.asked] = max(worth[source.asked], found)
 
 
-#: What an event means for a page of which nothing is known.
+#: κ of a page without history.
 _FIRST_WEIGHT: Final = 1.0
-#: Events are remembered for the time in which all pages can be looked at so often.
+#: Events are remembered for this number of turns, in which all pages can be visited once.
 _TURNS_KEPT: Final = 3.0
 _MOST_TOLD: Final = 2.0
 #: Nats of evidence from which on there is a judgement.
@@ -134,10 +136,10 @@ SiteOf: TypeAlias = Callable[[int], tuple[int, Floats]]
 
 
 class Trust(StrEnum):
-    """How far a source is believed.
+    """The degree to which a source is believed.
 
-    It tells of nearly all changes and of little else, or of some with errors, or of nothing that
-    helps; or there were too few looks to say.
+    Complete: it claims nearly all changes and little else. Noisy: some changes, with errors.
+    Worthless: its claims do not help. Unjudged: too few visits to say.
     """
 
     COMPLETE = "complete"
@@ -148,17 +150,17 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reputation:
-    """What is thought of a source at one site, by its last fifty claims and changes.
+    """The reliability of a source at one site, by its last fifty claims and changes.
 
     Attributes:
         source: its number.
         trust: how far it is believed.
-        precision: the share of its claims that a look found true; None: no look yet.
+        precision: the share of its claims that a visit found true; None: no visit yet.
         recall: the share of the changes found at its pages that it had claimed, as far as it was
-            asked in time; None: no change yet.
-        late_days: days from a change to the hearing of it; None: it was heard of none.
-        pages: of how many pages of the site it has claimed something.
-        claims: how many claims it made.
+            polled in time; None: no change yet.
+        late_days: days from a change to its claim; None: no such claim.
+        pages: the number of pages of the site with claims of it.
+        claims: the number of its claims.
     """
 
     source: int
@@ -171,12 +173,12 @@ class Reputation:
 
 
 class Around(NamedTuple):
-    """How things are when something is heard.
+    """The state of all pages at the time of a signal.
 
     Attributes:
         page: (n,), of :data:`~freshet.scheduler.estimate.site_model.PAGE`.
         importance: (n,).
-        turn: the days in which all pages could be looked at once.
+        turn: the days in which all pages could be visited once.
     """
 
     page: NDArray[np.void]
@@ -185,7 +187,7 @@ class Around(NamedTuple):
 
 
 class Listening:
-    """What is claimed of the pages of one site, and how far that is believed."""
+    """The claims about the pages of one site, and how far they are believed."""
 
     def __init__(self) -> None:
         self.told = nothing_told()
@@ -193,11 +195,11 @@ class Listening:
 
     @property
     def proven(self) -> bool:
-        """Whether claims foretell better than nothing."""
+        """Return whether claims predict better than nothing."""
         return bool(proven(self.told))
 
     def reputations(self) -> list[Reputation]:
-        """What is thought of each source, in the order in which they were heard first."""
+        """Return the reliability of each source, in the order of their first signals."""
         by = self.told.page["by"][: int(self.told.facts[0]["pages"])]
         return [
             self._reputation(it, int((by >> place & 1).sum()) if place < SOURCES else 0)
@@ -213,27 +215,37 @@ class Listening:
             judged = against(self.told) > _JUDGED
             trust = Trust.WORTHLESS if judged else Trust.UNJUDGED
         return Reputation(
-            int(it["number"]), trust, precision, recall, _share(it["late"], it["timed"]), pages,
-            int(it["claims"]),
-        )  # fmt: skip
+            source=int(it["number"]),
+            trust=trust,
+            precision=precision,
+            recall=recall,
+            late_days=_share(it["late"], it["timed"]),
+            pages=pages,
+            claims=int(it["claims"]),
+        )
 
     @property
     def rows(self) -> Rows:
-        """The rows of the pages of which something was ever claimed."""
+        """The rows of the pages with claims."""
         found: Rows = self.told.page["row"][: int(self.told.facts[0]["pages"])]
         return found
 
     def knows(self, source: int) -> bool:
-        """Whether this source has claimed something of the site."""
+        """Return whether this source has claimed something of the site."""
         return source in self._places
 
     def hear(
-        self, said: Hearing, claims: NDArray[np.void], alive: int, around: Around, expected: Floats
+        self,
+        said: SignalBatch,
+        claims: NDArray[np.void],
+        alive: int,
+        around: Around,
+        expected: Floats,
     ) -> None:
-        """Take in what is said, as ``claims`` in the order of the events.
+        """Learn a signal, with its ``claims`` in the order of the events.
 
-        ``expected`` (n,) are the changes expected without claims. A hearing is not taken to tell
-        of more than two pages: of an event that changes the site as much can be looked at.
+        ``expected`` (n,) are the changes expected without claims. A signal is credited with two
+        pages at most: as much of an event that changes the site can be visited.
         """
         if said.source not in self._places:
             self._places[said.source] = len(self._places)
@@ -250,7 +262,7 @@ class Listening:
         claims_estimate.credit(self.told, place, min(news, mean * _MOST_TOLD))
 
     def meet(self, rows: Rows, at: float) -> Rows:
-        """Slots for pages of which something is claimed for the first time."""
+        """Return slots for pages of which something is claimed for the first time."""
         first = int(self.told.facts[0]["pages"])
         self.told = with_pages(self.told, len(rows))
         slots = np.arange(first, first + len(rows))
@@ -259,9 +271,9 @@ class Listening:
         self.told.facts[0]["pages"] += len(rows)
         return slots
 
-    def learn(self, looks: NDArray[np.void], slots: Rows, alive: int) -> None:
-        """Take in looks that a site's learner has seen."""
-        claims_estimate.learn(self.told, looks, slots, alive)
+    def learn(self, visits: NDArray[np.void], slots: Rows, alive: int) -> None:
+        """Learn visits that a site's learner has seen."""
+        claims_estimate.learn(self.told, visits, slots, alive)
 
 
 def _share(part_of: float, whole: float) -> float | None:
@@ -269,7 +281,7 @@ def _share(part_of: float, whole: float) -> float | None:
 
 
 class Listeners:
-    """The listening at all sites; rows as those of the pages."""
+    """The claims at all sites; rows as those of the pages."""
 
     def __init__(self) -> None:
         self._slot = Column[np.int32](np.int32)
@@ -280,7 +292,7 @@ class Listeners:
         self._slot.append(count)
 
     def of(self, site: int) -> Listening | None:
-        """The listening at a site; None where nothing was ever claimed."""
+        """Return the claims at a site; None where nothing was ever claimed."""
         return self._sites.get(site)
 
     def believed(self, count: int) -> Ints:
@@ -290,8 +302,8 @@ class Listeners:
             found[it.rows] = int(it.proven)
         return found
 
-    def hear(self, said: Hearing, site_of: Rows, around: Around, site: SiteOf) -> None:
-        """Take in what a source says; ``site`` tells how things are at one of a number."""
+    def hear(self, said: SignalBatch, site_of: Rows, around: Around, site: SiteOf) -> None:
+        """Learn a source's signal; ``site`` returns the state of a site by its number."""
         sites = site_of[said.row]
         concerned = {s for s, it in self._sites.items() if it.knows(said.source)}
         for s in sorted(concerned | set(sites.tolist())):
@@ -302,7 +314,7 @@ class Listeners:
             alive, expected = site(s)
             it.hear(mine, self._claims(mine, around), alive, around, expected)
 
-    def _claims(self, said: Hearing, around: Around) -> NDArray[np.void]:
+    def _claims(self, said: SignalBatch, around: Around) -> NDArray[np.void]:
         order, numbers = said.events()
         row = said.row[order]
         claims = np.empty(len(row), CLAIM)
@@ -312,23 +324,23 @@ class Listeners:
         claims["last"] = np.where(page["known"], page["last"], -np.inf)
         return claims
 
-    def learn(self, site: int, looks: NDArray[np.void], alive: int) -> None:
-        """Take in looks at pages of a site, with what its learner expected."""
+    def learn(self, site: int, visits: NDArray[np.void], alive: int) -> None:
+        """Learn visits to pages of a site, with the changes that its learner expected."""
         it = self._sites.get(site)
         if it is not None:
-            it.learn(looks, self._slot.rows[looks["row"]].astype(np.intp) - 1, alive)
+            it.learn(visits, self._slot.rows[visits["row"]].astype(np.intp) - 1, alive)
 
     def value(
         self, page: NDArray[np.void], now: float, turn: float, hazard: Floats, rate: Floats
     ) -> tuple[Floats, Floats]:
-        """Write what is believed of claims; (n,) each: q, 0 without claims, and what divides."""
+        """Write the beliefs from claims; return q, 0 without claims, and the divisor; (n,) each."""
         jump, per = np.zeros(len(hazard)), rate.copy()
         for it in self._sites.values():
             if it.proven:
-                value(it.told, page, now, turn, hazard, rate, jump, per)
+                value(it.told, page, now, turn, hazard=hazard, rate=rate, jump=jump, per=per)
         return jump, per
 
     def value_polls(self, now: float, worth: Floats) -> None:
-        """Let asking the sources be worth what they tell."""
+        """Raise the worth of polling the sources to what they tell."""
         for it in self._sites.values():
             value_polls(it.told, now, worth)

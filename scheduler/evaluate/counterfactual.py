@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import IntervalRanker
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures, content_before
 from freshet.scheduler.evaluate.serving import Batch, Progress, serve
 from freshet.scheduler.sources import Rows
@@ -140,7 +140,7 @@ class ArchiveReplay:
         before = content_before(page, content)
         compared = (content >= 0) & (before >= 0)
         changed = compared & (content != before)
-        looks = Looks(page, at, compared, changed, content == GONE, changed)
+        looks = VisitResults(page, at, compared, changed, content == GONE, changed)
         ranker.learn(looks.take(np.argsort(at, kind="stable")))
         if isinstance(ranker, IntervalRanker):
             ranker.restart()
@@ -162,7 +162,7 @@ class ArchiveReplay:
             yield now, start + np.arange(asked + 1, due + 1) / budget
             now, asked = until, due
 
-    def visit(self, ranker: Ranker, rows: Rows, at: Floats) -> Looks:
+    def visit(self, ranker: Ranker, rows: Rows, at: Floats) -> VisitResults:
         """Get what the archive has of these pages."""
         asked = np.zeros(len(rows), _ASK)
         asked["page"], asked["at"], asked["expected"] = rows, at, self._expected(ranker, rows, at)
@@ -219,7 +219,9 @@ class ArchiveReplay:
         worth[self._not_before[known] > now] = 0.0
         return worth
 
-    def _take(self, rows: Rows, at: Floats, places: Rows) -> tuple[Bools, Bools, Bools, Looks]:
+    def _take(
+        self, rows: Rows, at: Floats, places: Rows
+    ) -> tuple[Bools, Bools, Bools, VisitResults]:
         """Take answers in, a page once: (answered, compared, changed), and what they teach."""
         got = np.where(places >= 0, self._captures.content[places], FAILED)
         answered, content = got != FAILED, got >= 0
@@ -235,7 +237,7 @@ class ArchiveReplay:
         self._content[rows[content]] = got[content]
         self._capture[rows] = np.where(places >= 0, places, self._capture[rows])
         taught = compared[answered], changed[answered], gone[answered], changed[answered]
-        return answered, compared, changed, Looks(mine, at[answered], *taught)
+        return answered, compared, changed, VisitResults(mine, at[answered], *taught)
 
     def _wait(self, rows: Rows, at: Floats) -> None:
         tries = np.minimum(self._tries[rows], 40)

@@ -56,7 +56,7 @@ import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.costs import changes_per_crawl
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.evaluate.changes import ChangeProcess
 from freshet.scheduler.evaluate.judging import Crawls
 from freshet.scheduler.evaluate.learning import Learner, gaps_of
@@ -167,7 +167,7 @@ class RandomWorld:
         """Return the values as they are."""
         return worth
 
-    def visit(self, ranker: Valuer, rows: Rows, at: Floats) -> Looks:
+    def visit(self, ranker: Valuer, rows: Rows, at: Floats) -> VisitResults:
         """Compare each source with its copy."""
         crawled = self._key(rows, at)
         edges = np.searchsorted(self._changes, [self._last[rows], crawled], "right")
@@ -175,7 +175,9 @@ class RandomWorld:
         self._last[rows] = crawled
         self._source.append(rows)
         self._at.append(at)
-        return Looks(rows, at, np.ones_like(changed), changed, np.zeros_like(changed), changed)
+        return VisitResults(
+            rows, at, np.ones_like(changed), changed, np.zeros_like(changed), changed
+        )
 
     def crawls(self) -> Crawls:
         """Return all crawls so far."""
@@ -230,7 +232,7 @@ class IndexedSources:
         self._worth[self._candidates] = self._index(self._table.take(self._candidates), now)
         return self._worth
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Note the crawls; learn from them together, once an hour."""
         rows, before = looks.row, self._table.last_crawl[looks.row]
         self._table.last_crawl[rows] = looks.at
@@ -321,7 +323,7 @@ class WaitingSources:
         # What is due at this very moment is worth a crawl.
         return np.where(late >= 0, late + np.finfo(float).tiny, 0.0)
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Ask the policy for the next interval of what was crawled."""
         rows = looks.row
         self.last_crawl[rows] = looks.at

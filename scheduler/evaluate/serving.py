@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.sources import Rows
 
 #: Is told the day that a run has reached.
@@ -33,7 +33,7 @@ class Valuer(Protocol):
         """Return the value of a visit to each known source on this day; 0: none is wanted."""
         ...
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Learn from visits, in the order of time."""
         ...
 
@@ -57,7 +57,7 @@ class Environment(Protocol[_Valuer_contra]):
         """Return the values by which sources are chosen, given those of the ranker."""
         ...
 
-    def visit(self, ranker: _Valuer_contra, rows: Rows, at: Floats) -> Looks:
+    def visit(self, ranker: _Valuer_contra, rows: Rows, at: Floats) -> VisitResults:
         """Visit each of these sources once; the ranker has not learnt from it yet."""
         ...
 

@@ -32,7 +32,7 @@ from freshet.scheduler.policy import Pace, Revisit
 
 @dataclass(frozen=True, slots=True)
 class NutchAdaptive:
-    """Intervals that shrink by a factor after a change, and grow by one without.
+    """A policy whose intervals shrink by a factor after a change, and grow without.
 
     Attributes:
         inc_rate: i, at least 0; 0.2 is the default of the class (nutch-default.xml has 0.4).
@@ -74,7 +74,7 @@ class NutchAdaptive:
                 )
 
     def next_interval(self, previous: Pace | None, observation: Revisit) -> Pace:
-        """The pace after a capture; the first one, of which no change is known, only starts it."""
+        """Return the pace after a visit; the first one only starts it."""
         if previous is None:
             return Pace(self.first_days, observation.at + self.first_days)
         rested = self._rested(observation)
@@ -85,27 +85,21 @@ class NutchAdaptive:
         return Pace(interval, observation.at - shift + interval)
 
     def _rested(self, observation: Revisit) -> float:
-        """Days since the last change, as far as it is known and heeded."""
+        """Return days since the last change, as far as it is known and heeded."""
         if observation.changed or observation.modified_at is None or not self.sync_delta:
             return 0.0
         return max(observation.at - observation.modified_at, 0.0)
 
 
-# -- stormcrawler adaptive ---------------------------------------------------
+# -- stormcrawler adaptive --
 #
-# The adaptive scheduler of Apache StormCrawler, as a baseline.
-#
-# It minimises no cost and keeps no budget: each source's interval follows its last answer.
+# The adaptive scheduler of Apache StormCrawler, as a baseline without cost or budget.
 #
 #     I ← (1 − d)·I + d·I_min          if the source has changed since the last fetch
 #     I ← min((1 + i)·I, I_max)        if it has not
 #     due = fetch time + I
 #
-# A changed source comes closer to I_min by the share d, and never falls below it.
-#
-#     symbol  argument             unit
-#     I       interval             days
-#     d, i    dec_rate, inc_rate   1
+# where I is the interval in days, d ``dec_rate``, i ``inc_rate``.
 #
 # Reference: class org.apache.stormcrawler.persistence.AdaptiveScheduler of Apache StormCrawler
 # and its class documentation. Differs from it in: intervals are not cut to whole minutes.
@@ -113,7 +107,7 @@ class NutchAdaptive:
 
 @dataclass(frozen=True, slots=True)
 class StormCrawlerAdaptive:
-    """Intervals that close in on a minimum after a change, and grow by a factor without.
+    """A policy whose intervals close in on a minimum after a change, and grow without.
 
     Attributes:
         inc_rate: i, above 0 and at most 1; 0.5 by default.
@@ -151,7 +145,7 @@ class StormCrawlerAdaptive:
                 )
 
     def next_interval(self, previous: Pace | None, observation: Revisit) -> Pace:
-        """The pace after a capture; the first one, of which no change is known, only starts it."""
+        """Return the pace after a visit; the first one only starts it."""
         if previous is None:
             interval = self.first_days
         elif observation.changed:

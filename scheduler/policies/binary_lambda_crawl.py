@@ -56,17 +56,17 @@ class BinaryLambdaCrawl:
     """
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """The optimal plan.
+        """Return the optimal plan.
 
         Raises:
-            ValueError: if the budget is no finite number above 0, or a column holds something
+            ValueError: if the budget is not a finite number above 0, or a column holds something
                 else than finite numbers of at least 0.
         """
         return binary_optimum(table, arrays.budget("budget", budget), np.zeros(len(table)))
 
 
 def binary_optimum(table: SourceTable, budget: float, floor: Floats) -> CrawlPlan:
-    """The optimum among rates of at least ``floor`` (n,), crawls per day.
+    """Return the optimum among rates of at least ``floor`` (n,), crawls per day.
 
     Raises:
         ValueError: naming the column and the row.
@@ -83,9 +83,9 @@ def binary_optimum(table: SourceTable, budget: float, floor: Floats) -> CrawlPla
         np.ones(n),
         np.zeros(n, np.bool_),
         budget,
-        found.left_over,
-        found.price,
-        found.host_price,
+        left_over=found.left_over,
+        price=found.price,
+        host_price=found.host_price,
     )
 
 
@@ -137,7 +137,7 @@ class BinaryLambdaCrawlFloor:
             raise ValueError(f"share: is {self.share}; accepted is at least 0 and below 1")
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """The optimal plan.
+        """Return the optimal plan.
 
         Raises:
             ValueError: as for :meth:`BinaryLambdaCrawl.rates`.
@@ -147,7 +147,7 @@ class BinaryLambdaCrawlFloor:
 
 
 def _floor(table: SourceTable, reserved: float) -> Floats:
-    """``reserved`` spread evenly; less where a host's capacity is less than its sources' floors."""
+    """Return ``reserved`` spread evenly; less where a host's capacity is less."""
     worth = (table.importance > 0) & (table.change_rate > 0)
     evenly = reserved / max(int(worth.sum()), 1)
     sources = np.bincount(table.host, worth, minlength=len(table.host_capacity))

@@ -74,7 +74,7 @@ SMALL = 1e-2
 
 @dataclass(frozen=True, slots=True)
 class GreedyIndex:
-    """Crawls the source whose expected staleness since its crawl, times importance, is largest.
+    """An index of expected staleness since the crawl, times importance.
 
     Three days after its crawl a source of importance 2 that changes at once (Δ → ∞) has been
     stale for three days; the two pending changes of another, at 4 a day, are worth 2 · 2/4.
@@ -87,7 +87,7 @@ class GreedyIndex:
     """
 
     def index(self, table: SourceTable, now: float) -> Floats:
-        """(n,), W in importance · days."""
+        """Return W (n,) in importance · days."""
         age = np.maximum(now - table.last_crawl, 0.0)
         index = table.importance * age * stale_share(table.change_rate * age)
         complete = table.complete_observations
@@ -97,7 +97,7 @@ class GreedyIndex:
 
 
 def stale_share(x: Floats) -> Floats:
-    """w(x) = 1 − (1 − e^{−x})/x, the share of the days since a crawl that a copy was stale; (n,).
+    """Return w(x) = 1 − (1 − e^{−x})/x (n,), the stale share of the days since a crawl.
 
     x is Δτ, the mean number of changes since the crawl, 0 to inf. The same as
     :func:`freshet.scheduler.costs.changed_mean`, in a tenth of its time for a hundred sources.
@@ -159,7 +159,7 @@ def _worth_of_changes(table: SourceTable) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class GreedyIndexBinary:
-    """Crawls the source whose crawl buys the most fresh days, times importance.
+    """An index of the fresh days that a crawl buys, times importance.
 
     Long after its crawl, and at a known change, a crawl of a source that changes four times a
     day buys a quarter of a day.
@@ -172,7 +172,7 @@ class GreedyIndexBinary:
     """
 
     def index(self, table: SourceTable, now: float) -> Floats:
-        """(n,), W in importance · days."""
+        """Return W (n,) in importance · days."""
         age = np.maximum(now - table.last_crawl, 0.0)
         index = table.importance * age * fresh_share(table.change_rate * age)
         complete = table.complete_observations
@@ -182,7 +182,7 @@ class GreedyIndexBinary:
 
 
 def fresh_share(x: Floats) -> Floats:
-    """b(x) = (1 − e^{−x}(1 + x))/x: fresh days that a crawl buys for each day waited; (n,).
+    """Return b(x) = (1 − e^{−x}(1 + x))/x (n,): fresh days bought for each day waited.
 
     x is Δτ, the mean number of changes since the crawl, 0 to inf. Per day waited it is largest,
     0.298, near x = 1.79.
@@ -218,7 +218,7 @@ COMPILED_FROM = 20_000
 
 
 def valuation(policy: IndexPolicy, n: int) -> Valuation:
-    """The policy's ``index`` in its fastest form for a table of n sources, and parts of it."""
+    """Return the policy's ``index`` in its fastest form for a table of n sources."""
     loop = _LOOPS.get(type(policy))
     if loop is None or n < COMPILED_FROM:
         return policy.index

@@ -77,7 +77,7 @@ class LambdaCrawl:
         arrays.one_of("crawling", self.crawling, ("poisson", "periodic"))
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """:func:`solve` for a table.
+        """Return :func:`solve` for a table.
 
         Raises:
             ValueError: as :func:`solve` does.
@@ -103,7 +103,7 @@ def solve(
     host_capacity: ArrayLike | None = None,
     price: float | None = None,
 ) -> CrawlPlan:
-    """The optimal plan; arguments and method are told above.
+    """Return the optimal plan; the module describes arguments and method.
 
     ``price`` is where the search for λ begins: that of the last plan, if little has changed.
 
@@ -139,16 +139,16 @@ def solve(
 def optimum(
     demand: HarmonicDemand, bandwidth: float, hosts: Hosts, price: float | None = None
 ) -> CrawlPlan:
-    """:func:`solve` for columns that are checked, numpy or compiled."""
+    """Return :func:`solve` for columns that are checked, numpy or compiled."""
     found = allocate(demand, bandwidth, hosts, price)
     return CrawlPlan(
         found.rates,
         demand.probabilities(found.rates),
         demand.complete,
         bandwidth,
-        found.left_over,
-        found.price,
-        found.host_price,
+        left_over=found.left_over,
+        price=found.price,
+        host_price=found.host_price,
     )
 
 
@@ -208,7 +208,7 @@ class LambdaCrawlApprox:
         arrays.one_of("crawling", self.crawling, ("poisson", "periodic"))
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """The plan.
+        """Return the plan.
 
         Raises:
             ValueError: as :func:`freshet.scheduler.policies.lambda_crawl.solve` does.
@@ -229,7 +229,7 @@ class LambdaCrawlApprox:
 
 @np.errstate(over="ignore", invalid="ignore")
 def _in_proportion_to_importance(mu: Floats, delta: Floats, complete: Bools) -> Floats:
-    """Δ of complete observations; of the others Δ̂ where they are worth a crawl, else 0."""
+    """Return Δ of complete observations; of the others Δ̂, or 0 if not worth a crawl."""
     worth = ~complete & (mu > 0) & (delta > 0)
     total = mu[worth].sum()
     per_importance = delta[worth].sum() / total if total else 0.0

@@ -103,7 +103,7 @@ _CERTAIN = 745.0
 
 
 def ein_inverse(level: Floats) -> Floats:
-    """The x with Ein(x) = ``level`` (n,), at least 0; Newton, to rounding.
+    """Return x with Ein(x) = ``level`` (n,), at least 0; Newton, to rounding.
 
     Ein is concave: from the second step on Newton's steps all go up.
     """
@@ -120,7 +120,7 @@ def ein_inverse(level: Floats) -> Floats:
 
 
 def harmonic_worth(recall: Floats, precision: Floats, level: Floats) -> Floats:
-    """W at ``level`` (n,) for the harmonic cost, exactly; the index is μ/Δ times it.
+    """Return W at ``level`` (n,) for the harmonic cost, exactly; the index is μ/Δ times it.
 
     D(s, k) = ∫₀¹ (1 − e^{−asu}(1 − qu)^k)/u du, so both parts of each integral close:
 
@@ -155,7 +155,7 @@ def harmonic_worth(recall: Floats, precision: Floats, level: Floats) -> Floats:
 
 
 def binary_worth(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> Floats:
-    """W at the level of age ``elapsed`` and ``signals``, for the binary cost.
+    """Return W at the level of age ``elapsed`` and ``signals``, for the binary cost.
 
     The level depends on the effective age x = s + kβ alone, β = ln(1/(1−q))/a, and the
     integrals close:
@@ -184,13 +184,13 @@ def binary_worth(recall: Floats, precision: Floats, elapsed: Floats, signals: In
 
 
 def _log_false(precision: Floats) -> Floats:
-    """ln(1 − q); the least of the floats has the logarithm of 0."""
+    """Return ln(1 − q); the least of the floats has the logarithm of 0."""
     logarithm: Floats = np.log1p(-np.minimum(precision, 1 - 2.0**-53))
     return np.where(precision < 1, logarithm, -_CERTAIN)
 
 
 def _changes_at(level: Floats, k: int, precision: Floats, above: Floats) -> Floats:
-    """The m = a s_k at which k signals and m unsignalled changes reach ``level``.
+    """Return m = a s_k at which k signals and m unsignalled changes reach ``level``.
 
     Newton from ``above``, which lies a little over the root; D is concave in m.
     """
@@ -206,7 +206,7 @@ def _changes_at(level: Floats, k: int, precision: Floats, above: Floats) -> Floa
 
 
 def _worth_with(k: int, recall: Floats, precision: Floats, level: Floats, m: Floats) -> Floats:
-    """The k-th term of W; ``m`` is a s_k."""
+    """Return the k-th term of W; ``m`` is a s_k."""
     a, g = 1 - recall, recall / precision
     heard = _per_drift(g * m, a)
     share = (a / g)[:, None] * _U
@@ -219,7 +219,7 @@ def _worth_with(k: int, recall: Floats, precision: Floats, level: Floats, m: Flo
 
 
 def _until_first_signal(a: Floats, g: Floats, x: Floats) -> Floats:
-    """The term j = 0 of the binary sum, free of cancellation; ``x`` is ax."""
+    """Return the term j = 0 of the binary sum, free of cancellation; ``x`` is ax."""
     z = _per_drift(g * x, a)
     missed = 1 - np.divide(-np.expm1(-z), z, out=np.ones_like(z), where=z > 0)
     term: Floats = (gammainc(2, x) + x * np.exp(-x) * missed) / (a + g)
@@ -227,7 +227,7 @@ def _until_first_signal(a: Floats, g: Floats, x: Floats) -> Floats:
 
 
 def _after_signals(j: int, a: Floats, g: Floats, jump: Floats, x: Floats) -> Floats:
-    """The term j of the binary sum; ``x`` is ax."""
+    """Return the term j of the binary sum; ``x`` is ax."""
     z = _per_drift(g * (x - j * jump), a)
     fresh = np.exp(j * (np.log(g / (a + g)) - jump)) / (a + g)
     stale = np.exp(-x) * gammainc(j + 1, z) / g
@@ -236,7 +236,7 @@ def _after_signals(j: int, a: Floats, g: Floats, jump: Floats, x: Floats) -> Flo
 
 
 def _per_drift(amount: Floats, a: Floats) -> Floats:
-    """``amount``/a: without unsignalled changes, a = 0, a level is never reached in silence."""
+    """Return ``amount``/a; inf for a = 0, where no level is reached without signals."""
     endless = np.where(amount > 0, np.inf, 0.0)
     return np.divide(amount, a, out=endless, where=a > 0)
 
@@ -286,7 +286,7 @@ _D_SHARE: Floats = _LEVEL_W / 2
 
 
 def worth(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> Floats:
-    """W at the level of age ``elapsed`` (in 1/Δ) and ``signals`` (n,), in units of μ/Δ.
+    """Return W at the level of age ``elapsed`` (in 1/Δ) and ``signals`` (n,), in units of μ/Δ.
 
     ``recall`` and ``precision`` are above 0 and at most 1. About 2.5 µs a row.
 
@@ -310,7 +310,7 @@ def worth(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> 
 
 
 def _effective_age(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> Floats:
-    """The age x = Ein⁻¹(D/μ) (n,), in 1/Δ, at which a source without signals costs as much."""
+    """Return x = Ein⁻¹(D/μ) (n,), in 1/Δ, the age of equal cost without signals."""
     x = (1 - recall) * elapsed
     heard = np.flatnonzero(signals > 0)
     x[heard] = ein_inverse(noisy_harmonic(x[heard], signals[heard], precision[heard]))
@@ -318,7 +318,7 @@ def _effective_age(recall: Floats, precision: Floats, elapsed: Floats, signals: 
 
 
 def _in_silence(recall: Floats, precision: Floats, x: Floats) -> Floats:
-    """W up to the level of one signal: [Ein(x) + Ein(z) − Ein(x + z)]/g, z = gx/a."""
+    """Return W up to one signal's level: [Ein(x) + Ein(z) − Ein(x + z)]/g, z = gx/a."""
     a, g = 1 - recall, recall / precision
     z = np.divide(g * x, a, out=np.where(x > 0, np.inf, 0.0), where=a > 0)
     total: Floats = np.empty_like(x)
@@ -332,7 +332,7 @@ def _in_silence(recall: Floats, precision: Floats, x: Floats) -> Floats:
 
 
 def _fluid(recall: Floats, precision: Floats, x: Floats) -> Floats:
-    """W far above the level of one signal, but for a constant."""
+    """Return W far above the level of one signal, but for a constant."""
     return x + (1 - precision * recall / 2) * np.expm1(-x)
 
 
@@ -343,7 +343,7 @@ def _correction(recall: Floats, precision: Floats, beyond: Floats) -> Floats:
 
 @cache
 def _table() -> RegularGridInterpolator:
-    """(W − W(q) − fluid)/q² over recall, precision and ln(x/x_q)."""
+    """Tabulate (W − W(q) − fluid)/q² over recall, precision and ln(x/x_q)."""
     # At 1e-4 the limit of worthless signals is reached to the accuracy of the table.
     r, q, beyond = np.meshgrid(
         np.maximum(_RECALL, 1e-4), np.maximum(_PRECISION, 1e-4), _BEYOND, indexing="ij"
@@ -361,13 +361,13 @@ _WORTH: dict[str, Callable[[Floats, Floats, Floats, Ints], Floats]] = {
 }
 _WITHOUT_NOISE: dict[str, IndexPolicy] = {"harmonic": GreedyIndex(), "binary": GreedyIndexBinary()}
 
-#: Signals of no greater precision tell nothing: W differs by as little from that of silence.
+#: Signals of at most this precision are ignored: W differs as little from that without signals.
 _NOTHING_TOLD = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class NoisySignalIndex:
-    """Crawls the source that is worth most, given its clock and its signals.
+    """An index of a source's worth, given its clock and its signals.
 
     Attributes:
         cost: ``harmonic`` or ``binary``.
@@ -392,7 +392,7 @@ class NoisySignalIndex:
         arrays.one_of("cost", self.cost, tuple(_WORTH))
 
     def index(self, table: SourceTable, now: float) -> Floats:
-        """(n,), W in importance · days; sources without noisy signals as the greedy index."""
+        """Return W (n,) in importance · days; the greedy index without noisy signals."""
         index = _WITHOUT_NOISE[self.cost].index(table, now)
         rows = _noisy(table)
         if len(rows):
@@ -405,6 +405,6 @@ class NoisySignalIndex:
 
 
 def _noisy(table: SourceTable) -> Rows:
-    """The rows whose signals tell something, but not all."""
-    told = (table.signal_rate > 0) & (table.signal_precision > _NOTHING_TOLD)
-    return np.flatnonzero(told & ~table.complete_observations & (table.change_rate > 0))
+    """Return the rows whose signals are informative but not complete."""
+    informative = (table.signal_rate > 0) & (table.signal_precision > _NOTHING_TOLD)
+    return np.flatnonzero(informative & ~table.complete_observations & (table.change_rate > 0))

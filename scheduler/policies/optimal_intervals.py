@@ -70,10 +70,10 @@ class OptimalIntervals:
     """The optimum of the harmonic cost over crawling at regular times."""
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """The plan, ``crawling="periodic"``; its ``price`` is λ.
+        """Return the plan, ``crawling="periodic"``; its ``price`` is λ.
 
         Raises:
-            ValueError: if the budget is no number above 0, or if numbers are too large or too
+            ValueError: if the budget is not a number above 0, or if numbers are too large or too
                 small to be computed with.
 
         A source of importance e that changes once a day, alone, is crawled daily at the price
@@ -114,7 +114,7 @@ class OptimalIntervals:
 
 
 def interval_at(importance: ArrayLike, change_rate: ArrayLike, price: float) -> Floats:
-    """(n,), the best days T between two crawls at a price per crawl; inf: not worth a crawl.
+    """Return the best days T between two crawls (n,) at a price per crawl; inf: no crawl.
 
     For sources of incomplete observations. ``price`` is that of a plan, or the index at which
     an index policy is seen to crawl.
@@ -135,7 +135,7 @@ def interval_at(importance: ArrayLike, change_rate: ArrayLike, price: float) -> 
 
 
 def relaxed_bound(table: SourceTable, bandwidth: float) -> float:
-    """No deterministic policy of ``bandwidth`` crawls per day has a lower harmonic cost; total.
+    """Return a lower bound of the total harmonic cost of policies at ``bandwidth``.
 
     Raises:
         ValueError: as :meth:`OptimalIntervals.rates` does.
@@ -162,7 +162,7 @@ def relaxed_bound(table: SourceTable, bandwidth: float) -> float:
 
 
 def _by_clock(table: SourceTable, clock: Rows, budget: float, spent: Floats) -> Allocation:
-    """What sources of incomplete observations get of the rest of budget and capacities."""
+    """Divide the rest of budget and capacities among sources of incomplete observations."""
     demand = IntervalDemand(table.importance[clock], table.change_rate[clock])
     return allocate(demand, budget, Hosts(table.host[clock], table.host_capacity - spent))
 

@@ -6,7 +6,7 @@
     |W|  number of sources that are worth a crawl: μ > 0 and Δ > 0, which the paper takes for
          granted; the others get 0
 
-It minimises no cost; it is what crawlers do that know nothing of their sources. Notifications
+It minimises no cost; crawlers without knowledge of their sources do it. Notifications
 are ignored. A host whose capacity is less than its share spends just that, and the rest goes to
 the others evenly (:mod:`freshet.scheduler.solve.budget`); what nobody can take is left over.
 
@@ -45,10 +45,10 @@ class UniformCrawl:
         arrays.one_of("crawling", self.crawling, ("poisson", "periodic"))
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """The plan.
+        """Return the plan.
 
         Raises:
-            ValueError: if the budget is no finite number above 0.
+            ValueError: if the budget is not a finite number above 0.
         """
         bandwidth = arrays.budget("budget", budget)
         weight = ((table.importance > 0) & (table.change_rate > 0)).astype(np.float64)
@@ -59,20 +59,13 @@ class UniformCrawl:
         )
 
 
-# -- change rate -------------------------------------------------------------
+# -- change rate --
 #
-# ChangeRateCrawl: what changes twice as often is crawled twice as often.
+# ChangeRateCrawl: rates in proportion to change rates, ρ = R Δ/ΣΔ, the sum over sources with μ > 0.
 #
-#     ρ = R Δ/ΣΔ
-#
-#     R  budget, crawls per day
-#     Δ  change rate (n,), changes per day; the sum is over the sources with μ > 0
-#
-# It minimises no cost: for sources as important as each other the freshest copy of the whole is
-# had by crawling those that change often *less* (Cho and Garcia-Molina 2003). All its sources have
-# the same harmonic cost, μ ln(1 + ΣΔ/R). Notifications are ignored. A host whose capacity is less
-# than its share spends just that, and the rest goes to the others in proportion
-# (:mod:`freshet.scheduler.solve.budget`); what nobody can take is left over.
+# It minimises no cost: for sources as important as each other the freshest copy of the whole is had
+# by crawling those that change often *less* (Cho and Garcia-Molina 2003). All its sources have the
+# same harmonic cost, μ ln(1 + ΣΔ/R). Notifications and capacities are treated as by UniformCrawl.
 #
 # Reference: ChangeRateCrawl (CC) in Kolobov et al., NeurIPS 2019, section 7, after Cho and
 # Garcia-Molina, "Effective page refresh policies for web crawlers", TODS 28(4), 2003. Differs from
@@ -98,10 +91,10 @@ class ChangeRateCrawl:
         arrays.one_of("crawling", self.crawling, ("poisson", "periodic"))
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """The plan.
+        """Return the plan.
 
         Raises:
-            ValueError: if the budget is no finite number above 0, or a change rate something
+            ValueError: if the budget is not a finite number above 0, or a change rate something
                 else than a finite number of at least 0.
         """
         bandwidth = arrays.budget("budget", budget)

@@ -1,4 +1,4 @@
-"""The Whittle index of ephemeral content: what a crawl now is worth, of what people soon forget.
+"""The Whittle index of ephemeral content: the worth of a crawl now, for items that fade.
 
 Items appear at a source at rate Λ, worth ξ̄ on average, and fade at rate μ. A crawl reaps all that
 is left of them. Every T a crawler chooses which sources to crawl, Σ C_i v_i ≤ M. With
@@ -74,7 +74,7 @@ def index(
     cost: ArrayLike = 1.0,
     period: float = 1.0,
 ) -> Floats:
-    """γ(x_k) of the states that sources have so many periods after a crawl.
+    """Return γ(x_k) of states a number of periods after a crawl.
 
     With half of an item's worth lost in a period, α = ½: after two periods the state is 1½ u, the
     index u(1 − ¼ + ½ − ¼) = u, and u = Λξ̄/(2μ).
@@ -100,7 +100,7 @@ def index_after(
     *,
     cost: ArrayLike = 1.0,
 ) -> Floats:
-    """γ(τ) so long after a crawl, where crawls may come at any time; inf: never crawled.
+    """Return γ(τ) for crawls at any time, a time τ after the last; inf: never crawled.
 
     When as much time has passed as an item lives on average, 1/μ, it is 1 − 2/e of u*, here 3.
 
@@ -121,7 +121,7 @@ def index_after(
 
 
 def ripe(y: Floats) -> Floats:
-    """(n,), γ(τ) as a share of its limit u*/C, for y = μτ of at least 0, which is not checked.
+    """Return γ(τ) as a share of its limit u*/C (n,), for unchecked y = μτ of at least 0.
 
     >>> ripe(np.array([0.0, 1.0])).round(6).tolist()  # 1 − 2/e
     [0.0, 0.264241]
@@ -137,7 +137,7 @@ def elapsed_at(
     *,
     cost: ArrayLike = 1.0,
 ) -> Floats:
-    """The time τ after a crawl at which γ(τ) is the price λ; inf where it never is, λC ≥ u*.
+    """Return the time τ at which γ(τ) is the price λ; inf where it never is, λC ≥ u*.
 
     The inverse of :func:`index_after`.
 
@@ -165,7 +165,7 @@ def index_at(
     cost: ArrayLike = 1.0,
     period: float = 1.0,
 ) -> Floats:
-    """γ(x) at any state of at least 0, one that no crawl leads to included.
+    """Return γ(x) at any state of at least 0, also one that no crawl leads to.
 
     Halfway between the states after one and two periods, u and 1½ u, it is halfway between
     their indices; above u*, here 2, it is the state.
@@ -199,7 +199,7 @@ def utility_after(
     *,
     period: float = 1.0,
 ) -> Floats:
-    """x_k, the expected utility at a source so many periods after a crawl; inf: u*.
+    """Return x_k, the expected utility a number of periods after a crawl; inf: u*.
 
     It is infinite where nothing fades and no crawl ever came.
 
@@ -221,7 +221,7 @@ def utility_after(
 
 
 def _visited(k: Floats, h: Floats) -> Floats:
-    """(1/h) [1 − e^{−kh} − k(1 − e^{−h}) e^{−kh}], the index for Λξ̄T = C = 1."""
+    """Return (1/h) [1 − e^{−kh} − k(1 − e^{−h}) e^{−kh}], the index for Λξ̄T = C = 1."""
     never = np.isinf(k)
     finite = np.where(never, 0.0, k)
     with np.errstate(over="ignore"):
@@ -237,7 +237,7 @@ def _visited(k: Floats, h: Floats) -> Floats:
 
 
 def _periods_to_reach(x: Floats, income: Floats, mu: Floats, step: float) -> Floats:
-    """η(x); inf where the state is u* or above, or never fades."""
+    """Return η(x); inf where the state is u* or above, or never fades."""
     with np.errstate(over="ignore"):
         ceiling = np.divide(income, mu, out=np.full_like(x, np.inf), where=mu > 0)
         inside = (x < ceiling) & (mu > 0)

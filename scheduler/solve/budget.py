@@ -1,9 +1,9 @@
-"""The search for a price: what a crawl must save, so that exactly a budget is spent.
+"""The price of a crawl at which sources spend exactly a budget, and the division by it.
 
 **Why prices.** A convex cost Σ_w J_w(ρ_w) is to be minimised under one budget, Σ_w ρ_w = R. In
 the minimum one more crawl per day saves the same with every source that is crawled: that saving
 is the Lagrange multiplier λ, the price of a crawl. At a given price each source knows its own
-best rate ρ_w(λ), without a look at the others, and all of them together spend S(λ) = Σ_w ρ_w(λ).
+best rate ρ_w(λ), whatever the others are, and all of them together spend S(λ) = Σ_w ρ_w(λ).
 S falls while λ rises; the optimum of n variables is the solution of one equation in one unknown,
 
     S(λ) = R.
@@ -43,8 +43,8 @@ _LEAP = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
-    """What is spent at some prices, one row for each budget.
+class PricedSpending:
+    """Crawls per day spent at some prices, one row for each budget.
 
     Attributes:
         price: λ (H,), cost saved per crawl, above 0.
@@ -58,14 +58,14 @@ class Spending:
 
 
 #: The spending now, the one before (None in the first round) and the budgets → the next prices.
-#: Whatever is no number inside the bracket is not taken.
-Step: TypeAlias = Callable[[Spending, Spending | None, Floats], Floats]
+#: A result outside the bracket is ignored.
+Step: TypeAlias = Callable[[PricedSpending, PricedSpending | None, Floats], Floats]
 
 
 def clearing_prices(
-    spend: Callable[[Floats], Spending], budget: Floats, start: Floats, step: Step
-) -> Spending:
-    """The spending at the prices that make it ``budget``, to :data:`TOLERANCE`.
+    spend: Callable[[Floats], PricedSpending], budget: Floats, start: Floats, step: Step
+) -> PricedSpending:
+    """Return the spending at the prices that make it ``budget``, to :data:`TOLERANCE`.
 
     Args:
         spend: evaluates S and its slope; its last call is at the prices that are returned.
@@ -81,7 +81,7 @@ def clearing_prices(
         ValueError: if a price leaves the range of floating-point numbers, or the spending at it
             does: importances or change rates whose products are too large or too small.
 
-    >>> halved = lambda price: Spending(price, 8 / price, 8 / price)  # S = 8/λ
+    >>> halved = lambda price: PricedSpending(price, 8 / price, 8 / price)  # S = 8/λ
     >>> clearing_prices(halved, np.array([2.0]), np.array([1.0]), smooth_step).price.tolist()
     [4.0]
     """
@@ -111,8 +111,8 @@ def clearing_prices(
     raise out_of_range()
 
 
-def smooth_step(now: Spending, before: Spending | None, budget: Floats) -> Floats:
-    """For spendings that are nearly powers of the price: ln λ as a function of y = ln S.
+def smooth_step(now: PricedSpending, before: PricedSpending | None, budget: Floats) -> Floats:
+    """Step in y = ln S, for spendings that are nearly powers of the price.
 
     In the first round Newton's line, afterwards the cubic that has the values and slopes of
     both rounds; its error is of the order of the square of both errors' product, so that three
@@ -132,8 +132,8 @@ def smooth_step(now: Spending, before: Spending | None, budget: Floats) -> Float
     return np.where(np.abs(y) < np.abs(y0), cubic, newton)
 
 
-def root_step(now: Spending, _before: Spending | None, budget: Floats) -> Floats:
-    """For spendings that are linear in λ^{−1/2} but for kinks: Newton's line in λ^{−1/2}.
+def root_step(now: PricedSpending, _before: PricedSpending | None, budget: Floats) -> Floats:
+    """Step in λ^{−1/2} by Newton's line, for spendings that are linear in it but for kinks.
 
     Where S is convex in λ^{−1/2}, all steps but the first fall short of no solution and go
     down: the last kink is found in finitely many.
@@ -143,14 +143,14 @@ def root_step(now: Spending, _before: Spending | None, budget: Floats) -> Floats
 
 
 def out_of_range() -> ValueError:
-    """What is raised where products or quotients leave the range of floating-point numbers."""
+    """Return the error for products or quotients beyond the floating-point numbers."""
     return ValueError(
         "importance, change_rate: some are too large or too small to be computed with, beside "
         "each other, the budget and the capacities; accepted are surely 1e-12 to 1e12"
     )
 
 
-def _gap(now: Spending, budget: Floats) -> Floats:
+def _gap(now: PricedSpending, budget: Floats) -> Floats:
     gap = now.total - budget
     if not np.isfinite(gap).all():
         raise out_of_range()
@@ -168,16 +168,14 @@ def _inside(price: Floats, low: Floats, high: Floats) -> Bools:
 
 
 def _between(low: Floats, high: Floats, price: Floats) -> Floats:
-    """The geometric middle of the bracket; a stride from ``price`` where an end is missing."""
+    """Return the bracket's geometric middle, or a stride from ``price`` where an end is missing."""
     with np.errstate(invalid="ignore"):
         middle = np.sqrt(low) * np.sqrt(high)
     one_sided = np.where(low > 0, price * _STRIDE, price / _STRIDE)
     return np.where((low > 0) & (high < np.inf), middle, one_sided)
 
 
-# -- allocation --------------------------------------------------------------
-#
-# The division of a budget among sources that know what they want at a price.
+# -- allocation --
 #
 #     minimise Σ_w J_w(ρ_w)   subject to   Σ_w ρ_w ≤ R,   Σ_{w in host h} ρ_w ≤ cap_h for each h
 #
@@ -189,27 +187,24 @@ def _between(low: Floats, high: Floats, price: Floats) -> Floats:
 #     λ = 0     where the budget does not bind, and some of it is left over.
 #
 # **Method.** A host spends min(cap_h, S_h(λ)) at the common price λ, S_h(λ) = Σ_{w in h} ρ_w(λ).
-# The sum of these minima falls while λ rises, so one search (:mod:`freshet.scheduler.solve.budget`)
-# finds λ; with it stands which hosts are full. A second search finds all their prices at once, in
-# passes over their sources only. Each evaluation is one pass over the sources, O(n + H); there are
-# three or four without capacities and about a dozen with them.
+# The sum of these minima falls while λ rises: one search finds λ and the full hosts, a second one
+# all prices of full hosts at once, in passes over their sources only. A pass is O(n + H); three or
+# four are needed without capacities and about a dozen with them.
 #
-# **Between two floats.** A rate that is the difference of close numbers jumps from one price to
-# the next, and so the budget may be spent at neither. A mixture of the rates at both spends it:
-# only what jumps differs between them, and it is right to rounding of the numbers it is a
-# difference of.
+# **Between two floats.** A rate that is the difference of close numbers may jump from one price to
+# the next, so that neither spends the budget. A mixture of the rates at both does.
 #
 # Reference: Kolobov, Peres, Lubetzky, Horvitz, "Optimal Freshness Crawl under Politeness
-# Constraints", SIGIR 2019, for the structure with hosts. Differs from it in: it works for any
-# convex costs, and the hosts' prices are not searched inside the search for λ.
+# Constraints", SIGIR 2019, for the structure with hosts. Differs from it in: any convex costs; the
+# hosts' prices are not searched inside the search for λ.
 
 
 class Demand(Protocol):
-    """What each of n sources wants to be crawled at a price: ρ_w(λ), falling in λ."""
+    """The crawl rates ρ_w(λ) that each of n sources wants at a price; they fall in λ."""
 
     @property
     def step(self) -> Step:
-        """The coordinates in which the spending is nearly a straight line."""
+        """Return the coordinates in which the spending is nearly a straight line."""
         ...
 
     def __len__(self) -> int: ...
@@ -219,35 +214,35 @@ class Demand(Protocol):
         ...
 
     def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
-        """Σρ(λ) and its −d/d ln λ; writes ρ(λ) (n,), too."""
+        """Return Σρ(λ) and its −d/d ln λ; write ρ(λ) (n,)."""
         ...
 
     def limits(self) -> Floats:
-        """(n,), the rates at price 0: what a source can use; inf where that has no limit."""
+        """Return the rates at price 0 (n,); inf where a source has no limit."""
         ...
 
     def is_limited(self) -> bool:
-        """Whether all limits are finite."""
+        """Return whether all limits are finite."""
         ...
 
     def guess(self, budget: Floats, host: Rows | None) -> Floats:
-        """First prices (H,) for the budgets (H,) of hosts; without hosts for one budget."""
+        """Return first prices (H,) for the hosts' budgets (H,); without hosts for one budget."""
         ...
 
     def take(self, rows: Rows) -> Self:
-        """The demand of these sources."""
+        """Return the demand of these sources."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Which sources share a capacity: codes (n,), and crawls per day (H,), inf: no limit."""
+    """Sources that share capacities: host codes (n,), and crawls per day (H,), inf: no limit."""
 
     code: Rows
     capacity: Floats
 
     def sums(self, values: Floats) -> Floats:
-        """(H,), the sums over each host's sources of ``values`` (n,)."""
+        """Return the sums (H,) of ``values`` (n,) over each host's sources."""
         return np.bincount(self.code, values, minlength=len(self.capacity)).astype(
             np.float64, copy=False
         )
@@ -255,7 +250,7 @@ class Hosts:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Rates (n,), the common price λ, the hosts' prices (H,), and what is left of the budget."""
+    """Rates (n,), the common price λ, the hosts' prices (H,), and the unspent budget."""
 
     rates: Floats
     price: float
@@ -268,7 +263,7 @@ class Allocation:
 def allocate(
     demand: Demand, budget: float, hosts: Hosts | None = None, price: float | None = None
 ) -> Allocation:
-    """The optimum for ``budget`` (R, crawls per day); ``price`` is a first guess of λ.
+    """Return the optimum for ``budget`` (R, crawls per day); ``price`` is a first guess of λ.
 
     Without ``hosts`` there is one, which has no limit.
     Budget and capacities are kept to 1e-13, relative. The result does not depend on the guess
@@ -295,9 +290,9 @@ def _without_capacities(
             return Allocation(limits, 0.0, np.zeros(hosts), budget - usable)
     rates = np.empty(len(demand))
 
-    def spend(price: Floats) -> Spending:
+    def spend(price: Floats) -> PricedSpending:
         total, slope = demand.spending_at(float(price[0]), rates)
-        return Spending(price, np.array([total]), np.array([slope]))
+        return PricedSpending(price, np.array([total]), np.array([slope]))
 
     whole = np.array([budget])
     start = demand.guess(whole, None) if start is None else start
@@ -330,19 +325,19 @@ def _within_capacities(
 def _common_price(
     demand: Demand, budget: float, hosts: Hosts, start: Floats | None
 ) -> tuple[Floats, float, Floats, Bools]:
-    """What the sources want at λ, λ, what each host is to spend, and which hosts are full.
+    """Return rates, λ, each host's spending, and a mask of the full hosts.
 
     The rates of sources of full hosts are not theirs yet.
     """
     wanted, slopes = np.empty(len(demand)), np.empty(len(demand))
 
-    def spend(price: Floats) -> Spending:
+    def spend(price: Floats) -> PricedSpending:
         demand.rates_at(float(price[0]), wanted, slopes)
         totals = hosts.sums(wanted)
         full = totals > hosts.capacity
         total = np.minimum(totals, hosts.capacity).sum()
         slope = np.where(full, 0.0, hosts.sums(slopes)).sum()
-        return Spending(price, np.array([total]), np.array([slope]))
+        return PricedSpending(price, np.array([total]), np.array([slope]))
 
     whole = np.array([budget])
     start = demand.guess(whole, None) if start is None else start
@@ -358,7 +353,7 @@ def _common_price(
 
 
 def _fill(demand: Demand, hosts: Hosts, full: Bools, rates: Floats, host_price: Floats) -> None:
-    """Let the sources of full hosts spend their host's capacity; into rates and prices."""
+    """Let the sources of full hosts spend their capacity; writes rates and prices."""
     rows = np.flatnonzero(full[hosts.code])
     number = np.cumsum(full) - 1
     theirs = Hosts(number[hosts.code[rows]], hosts.capacity[full])
@@ -377,7 +372,7 @@ def _fill(demand: Demand, hosts: Hosts, full: Bools, rates: Floats, host_price: 
 
 
 class _HostDemand:
-    """What the sources of hosts want, each host at a price of its own.
+    """The demand of hosts' sources, each host at a price of its own.
 
     Only hosts whose price has moved since the last call are computed: after a few rounds most
     have found theirs.
@@ -387,10 +382,10 @@ class _HostDemand:
         self.demand = demand
         self.rates = np.empty(len(demand))
         self._hosts = hosts
-        self._last = Spending(*np.full((3, len(hosts.capacity)), np.nan))
+        self._last = PricedSpending(*np.full((3, len(hosts.capacity)), np.nan))
 
-    def spending_at(self, price: Floats) -> Spending:
-        """S_h(λ_h) of each host; the rates stand in ``rates``."""
+    def spending_at(self, price: Floats) -> PricedSpending:
+        """Return S_h(λ_h) of each host; write ``rates``."""
         moved = price != self._last.price
         rows = np.flatnonzero(moved[self._hosts.code])
         demand = self.demand.take(rows)
@@ -400,7 +395,7 @@ class _HostDemand:
         self.rates[rows] = rates
         total = np.where(moved, theirs.sums(rates), self._last.total)
         slope = np.where(moved, theirs.sums(slopes), self._last.slope)
-        self._last = Spending(price, total, slope)
+        self._last = PricedSpending(price, total, slope)
         return self._last
 
 
@@ -410,7 +405,7 @@ def _overspent(total: Floats, budget: Floats) -> Bools:
 
 
 def _share(total: Floats, dearer: Floats, budget: Floats) -> Floats:
-    """The share of the rates that sum to ``total`` in the mixture that spends ``budget``.
+    """Return the share of the rates that sum to ``total`` in the mixture that spends ``budget``.
 
     The other rates sum to ``dearer``. Where no mixture is needed the share is 1.
     """
@@ -440,7 +435,7 @@ def _mix(rates: Floats, dearer: Floats, share: Floats) -> None:
 def in_proportion(
     weight: Floats, budget: float, host: Rows, host_capacity: Floats
 ) -> tuple[Floats, float]:
-    """Rates ρ_w = θ_h weight_w that spend ``budget``, and what is left over of it.
+    """Return rates ρ_w = θ_h weight_w that spend ``budget``, and the unspent rest of it.
 
     All hosts have the same θ but those whose capacity it would break, which spend just that:
     what a full host cannot take goes to the others, in proportion (water-filling),

@@ -1,4 +1,4 @@
-"""How often each source wants to be crawled at a price, for the harmonic cost.
+"""Demand functions: the best crawl rate of each source at a price, for the harmonic cost.
 
     incomplete observations  ρ(λ) = 2(μΔ/λ)/(Δ + s),  −dρ/d ln λ = (μΔ/λ)/s,  s = √(Δ² + 4μΔ/λ)
     complete observations    r(λ) = min(Δ, μ/λ),      −dr/d ln λ = μ/λ below Δ, 0 at Δ
@@ -36,7 +36,7 @@ _NEXT_TO_NOTHING = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class HarmonicDemand:
-    """The demand of n sources, columns as :func:`scheduler.policies.lambda_crawl.solve` has them.
+    """The demand of n sources; columns as in :func:`scheduler.policies.lambda_crawl.solve`.
 
     ``compiled`` says whether :meth:`spending_at`, where the time goes, is compiled.
     """
@@ -48,7 +48,7 @@ class HarmonicDemand:
 
     @property
     def step(self) -> Step:
-        """Nearly a power of the price."""
+        """Return the step for spendings that are nearly powers of the price."""
         return smooth_step
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ class HarmonicDemand:
             self._write(rows, each, rates[rows], slopes[rows])
 
     def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
-        """Σρ(λ) and its −d/d ln λ; writes ρ(λ) (n,), too."""
+        """Return Σρ(λ) and its −d/d ln λ; write ρ(λ) (n,)."""
         if self.compiled:
             return compiled(spending_loop)(
                 self.importance, self.change_rate, self.complete, 1 / price, rates
@@ -76,12 +76,12 @@ class HarmonicDemand:
         return total, slope
 
     def limits(self) -> Floats:
-        """(n,), Δ of what is worth a crawl on its signals, inf by the clock; else 0."""
+        """Return Δ of sources worth a crawl on signals, inf by the clock, else 0; (n,)."""
         unlimited = np.where(self.complete, self.change_rate, np.inf)
         return np.where((self.importance > 0) & (self.change_rate > 0), unlimited, 0.0)
 
     def is_limited(self) -> bool:
-        """Whether nothing worth a crawl is crawled by the clock."""
+        """Return whether no source worth a crawl is crawled by the clock."""
         return not any(
             np.any(
                 ~self.complete[rows] & (self.importance[rows] > 0) & (self.change_rate[rows] > 0)
@@ -90,7 +90,7 @@ class HarmonicDemand:
         )
 
     def guess(self, budget: Floats, host: Rows | None) -> Floats:
-        """Σμ/R, which is never too low, for ρ ≤ μ/λ; of many sources the price of a sample."""
+        """Return Σμ/R, never too low as ρ ≤ μ/λ; of many sources a sample's price."""
         if host is not None:
             return np.bincount(host, self.importance, minlength=len(budget)) / budget
         if len(self) > _FEW:
@@ -102,18 +102,18 @@ class HarmonicDemand:
         return np.array([self.importance.sum()]) / budget
 
     def probabilities(self, rates: Floats) -> Floats:
-        """(n,), p: r/Δ on signals; 1 by the clock, and where there are no changes to answer."""
+        """Return p (n,): r/Δ on signals; 1 by the clock, and without changes."""
         shares = np.ones(len(self))
         for rows in _pieces(len(self)):
-            told = self.complete[rows].nonzero()[0]
-            delta = self.change_rate[rows][told]
-            shares[rows][told] = np.divide(
-                rates[rows][told], delta, out=np.ones(len(told)), where=delta > 0
+            signalled = self.complete[rows].nonzero()[0]
+            delta = self.change_rate[rows][signalled]
+            shares[rows][signalled] = np.divide(
+                rates[rows][signalled], delta, out=np.ones(len(signalled)), where=delta > 0
             )
         return shares
 
     def take(self, rows: Rows | slice) -> HarmonicDemand:
-        """The demand of these sources."""
+        """Return the demand of these sources."""
         return HarmonicDemand(
             np.ascontiguousarray(self.importance[rows]),
             np.ascontiguousarray(self.change_rate[rows]),
@@ -122,7 +122,7 @@ class HarmonicDemand:
         )
 
     def _write(self, rows: slice, price: float | Floats, rates: Floats, slopes: Floats) -> None:
-        """The equations above for some rows, in place: new columns would take half the time."""
+        """Evaluate the equations for some rows in place: new columns take half the time."""
         mu, delta, complete = self.importance[rows], self.change_rate[rows], self.complete[rows]
         product, root = slopes, np.empty_like(rates)
         np.multiply(mu, delta, out=product)
@@ -136,18 +136,18 @@ class HarmonicDemand:
         rates *= 0.5
         np.divide(product, root, out=slopes)
         slopes *= 0.25
-        told = complete.nonzero()[0]
-        if len(told):
-            value = mu[told] / (price[told] if isinstance(price, np.ndarray) else price)
-            most = delta[told]
-            rates[told] = np.minimum(value, most)
-            slopes[told] = np.where(value < most, value, 0.0)
+        signalled = complete.nonzero()[0]
+        if len(signalled):
+            value = mu[signalled] / (price[signalled] if isinstance(price, np.ndarray) else price)
+            most = delta[signalled]
+            rates[signalled] = np.minimum(value, most)
+            slopes[signalled] = np.where(value < most, value, 0.0)
 
 
 def spending_loop(
     mu: Floats, delta: Floats, complete: Bools, per_price: float, rates: Floats
 ) -> tuple[float, float]:
-    """:meth:`HarmonicDemand.spending_at` for the compiler, with one division a source.
+    """Compute :meth:`HarmonicDemand.spending_at`, compiled, with one division a source.
 
     It is given 1/λ: a reciprocal taken here would be turned into a division of each μ.
     """
@@ -192,7 +192,7 @@ def _pieces(n: int) -> Iterator[slice]:
 
 @dataclass(frozen=True, slots=True)
 class BinaryDemand:
-    """The demand of n sources crawled by the clock; a :class:`~.allocation.Demand`.
+    """The :class:`~freshet.scheduler.solve.budget.Demand` of n sources by the clock.
 
     Attributes:
         importance: μ (n,).
@@ -207,7 +207,7 @@ class BinaryDemand:
 
     @property
     def step(self) -> Step:
-        """Straight pieces in λ^{−1/2}."""
+        """Return the step for straight pieces in λ^{−1/2}."""
         return root_step
 
     def __len__(self) -> int:
@@ -220,21 +220,21 @@ class BinaryDemand:
         slopes[:] = np.where(rates > self.floor, root / 2, 0.0)
 
     def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
-        """Σρ(λ) and its −d/d ln λ; writes ρ(λ) (n,), too."""
+        """Return Σρ(λ) and its −d/d ln λ; write ρ(λ) (n,)."""
         slopes = np.empty(len(self))
         self.rates_at(price, rates, slopes)
         return float(rates.sum()), float(slopes.sum())
 
     def limits(self) -> Floats:
-        """(n,), inf for what is worth a crawl; else 0."""
+        """Return inf for sources worth a crawl, else 0; (n,)."""
         return np.where(self._is_active(), np.inf, 0.0)
 
     def is_limited(self) -> bool:
-        """Whether nothing is worth a crawl."""
+        """Return whether no source is worth a crawl."""
         return not self._is_active().any()
 
     def guess(self, budget: Floats, host: Rows | None) -> Floats:
-        """(Σ√(μΔ)/(R + ΣΔ))², as if no source were below its floor: never too high."""
+        """Return (Σ√(μΔ)/(R + ΣΔ))², as if no source were below its floor: never too high."""
         roots = np.sqrt(self.importance * self.change_rate)
         changes = np.where(self._is_active(), self.change_rate, 0.0)
         code = np.zeros(len(self), np.intp) if host is None else host
@@ -244,7 +244,7 @@ class BinaryDemand:
         return guess
 
     def take(self, rows: Rows) -> BinaryDemand:
-        """The demand of these sources."""
+        """Return the demand of these sources."""
         return BinaryDemand(self.importance[rows], self.change_rate[rows], self.floor[rows])
 
     def _is_active(self) -> Bools:
@@ -278,7 +278,7 @@ _STEPS = 2
 # A ratio beyond the range of numbers gives a rate that is none, which allocate() refuses.
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def changes_at(c: Floats) -> Floats:
-    """The x ≥ 0 with x − 1 + e^{−x} = c: changes between crawls at a cost ratio c ≥ 0; (n,).
+    """Return x ≥ 0 with x − 1 + e^{−x} = c: changes between crawls at cost ratios c ≥ 0; (n,).
 
     Method: for c < 1.5 the start of the series √(2c) + c/3 + …, above it 1 + c − e^{−1−c}; then
     two of Halley's steps. Relative error below 1e-13 for all c.
@@ -299,14 +299,14 @@ def changes_at(c: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class IntervalDemand:
-    """The demand of n sources by the clock; a :class:`freshet.scheduler.solve.budget.Demand`."""
+    """The :class:`~freshet.scheduler.solve.budget.Demand` of n sources at even intervals."""
 
     importance: Floats
     change_rate: Floats
 
     @property
     def step(self) -> Step:
-        """Nearly a power of the price: λ^{−1/2} for frequent crawls, λ^{−1} for rare ones."""
+        """Return the step for λ^{−1/2} (frequent crawls) to λ^{−1} (rare ones)."""
         return smooth_step
 
     def __len__(self) -> int:
@@ -326,28 +326,28 @@ class IntervalDemand:
             slopes[rows] = rates[rows] * c / (x * -np.expm1(-x))
 
     def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
-        """Σρ(λ) and its −d/d ln λ; writes ρ(λ) (n,), too."""
+        """Return Σρ(λ) and its −d/d ln λ; write ρ(λ) (n,)."""
         slopes = np.empty(len(self))
         self.rates_at(price, rates, slopes)
         return float(rates.sum()), float(slopes.sum())
 
     def limits(self) -> Floats:
-        """(n,), inf for what is worth a crawl; else 0."""
+        """Return inf for sources worth a crawl, else 0; (n,)."""
         return np.where(self._is_active(), np.inf, 0.0)
 
     def is_limited(self) -> bool:
-        """Whether nothing is worth a crawl."""
+        """Return whether no source is worth a crawl."""
         return not self._is_active().any()
 
     def guess(self, budget: Floats, host: Rows | None) -> Floats:
-        """Σμ/R: the price if changes came at once, W = μτ."""
+        """Return Σμ/R: the price if changes came at once, W = μτ."""
         if host is None:
             return np.array([self.importance[self._is_active()].sum()]) / budget
         active = np.where(self._is_active(), self.importance, 0.0)
         return np.bincount(host, active, minlength=len(budget)) / budget
 
     def take(self, rows: Rows) -> IntervalDemand:
-        """The demand of these sources."""
+        """Return the demand of these sources."""
         return IntervalDemand(self.importance[rows], self.change_rate[rows])
 
     def _is_active(self) -> Bools:

@@ -1,4 +1,4 @@
-"""On which notified change to crawl, in whole numbers that keep to a budget.
+"""Crawls at every k-th notified change, k whole numbers that keep to a budget.
 
 A source of complete observations that is crawled at every k-th change spends Δ/k crawls per day.
 At a price λ it wants the least k ≥ λΔ/μ, and at least 1 (its index μn/Δ reaches λ at n = k). That
@@ -38,7 +38,7 @@ class Bracket:
 
 @dataclass(frozen=True, slots=True)
 class WholeChanges:
-    """The answer.
+    """The steps k of sources crawled at every k-th change, and their prices.
 
     Attributes:
         every: k (n,); 1 for sources that are not crawled on signals.
@@ -52,7 +52,7 @@ class WholeChanges:
 
 
 def whole_changes(table: SourceTable, budget: float, hosts: Hosts) -> WholeChanges:
-    """On every which change to crawl the sources of complete observations.
+    """Choose the k of sources of complete observations: a crawl at every k-th change.
 
     Cost: a dozen passes over all sources, about twice as many with capacities.
     """
@@ -62,12 +62,19 @@ def whole_changes(table: SourceTable, budget: float, hosts: Hosts) -> WholeChang
     common, prices = _prices(wishes, budget, hosts)
     every, fewer = (wishes.every(price[hosts.code]) for price in (prices.high, prices.low))
     spent = hosts.sums(wishes.rates(prices.high[hosts.code]))
-    _take_steps(table.change_rate, every, fewer, hosts, budget, spent)
+    left, left_of_host = budget - float(spent.sum()), hosts.capacity - spent
+    for row in np.flatnonzero(fewer < every):
+        host = hosts.code[row]
+        more = table.change_rate[row] / fewer[row] - table.change_rate[row] / every[row]
+        if more <= min(left, left_of_host[host]):
+            every[row] = fewer[row]
+            left -= more
+            left_of_host[host] -= more
     return WholeChanges(every, float(common.high[0]), prices.high)
 
 
 class Wishes:
-    """What each source of a table wants at a price of its own; by the clock or on signals."""
+    """The demand of each source of a table at a price of its own, by the clock or on signals."""
 
     def __init__(self, table: SourceTable) -> None:
         self._active = (table.importance > 0) & (table.change_rate > 0)
@@ -81,17 +88,17 @@ class Wishes:
 
     @property
     def any_on_signals(self) -> bool:
-        """Whether anything is worth a crawl on its signals."""
+        """Return whether any source is worth a crawl on its signals."""
         return bool(self._on_signals.any())
 
     def every(self, price: Floats) -> Floats:
-        """(n,), k; 1 for sources that are not crawled on signals."""
+        """Return k (n,); 1 for sources that are not crawled on signals."""
         mu, delta = self._table.importance, self._table.change_rate
         ratio = np.divide(price * delta, mu, out=np.ones_like(mu), where=self._on_signals)
         return np.maximum(np.ceil(ratio), 1.0)
 
     def rates(self, price: Floats) -> Floats:
-        """(n,), crawls per day; inf by the clock at a price of 0."""
+        """Return crawls per day (n,); inf by the clock at a price of 0."""
         rates = np.where(self._on_signals, self._table.change_rate / self.every(price), 0.0)
         mine = price[self._clock]
         if (mine > 0).all():
@@ -103,12 +110,12 @@ class Wishes:
         return rates
 
     def take(self, rows: Rows) -> Wishes:
-        """Those of some sources."""
+        """Return the wishes of these sources."""
         return Wishes(self._table.take(rows))
 
 
 def _prices(wishes: Wishes, budget: float, hosts: Hosts) -> tuple[Bracket, Bracket]:
-    """The common price, and those of the hosts whose capacities bind."""
+    """Return the common price, and those of the hosts whose capacities bind."""
 
     def spend(price: Floats) -> Floats:
         wanted = hosts.sums(wishes.rates(np.full(len(wishes), price[0])))
@@ -135,7 +142,7 @@ def _full_hosts(wishes: Wishes, hosts: Hosts, full: Bools) -> Bracket:
 
 
 def _bracket(spend: Callable[[Floats], Floats], budget: Floats) -> Bracket:
-    """Brackets of relative width 1e-9, one for each budget.
+    """Return brackets of relative width 1e-9, one for each budget.
 
     Method: the line through both ends in ln λ and ln S, which is nearly straight between its
     steps; every third round the middle, so that no step can hold up the search. An end that
@@ -160,7 +167,7 @@ def _bracket(spend: Callable[[Floats], Floats], budget: Floats) -> Bracket:
 def _end(
     spend: Callable[[Floats], Floats], budget: Floats, *, lower: bool
 ) -> tuple[Floats, Floats]:
-    """Logarithms of prices on one side of the budget, and how far off their spendings are."""
+    """Return logarithms of prices on one side of the budget, and ln(spending/budget) there."""
     price = np.zeros_like(budget)
     stride = -np.log(_STRIDE) if lower else np.log(_STRIDE)
     for _ in range(_ROUNDS):
@@ -174,18 +181,3 @@ def _end(
 
 def _height(spend: Callable[[Floats], Floats], budget: Floats, price: Floats) -> Floats:
     return np.log(spend(np.exp(price)) / budget)
-
-
-def _take_steps(
-    delta: Floats, every: Floats, fewer: Floats, hosts: Hosts, budget: float, spent: Floats
-) -> None:
-    """Let sources have the smaller k as long as budget and capacities allow; into ``every``."""
-    left = budget - float(spent.sum())
-    left_of_host = hosts.capacity - spent
-    for row in np.flatnonzero(fewer < every):
-        host = hosts.code[row]
-        more = delta[row] / fewer[row] - delta[row] / every[row]
-        if more <= min(left, left_of_host[host]):
-            every[row] = fewer[row]
-            left -= more
-            left_of_host[host] -= more

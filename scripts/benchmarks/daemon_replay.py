@@ -88,7 +88,7 @@ class _Columns:
         self.found = pages.found_at / _DAY_S
         place = np.minimum(np.searchsorted(pages.page_id, looks.page_id), len(pages) - 1)
         known = pages.page_id[place] == looks.page_id
-        self.looks = recrawl.Looks(
+        self.looks = recrawl.VisitResults(
             place[known].astype(np.intp), looks.at[known] / _DAY_S, looks.compared[known],
             looks.changed[known], looks.gone[known], looks.moved[known],
         )  # fmt: skip

@@ -16,7 +16,7 @@ from freshet.scheduler.agenda.ranker import Beliefs, Ranker
 from freshet.scheduler.agenda.rankers import IndexRanker, ranker_of
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import Evidence
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.estimate.poisson import PoissonMle
 from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive, StormCrawlerAdaptive
 from freshet.scheduler.policies.greedy_index import GreedyIndex
@@ -64,7 +64,7 @@ RIVALS: Mapping[str, Rival] = {
 class _Rival:
     """What they have in common: they learn look by look, and nothing here audits."""
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         """Take in each look; what was not compared is the page's first, or its end."""
         for k in range(len(looks)):
             row = int(looks.row[k])

@@ -24,7 +24,7 @@ import zstandard
 from freshet.crawler.importance import Areas
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from scripts.benchmarks import command
 from scripts.benchmarks.daemon_rivals import RIVALS
 
@@ -282,14 +282,16 @@ class Run:
                 np.arange(first, self._born) + self.first_row,
                 np.zeros(len(born), np.bool_),
             )
-            self.ranker.learn(Looks(rows, at, none, none, none, none))
+            self.ranker.learn(VisitResults(rows, at, none, none, none, none))
 
     def _die(self, now: float) -> None:
         for row in np.flatnonzero(self.alive & (self._death <= now)).tolist():
             self.alive[row] = False
             self.bill.add(self.pages[row], self.last[row], self._death[row])
             if self.ranker is not None:
-                self.ranker.learn(Looks.one(row + self.first_row, now, changed=None, gone=True))
+                self.ranker.learn(
+                    VisitResults.one(row + self.first_row, now, changed=None, gone=True)
+                )
 
     def look(self, now: float) -> None:
         """Spend one request."""
@@ -299,4 +301,4 @@ class Run:
         changed = self.bill.add(self.pages[row], self.last[row], now)
         self.last[row] = now
         if self.ranker is not None:
-            self.ranker.learn(Looks.one(row, now, changed=changed))
+            self.ranker.learn(VisitResults.one(row, now, changed=changed))

@@ -19,10 +19,10 @@ from random import Random
 from warcio.archiveiterator import ArchiveIterator
 
 from freshet.crawler.archive.exchanges import Gathered, key
-from freshet.crawler.archive.index import Filling, Order, transaction
+from freshet.crawler.archive.index import ArchiveIndex, IndexBuilder, transaction
 from freshet.crawler.archive.inputs import ArchiveFile, inputs_of
 from freshet.crawler.archive.reader import Reading, fetch_result
-from freshet.crawler.archive.records import ArchivedExchange, CaptureKind, Place, written
+from freshet.crawler.archive.records import ArchivedExchange, CaptureKind, RecordPlace, written
 from freshet.storage.words import Outcome
 from scripts.benchmarks.command import say, workspace
 from tests.crawler.archive.archives import OK, digest, record
@@ -91,14 +91,14 @@ def _by_warcio(path: Path) -> int:
 
 
 def _index(place: Path, path: Path) -> int:
-    with Order(place / "index.db") as order:
+    with ArchiveIndex(place / "index.db") as order:
         order.build(inputs_of([path]))
         return order.exchanges
 
 
 def _read(place: Path) -> int:
     count = 0
-    with Order(place / "index.db") as order, closing(Reading(order)) as reading:
+    with ArchiveIndex(place / "index.db") as order, closing(Reading(order)) as reading:
         for each in reading.exchanges():
             assert isinstance(each, ArchivedExchange)
             count += fetch_result(each, _MAX_BODY_BYTES).outcome is Outcome.FETCHED
@@ -120,10 +120,10 @@ def _in_a_process(path: Path, rows: int) -> dict[str, object]:
 def _fill(path: Path, rows: int, tell: Connection) -> None:
     before = _peak_mb()
     began = time.process_time()
-    Order(path).close()
+    ArchiveIndex(path).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("PRAGMA cache_size = -32768")
-        filling = Filling(database, keep_wrong_digests=False)
+        filling = IndexBuilder(database, keep_wrong_digests=False)
         with transaction(database):
             unread = filling._match({ArchiveFile(path.parent / "a.warc.gz"): 0})
             filling._insert(unread[0][0], _rows(rows))
@@ -132,7 +132,7 @@ def _fill(path: Path, rows: int, tell: Connection) -> None:
             filling._finish()
     filled_s = time.process_time() - began
     began = time.process_time()
-    with Order(path) as order:
+    with ArchiveIndex(path) as order:
         last, count = float("-inf"), 0
         for entry in order.entries():
             assert entry.position.ended_at >= last
@@ -166,8 +166,8 @@ def _rows(count: int) -> Iterator[Gathered]:
             CaptureKind.RESPONSE if is_first else CaptureKind.SAME,
             f"https://www.example.org/documentation/section-{page % 100}/page-{page}.html",
             started, started + random.random(), 200, payload, "fetched", "page",
-            key("record", number), Place(number * 9_000, 8_000), Place(number * 9_000 + 8_000, 400),
-            Place(number * 9_000 + 8_400, 600),
+            key("record", number), RecordPlace(number * 9_000, 8_000),
+            RecordPlace(number * 9_000 + 8_000, 400), RecordPlace(number * 9_000 + 8_400, 600),
             (None, None, None) if is_first else (key("record", page), None, None),
         )  # fmt: skip
 

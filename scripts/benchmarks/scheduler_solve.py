@@ -26,7 +26,7 @@ from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl, Bi
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox, optimum, solve
 from freshet.scheduler.policies.uniform import ChangeRateCrawl, UniformCrawl
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
-from freshet.scheduler.solve.budget import Hosts, Spending, clearing_prices
+from freshet.scheduler.solve.budget import Hosts, PricedSpending, clearing_prices
 from freshet.scheduler.solve.demand import HarmonicDemand
 from freshet.scheduler.sources import SourceTable, hosts_of
 from scripts.benchmarks.command import say
@@ -185,9 +185,9 @@ def _multiplier(table: SourceTable, compile_loops: bool, start: float | None = N
     demand, rates = _demand(table, compile_loops), np.empty(len(table))
     budget = np.array([BANDWIDTH * len(table)])
 
-    def spend(price: Floats) -> Spending:
+    def spend(price: Floats) -> PricedSpending:
         total, slope = demand.spending_at(float(price[0]), rates)
-        return Spending(price, np.array([total]), np.array([slope]))
+        return PricedSpending(price, np.array([total]), np.array([slope]))
 
     first = demand.guess(budget, None) if start is None else np.array([start])
     return float(clearing_prices(spend, budget, first, demand.step).price[0])

@@ -10,13 +10,13 @@ import numpy as np
 
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.evaluate.judging import Crawls
 from freshet.scheduler.sources import Rows
 from scripts.benchmarks.signals_reference import Stage
 from scripts.benchmarks.signals_web import Hosts
 
-#: Looks between two valuings.
+#: VisitResults between two valuings.
 _BATCH = 10
 
 
@@ -61,7 +61,7 @@ class _Learning:
         compared = self._last[rows] >= 0
         found = self._stage.changes.count(rows, self._last[rows], at) > 0
         none, changed = np.zeros(len(rows), np.bool_), compared & found
-        self._ranker.learn(Looks(rows, at, compared, changed, none, changed))
+        self._ranker.learn(VisitResults(rows, at, compared, changed, none, changed))
         self._last[rows] = at
         self.rows.append(rows)
         self.days.append(at)

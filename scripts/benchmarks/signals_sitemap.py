@@ -23,7 +23,7 @@ from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, Sc
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.reduce.sitemaps import SitemapLimits, parse_sitemap
-from freshet.crawler.robots.book import RobotsBook, RobotsRules
+from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.listings import Complaints, Listings
 from freshet.storage.records import DueUrl
 from freshet.storage.words import Role
@@ -95,7 +95,7 @@ async def _read(body: bytes) -> dict[str, object]:
     scope = Scope(ScopeKind.HOST)
     scope.add_seed(_SITE)
     politeness = PolitenessRules()
-    book = RobotsBook("freshet", RobotsRules(), politeness, Random(1))
+    book = RobotsCache("freshet", RobotsRules(), politeness, Random(1))
     admission = Admission(scope, AdmissionRules(), TrapLimits())
     listings = Listings(admission, book, SitemapLimits(), Complaints())
     due = DueUrl(1, f"{_SITE}/sitemap.xml", f"{_SITE}/sitemap.xml", 1, 0.0, role=Role.SITEMAP)

@@ -20,7 +20,7 @@ import numpy as np
 
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
-from freshet.scheduler.estimate.observations import Hearing, Looks
+from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
 from scripts.benchmarks import command
 from scripts.benchmarks.daemon_sites import (
     Page,
@@ -114,12 +114,12 @@ class _Listening(Run):
         moved = self._sitemap.moved(row, self.last[row], now)
         changed = self.bill.add(self.pages[row], self.last[row], now)
         self.last[row] = now
-        self._learning.learn(Looks.one(row + 1, now, changed=changed, moved=moved))
+        self._learning.learn(VisitResults.one(row + 1, now, changed=changed, moved=moved))
 
     def _poll(self, now: float) -> None:
         rows, since = self._sitemap.poll(np.flatnonzero(self.alive).tolist(), now)
         at = np.array(since)
-        self._learning.hear(Hearing(0, 0, now, np.array(rows, np.intp) + 1, at, at))
+        self._learning.hear(SignalBatch(0, 0, now, np.array(rows, np.intp) + 1, at, at))
 
 
 def silent(pages: Sequence[Versioned], interval: float, seed: int) -> float:

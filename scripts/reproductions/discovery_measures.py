@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from freshet.scheduler.arrays import Floats, Ints
-from freshet.scheduler.discovery.covers import Past, greedy, historical_limit
+from freshet.scheduler.discovery.covers import RecrawlHistory, greedy, historical_limit
 from freshet.scheduler.discovery.reveals import Reveals
 from freshet.scheduler.discovery.thesis import ALGORITHMS, Bandit
 
@@ -36,7 +36,7 @@ TABLE: Final[Mapping[str, tuple[str, Sequence[int]]]] = {
 #: A site of which so large a share is new at once was rebuilt: no week to judge by.
 REBUILT: Final = 0.5
 
-Choose = Callable[[Past, Reveals], Ints]
+Choose = Callable[[RecrawlHistory, Reveals], Ints]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,9 @@ def judged(site: Sequence[Reveals], choose: Choose, every: int) -> Iterator[Trac
             if (every > 1 and week % every == begin) or not is_judged(now):
                 continue
             times = range(begin, week, every)
-            past = Past(now.old, float(week), list(map(float, times)), [site[t] for t in times])
+            past = RecrawlHistory(
+                now.old, float(week), list(map(float, times)), [site[t] for t in times]
+            )
             yield trace(now, choose(past, now))
 
 

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.covers import Past
+from freshet.scheduler.discovery.covers import RecrawlHistory
 from freshet.scheduler.discovery.reveals import Reveals
 from freshet.scheduler.discovery.thesis import ALGORITHMS
 from scripts.reproductions.courses import WEEK, Course, Links, judged, snapshots
@@ -151,7 +151,9 @@ def covers(site: Site, name: str, budget: int) -> list[Ints]:
     for week in range(site.weeks):
         told = max(week - _LATE, 0)
         alive = site.alive[told]
-        past = Past(alive.size, float(told), list(map(float, range(told))), site.recrawls[:told])
+        past = RecrawlHistory(
+            alive.size, float(told), list(map(float, range(told))), site.recrawls[:told]
+        )
         chosen.append(site.pages[ALGORITHMS[name](past.of_living(alive), budget)])
     return chosen
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from freshet.scheduler.discovery.precedents import Precedents, Standing
+from freshet.scheduler.discovery.precedents import PageSnapshot, Precedents
 from freshet.scheduler.discovery.reveals import Reveals
 from scripts.reproductions.courses import WEEK, Course
 
@@ -54,7 +54,7 @@ class ByWorth:
         self._looks += 1
         explores = not self._is_told and self._looks % _EXPLORING == 0
         known = len(self._pages)
-        standing = Standing(
+        standing = PageSnapshot(
             np.zeros(known, np.intp), np.ones(known), self._found_at[:known],
             self._since[:known], np.ones(known, np.bool_),
         )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Ints
-from freshet.scheduler.discovery.covers import Past, greedy, historical_limit
+from freshet.scheduler.discovery.covers import RecrawlHistory, greedy, historical_limit
 from freshet.scheduler.discovery.reveals import LinkHistory, Reveals
 from freshet.scheduler.discovery.thesis import ALGORITHMS
 from scripts.reproductions import discovery_measures as measures
@@ -35,7 +35,7 @@ RIVALS: Final = ("OD-WIN", "CLIQ-WIN", "COV", UNIFORM)
 #: By algorithm and budget.
 Rows = Mapping[str, Mapping[int, Row]]
 
-_Choose = Callable[[Past, Reveals], Ints]
+_Choose = Callable[[RecrawlHistory, Reveals], Ints]
 
 
 class Turn:
@@ -98,7 +98,7 @@ def _judged(site: tuple[LinkHistory, list[Reveals]], choose: _Choose) -> Iterato
     history, weeks = site
     for week, now in enumerate(weeks):
         if week >= FIRST and measures.is_judged(now):
-            past = Past(now.old, float(week), list(map(float, range(week))), weeks[:week])
+            past = RecrawlHistory(now.old, float(week), list(map(float, range(week))), weeks[:week])
             yield measures.trace(now, choose(past.of_living(history.alive(week)), now))
 
 

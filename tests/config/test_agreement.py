@@ -13,7 +13,7 @@ from freshet.crawler.fetch.client import FetchLimits
 from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.pool import PoolRules
 from freshet.crawler.reduce.sitemaps import SitemapLimits
-from freshet.crawler.robots.book import RobotsRules
+from freshet.crawler.robots.cache import RobotsRules
 
 
 @pytest.mark.parametrize(

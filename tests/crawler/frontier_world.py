@@ -10,7 +10,7 @@ from random import Random
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.politeness import Answer, PolitenessRules
 from freshet.crawler.requests import FrontierRequest, PageRequest
-from freshet.crawler.robots.book import RobotsBook, RobotsRules
+from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.storage.entries import Host, HostState, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl, Supply
 from freshet.storage.words import RobotsStanding
@@ -73,7 +73,7 @@ class World:
 
     def __init__(self, rules: PolitenessRules = RULES, seed: int = 0) -> None:
         self.shelf = Shelf()
-        self.book = RobotsBook("freshet", RobotsRules(), rules, Random(seed))
+        self.book = RobotsCache("freshet", RobotsRules(), rules, Random(seed))
         self.frontier = Frontier(
             self.shelf, self.book, rules, Random(seed), robots_url_of=robots_url
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from freshet.crawler.admission.admit import Admission, AdmissionRules, Redirects, Scope, ScopeKind
-from freshet.crawler.admission.copies import Copies, Known
+from freshet.crawler.admission.copies import Copies, KnownPage
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.compare.ladder import Detector
@@ -18,7 +18,7 @@ from freshet.crawler.reduce.feeds import Feed, read_feed
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.signals.headers import HostHeaders
-from freshet.crawler.signals.listings import Complaints, Discovery, Listings
+from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.visit import Comparer, Pipeline, PoliteFetcher, Recorder, Reducer
 from freshet.storage.entries import RobotsRecord
 from freshet.storage.records import DueUrl, FetchResult, PageHistory, Visit
@@ -90,7 +90,7 @@ class Past:
     async def walls(self, host_id: int) -> bytes | None:
         return None
 
-    async def texts(self, host_id: int, most: int) -> Sequence[Known]:
+    async def texts(self, host_id: int, most: int) -> Sequence[KnownPage]:
         return []
 
     async def alias_target(self, url: str) -> int | None:
@@ -124,7 +124,7 @@ class Stages:
         self.answers = Answers()
         self.scope = Scope(ScopeKind.HOST, [f"{SITE}/"])
         self.admission = Admission(self.scope, AdmissionRules(), TrapLimits())
-        self.discovery = Discovery(self.admission, most=3, well_known=False)
+        self.discovery = SourceDiscovery(self.admission, most=3, well_known=False)
         self.fetcher = PoliteFetcher(
             fetcher=self.answers, frontier=self.world.frontier, clock=self.clock
         )

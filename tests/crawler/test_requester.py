@@ -11,7 +11,7 @@ from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.fetch.client import Accept, Request
 from freshet.crawler.requester import Requester
 from freshet.crawler.requests import ApiRequests, Refusal, RobotsRequest
-from freshet.crawler.robots.book import RobotsRules
+from freshet.crawler.robots.cache import RobotsRules
 from freshet.storage.entries import Called
 from freshet.storage.records import (
     DueUrl,

@@ -26,7 +26,7 @@ def test_the_result_is_passed_on() -> None:
         (CrawlError("no contact"), 1, "freshet: no contact"),
         (StoreError("crawl.db: the disk is full"), 1, "freshet: crawl.db: the disk is full"),
         (KeyboardInterrupt(), 130, "freshet: interrupted"),
-        (ZeroDivisionError("surprise"), 1, "a fault of Freshet's own: ZeroDivisionError"),
+        (ZeroDivisionError("surprise"), 1, "an internal error: ZeroDivisionError"),
     ],
 )
 def test_an_error_is_one_line(

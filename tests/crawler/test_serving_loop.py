@@ -22,7 +22,7 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.politeness import Answer, PolitenessRules
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.requests import FrontierRequest, PageRequest
-from freshet.crawler.robots.book import RobotsBook, RobotsRules
+from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.scheduler.agenda.rankers import IndexRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms
@@ -131,7 +131,7 @@ async def serve(sites: Sequence[Site], budget: float, store: SmallStore) -> tupl
         agenda = RecrawlAgenda(reader, ranker, terms, Random(0))
         agenda.budget = budget
         rules = PolitenessRules(delay_s=0.0, slow_factor=0.0)
-        book = RobotsBook("freshet", RobotsRules(), rules, Random(0))
+        book = RobotsCache("freshet", RobotsRules(), rules, Random(0))
         frontier = Frontier(agenda, book, rules, Random(0), robots_url_of=lambda o: o)
         hosts.frontier = frontier
 

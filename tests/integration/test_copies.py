@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from freshet.crawler.run.crawl import Mode, crawl
 from freshet.crawler.run.orders import CrawlReport
-from freshet.crawler.synthetic_web.content import Content, History
+from freshet.crawler.synthetic_web.content import Content, ContentHistory
 from freshet.crawler.synthetic_web.server import WebServer, serve
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from tests.crawler.synthetic_web.outlet import is_variant, outlet
@@ -30,7 +30,7 @@ def shop(*, vivid: bool = False) -> SyntheticWeb:
 class _Own:
     """The links of another history with a text of its own."""
 
-    def __init__(self, of: History, target: str) -> None:
+    def __init__(self, of: ContentHistory, target: str) -> None:
         self.revisions = of.revisions
         self._of = of
         self._own = SPEC.plot("outlet").story(f"own {target}")

@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.alerts.messages import iso
-from freshet.crawler.alerts.receivers import Answer, Dispatch, Outcome
-from freshet.crawler.alerts.rules import Mode, Rhythm
+from freshet.crawler.alerts.receivers import Delivery, DeliveryOutcome, Dispatch
+from freshet.crawler.alerts.rules import Rhythm, RuleMode
 from freshet.crawler.cli.main import app
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.run import push
@@ -76,13 +76,13 @@ class Inbox:
     taken: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     refused: int = 0
 
-    async def deliver(self, dispatch: Dispatch, now: float) -> Answer:
+    async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
         await asyncio.sleep(0)
         if self.down[0] <= now < self.down[1]:
             self.refused += 1
-            return Answer(Outcome.FAILED, "HTTP 503 Service Unavailable")
+            return Delivery(DeliveryOutcome.FAILED, "HTTP 503 Service Unavailable")
         self.taken.append((dispatch.key, json.loads(dispatch.body)))
-        return Answer(Outcome.TAKEN)
+        return Delivery(DeliveryOutcome.TAKEN)
 
     async def close(self) -> None: ...
 
@@ -215,7 +215,7 @@ def assert_told_once(week: Week, reloaded_at: float) -> None:
     assert set(keys.values()) == {1}
     assert week.inbox.refused
     _, final = seen(week.stage.db)
-    until = iso(Rhythm(Mode.DAILY, 7).period(week.stage.clock.now())[0])
+    until = iso(Rhythm(RuleMode.DAILY, 7).period(week.stage.clock.now())[0])
     assert week.inbox.told("days") == Counter(each for each in final if each[1] < until)
     wanted = [
         (url, at, kind)
@@ -231,13 +231,13 @@ def assert_logged_once(records: list[logging.LogRecord]) -> None:
     told = [r.getMessage() for r in records if r.levelno >= logging.WARNING]
     assert [r.levelname for r in records if r.levelno > logging.WARNING] == ["ERROR"]
     wanted = [
-        "alerts: now: https://inbox.example/… does not take them",
-        "alerts: now: https://inbox.example/… takes them again",
+        "alerts: now: delivery to https://inbox.example/… failed",
+        "alerts: now: delivery to https://inbox.example/… works again",
         "news.localhost cannot be asked (no_such_host, ",
         "news.localhost answers again after ",
         "the disk is full; fetching is paused",
         "the store can be written again after ",
-        " requests of the budget could not be used",
+        " requests of the budget could not be spent",
         "reloaded: 480 requests a day by site_clock",
         "not reloaded: alerts.rules: now: url: the environment has no FRESHET_NOT_THERE",
     ]
@@ -267,7 +267,7 @@ def assert_counted(
 
 async def assert_readable(stage: Stage, said: dict[str, str]) -> None:
     """What the verbs say beside the daemon, and when it is over."""
-    assert "To be thrown away" in said["gc"]
+    assert "To be deleted" in said["gc"]
     outlook = json.loads(said["status"])["daemon"]["outlook"]
     assert (outlook["budget"], outlook["policy"]) == (480.0, "site_clock")
     rules = {each["rule"]: each for each in json.loads(said["alerts"])["rules"]}

@@ -127,10 +127,10 @@ async def test_forged_notifications_are_answered_and_of_no_effect(
     stage.after(2, push)
     await stage.keep(0.2)
     assert stage.rows("SELECT * FROM claim_source WHERE kind = 'websub'") == []
-    told = [r.getMessage() for r in caplog.records if "pushed and refused" in r.getMessage()]
+    told = [r.getMessage() for r in caplog.records if "refused pushed requests" in r.getMessage()]
     counts = ("wrong signature 3", "unknown callback 1")
     assert told == [
-        "pushed and refused: " + ", ".join(f"{each} (last from 127.0.0.1)" for each in counts)
+        "refused pushed requests: " + ", ".join(f"{each} (last from 127.0.0.1)" for each in counts)
     ]
 
 

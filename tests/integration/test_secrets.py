@@ -15,7 +15,7 @@ import pytest
 import structlog
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.alerts.receivers import Answer, Dispatch, Webhook
+from freshet.crawler.alerts.receivers import Delivery, Dispatch, Webhook
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
@@ -105,7 +105,7 @@ async def test_the_log_of_a_daemon_holds_none_of_its_secrets(
 ) -> None:
     deliver = Webhook.deliver
 
-    async def delivered(self: Webhook, dispatch: Dispatch, now: float) -> Answer:
+    async def delivered(self: Webhook, dispatch: Dispatch, now: float) -> Delivery:
         if "broken" in self._hook.url:
             raise RuntimeError(f"{self._hook.url} for {KEY}")
         return await deliver(self, dispatch, now)
@@ -118,7 +118,7 @@ async def test_the_log_of_a_daemon_holds_none_of_its_secrets(
     lines = [json.loads(line) for line in written.splitlines()]
     said = [line["message"] for line in lines]
     # They have been quoted, each by those that know them.
-    assert any("does not take them (HTTP 500 no /hooks/*** for ***)" in each for each in said)
+    assert any("failed (HTTP 500 no /hooks/*** for ***)" in each for each in said)
     assert any("denies" in each and "no *** for ***" in each for each in said)
     assert any("*** for ***" in line.get("exception", "") for line in lines)
     for secret in (KEY, TOKEN, USER, PASSWORD, callback, hub_secret):

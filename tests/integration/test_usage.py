@@ -31,7 +31,7 @@ async def test_what_the_only_host_refuses_is_told_each_day_and_in_the_report(
     assert report.forgone == pytest.approx(days * budget - possible, abs=3)
     told = [said for r in caplog.records if UNUSED in (said := r.getMessage())]
     assert len(told) == days
-    assert told[1].startswith("240 of 480 requests of the budget could not be used")
+    assert told[1].startswith("240 of 480 requests of the budget could not be spent")
 
 
 async def test_a_budget_that_is_used_is_no_news(

@@ -51,8 +51,8 @@ def test_a_column_of_floats_is_not_copied() -> None:
     [
         ([[1.0]], "rate: has 2 dimensions; accepted is one column"),
         ([1.0], "rate: has 1 rows; accepted are 2, one a source"),
-        (["a", "b"], "rate: holds something that is no number"),
-        ([None, object()], "rate: holds something that is no number"),
+        (["a", "b"], "rate: holds something that is not a number"),
+        ([None, object()], "rate: holds something that is not a number"),
     ],
 )
 def test_a_wrong_shape_or_type_is_told(values: list[object], message: str) -> None:

@@ -135,7 +135,7 @@ def test_few_sources_or_none_have_a_plan_that_is_told_without_fail(n: int, budge
 
 
 def test_a_policy_without_rates_is_refused_with_those_that_have_some() -> None:
-    with pytest.raises(PolicyError, match=r"greedy_index: gives no crawl rates .*lambda_crawl"):
+    with pytest.raises(PolicyError, match=r"greedy_index: has no crawl rates .*lambda_crawl"):
         planning.rate_plan("greedy_index", table(1), 1.0)
     with pytest.raises(PolicyError, match="'worst' is not known"):
         planning.rate_plan("worst", table(1), 1.0)

@@ -64,7 +64,7 @@ def test_every_column_is_taken() -> None:
         ({"signal_precision": [0, 2]}, "signal_precision: row 1 is 2.0"),
         (
             {"signal_rate": [0, 4], "signal_precision": [0, 0.5]},
-            "signal_rate: row 1 is 4.0, of which 2.0 are true changes; accepted is at most",
+            "signal_rate: row 1 is 4.0, with 2.0 true changes; accepted is at most",
         ),
     ],
 )

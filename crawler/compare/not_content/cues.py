@@ -1,6 +1,6 @@
-"""The words that walls speak, in twelve languages: sentences, and the cues in them.
+"""The words of block pages and soft 404s in twelve languages: sentences and cues in them.
 
-The cues stand in ``words.toml``, which says how they are written. A sentence is compared in
+The cues stand in ``words.toml``, which documents their notation. A sentence is compared in
 lower case, without accents and punctuation, as words between single blanks; Chinese and
 Japanese, which are written without blanks, as a row of characters.
 """
@@ -17,11 +17,11 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias
 from unicodedata import combining, normalize
 
-#: The list of cues against a wall: the page is about something.
+#: The list of cues against a block page: the page is about something.
 ABOUT: Final = "about"
-#: That of what walls and all other pages say by the way: apologies, help, where else to go.
+#: That of phrases of all kinds of pages: apologies, help, links elsewhere.
 ASIDE: Final = "aside"
-#: Cues marked so are looked for in titles, headings and on buttons of at most so many words.
+#: Cues marked so are searched in titles, headings and buttons of at most this number of words.
 _LABEL_WORDS: Final = 5
 _LABEL_CHARACTERS: Final = 12
 _BEYOND_LATIN: Final = "\u2e80"
@@ -49,7 +49,7 @@ Language: TypeAlias = str
 
 
 def folded(text: str) -> str:
-    """The text as it is compared: words between single blanks, one at either end.
+    """Return the text as it is compared: words between single blanks, one at either end.
 
     >>> folded("We couldn't find l'Été!")
     ' we could not find l ete '
@@ -62,18 +62,18 @@ def folded(text: str) -> str:
 
 
 def sentences(texts: Iterable[str]) -> list[str]:
-    """The sentences of the texts, folded."""
+    """Return the sentences of the texts, folded."""
     parts = (part for text in texts for part in _SENTENCE_END.split(text))
     return [sentence for part in parts if (sentence := folded(part)) != "  "]
 
 
 def title_parts(title: str) -> list[str]:
-    """The parts of a title, folded: the page's own, the section, the site's name."""
+    """Return the parts of a title, folded: the page's own, the section, the site's name."""
     return [part for piece in _TITLE_PART.split(title) if (part := folded(piece)).strip()]
 
 
 def word_count(folded_text: str) -> int:
-    """The words of a folded text, two characters of Chinese or Japanese being one."""
+    """Count the words of a folded text; two characters of Chinese or Japanese are one."""
     words = len(folded_text.split())
     if folded_text.isascii():
         return words
@@ -85,7 +85,7 @@ def word_count(folded_text: str) -> int:
 class Condition:
     """One of the beginnings stands in the sentence, or with ``absent`` none of them.
 
-    ``keys`` are those under which the beginnings are looked up.
+    ``keys`` index the beginnings.
     """
 
     beginnings: tuple[str, ...]
@@ -93,14 +93,14 @@ class Condition:
     absent: bool = False
 
     def holds(self, sentence: str) -> bool:
-        """Whether it holds for a folded sentence."""
+        """Return whether it holds for a folded sentence."""
         for each in self.beginnings:
             if each in sentence:
                 return not self.absent
         return self.absent
 
     def may_hold(self, text: str, keys: Set[str]) -> bool:
-        """Whether it may hold somewhere in a folded text that has these keys."""
+        """Return whether it may hold somewhere in a folded text that has these keys."""
         return self.absent or any(
             each in text
             for key, each in zip(self.keys, self.beginnings, strict=True)
@@ -110,7 +110,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """What a sentence says if all the conditions hold, and how much that tells (1 to 3)."""
+    """The kind that a sentence suggests if all conditions hold, and its weight (1 to 3)."""
 
     kind: str
     weight: int
@@ -118,13 +118,13 @@ class Cue:
     label: bool = False
 
     def holds(self, sentence: str) -> bool:
-        """Whether the cue is in a folded sentence."""
+        """Return whether the cue is in a folded sentence."""
         return all(condition.holds(sentence) for condition in self.conditions)
 
 
 @cache
 def cues(language: Language) -> tuple[Cue, ...]:
-    """All cues of a language (``any``: those of every language); none if it is not known."""
+    """Return all cues of a language (``any``: those of every language); none if unknown."""
     lists = _table().get(language, {})
     return tuple(
         _cue(kind, written, lists)
@@ -136,7 +136,7 @@ def cues(language: Language) -> tuple[Cue, ...]:
 
 @cache
 def languages() -> tuple[Language, ...]:
-    """The languages whose words are known."""
+    """Return the languages whose words are known."""
     return tuple(name for name in _table() if name != "any")
 
 
@@ -165,7 +165,7 @@ def _beginning(written: str) -> str:
 
 
 def _possible(language: Language, keys: Set[str]) -> Iterator[Cue]:
-    """The cues of a language of whose beginnings one can be in a text with these keys."""
+    """Return a language's cues of which a beginning can be in a text with these keys."""
     numbers: set[int] = set()
     index = _index(language)
     for key in keys & index.keys():
@@ -176,7 +176,7 @@ def _possible(language: Language, keys: Set[str]) -> Iterator[Cue]:
 
 @cache
 def _index(language: Language) -> dict[str, list[int]]:
-    """The numbers of cues by the keys of what must be there: of the shortest of their lists."""
+    """Index the numbers of cues by the keys of their shortest required list."""
     index: dict[str, list[int]] = {}
     for number, cue in enumerate(cues(language)):
         needed = [each.keys for each in cue.conditions if not each.absent]
@@ -187,20 +187,20 @@ def _index(language: Language) -> dict[str, list[int]]:
 
 
 def _key(beginning: str) -> str:
-    """How a beginning begins: a word by three letters, Chinese and Japanese by one."""
+    """Return the key of a beginning: three letters of a word, one of Chinese and Japanese."""
     return (
         beginning.split(maxsplit=1)[0][:_KEY_LETTERS] if beginning.startswith(" ") else beginning[0]
     )
 
 
 def _keys_of(whole: str) -> Set[str]:
-    """All keys under which a beginning in the folded text could stand."""
+    """Return all keys under which a beginning in the folded text could stand."""
     words = set(whole.split())
     return {word[:n] for word in words for n in range(1, _KEY_LETTERS + 1)} | set(whole)
 
 
 def holds_cue(text: str) -> bool:
-    """Whether a text holds, within whatever sentence, a cue that tells of a wall by itself."""
+    """Return whether any sentence of a text holds a cue that suffices alone."""
     whole = f" {folded(text)} "
     keys = _keys_of(whole)
     return any(
@@ -213,7 +213,7 @@ def holds_cue(text: str) -> bool:
 
 
 def spoken(declared: str, text: str) -> tuple[Language, ...]:
-    """The languages whose cues are worth looking for, by what is declared and the letters.
+    """Return the languages whose cues are worth a search, by declaration and letters.
 
     English goes with all of them: servers and frameworks speak it in every country.
     """
@@ -233,7 +233,7 @@ def _common() -> dict[Language, frozenset[str]]:
 
 
 def _by_common_words(text: str) -> Language | None:
-    """The language most of whose commonest words are there, if at least two are."""
+    """Return the language most of whose commonest words are there, if at least two are."""
     words = set(text.split())
     found = {name: len(words & common) for name, common in _common().items()}
     likely = max(found, key=found.__getitem__)
@@ -251,8 +251,8 @@ def _script(text: str) -> Language | None:
     return "ru" if cyrillic * 4 > len(text) else None
 
 
-class Listener:
-    """Hears the cues of a page: those that can be in its text at all are tried by sentence."""
+class CueSearch:
+    """Cue search over a page: cues possible in its text at all are tried by sentence."""
 
     def __init__(self, declared: str, whole: str) -> None:
         whole = f" {whole} "
@@ -264,10 +264,10 @@ class Listener:
             if all(condition.may_hold(whole, keys) for condition in cue.conditions)
         ]
 
-    def heard(self, sentence: str, *, label: bool = False) -> dict[str, int]:
-        """The greatest weight of each kind in a folded sentence.
+    def weights(self, sentence: str, *, label: bool = False) -> dict[str, int]:
+        """Return the greatest weight of each kind in a folded sentence.
 
-        ``label`` says that it stands where a few words say what the page is.
+        ``label``: the sentence stands where a few words name the page.
         """
         short = label and (
             len(sentence.split()) <= _LABEL_WORDS
@@ -284,39 +284,36 @@ class Listener:
 
 
 def bigrams(words: list[str]) -> list[str]:
-    """Each two successive words."""
+    """Return each two successive words."""
     return [f"{first} {second}" for first, second in pairwise(words)]
 
 
 # -- sieve -------------------------------------------------------------------
-#
-# Which pages are weighed at all: nearly every page must pass without costing time.
-#
-# A wall says little, and something that tells; or it looks like what its host shows for a URL
-# that cannot exist, or stands where there was content before.
+# Nearly every page must pass without costing time. A block page says little, with a telling sign;
+# or it resembles its host's page for a missing URL, or replaces content.
 
-#: A page of more main text than this says something of its own; where another text stood
-#: before, a longer one may still be an error's trace or the small print of a consent.
+#: A page of more main text is content; where another text stood before, a longer one may still be
+#: an error's trace or the small print of a consent.
 MOST_CHARACTERS: Final = 1_500
 MOST_WHERE_CONTENT_WAS: Final = 12_000
-#: What has more blocks is a list or a table.
+#: Pages of more blocks are lists or tables.
 MOST_BLOCKS: Final = 24
-#: Only so much of a body is looked through.
+#: Bytes of a body that are searched.
 MOST_BYTES: Final = 64 * 1024
 #: Words in the markup of forms and scripts that stand in the place of content.
 _TELLING_MARKUP: Final = (b"password", b"captcha", b"challenge", b"consent", b"refresh")
 
 
 def is_short(texts: Sequence[str], *, had_content: bool | None = None) -> bool:
-    """Whether a main text (its blocks) is short enough for a wall."""
+    """Return whether a main text (its blocks) is short enough for a block page."""
     if had_content:
         return sum(map(len, texts)) <= MOST_WHERE_CONTENT_WAS
     return len(texts) <= MOST_BLOCKS and sum(map(len, texts)) <= MOST_CHARACTERS
 
 
 def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
-    """Whether anything on a short page could be the sign of a wall."""
-    # What shows nothing at all may wait for a script, or be one's way to another page.
+    """Return whether anything on a short page could be the sign of a block page."""
+    # An empty page may wait for a script, or lead to another page.
     if not any(texts) or holds_cue(" . ".join((title or "", *texts))):
         return True
     start = body[:MOST_BYTES].lower()

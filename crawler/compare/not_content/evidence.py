@@ -1,7 +1,7 @@
-"""What a page's own words and markup say: how much speaks for each kind of wall.
+"""The evidence in a page's own words and markup for each kind of block page.
 
-Title, headings, sentences, buttons and markup are heard one by one. What says nothing of a
-wall is the page's own text, and speaks against: an article about 404s has much of it.
+Title, headings, sentences, buttons and markup are weighed one by one. Sentences without a cue
+are the page's own text and count against: an article about 404s has much of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from freshet.crawler.compare.not_content.cues import (
     ABOUT,
     ASIDE,
-    Listener,
+    CueSearch,
     folded,
     sentences,
     title_parts,
@@ -25,19 +25,17 @@ from freshet.crawler.compare.not_content.cues import (
 from freshet.crawler.compare.not_content.page import PageLook, PageSigns, WallKind
 
 # -- structure ---------------------------------------------------------------
-#
-# What a page's markup says for each kind of wall. Pure; the reading is done in ``signs``.
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """How much the markup speaks for a kind, and what of it, for people."""
+    """The weight of markup for a kind, and the strongest sign in words."""
 
     weight: int = 0
     why: str = ""
 
     def __or__(self, other: Support) -> Support:
-        """The sum, with the words of the weightier."""
+        """Return the sum, with the words of the weightier."""
         why = self.why if self.weight >= other.weight else other.why
         return Support(min(6, self.weight + other.weight), why)
 
@@ -60,7 +58,7 @@ _TRACE: Final = re.compile(
     r"|\b(?:SELECT|UPDATE|INSERT) .{1,200}\b(?:FROM|INTO|SET|WHERE)\b",
     re.I | re.S,
 )
-#: What is printed for the webmaster: the visitor's address, or the number of the request.
+#: Details for the webmaster: the visitor's address, or the number of the request.
 _TICKET: Final = re.compile(
     r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{12,}\b", re.I
 )
@@ -94,7 +92,7 @@ _COOKIE: Final = re.compile(r"cookie", re.I)
 
 
 def structure(look: PageLook) -> dict[WallKind, Support]:
-    """The support for each kind."""
+    """Return the support for each kind."""
     found = {kind: judge(look) for kind, judge in _JUDGES.items()}
     if any(map(_TICKET.search, look.signs.texts)):
         for kind in _TICKETED:
@@ -108,7 +106,7 @@ def structure(look: PageLook) -> dict[WallKind, Support]:
 
 
 def returns(look: PageLook) -> bool:
-    """Whether a form would lead back to this very page when something is done first."""
+    """Return whether a form leads back to this very page once an action is done."""
     path = urlsplit(look.url).path
     if len(path) < 2:
         return False
@@ -116,7 +114,7 @@ def returns(look: PageLook) -> bool:
 
 
 def has_wayside_sign(look: PageLook) -> bool:
-    """Whether there is any sign of a page that is passed through: in a form, script or head."""
+    """Return whether a form, script or head suggests a page on the way to another."""
     path = urlsplit(look.url).path
     if returns(look) or look.signs.noindex or look.signs.form_count or look.signs.controls:
         return True
@@ -185,7 +183,7 @@ def _consent(look: PageLook) -> Support:
     if _named(signs, _CONSENT):
         found |= Support(2, "the names of its elements")
     if _addressed(signs, _CONSENT):
-        found |= Support(2 if signs.iframes and not signs.texts else 1, "what it embeds")
+        found |= Support(2 if signs.iframes and not signs.texts else 1, "its embedded addresses")
     return found
 
 
@@ -195,7 +193,7 @@ def _captcha(look: PageLook) -> Support:
     if _named(signs, _CHALLENGE):
         found |= Support(2, "the names of its elements")
     if _addressed(signs, _CHALLENGE):
-        found |= Support(3 if signs.iframes and not signs.headings else 2, "what it embeds")
+        found |= Support(3 if signs.iframes and not signs.headings else 2, "its embedded addresses")
     if _CHALLENGE.search(signs.scripts):
         found |= Support(1 if signs.fields else 2, "its scripts")
     if signs.iframes and signs.elements <= 4 and not (signs.texts or signs.headings):
@@ -234,33 +232,34 @@ _JUDGES: Final[dict[WallKind, Callable[[PageLook], Support]]] = {
 }
 
 
-#: What is quoted is spoken of.
+#: Quoted text is mentioned, not said.
 _QUOTED: Final = re.compile(
     r"«[^»]{2,200}»|„[^“”\"]{2,200}[“”\"]|“[^”]{2,200}”|「[^」]{2,100}」|\"[^\"]{2,200}\""
 )
 #: A part of a title with more words than this is a headline.
 _HEADLINE_WORDS: Final = 9
-#: Of links, which may be a menu or what a shop recommends instead, so many words are one.
+#: Words of links, which may be a menu or a shop's recommendations, that count as one.
 _LINK_SHARE: Final = 4
-#: What is no sentence, such as a label or a number, is no text of the page's own.
+#: Fewer words, such as a label or a number, are no text of the page's own.
 _SHORT_LABEL_WORDS: Final = 3
-#: So many headings that say nothing of a wall go with one; more divide an article.
+#: Headings without a cue beside one with a cue; more divide an article.
 _MOST_HEADINGS: Final = 2
-#: A wall has a few of these; a table or an index has many.
+#: A block page has a few of these; a table or an index has many.
 _MOST_LABELS: Final = 8
-#: A longer sentence says more than what it says by the way.
+#: A longer sentence has content beside the phrase.
 _ASIDE_WORDS: Final = 20
-#: The share that counts of what is said by the way, and where title or heading say it all.
+#: The share at which phrases of all pages count, and where title or heading say it all.
 _BY_THE_WAY: Final = 0.7
 _BY_THE_WAY_TITLED: Final = 0.35
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """What speaks for one kind.
+class KindEvidence:
+    """The evidence for one kind.
 
-    ``score`` adds up the cues, ``own_words`` are those of the main part that are none,
-    ``about`` what says that the page is about such things, ``why`` the strongest cues.
+    ``score`` adds up the cues, ``own_words`` counts words of the main part that are no cue,
+    ``about`` weighs signs that the page is an article about the kind, ``why`` names the
+    strongest cues.
     """
 
     kind: WallKind
@@ -272,8 +271,8 @@ class Weighed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    """What was heard where: the greatest weights by kind, one mapping a sentence."""
+class _CueWeights:
+    """The cues of each part of a page: the greatest weights by kind, one mapping a sentence."""
 
     title: dict[str, int]
     heading: dict[str, int]
@@ -284,15 +283,15 @@ class _Heard:
     quoted: int
 
 
-def weigh(look: PageLook) -> list[Weighed]:
-    """All kinds, the weightiest first; of equals, the one that the enumeration names first."""
-    heard = _hear(look)
+def weigh(look: PageLook) -> list[KindEvidence]:
+    """Weigh all kinds, the weightiest first; equals in the order of the enumeration."""
+    weights = _cue_weights(look)
     support = structure(look)
-    every = [_weighed(kind, heard, support[kind], look) for kind in WallKind]
+    every = [_weighed(kind, weights, support[kind], look) for kind in WallKind]
     return sorted(every, key=lambda weighed: -weighed.score)
 
 
-def _hear(look: PageLook) -> _Heard:
+def _cue_weights(look: PageLook) -> _CueWeights:
     signs = look.signs
     said = [_QUOTED.sub(" ", text) for text in signs.texts]
     titles = title_parts(_QUOTED.sub(" ", look.title or ""))
@@ -302,48 +301,52 @@ def _hear(look: PageLook) -> _Heard:
     quotes = sentences(q[0] for t in (*signs.texts, look.title or "") for q in _QUOTED.finditer(t))
     quotes = [quote for quote in quotes if quote not in controls]  # a text that tells what to press
     every = [*titles, *headings, *texts, *controls, *linked, *quotes]
-    listener = Listener(signs.language, " ".join(every))
-    return _Heard(
-        _greatest(_toned(part, listener.heard(part, label=True)) for part in titles),
-        _greatest(_toned(part, listener.heard(part, label=True)) for part in headings[:6]),
-        tuple((text, listener.heard(text, label=True)) for text in texts),
-        tuple((text, listener.heard(text, label=True)) for text in headings),
-        _greatest(listener.heard(each, label=True) for each in controls),
-        _greatest(listener.heard(each, label=True) for each in linked),
-        sum(max(listener.heard(quote, label=True).values(), default=0) > 1 for quote in quotes),
+    search = CueSearch(signs.language, " ".join(every))
+    return _CueWeights(
+        title=_greatest(_toned(part, search.weights(part, label=True)) for part in titles),
+        heading=_greatest(_toned(part, search.weights(part, label=True)) for part in headings[:6]),
+        texts=tuple((text, search.weights(text, label=True)) for text in texts),
+        headings=tuple((text, search.weights(text, label=True)) for text in headings),
+        controls=_greatest(search.weights(each, label=True) for each in controls),
+        linked=_greatest(search.weights(each, label=True) for each in linked),
+        quoted=sum(
+            max(search.weights(quote, label=True).values(), default=0) > 1 for quote in quotes
+        ),
     )
 
 
-def _toned(part: str, heard: dict[str, int]) -> dict[str, int]:
-    """A headline that names a thing among many words says less of itself."""
+def _toned(part: str, weights: dict[str, int]) -> dict[str, int]:
+    """Lower the weight of a headline that names a thing among many words."""
     if word_count(part) <= _HEADLINE_WORDS:
-        return heard
-    return {kind: weight - (kind != ABOUT) for kind, weight in heard.items()}
+        return weights
+    return {kind: weight - (kind != ABOUT) for kind, weight in weights.items()}
 
 
 def _greatest(many: Iterable[dict[str, int]]) -> dict[str, int]:
     found: Counter[str] = Counter()
-    for heard in many:
-        found |= Counter(heard)
+    for weights in many:
+        found |= Counter(weights)
     return dict(found)
 
 
-def _weighed(kind: WallKind, heard: _Heard, support: Support, look: PageLook) -> Weighed:
+def _weighed(
+    kind: WallKind, weights: _CueWeights, support: Support, look: PageLook
+) -> KindEvidence:
     title, heading = (
-        # A weak cue is no name for a page.
+        # A weak cue does not name a page.
         weight if (weight := where.get(kind, 0)) > 1 else 0
-        for where in (heard.title, heard.heading)
+        for where in (weights.title, weights.heading)
     )
-    body = sorted((said.get(kind, 0) for _, said in heard.texts), reverse=True)
+    body = sorted((said.get(kind, 0) for _, said in weights.texts), reverse=True)
     spoken = sum(body[:2])
-    controls = min(2, heard.controls.get(kind, 0))
-    # A link says where else to go: it only goes with what the page says.
+    controls = min(2, weights.controls.get(kind, 0))
+    # A link leads elsewhere: it only supports the page's own words.
     if title or heading or spoken or controls or support.weight:
-        controls += min(1, heard.linked.get(kind, 0))
-    about = 2 * heard.title.get(ABOUT, 0) + heard.heading.get(ABOUT, 0) + sum(
-        said.get(ABOUT, 0) for _, said in heard.texts
-    ) + 2 * heard.quoted  # fmt: skip
-    divided = sum(not said.get(kind, 0) and len(text) > 4 for text, said in heard.headings)
+        controls += min(1, weights.linked.get(kind, 0))
+    about = 2 * weights.title.get(ABOUT, 0) + weights.heading.get(ABOUT, 0) + sum(
+        said.get(ABOUT, 0) for _, said in weights.texts
+    ) + 2 * weights.quoted  # fmt: skip
+    divided = sum(not said.get(kind, 0) and len(text) > 4 for text, said in weights.headings)
     signs = look.signs
     traced = kind is WallKind.ERROR_PAGE and support.weight >= 3
     about += (
@@ -351,12 +354,14 @@ def _weighed(kind: WallKind, heard: _Heard, support: Support, look: PageLook) ->
     )
     own = _own_words(
         kind,
-        (*heard.texts, *heard.headings),
+        (*weights.texts, *weights.headings),
         look.signs.linked,
         _BY_THE_WAY_TITLED if max(title, heading) >= 3 and not about else _BY_THE_WAY,
     )
-    reasons = _reasons(title, heading, spoken, controls, support, look)
-    return Weighed(
+    reasons = _reasons(
+        look, support, title=title, heading=heading, spoken=spoken, controls=controls
+    )
+    return KindEvidence(
         kind,
         title + heading + spoken + controls + support.weight,
         own,
@@ -368,16 +373,16 @@ def _weighed(kind: WallKind, heard: _Heard, support: Support, look: PageLook) ->
 
 def _own_words(
     kind: WallKind,
-    heard: Sequence[tuple[str, dict[str, int]]],
+    weights: Sequence[tuple[str, dict[str, int]]],
     linked: Sequence[str],
     said_by_the_way: float,
 ) -> int:
-    """The words of sentences without a cue; of labels, only those beyond what a wall has.
+    """Count the words of sentences without a cue; of labels, those beyond a block page's usual.
 
     Of a sentence with a weak cue, or one that all pages say by the way, a share counts.
     """
     own, labels = 0.0, []
-    for text, said in heard:
+    for text, said in weights:
         words = word_count(text)
         if said.get(kind, 0) >= 2:
             continue
@@ -391,7 +396,7 @@ def _own_words(
 
 
 def _reasons(
-    title: int, heading: int, spoken: int, controls: int, support: Support, look: PageLook
+    look: PageLook, support: Support, *, title: int, heading: int, spoken: int, controls: int
 ) -> str:
     found = [
         (title, f"its title “{(look.title or '')[:60]}”"),

@@ -1,6 +1,6 @@
-"""What is known of the walls of one host: how its probes were answered, and which pages are alike.
+"""One host's block pages: the answers to its probes, and its families of similar pages.
 
-Invariant: what is kept is bounded (prints of three probes and fourteen families of pages), and
+Invariant: the state is bounded (prints of three probes and fourteen families of pages), and
 a URL counts once in a family. Consequence: a host takes up to 4 kB, and judging a page again
 changes nothing.
 """
@@ -17,20 +17,18 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from zlib import crc32
 
 from freshet.crawler.compare.not_content.cues import bigrams, folded, title_parts
-from freshet.crawler.compare.not_content.evidence import Weighed, has_wayside_sign, weigh
+from freshet.crawler.compare.not_content.evidence import KindEvidence, has_wayside_sign, weigh
 from freshet.crawler.compare.not_content.page import PageLook, Wall, WallKind
 
 # -- likeness ----------------------------------------------------------------
-#
-# Likeness of short pages, whatever URL, number, id or time is printed on them.
-#
-# A print is a bottom-k sketch (E. Cohen, 1997) of a page's set of words and pairs of words:
-# the least 48 of their hashes, which for a text of up to some 25 words are all there are. What
-# the URL names is masked, and what holds a digit.
+# Likeness of short pages, whatever URL, number, id or time is printed on them. A print is a
+# bottom-k sketch (E. Cohen, 1997) of a page's set of words and pairs of words: the least 48 of
+# their hashes, which is all of them for a text of up to some 25 words. Names of the URL are masked,
+# and words with a digit.
 
 #: The hashes that are kept of a page, of 4 bytes each.
 KEPT: Final = 48
-#: Prints of fewer words than this are like too many others.
+#: Prints of fewer words resemble too many others.
 FEW_WORDS: Final = 6
 
 _FORM: Final = struct.Struct("<BHI")
@@ -48,13 +46,13 @@ class Print:
     title: int = 0
 
     def to_bytes(self) -> bytes:
-        """Counts, title and hashes, little-endian."""
+        """Serialise counts, title and hashes, little-endian."""
         count = len(self.hashes)
         return _FORM.pack(count, self.words, self.title) + struct.pack(f"<{count}I", *self.hashes)
 
     @classmethod
     def read(cls, data: bytes, offset: int) -> tuple[Print, int]:
-        """A print at an offset, and where it ends.
+        """Read a print at an offset; return it and its end.
 
         Raises:
             struct.error: the data are cut short.
@@ -66,12 +64,12 @@ class Print:
 
 
 def print_of(look: PageLook) -> Print:
-    """The print of a page's own part: headings, text and controls, not links and frame."""
+    """Return the print of a page's own part: headings, text and controls, not links and frame."""
     masked = _names(look.url)
     signs = look.signs
     said = signs.headings + signs.texts + signs.controls + (signs.noscript,)
     words = _masked_words(said or look.blocks.texts, masked)
-    # Not what the URL names: the titles of two empty categories differ by just that.
+    # Without the URL's names: the titles of two empty categories differ by just that.
     parts = title_parts(_unplaced(look.title or "", look.url))
     title = " ".join(_masked_words(parts, frozenset()))
     kept = sorted({_hash(each) for each in (*words, *bigrams(words))})[:KEPT]
@@ -79,7 +77,7 @@ def print_of(look: PageLook) -> Print:
 
 
 def likeness(first: Print, second: Print) -> float:
-    """The resemblance of the sets, 0 to 1: exact if both were kept whole, else estimated."""
+    """Return the resemblance of the sets, 0 to 1: exact if both are whole, else estimated."""
     if not first.hashes or not second.hashes:
         return float(first == second)
     mine, others = set(first.hashes), set(second.hashes)
@@ -90,7 +88,7 @@ def likeness(first: Print, second: Print) -> float:
 
 
 def _unplaced(title: str, url: str) -> str:
-    """A title without the URL or path that some servers print there."""
+    """Return a title without the URL or path that some servers print there."""
     parts = urlsplit(url)
     title = title.replace(url, "").replace(parts.netloc, "") if parts.netloc else title
     return title.replace(unquote(parts.path), "") if len(parts.path) > 1 else title
@@ -101,7 +99,7 @@ def _hash(text: str) -> int:
 
 
 def _names(url: str) -> frozenset[str]:
-    """The words of a URL, of which a page may tell again."""
+    """Return the words of a URL, which a page may repeat."""
     return frozenset(word for word in _PART.split(folded(url)) if len(word) > 2)
 
 
@@ -114,26 +112,23 @@ def _masked_words(texts: Iterable[str], masked: frozenset[str]) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Words; of scripts without blanks, characters."""
+    """Return the words of a text; the characters of scripts without blanks."""
     if _UNSPACED.search(text):
         text = _UNSPACED.sub(lambda match: f" {match[0]} ", text)
     return [word for word in text.split() if word != "?"]
 
 
 # -- judging -----------------------------------------------------------------
-#
-# When the evidence is enough: the thresholds, alone, beside like pages, and on a return.
-#
-# Every rule bounds the page's own words by what speaks for a wall: the more it says of itself,
-# the more must speak against it. The numbers were found on the
-# 107 walls and 51 pages about walls of the benchmark's tuned set.
+# Thresholds: alone, beside similar pages, and on a return. Every rule bounds the page's own words
+# by the evidence for a block page. The numbers were found on the 107 block pages and 51 pages
+# about block pages of the benchmark's tuned set.
 
 
-class Standing(Enum):
-    """What is known besides the page.
+class Corroboration(Enum):
+    """Thresholds for what is known besides the page.
 
-    Values: the least sum of cues, the own words allowed for each of it and besides, and how
-    much of what says that the page is about such things is held against it.
+    Values: the least sum of cues, the own words allowed for each of it and besides, and the
+    share of ``about`` that counts against it.
     """
 
     #: Nothing.
@@ -146,16 +141,16 @@ class Standing(Enum):
     LIKE_MANY = (2, 15, 30, 1)
 
 
-#: No page with more words of its own is a wall by its words.
+#: Pages with more words of their own are no block pages by their words.
 _MOST_OWN_WORDS: Final = 120
-#: Words allowed besides where a short title says what the page is: other text is beside it.
+#: Words allowed besides where a short title names the kind: other text is beside it.
 _TITLED: Final = 20
-#: The sum of cues of a page of whom only the title says what it is.
+#: The sum of cues of a page that only its title names.
 _TITLE_SAYS: Final = 3
 
 
-def is_enough(weighed: Weighed, standing: Standing) -> bool:
-    """Whether the page is a wall of that kind."""
+def is_enough(weighed: KindEvidence, standing: Corroboration) -> bool:
+    """Return whether the page is a block page of that kind."""
     least, each, beside, most_about = standing.value
     cues = weighed.score - min(weighed.about, most_about)
     titled = _TITLED if weighed.titled and not weighed.about else 0
@@ -165,19 +160,16 @@ def is_enough(weighed: Weighed, standing: Standing) -> bool:
 
 
 # -- probing -----------------------------------------------------------------
-#
-# Probes: asking a host for a page that cannot exist, to see how it says so.
-#
-# A probe stands beside a page that was found, in the same directory and with the same ending,
-# for hosts that answer by directory or by ending; its name is made of a token that the caller
-# draws, so that no host can know it.
+# Requests for a page that cannot exist. A probe stands beside a known page, in the same directory
+# and with the same ending, for hosts that answer by directory or by ending; its name holds a random
+# token, so that no host can know it.
 
 _LONGEST_ENDING: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class HonestAnswer:
-    """The host says itself that there is nothing: by a status, or by leading elsewhere.
+    """An honest answer that the page does not exist: a status, or a redirect elsewhere.
 
     ``status`` is None where no answer came.
     """
@@ -185,12 +177,12 @@ class HonestAnswer:
     status: int | None
 
 
-#: How a probe was answered: honestly, or with 200 and a page.
+#: The answer to a probe: honest, or 200 and a page.
 ProbeAnswer: TypeAlias = HonestAnswer | PageLook
 
 
 def probe_url(url: str, token: str) -> str:
-    """A URL that cannot exist beside a page.
+    """Return a URL beside a page that cannot exist.
 
     >>> probe_url("https://h.example/shop/chair.html?id=3", "k3v9x")
     'https://h.example/shop/k3v9x.html'
@@ -213,21 +205,21 @@ def probe_url(url: str, token: str) -> str:
 
 #: The version of the format and of all hashes in it.
 VERSION: Final = 1
-#: Probes of a host within the time that their answers are believed.
+#: Probes of a host within the lifetime of their answers.
 MOST_PROBES: Final = 3
 PROBE_LASTS_S: Final = 7 * 86_400.0
 _MOST_FAMILIES: Final = 14
 _MOST_URLS: Final = 4
-#: The last short pages that were taken for content are held, should they turn out to be walls.
+#: Short pages taken for content that are kept, in case they prove to be block pages.
 MOST_PENDING: Final = 64
-#: Two pages are nearly the same from this resemblance on; one page with its probe earlier,
+#: Resemblance from which two pages are nearly the same; lower for one page and its probe,
 #: because the probe names nothing of the page.
 _SAME: Final = 0.8
 _LIKE_PROBE: Final = 0.7
 #: Different URLs that had content and show the same page now, and pages without any cue.
 _MANY: Final = 3
 _DOUBTFUL: Final = 2
-#: Own words of a page that is shown at many URLs and is passed through.
+#: Own words of a page that is shown at many URLs on the way to others.
 _FEW_OWN: Final = 120
 _WAYSIDE: Final = "a form, a note to search engines or a way back here"
 
@@ -238,7 +230,7 @@ _FAMILY: Final = struct.Struct("<dBBB")
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How a probe was answered, seen at ``at`` (Unix seconds). ``page`` is None if honestly."""
+    """A probe's answer, seen at ``at`` (Unix seconds). ``page`` is None if it was honest."""
 
     at: float
     page: Print | None = None
@@ -248,8 +240,8 @@ class Probe:
 class Family:
     """Pages that are nearly the same, last seen at ``at`` (Unix seconds).
 
-    ``urls`` are hashes of the first URLs' names, at most four; ``returning`` how many of these had
-    other content before, ``content`` how many were taken for content when first seen.
+    ``urls`` are hashes of the first URLs' names, at most four; ``returning`` counts those that had
+    other content before, ``content`` those that were taken for content when first seen.
     """
 
     page: Print
@@ -261,7 +253,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A page that was taken for content; ``hint`` is the kind of wall that it was nearly."""
+    """A page that was taken for content; ``hint`` is the kind of block page that it resembled."""
 
     page: Print
     hint: WallKind | None
@@ -269,7 +261,7 @@ class _Taken:
 
 @dataclass(slots=True)
 class SiteWalls:
-    """Judges the pages of one host, and learns as it does."""
+    """Judge of the pages of one host, which learns from them."""
 
     probes: tuple[Probe, ...] = ()
     families: tuple[Family, ...] = ()
@@ -277,7 +269,7 @@ class SiteWalls:
     _content: dict[str, _Taken] = field(default_factory=dict, compare=False)
 
     def judge(self, look: PageLook, at: float) -> Wall | None:
-        """Whether the page is a wall, seen at ``at`` (Unix seconds), and learn its look."""
+        """Judge a page seen at ``at`` (Unix seconds), and learn its print."""
         weighed = weigh(look)
         best, page = weighed[0], print_of(look)
         taken = _Taken(page, best.kind if best.score >= _DOUBTFUL else None)
@@ -286,7 +278,7 @@ class SiteWalls:
         wall = by_probe or _by_itself(weighed, look) or _by_family(best, family, page, look)
         known = _joined(family or Family(page, at), look, at, is_content=wall is None)
         earlier = self._mistaken(page, look.url) if wall is not None else ()
-        # What was taken for content by mistake is no content of the family's.
+        # A mistaken verdict of content does not count for the family.
         self._remember(family, replace(known, content=max(0, known.content - len(earlier))))
         if wall is None:
             self._content.pop(look.url, None)
@@ -302,10 +294,10 @@ class SiteWalls:
     # -- probes ----------------------------------------------------------------------
 
     def wants_probe(self, at: float, *, several: bool = True) -> bool:
-        """Whether a probe at ``at`` would tell.
+        """Return whether a probe at ``at`` would decide anything.
 
-        That is where none is known and the host has shown ``several`` pages or a doubtful one,
-        and where another page is doubtful of a host that shows pages for what does not exist.
+        It would where no probe is known and the host has shown ``several`` pages or a doubtful one,
+        and where another page is doubtful of a host that shows pages for missing URLs.
         """
         fresh = self._fresh(at)
         if not fresh:
@@ -313,13 +305,13 @@ class SiteWalls:
         return self.shows_pages(at) and self._doubtful and len(fresh) < MOST_PROBES
 
     def shows_pages(self, at: float) -> bool:
-        """Whether the host answers with a page where there is nothing."""
+        """Return whether the host answers with a page for missing URLs."""
         return any(probe.page is not None for probe in self._fresh(at))
 
     def learn_probe(self, answer: ProbeAnswer, at: float) -> dict[str, Wall]:
-        """Learn how a probe was answered at ``at`` (Unix seconds).
+        """Learn the answer to a probe at ``at`` (Unix seconds).
 
-        Returned are the pages, by URL, that were taken for content and are walls by the answer.
+        Return the pages, by URL, that were taken for content and are block pages by the answer.
         """
         page = None if isinstance(answer, HonestAnswer) else print_of(answer)
         self.probes = (*self._fresh(at), Probe(at, page))[-MOST_PROBES:]
@@ -331,20 +323,20 @@ class SiteWalls:
         return found
 
     def _by_probe(self, url: str, taken: _Taken, at: float) -> Wall | None:
-        """A page like that of a URL that cannot exist; one of hardly any words only with a cue."""
+        """Judge a page by its likeness to a probe's; one of few words needs a cue as well."""
         resemblance = self._like_probe(url, taken.page, at)
         if resemblance < _LIKE_PROBE or (taken.hint is None and taken.page.words < FEW_WORDS):
             return None
         return Wall(
             taken.hint or WallKind.SOFT_404,
-            f"it resembles ({resemblance:.2f}) what the host shows for a URL that cannot exist",
+            f"it resembles ({resemblance:.2f}) the host's page for a URL that cannot exist",
         )
 
     def _fresh(self, at: float) -> tuple[Probe, ...]:
         return tuple(probe for probe in self.probes if at - probe.at < PROBE_LASTS_S)
 
     def _like_probe(self, url: str, page: Print, at: float) -> float:
-        """The resemblance with the likest probe; 0 for the root, which other URLs may show."""
+        """Return the resemblance with the likest probe; 0 for the root, which any URL may show."""
         if _is_root(url):
             return 0.0
         known = (probe.page for probe in self._fresh(at) if probe.page is not None)
@@ -360,20 +352,20 @@ class SiteWalls:
         return likest if _is_telling(page, likest.page) else None
 
     def _remember(self, before: Family | None, now: Family) -> None:
-        """Put a family in its place: the largest are kept, of equals those seen last."""
+        """Keep a family: the largest are kept, of equals those seen last."""
         others = [each for each in self.families if each is not before]
         others.sort(key=lambda each: (len(each.urls), each.at))
         self.families = (*others[-(_MOST_FAMILIES - 1) :], now)
 
     def _no_content(self, page: Print) -> None:
-        """Let a page that was taken for content be none of its family's."""
+        """Withdraw a page that was taken for content from its family's count."""
         family = self._family(page)
         if family is not None:
             corrected = replace(family, content=max(0, family.content - 1))
             self.families = tuple(corrected if f is family else f for f in self.families)
 
     def _mistaken(self, page: Print, url: str) -> tuple[str, ...]:
-        """The URLs, a wall's own, too, that showed its page and were taken for content."""
+        """Return the URLs that showed this block page and were taken for content."""
         taken = [
             known
             for known, shown in self._content.items()
@@ -387,7 +379,7 @@ class SiteWalls:
     # -- bytes -----------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Version, counts, probes and families, little-endian; at most 4 kB."""
+        """Serialise version, counts, probes and families, little-endian; at most 4 kB."""
         parts = [_HEADER.pack(VERSION, len(self.probes), len(self.families))]
         parts += [_packed_probe(probe) for probe in self.probes]
         parts += [_packed_family(family) for family in self.families]
@@ -395,24 +387,24 @@ class SiteWalls:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SiteWalls:
-        """What :meth:`to_bytes` wrote.
+        """Read the bytes that :meth:`to_bytes` wrote.
 
         Raises:
             ValueError: for an unknown version, or bytes too few or too many.
         """
         if data and data[0] != VERSION:
-            raise ValueError(f"walls of version {data[0]}; this program reads {VERSION}")
+            raise ValueError(f"block pages of version {data[0]}; this program reads {VERSION}")
         try:
             site, end = _read(data)
         except struct.error as error:
-            raise ValueError(f"walls of {len(data)} bytes are cut short") from error
+            raise ValueError(f"block pages of {len(data)} bytes are cut short") from error
         if end != len(data):
-            raise ValueError(f"walls of {len(data)} bytes should have {end}")
+            raise ValueError(f"block pages of {len(data)} bytes should have {end}")
         return site
 
 
 def _joined(family: Family, look: PageLook, at: float, *, is_content: bool) -> Family:
-    """The family with this page in it; a URL counts once."""
+    """Return the family with this page in it; a URL counts once."""
     url, at = _number(look.url), max(at, family.at)
     if url in family.urls or len(family.urls) >= _MOST_URLS:
         return replace(family, at=at)
@@ -426,7 +418,7 @@ def _joined(family: Family, look: PageLook, at: float, *, is_content: bool) -> F
 
 
 def _is_telling(page: Print, other: Print) -> bool:
-    """Whether two pages that are alike are one: lists of links, say, differ by their titles."""
+    """Return whether two similar pages are one: lists of links, say, differ by their titles."""
     return page.words >= FEW_WORDS or page.title == other.title
 
 
@@ -435,14 +427,14 @@ def _is_root(url: str) -> bool:
 
 
 def _number(url: str) -> int:
-    """A hash of a URL's own name: a page that stands in several directories is one page."""
+    """Hash a URL's own name: a page that stands in several directories is one page."""
     parts = urlsplit(url)
     names = [name for name in parts.path.split("/") if name and not name.startswith("index.")]
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
 
 
-def _by_itself(weighed: Iterable[Weighed], look: PageLook) -> Wall | None:
-    standing = Standing.RETURNING if look.had_content else Standing.ALONE
+def _by_itself(weighed: Iterable[KindEvidence], look: PageLook) -> Wall | None:
+    standing = Corroboration.RETURNING if look.had_content else Corroboration.ALONE
     for each in weighed:
         if is_enough(each, standing):
             before = " where there was content before" if look.had_content else ""
@@ -451,11 +443,13 @@ def _by_itself(weighed: Iterable[Weighed], look: PageLook) -> Wall | None:
 
 
 def _unnamed(look: PageLook) -> WallKind:
-    """The kind of a wall that gives no cue: one that can be answered asks for a choice."""
+    """Return the kind of a block page without a cue: an answerable one asks for a choice."""
     return WallKind.CONSENT_WALL if look.signs.controls else WallKind.ERROR_PAGE
 
 
-def _by_family(best: Weighed, family: Family | None, page: Print, look: PageLook) -> Wall | None:
+def _by_family(
+    best: KindEvidence, family: Family | None, page: Print, look: PageLook
+) -> Wall | None:
     if family is None:
         return None
     url = _number(look.url)
@@ -468,7 +462,7 @@ def _by_family(best: Weighed, family: Family | None, page: Print, look: PageLook
     if alike and best.own_words <= _FEW_OWN and has_wayside_sign(look):
         kind = best.kind if best.score else _unnamed(look)
         return Wall(kind, f"{len(others)} other URLs show it, with {_WAYSIDE}")
-    standing = Standing.LIKE_MANY if len(others) + 1 >= _MANY else Standing.TWIN
+    standing = Corroboration.LIKE_MANY if len(others) + 1 >= _MANY else Corroboration.TWIN
     if others and is_enough(best, standing):
         return Wall(
             best.kind, f"{best.why} say {_SAID[best.kind]}, and {len(others)} other URLs show it"
@@ -487,7 +481,7 @@ _SAID: Final = {
 
 
 def _with_title(page: Print, probe: Print) -> float:
-    """Likeness to a probe's page; pages of few words must have its title, too."""
+    """Return the likeness to a probe's page; pages of few words must share its title, too."""
     if min(page.words, probe.words) < FEW_WORDS and page.title != probe.title:
         return 0.0
     return likeness(page, probe) if probe.words else 0.0

@@ -1,4 +1,4 @@
-"""What is looked at when a page may be a wall, and what is said of it."""
+"""The signs of a page that may be a block page, and the judgement on it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,8 @@ from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 
 # -- signs -------------------------------------------------------------------
-#
-# The signs of a page: what its markup shows that its main text does not.
-#
-# Only short pages are worth the second parse. What is read is bounded whatever the body
-# holds: so many bytes, so many elements, so many characters of text and of script.
+# Only short pages are worth the second parse. Its input is bounded whatever the body holds: bytes,
+# elements, characters of text and of script.
 
 _MOST_ELEMENTS: Final = 4_000
 _MOST_TEXT: Final = 12_000
@@ -41,7 +38,7 @@ _UNSEEN: Final = frozenset(
 _FRAME: Final = frozenset({"nav", "aside", "menu", "footer", "header"})
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "legend"})
 _CONTROLS: Final = frozenset({"button", "label", "select", "textarea"})
-#: Frames by names that say where on the page they stand, in some languages.
+#: Frames by names of their position on the page, in some languages.
 _EDGE: Final = re.compile(
     r"^(?:top|head|header|kopf|foot|footer|fuss|fuß|bottom|hd|ft|pie|piede|pied|rodape|stopka|"
     r"naglowek|cabecera|cabecalho|testata|menu\w*|sidebar|seitenleiste|lateral|sidfot|sidhuvud|"
@@ -64,10 +61,10 @@ _DELAY: Final = re.compile(r"\s*(\d{1,6})")
 class PageSigns:
     """Facts about a page's markup.
 
-    ``headings``, ``texts``, ``linked`` (nothing but a link) and ``controls`` (buttons, labels,
+    ``headings``, ``texts``, ``linked`` (only links) and ``controls`` (buttons, labels,
     placeholders) are of the main part, ``frame_words`` is the number of words around it.
-    ``names`` are ids, classes and attributes that carry a name, ``addresses`` what frames,
-    scripts, pictures and forms point to; ``hidden`` the values of hidden fields;
+    ``names`` are ids, classes and attributes that carry a name, ``addresses`` the targets of
+    frames, scripts, pictures and forms; ``hidden`` the values of hidden fields;
     ``statuses`` HTTP errors that a script states; ``refresh_s`` a meta refresh, in seconds.
     ``codes`` and ``dates`` count elements of preformatted text and of time.
     """
@@ -103,7 +100,7 @@ NO_SIGNS: Final = PageSigns()
 def read_signs(body: bytes, content_type: str | None) -> PageSigns:
     """Read the signs of an HTML page; of a longer body only the first 64 KiB.
 
-    A body that would be hard on the parser has none: people's walls are simple.
+    A body that would be hard on the parser has none: block pages are simple.
     """
     body = body[:MOST_BYTES]
     if not is_calm(body):
@@ -138,7 +135,7 @@ class _Reading:
     def signs(self) -> PageSigns:
         scripts = _HEX.sub(lambda m: chr(int(m[1], 16)), " ".join(self.found.get("script", ())))
         if not any(self.found.get(name) for name in ("headings", "texts", "controls", "linked")):
-            # What is nothing but frame is the page.
+            # A page that is all frame has its frame as content.
             self.found["texts"] = self.found.get("framed", [])
         strings = {
             name: tuple(self.found.get(name, ()))
@@ -156,7 +153,7 @@ class _Reading:
         )
 
     def head(self, tree: LexborHTMLParser) -> None:
-        """What stands before the body, and the scripts wherever they stand."""
+        """Read the head, and the scripts wherever they stand."""
         root = tree.root
         if root is not None:
             self.language = (root.attributes.get("lang") or "").strip()[:16]
@@ -182,7 +179,7 @@ class _Reading:
     # -- the body ------------------------------------------------------------------
 
     def walk(self, body: LexborNode) -> None:
-        """Go through the body in document order, without recursion."""
+        """Read the body in document order, without recursion."""
         self._names(body.attributes)
         above: list[tuple[LexborNode | None, str, bool, bool, bool]] = []
         node, zone, framed, linked = body.first_child, "texts", False, False
@@ -274,7 +271,7 @@ class _Reading:
             self.pending_linked += len(text.strip())
 
     def _end(self, zone: str, *, framed: bool) -> None:
-        """End a stretch of text and put it where it belongs."""
+        """End a stretch of text and file it under its kind."""
         if not self.pending:
             return
         text = " ".join("".join(self.pending).split())
@@ -313,12 +310,12 @@ def _is_framed(node: LexborNode, tag: str, attributes: Mapping[str, str | None])
     return named and tag not in _INLINE and tag != "body" and node.css_first("h1, main") is None
 
 
-#: Texts that resemble one another less are no versions of one text.
+#: Texts that resemble each other less are no versions of one text.
 _ANOTHER: Final = 0.25
 
 
 class WallKind(StrEnum):
-    """What stands in the place of the content."""
+    """The kind of page in the place of content."""
 
     SOFT_404 = "soft_404"
     ERROR_PAGE = "error_page"
@@ -330,10 +327,10 @@ class WallKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """The judgement that a page is no content; ``why`` is a sentence for people.
+    """The judgement that a page is not content; ``why`` is a sentence for people.
 
-    ``earlier`` are URLs that showed the same page earlier in this run and were taken for
-    content: it is known better now.
+    ``earlier`` are URLs that showed the same page earlier in this run and were wrongly taken for
+    content.
     """
 
     kind: WallKind
@@ -361,6 +358,6 @@ class PageLook:
 
 
 def is_another_text(old: Sketch, new: Sketch) -> bool:
-    """Whether a page that had one text has another now, not an edited one."""
-    # A bool of Python's own: it is asked whether this is True, False or None.
+    """Return whether a page shows another text than before, not an edited one."""
+    # Python's own bool: callers test ``is True``.
     return bool(resemblance(old, new).value < _ANOTHER)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.admission import importers
-from freshet.crawler.admission.importers import Site, Skipped, Unreadable
+from freshet.crawler.admission.importers import Skipped, UnreadableList, WatchedSite
 
 UUID = "6c2c7b1e-0d4c-4bb5-8d0e-0a1b2c3d4e5f"
 OTHER = "7d3d8c2f-1e5d-4cc6-9e1f-1b2c3d4e5f60"
@@ -42,18 +42,18 @@ def backup(**members: bytes) -> io.BytesIO:
 
 def test_a_watch_gives_its_url_and_title() -> None:
     assert importers.read_json(store(watch(title="Home"))) == [
-        Site("watch 1", "https://example.org/", "Home")
+        WatchedSite("watch 1", "https://example.org/", "Home")
     ]
 
 
 def test_an_interval_of_its_own_is_in_days_whatever_its_units() -> None:
     own = {"weeks": 1, "days": None, "hours": 12, "minutes": 0, "seconds": 0}
     (site,) = importers.read_json(store(watch(time_between_check=own)))
-    assert isinstance(site, Site)
+    assert isinstance(site, WatchedSite)
     assert site.days == pytest.approx(7.5)
     default = watch(time_between_check=own, time_between_check_use_default=True)
     (site,) = importers.read_json(store(default))
-    assert isinstance(site, Site)
+    assert isinstance(site, WatchedSite)
     assert site.days is None
 
 
@@ -62,7 +62,7 @@ def test_an_interval_of_its_own_is_in_days_whatever_its_units() -> None:
 )
 def test_an_interval_that_is_none_is_not_said(said: object) -> None:
     (site,) = importers.read_json(store(watch(time_between_check=said)))
-    assert isinstance(site, Site)
+    assert isinstance(site, WatchedSite)
     assert site.days is None
 
 
@@ -82,7 +82,7 @@ def test_an_interval_that_is_none_is_not_said(said: object) -> None:
 )
 def test_what_has_no_counterpart_is_named(said: dict[str, object], words: str) -> None:
     (site,) = importers.read_json(store(watch() | said))
-    assert site == Site("watch 1", "https://example.org/", lost=(words,))
+    assert site == WatchedSite("watch 1", "https://example.org/", lost=(words,))
 
 
 def test_what_is_not_watched_is_skipped_with_a_reason() -> None:
@@ -103,10 +103,10 @@ def test_a_backup_gives_the_watches_of_either_layout() -> None:
             f"{OTHER}__history.txt": b"1,2",
         },
     )
-    assert importers.read_zip(one) == [Site("watch 1", "https://a.example/")]
+    assert importers.read_zip(one) == [WatchedSite("watch 1", "https://a.example/")]
     assert importers.read_zip(each) == [
-        Site("watch 1", "https://a.example/"),
-        Site("watch 2", "https://b.example/", lost=("snapshots",)),
+        WatchedSite("watch 1", "https://a.example/"),
+        WatchedSite("watch 2", "https://b.example/", lost=("snapshots",)),
     ]
 
 
@@ -115,19 +115,19 @@ def test_nothing_is_unpacked_to_anywhere(tmp_path: Path, monkeypatch: pytest.Mon
     evil = json.dumps(watch("https://evil.example/")).encode()
     names = ("..__..__watch_json", f"..__{UUID}__watch_json", "__tmp__evil__watch_json")
     file = backup(**dict.fromkeys(names, evil), **{"url-watches_json": store(watch())})
-    assert importers.read_zip(file) == [Site("watch 1", "https://example.org/")]
+    assert importers.read_zip(file) == [WatchedSite("watch 1", "https://example.org/")]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_bomb_ends_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importers, "MAX_BYTES", 1024 * 1024)
     bomb = b'{"watching": {}}' + b" " * (4 * 1024 * 1024)
-    with pytest.raises(Unreadable, match="unpack to more than 1 MiB"):
+    with pytest.raises(UnreadableList, match="unpack to more than 1 MiB"):
         importers.read_zip(backup(**{"url-watches_json": bomb}))
     # Many small ones come to as much.
     small = json.dumps(watch()).encode() + b" " * 300_000
     many = {f"{UUID[:-2]}{n:02}__watch_json": small for n in range(10)}
-    with pytest.raises(Unreadable, match="unpack to more than 1 MiB"):
+    with pytest.raises(UnreadableList, match="unpack to more than 1 MiB"):
         importers.read_zip(backup(**many))
 
 
@@ -135,22 +135,22 @@ def test_packing_that_takes_any_amount_of_memory_is_refused() -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as archive:
         archive.writestr("url-watches.json", store(watch()))
-    with pytest.raises(Unreadable, match="packed otherwise than deflated"):
+    with pytest.raises(UnreadableList, match="not packed with deflate"):
         importers.read_zip(file)
 
 
 def test_a_damaged_or_foreign_zip_is_refused_in_a_sentence() -> None:
     whole = backup(**{"url-watches_json": store(watch())}).getvalue()
     for length in range(0, len(whole), 7):
-        with pytest.raises(Unreadable, match="ZIP"):
+        with pytest.raises(UnreadableList, match="ZIP"):
             importers.read_zip(io.BytesIO(whole[:length]))
     for place in range(len(whole)):
         data = bytearray(whole)
         data[place] ^= 0xFF
         # Whatever the byte meant, nothing but this comes out.
-        with suppress(Unreadable):
+        with suppress(UnreadableList):
             assert len(importers.read_zip(io.BytesIO(data))) <= 1
-    with pytest.raises(Unreadable, match="no backup of changedetection"):
+    with pytest.raises(UnreadableList, match="no backup of changedetection"):
         importers.read_zip(backup(letter=b"Dear Sir"))
 
 
@@ -159,13 +159,13 @@ def test_a_damaged_or_foreign_zip_is_refused_in_a_sentence() -> None:
     [b"{", b"[1]", b'{"a": 1}', b"\xff\xfe{", b'{"watching":' * 200_000, b'{"n": ' + b"1" * 9_999],
 )
 def test_json_that_is_no_store_is_refused_in_a_sentence(data: bytes) -> None:
-    with pytest.raises(Unreadable, match="JSON"):
+    with pytest.raises(UnreadableList, match="JSON"):
         importers.read_json(data)
 
 
 def test_a_list_has_a_url_a_line_with_its_tags_behind() -> None:
     data = b"https://a.example/\r\n\n# mine\nhttps://b.example/ news, law\n"
     assert importers.read_list(data) == [
-        Site("line 1", "https://a.example/"),
-        Site("line 4", "https://b.example/", lost=("tags",)),
+        WatchedSite("line 1", "https://a.example/"),
+        WatchedSite("line 4", "https://b.example/", lost=("tags",)),
     ]

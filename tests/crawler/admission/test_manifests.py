@@ -7,9 +7,9 @@ import gzip
 import pytest
 
 from freshet.crawler.admission import importers
-from freshet.crawler.admission.importers import Entry, Site, Skipped, Unreadable
+from freshet.crawler.admission.importers import Entry, Skipped, UnreadableList, WatchedSite
 
-NOT_HERE = "not beside the index; nothing is fetched"
+NOT_HERE = "not beside the index, and nothing is fetched"
 
 
 def sitemap(*urls: str) -> bytes:
@@ -30,8 +30,8 @@ def read(data: bytes, **files: bytes) -> list[Entry]:
 def test_a_sitemap_gives_its_pages_packed_or_not(packed: bool) -> None:
     data = sitemap("https://a.example/1", "https://a.example/2")
     assert read(gzip.compress(data) if packed else data) == [
-        Site("entry 1", "https://a.example/1"),
-        Site("entry 2", "https://a.example/2"),
+        WatchedSite("entry 1", "https://a.example/1"),
+        WatchedSite("entry 2", "https://a.example/2"),
     ]
 
 
@@ -41,7 +41,7 @@ def test_the_sitemaps_of_an_index_are_read_where_they_lie_beside_it() -> None:
     )
     found = read(data, one_xml_gz=gzip.compress(sitemap("https://a.example/1")))
     assert found == [
-        Site("one.xml.gz, entry 1", "https://a.example/1"),
+        WatchedSite("one.xml.gz, entry 1", "https://a.example/1"),
         Skipped("sitemap 2", "https://a.example/two.xml?v=1", NOT_HERE),
         Skipped("sitemap 3", "https://a.example/", NOT_HERE),
     ]
@@ -70,7 +70,7 @@ def test_an_index_in_an_index_is_not_followed() -> None:
 
 def test_what_is_broken_is_told_beside_what_could_be_read() -> None:
     found = read(sitemap("https://a.example/1", "/relative") + b"<")
-    assert found[0] == Site("entry 1", "https://a.example/1")
+    assert found[0] == WatchedSite("entry 1", "https://a.example/1")
     reasons = [each.reason for each in found if isinstance(each, Skipped)]
     assert len(reasons) == 2
     assert reasons[1] == "1 entries without a usable URL"
@@ -81,13 +81,13 @@ def test_what_is_broken_is_told_beside_what_could_be_read() -> None:
     [b"", b"<html/>", b"\x1f\x8b\x08broken", b"<!DOCTYPE urlset [<!ENTITY a 'b'>]><urlset/>"],
 )
 def test_what_is_no_sitemap_is_refused_in_a_sentence(data: bytes) -> None:
-    with pytest.raises(Unreadable, match="not a sitemap"):
+    with pytest.raises(UnreadableList, match="not a sitemap"):
         read(data)
 
 
 def test_a_bomb_ends_at_the_bound_of_the_protocol() -> None:
     bomb = gzip.compress(sitemap("https://a.example/1")[:-9] + b" " * (60 * 1024 * 1024))
     assert read(bomb) == [
-        Site("entry 1", "https://a.example/1"),
+        WatchedSite("entry 1", "https://a.example/1"),
         Skipped("the end", "", "the rest is longer than a sitemap may be"),
     ]

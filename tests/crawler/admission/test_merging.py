@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.admission.importers import Entry, Site, Skipped, Unreadable, merged, page
+from freshet.crawler.admission.importers import (
+    Entry,
+    Skipped,
+    UnreadableList,
+    WatchedSite,
+    merged,
+    page,
+)
 from freshet.crawler.admission.site_lists import read_sites
 from freshet.crawler.urls import canonical
 
@@ -14,7 +21,9 @@ NAMES = st.text(max_size=40) | st.sampled_from(
     ["url, site", "#", 'a "b', "x\n# y", "\x1b[31m", ","]
 )
 PATHS = st.text("abcXYZ019%/#?&=;,\"'~", max_size=12)
-SITES = st.lists(st.builds(lambda p, n: Site("", f"https://one.example/{p}", n), PATHS, NAMES))
+SITES = st.lists(
+    st.builds(lambda p, n: WatchedSite("", f"https://one.example/{p}", n), PATHS, NAMES)
+)
 LISTS = st.sampled_from(
     [
         ("sites.txt", b""),
@@ -35,7 +44,7 @@ def urls(data: bytes, name: str) -> list[str]:
 
 @given(LISTS, SITES)
 def test_what_was_there_stays_what_came_is_read_and_twice_is_once(
-    case: tuple[str, bytes], sites: list[Site]
+    case: tuple[str, bytes], sites: list[WatchedSite]
 ) -> None:
     name, old = case
     found = merged(old, name, sites)
@@ -52,12 +61,12 @@ def test_what_was_there_stays_what_came_is_read_and_twice_is_once(
 
 
 def test_a_line_without_a_scheme_is_known_by_either() -> None:
-    entries = [Site("1", "http://one.example/"), Site("2", "https://one.example")]
+    entries = [WatchedSite("1", "http://one.example/"), WatchedSite("2", "https://one.example")]
     assert merged(b"one.example\n", "sites.txt", entries).added == ()
 
 
 def test_names_become_remarks_or_cells() -> None:
-    sites = [Site("1", "https://one.example/", "The\nfirst, # of all")]
+    sites = [WatchedSite("1", "https://one.example/", "The\nfirst, # of all")]
     assert merged(b"", "a.txt", sites).data == b"https://one.example/  # The first, # of all\n"
     assert merged(b"", "a.csv", sites).data == (
         b'url,importance,name\nhttps://one.example/,,"The first, # of all"\n'
@@ -66,8 +75,8 @@ def test_names_become_remarks_or_cells() -> None:
 
 def test_what_is_no_url_is_skipped_with_the_words_of_site_lists() -> None:
     entries: list[Entry] = [
-        Site("job 1", "ftp://a.example/"),
-        Site("job 2", "/etc/passwd"),
+        WatchedSite("job 1", "ftp://a.example/"),
+        WatchedSite("job 2", "/etc/passwd"),
         Skipped("3", "", "x"),
     ]
     found = merged(b"", "a.txt", entries)
@@ -81,5 +90,5 @@ def test_what_is_no_url_is_skipped_with_the_words_of_site_lists() -> None:
      ("a.csv", b'url,importance\n"https://open.example/,1\n')],
 )  # fmt: skip
 def test_a_list_that_cannot_take_lines_is_refused(name: str, old: bytes) -> None:
-    with pytest.raises(Unreadable):
-        merged(old, name, [Site("1", "https://one.example/")])
+    with pytest.raises(UnreadableList):
+        merged(old, name, [WatchedSite("1", "https://one.example/")])

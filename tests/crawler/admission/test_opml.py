@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from freshet.crawler.admission import importers
-from freshet.crawler.admission.importers import Site, Skipped, Unreadable
+from freshet.crawler.admission.importers import Skipped, UnreadableList, WatchedSite
 
 OUTLINE = b"""<?xml version="1.0" encoding="UTF-8"?>
 <opml version="2.0"><head><title>Feeds</title></head><body>
@@ -20,9 +20,9 @@ OUTLINE = b"""<?xml version="1.0" encoding="UTF-8"?>
 
 def test_nested_outlines_give_pages_and_where_there_is_none_feeds() -> None:
     assert importers.read_opml(OUTLINE) == [
-        Site("line 4", "https://a.example/", "One"),
-        Site("line 5", "https://b.example/feed", "Two", lost=("categories",)),
-        Site("line 7", "https://c.example/", "Three"),
+        WatchedSite("line 4", "https://a.example/", "One"),
+        WatchedSite("line 5", "https://b.example/feed", "Two", lost=("categories",)),
+        WatchedSite("line 7", "https://c.example/", "Three"),
         Skipped("line 8", "Four", "of type rss, without a URL"),
     ]
 
@@ -32,10 +32,10 @@ def test_no_entity_is_ever_declared() -> None:
         f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' if n else '<!ENTITY l0 "lol">' for n in range(10)
     )
     bomb = f'<!DOCTYPE opml [{laughs}]><opml><body><outline text="&l9;"/></body></opml>'
-    with pytest.raises(Unreadable, match="document type declaration"):
+    with pytest.raises(UnreadableList, match="document type declaration"):
         importers.read_opml(bomb.encode())
     outside = b'<!DOCTYPE opml SYSTEM "file:///etc/passwd"><opml/>'
-    with pytest.raises(Unreadable, match="document type declaration"):
+    with pytest.raises(UnreadableList, match="document type declaration"):
         importers.read_opml(outside)
 
 
@@ -44,7 +44,7 @@ def test_no_entity_is_ever_declared() -> None:
     [b"", b"<opml>", b"<rss/>", b"<opml>&x;</opml>", b'<?xml version="1.0" encoding="zz"?><opml/>'],
 )
 def test_what_is_no_outline_is_refused_in_a_sentence(data: bytes) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableList):
         importers.read_opml(data)
 
 
@@ -54,5 +54,5 @@ def test_depth_costs_nothing() -> None:
 
 
 def test_what_is_too_large_is_not_parsed() -> None:
-    with pytest.raises(Unreadable, match="larger than 16 MiB"):
+    with pytest.raises(UnreadableList, match="larger than 16 MiB"):
         importers.read_opml(b"<opml>" + b" " * 20_000_000)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.admission import importers
-from freshet.crawler.admission.importers import Site, Skipped, Unreadable
+from freshet.crawler.admission.importers import Skipped, UnreadableList, WatchedSite
 
 JOBS = """\
 name: "The homepage"
@@ -32,10 +32,10 @@ enabled: false
 
 def test_jobs_give_their_url_and_name_and_what_is_lost() -> None:
     assert importers.read_urlwatch(JOBS.encode()) == [
-        Site("job 1", "https://example.org/", "The homepage"),
+        WatchedSite("job 1", "https://example.org/", "The homepage"),
         Skipped("job 2", "A list", "a command, which is never run"),
-        Site("job 3", "https://app.example/", lost=("a browser that runs JavaScript",)),
-        Site("job 4", "https://example.org/post", lost=("data", "filter")),
+        WatchedSite("job 3", "https://app.example/", lost=("a browser that runs JavaScript",)),
+        WatchedSite("job 4", "https://example.org/post", lost=("data", "filter")),
         Skipped("job 5", "https://example.org/off", "not enabled"),
     ]
 
@@ -43,8 +43,8 @@ def test_jobs_give_their_url_and_name_and_what_is_lost() -> None:
 def test_a_list_of_jobs_is_read_like_documents() -> None:
     data = b"- url: https://a.example/\n- url: https://b.example/\n- just words\n"
     assert importers.read_urlwatch(data) == [
-        Site("job 1", "https://a.example/"),
-        Site("job 2", "https://b.example/"),
+        WatchedSite("job 1", "https://a.example/"),
+        WatchedSite("job 2", "https://b.example/"),
         Skipped("job 3", "just words", "not a job"),
     ]
 
@@ -62,15 +62,15 @@ def test_tags_build_nothing(tmp_path: Path, tag: str) -> None:
 def test_references_are_refused_before_they_grow() -> None:
     laughs = ["a0: &a0 [lol, lol, lol]"]
     laughs += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 20)]
-    with pytest.raises(Unreadable, match=r"line 2: a reference \(\*a0\) is not read"):
+    with pytest.raises(UnreadableList, match=r"line 2: a reference \(\*a0\) is not supported"):
         importers.read_urlwatch("\n".join(laughs).encode())
-    with pytest.raises(Unreadable, match="a reference"):
+    with pytest.raises(UnreadableList, match="a reference"):
         importers.read_urlwatch(b"url: x\nself: &s [*s]\n")
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
 def test_deep_nesting_is_refused(opening: str) -> None:
-    with pytest.raises(Unreadable, match="nested too deeply"):
+    with pytest.raises(UnreadableList, match="nested too deeply"):
         importers.read_urlwatch(b"url: " * (opening != "- ") + opening.encode() * 100_000)
 
 
@@ -78,10 +78,10 @@ def test_deep_nesting_is_refused(opening: str) -> None:
     "data", [b"url: [", b"a: b: c", b"\xff\xfe", b"? [a]\n: b\n", b"%YAML 9\n--- a", b"url: \x00"]
 )
 def test_what_is_no_yaml_is_refused_in_a_sentence(data: bytes) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableList):
         importers.read_urlwatch(data)
 
 
 def test_what_is_too_large_is_not_parsed() -> None:
-    with pytest.raises(Unreadable, match="larger than 4 MiB"):
+    with pytest.raises(UnreadableList, match="larger than 4 MiB"):
         importers.read_urlwatch(b"[" * 100_000_000)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.alerts.rules import Mode, Rhythm
+from freshet.crawler.alerts.rules import Rhythm, RuleMode
 
 HOUR_S = 3_600.0
 RHYTHMS = st.builds(
     Rhythm,
-    st.sampled_from([Mode.HOURLY, Mode.DAILY]),
+    st.sampled_from([RuleMode.HOURLY, RuleMode.DAILY]),
     st.integers(0, 23),
     st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia", "Asia/Beirut"]),
 )
@@ -25,7 +25,7 @@ def test_periods_hold_their_moments_and_follow_one_another(rhythm: Rhythm, at: f
     assert begin <= at < end
     assert rhythm.period(begin) == (begin, end)
     assert rhythm.period(end)[0] == end
-    longest = 1 if rhythm.mode is Mode.HOURLY else 49
+    longest = 1 if rhythm.mode is RuleMode.HOURLY else 49
     assert end - begin <= longest * HOUR_S
 
 
@@ -33,7 +33,7 @@ def test_periods_hold_their_moments_and_follow_one_another(rhythm: Rhythm, at: f
 def test_a_day_has_the_hours_that_its_clocks_give_it(day: int, hours: int) -> None:
     zone = ZoneInfo("Europe/Berlin")
     at = datetime(2026, 3, day, 6, 59, tzinfo=zone).timestamp()
-    begin, end = Rhythm(Mode.DAILY, 7, "Europe/Berlin").period(at)
+    begin, end = Rhythm(RuleMode.DAILY, 7, "Europe/Berlin").period(at)
     assert datetime.fromtimestamp(end, zone).isoformat() == f"2026-03-{day}T07:00:00+02:00".replace(
         "+02:00", "+01:00" if day == 28 else "+02:00"
     )
@@ -41,4 +41,4 @@ def test_a_day_has_the_hours_that_its_clocks_give_it(day: int, hours: int) -> No
 
 
 def test_what_is_told_at_once_is_always_due() -> None:
-    assert Rhythm(Mode.IMMEDIATE).period(1.8e9) == (-inf, -inf)
+    assert Rhythm(RuleMode.IMMEDIATE).period(1.8e9) == (-inf, -inf)

@@ -11,12 +11,12 @@ import pytest
 from aiohttp import web
 
 from freshet.crawler.alerts.receivers import (
-    Answer,
     Apprised,
     ApprisedError,
+    Delivery,
+    DeliveryOutcome,
     Dispatch,
     Hook,
-    Outcome,
     Webhook,
     in_words,
     signature,
@@ -43,7 +43,7 @@ async def serving(handle: Handler) -> AsyncIterator[str]:
 
 async def post(
     url: str, *, timeout_s: float = 20.0, key: bytes | None = KEY, private: bool = True
-) -> Answer:
+) -> Delivery:
     resolver = CachingResolver()
     guard = AddressGuard(allow_private=private)
     hook = Webhook(Hook(url, key, timeout_s), guard, resolver, "Freshet/1")
@@ -70,8 +70,8 @@ async def test_a_message_is_named_signed_and_sent_as_it_is() -> None:
         return web.Response(status=204)
 
     async with serving(handle) as url:
-        assert await post(url) == Answer(Outcome.TAKEN)
-        assert await post(url, key=None) == Answer(Outcome.TAKEN)
+        assert await post(url) == Delivery(DeliveryOutcome.TAKEN)
+        assert await post(url, key=None) == Delivery(DeliveryOutcome.TAKEN)
     headers, body = seen[0]
     assert body == DISPATCH.body.encode()
     assert headers["webhook-id"] == headers["Idempotency-Key"] == "alert_1"
@@ -83,10 +83,10 @@ async def test_a_message_is_named_signed_and_sent_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
-    [(200, Outcome.TAKEN), (400, Outcome.REFUSED), (410, Outcome.REFUSED), (401, Outcome.FAILED),
-     (404, Outcome.FAILED), (500, Outcome.FAILED)],
+    [(200, DeliveryOutcome.TAKEN), (400, DeliveryOutcome.REFUSED), (410, DeliveryOutcome.REFUSED),
+     (401, DeliveryOutcome.FAILED), (404, DeliveryOutcome.FAILED), (500, DeliveryOutcome.FAILED)],
 )  # fmt: skip
-async def test_the_status_says_what_became_of_it(status: int, outcome: Outcome) -> None:
+async def test_the_status_says_what_became_of_it(status: int, outcome: DeliveryOutcome) -> None:
     async with serving(answering(status)) as url:
         assert (await post(url)).outcome is outcome
 
@@ -94,7 +94,7 @@ async def test_the_status_says_what_became_of_it(status: int, outcome: Outcome) 
 async def test_the_receiver_says_when_to_come_back() -> None:
     async with serving(answering(503, Retry_After="120")) as url:
         answer = await post(url)
-    assert (answer.outcome, answer.retry_after_s) == (Outcome.FAILED, 120.0)
+    assert (answer.outcome, answer.retry_after_s) == (DeliveryOutcome.FAILED, 120.0)
     assert answer.said == "HTTP 503 Service Unavailable"
 
 
@@ -108,7 +108,7 @@ async def test_redirects_are_not_followed() -> None:
     async with serving(handle) as url:
         answer = await post(url)
     assert asked == ["/hook"]
-    assert (answer.outcome, answer.said) == (Outcome.FAILED, "HTTP 307 Temporary Redirect")
+    assert (answer.outcome, answer.said) == (DeliveryOutcome.FAILED, "HTTP 307 Temporary Redirect")
 
 
 async def test_a_receiver_that_hangs_is_left_alone_in_time() -> None:
@@ -121,7 +121,7 @@ async def test_a_receiver_that_hangs_is_left_alone_in_time() -> None:
     async with serving(handle) as url:
         answer = await post(url, timeout_s=0.05)
         never.set()
-    assert answer == Answer(Outcome.FAILED, "no answer within 0.05 s")
+    assert answer == Delivery(DeliveryOutcome.FAILED, "no answer within 0.05 s")
 
 
 async def test_a_body_without_end_is_not_read() -> None:
@@ -136,20 +136,20 @@ async def test_a_body_without_end_is_not_read() -> None:
         return response
 
     async with serving(handle) as url:
-        assert await post(url) == Answer(Outcome.TAKEN)
+        assert await post(url) == Delivery(DeliveryOutcome.TAKEN)
 
 
 async def test_a_receiver_that_is_not_there_is_a_failure() -> None:
     async with serving(answering(200)) as url:
         pass
-    assert (await post(url)).outcome is Outcome.FAILED
+    assert (await post(url)).outcome is DeliveryOutcome.FAILED
 
 
 async def test_addresses_are_guarded() -> None:
     async with serving(answering(200)) as url:
         answer = await post(url, private=False)
-    assert answer.outcome is Outcome.FAILED
-    assert "refused: loopback" in answer.said
+    assert answer.outcome is DeliveryOutcome.FAILED
+    assert "a loopback address" in answer.said
 
 
 async def test_apprise_takes_a_message_in_words() -> None:
@@ -161,7 +161,7 @@ async def test_apprise_takes_a_message_in_words() -> None:
 
     async with serving(handle) as url:
         service = Apprised(url.replace("http://", "json://"), 20.0)
-        assert await service.deliver(DISPATCH, NOW) == Answer(Outcome.TAKEN)
+        assert await service.deliver(DISPATCH, NOW) == Delivery(DeliveryOutcome.TAKEN)
     assert (seen[0]["title"], seen[0]["message"]) == ("ä: a test", "hello")
 
 
@@ -175,7 +175,7 @@ async def test_a_service_that_hangs_is_left_alone_and_not_asked_again() -> None:
     async with serving(handle) as url:
         service = Apprised(url.replace("http://", "json://"), 0.05)
         assert (await service.deliver(DISPATCH, NOW)).said == "no answer within 0.05 s"
-        assert "has not come back" in (await service.deliver(DISPATCH, NOW)).said
+        assert "is still busy" in (await service.deliver(DISPATCH, NOW)).said
         never.set()
 
 

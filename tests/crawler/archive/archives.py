@@ -11,7 +11,7 @@ import zstandard
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from freshet.crawler.archive.index import Order
+from freshet.crawler.archive.index import ArchiveIndex
 from freshet.crawler.archive.inputs import inputs_of
 from freshet.crawler.archive.reader import Reading
 from freshet.crawler.archive.records import ArchivedExchange, Damage
@@ -81,7 +81,7 @@ class Read:
     """An archive, indexed and read back."""
 
     def __init__(self, place: Path, *paths: Path, keep_wrong_digests: bool = False) -> None:
-        with Order(place / "index.db", keep_wrong_digests=keep_wrong_digests) as order:
+        with ArchiveIndex(place / "index.db", keep_wrong_digests=keep_wrong_digests) as order:
             order.build(inputs_of(paths))
             reading = Reading(order, 1024 * 1024)
             found = list(reading.exchanges())

@@ -9,7 +9,7 @@ from pathlib import Path
 from fastwarc.warc import ArchiveIterator
 from warcio.checker import Checker
 
-from freshet.crawler.archive.warc import Exchange
+from freshet.crawler.archive.warc import WireExchange
 from freshet.crawler.fetch.client import Accept, Request
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome
@@ -27,23 +27,23 @@ def fetched(
     at: float = START_AT,
     headers: Headers = TAGGED,
     accept: Accept = Accept.PAGE,
-) -> Exchange:
+) -> WireExchange:
     result = FetchResult(
         url, Outcome.FETCHED, at, 0.25, 200, request_headers=(("Host", "news.localhost"),),
         headers=headers, wire_body=body, body=body, peer="127.0.0.1",
         status_line=b"HTTP/1.1 200 OK",
     )  # fmt: skip
-    return Exchange(Request(url, accept), result)
+    return WireExchange(Request(url, accept), result)
 
 
 def not_modified(
     *, url: str = URL, at: float = START_AT + 60, validators: Validators | None = None
-) -> Exchange:
+) -> WireExchange:
     result = FetchResult(
         url, Outcome.NOT_MODIFIED, at, 0.25, 304, request_headers=(("Host", "news.localhost"),),
         headers=((b"ETag", b'"1"'),),
     )  # fmt: skip
-    return Exchange(Request(url, validators=validators or Validators('"1"')), result)
+    return WireExchange(Request(url, validators=validators or Validators('"1"')), result)
 
 
 @dataclass(frozen=True, slots=True)

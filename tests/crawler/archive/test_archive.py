@@ -13,7 +13,7 @@ import pytest
 
 from freshet.crawler.archive import warc
 from freshet.crawler.archive.warc import OPEN, Entry
-from freshet.crawler.archive.writer import NAME, Archive, ArchiveInUse, ArchiveUnwritable
+from freshet.crawler.archive.writer import NAME, ArchiveInUse, ArchiveUnwritable, ArchiveWriter
 from tests.crawler.archive.exchanges import (
     START_AT,
     check,
@@ -28,13 +28,13 @@ ONE = ["request", "response", "metadata"]
 AGAIN = ["request", "revisit", "metadata"]
 
 
-def opened(folder: Path, max_file_bytes: int = 10**9) -> Archive:
+def opened(folder: Path, max_file_bytes: int = 10**9) -> ArchiveWriter:
     fields = (("software", "Freshet"),)
-    return Archive(folder, fields, max_file_bytes=max_file_bytes, now=lambda: START_AT)
+    return ArchiveWriter(folder, fields, max_file_bytes=max_file_bytes, now=lambda: START_AT)
 
 
 @asynccontextmanager
-async def archive(folder: Path, max_file_bytes: int = 10**9) -> AsyncIterator[Archive]:
+async def archive(folder: Path, max_file_bytes: int = 10**9) -> AsyncIterator[ArchiveWriter]:
     made = opened(folder, max_file_bytes)
     try:
         yield made

@@ -72,10 +72,10 @@ def test_of_an_archive_with_an_index_only_what_is_listed_is_read(
         ("a.warc", b"Dear diary", r"a\.warc: neither an archive nor a list"),
         ("a.png", b"\x89PNG\0\1\2\xff", r"a\.png: neither an archive"),
         ("list", b"1.warc.gz\n", r"list: line 1: no file '1\.warc\.gz'"),
-        ("list", b"# x\nhttps://data.test/1.warc.gz\n", r"line 2: no file .*; fetch it first"),
+        ("list", b"# x\nhttps://data.test/1.warc.gz\n", r"line 2: no file .*; download it first"),
         ("a.cdxj", b'a 20260301 {"url": "x"}\n', r"a\.cdxj: line 1: no capture with filename"),
         ("a.cdxj", lines(("no.warc.gz", 1, 1)), r"a\.cdxj: line 1: no file 'no\.warc\.gz'"),
-        ("a.wacz", b"PK\3\4oops", r"a\.wacz: not a WACZ that can be read"),
+        ("a.wacz", b"PK\3\4oops", r"a\.wacz: not a readable WACZ"),
     ],
 )  # fmt: skip
 def test_what_is_no_archive_is_said_in_one_line(
@@ -99,7 +99,7 @@ def test_a_wacz_must_hold_archives_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "a.wacz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/a.warc.gz", gzipped(page(1)))
-    with pytest.raises(CrawlError, match=r"archive/a\.warc\.gz is compressed a second time"):
+    with pytest.raises(CrawlError, match=r"archive/a\.warc\.gz is compressed within the ZIP"):
         inputs_of([path])
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("datapackage.json", "{}")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.crawler.archive.index import Order
+from freshet.crawler.archive.index import ArchiveIndex
 from freshet.crawler.archive.inputs import inputs_of
 from freshet.crawler.archive.reader import Reading
 from freshet.crawler.archive.records import ArchivedExchange, ArchiveInfo, CaptureKind, Flaw
@@ -92,7 +92,7 @@ def test_the_order_is_that_of_the_ends_then_of_the_files(tmp_path: Path) -> None
 
 def test_a_replay_goes_on_behind_a_position(tmp_path: Path) -> None:
     path = write(tmp_path / "a.warc.gz", *(page(n) for n in range(1200)))
-    with Order(tmp_path / "index.db") as order:
+    with ArchiveIndex(tmp_path / "index.db") as order:
         order.build(inputs_of([path]))
         positions = [entry.position for entry in order.entries()]
         assert len(positions) == 1200
@@ -107,7 +107,7 @@ def test_files_say_who_wrote_them(tmp_path: Path) -> None:
         for n, date in enumerate(("2026-03-01T12:00:09Z", "2026-03-01T12:00:01Z"))
     ]
     path = write(tmp_path / "a.warc.gz", *infos, page(1))
-    with Order(tmp_path / "index.db") as order:
+    with ArchiveIndex(tmp_path / "index.db") as order:
         order.build(inputs_of([path]))
         reading = Reading(order)
         found = [info.fields for info in reading.infos() if isinstance(info, ArchiveInfo)]
@@ -277,7 +277,7 @@ def test_records_in_one_stream_are_read_in_any_order(tmp_path: Path) -> None:
 def test_a_file_that_changes_behind_the_index_is_told_of(tmp_path: Path) -> None:
     path = tmp_path / "a.warc"
     path.write_bytes(page(1) + page(2))
-    with Order(tmp_path / "index.db") as order:
+    with ArchiveIndex(tmp_path / "index.db") as order:
         order.build(inputs_of([path]))
         path.write_bytes(page(3) + page(2))
         reading = Reading(order)
@@ -294,7 +294,7 @@ def test_an_index_is_resumed_and_follows_its_archives(tmp_path: Path) -> None:
 
     def build(*paths: Path) -> int:
         told.clear()
-        with Order(tmp_path / "index.db") as order:
+        with ArchiveIndex(tmp_path / "index.db") as order:
             order.build(inputs_of(paths), told.append)
             return order.exchanges
 
@@ -314,10 +314,10 @@ def test_a_pass_that_was_killed_goes_on_with_its_file(tmp_path: Path) -> None:
         if name == str(two):
             raise KeyboardInterrupt
 
-    with Order(tmp_path / "index.db") as order, pytest.raises(KeyboardInterrupt):
+    with ArchiveIndex(tmp_path / "index.db") as order, pytest.raises(KeyboardInterrupt):
         order.build(inputs_of([one, two]), die)
     told: list[str] = []
-    with Order(tmp_path / "index.db") as order:
+    with ArchiveIndex(tmp_path / "index.db") as order:
         order.build(inputs_of([one, two]), told.append)
         assert (order.exchanges, told) == (2, [str(two)])
 
@@ -331,7 +331,7 @@ def test_another_database_is_left_as_it_is(tmp_path: Path) -> None:
     database.close()
     before = path.read_bytes()
     with pytest.raises(CrawlError, match=r"mine\.db: not an index of archives"):
-        Order(path)
+        ArchiveIndex(path)
     assert path.read_bytes() == before
 
 
@@ -340,5 +340,5 @@ def test_archives_without_an_exchange_say_why_in_one_line(tmp_path: Path) -> Non
     info = write(tmp_path / "info.warc.gz", record("warcinfo", url=None))
     with pytest.raises(CrawlError, match=r"empty\.warc\.gz: at byte 0: the file is empty"):
         Read(tmp_path, tmp_path / "empty.warc.gz")
-    with pytest.raises(CrawlError, match=r"info\.warc\.gz: no exchange of HTTP in it \(1 warcinfo"):
+    with pytest.raises(CrawlError, match=r"info\.warc\.gz: no HTTP exchange in it \(1 warcinfo"):
         Read(tmp_path, info)

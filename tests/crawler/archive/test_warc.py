@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
-from freshet.crawler.archive.warc import Exchange, Original, Unasked, records, warc_date
+from freshet.crawler.archive.warc import Original, Unasked, WireExchange, records, warc_date
 from freshet.crawler.fetch.client import Accept, Request
 from freshet.storage.records import FetchResult, Validators
 from freshet.storage.words import Outcome
@@ -41,14 +41,14 @@ RESULTS = st.builds(
 )
 
 
-def written(exchange: Exchange, original: Original | None = None) -> tuple[bytes, ...]:
+def written(exchange: WireExchange, original: Original | None = None) -> tuple[bytes, ...]:
     numbers = count(1)
     return records(exchange, original, lambda: f"<urn:uuid:{next(numbers)}>").records
 
 
 @given(RESULTS)
 def test_any_exchange_is_read_back_as_it_was(result: FetchResult) -> None:
-    request, response, metadata = written(Exchange(Request(result.url), result))
+    request, response, metadata = written(WireExchange(Request(result.url), result))
     (found,) = ArchiveIterator(io.BytesIO(response), parse_http=True, verify_digests=True)
     expected = tuple(
         (b"X-Archive-Orig-" + name if name.lower() == b"transfer-encoding" else name, value)
@@ -79,7 +79,7 @@ def test_any_exchange_is_read_back_as_it_was(result: FetchResult) -> None:
 
 @given(RESULTS)
 def test_warcio_finds_nothing_wrong_with_any_exchange(result: FetchResult) -> None:
-    stream = io.BytesIO(b"".join(written(Exchange(Request(result.url), result))))
+    stream = io.BytesIO(b"".join(written(WireExchange(Request(result.url), result))))
     verdicts = []
     for record in WarcioIterator(stream, check_digests=True):
         record.content_stream().read()
@@ -154,11 +154,11 @@ def test_what_is_posted_refers_to_nothing_and_is_archived_with_its_form() -> Non
 
 def test_what_was_not_sent_has_no_request_and_what_was_not_answered_no_response() -> None:
     lost = FetchResult(URL, Outcome.FAILED, START_AT, 1.5, None, "no_such_host", "a\r\nb")
-    (metadata,) = written(Exchange(Request(URL), lost))
+    (metadata,) = written(WireExchange(Request(URL), lost))
     said = "fetchTimeMs: 1500.000\r\noutcome: failed\r\nreason: no_such_host\r\ndetail: a b\r\n"
     assert (said + "accept: page\r\n").encode() in metadata
     sent = replace(lost, request_headers=(("Host", "h"),), reason="timeout_headers")
-    request, metadata = written(Exchange(Request(URL), sent))
+    request, metadata = written(WireExchange(Request(URL), sent))
     assert parsed(request).headers["WARC-Concurrent-To"] == parsed(metadata).record_id
     assert parsed(metadata).headers["WARC-Concurrent-To"] == parsed(request).record_id
 

@@ -127,17 +127,17 @@ def test_a_rule_that_is_in_the_settings_no_longer_is_told_of_and_dropped(tmp_pat
     options = db + configured(tmp_path, "http://127.0.0.1:9/")
     code, output = invoke("--drop", "hook", *options)
     assert code == 1
-    assert "hook is in the settings; take it out there" in output
-    assert "hook is in the settings no longer; `freshet alerts --drop hook`" in invoke(*db)[1]
+    assert "hook is in the settings; remove it there" in output
+    assert "hook is not in the settings any more; `freshet alerts --drop hook`" in invoke(*db)[1]
     # A daemon may be writing the store meanwhile.
     with being_written(tmp_path / "crawl.db"):
         code, output = invoke("--drop", "hook", *db)
     assert code == 0
-    assert "hook: dropped, with 1 alert and 0 messages unsent and 0 given up" in output
-    assert "Nobody is told" in output
+    assert "hook: rule removed; discarded: 1 alert and 0 messages unsent, 0 given up" in output
+    assert "No alerts: add" in output
     code, output = invoke("--drop", "hook", *db)
     assert code == 1
-    assert "there are no alerts of a rule hook" in output
+    assert "no alerts of a rule hook" in output
     with closing(sqlite3.connect(tmp_path / "crawl.db")) as connection:
         assert connection.execute("SELECT count(*) FROM alert").fetchone() == (0,)
 
@@ -160,17 +160,17 @@ def test_a_test_message_arrives_or_says_why_not(tmp_path: Path) -> None:
     assert code == 1
     assert "hook: http://127.0.0.1" in output
     assert "token" not in output
-    assert "no rule other" in invoke("--test", "other", *options)[1]
+    assert "rule other does not exist" in invoke("--test", "other", *options)[1]
 
 
 @pytest.mark.parametrize(
     ("url", "secret", "why"),
     [
-        ("env:NOT_THERE", SECRET, "url: the environment has no NOT_THERE"),
+        ("env:NOT_THERE", SECRET, "url: environment variable NOT_THERE is not set"),
         ("https://a.example/", "file:/not/there", "secret: /not/there cannot be read"),
         ("https://a.example/", "too-short-a-secret", "secret: it has 18 bytes"),
-        ("no-url-at-all", SECRET, "url is no URL"),
-        ("https://", SECRET, "url is no URL"),
+        ("no-url-at-all", SECRET, "url is not a URL"),
+        ("https://", SECRET, "url is not a URL"),
         ("nonsense://some-token", SECRET, "nonsense://…: apprise does not know"),
     ],
 )

@@ -51,7 +51,7 @@ async def test_a_file_that_is_still_written_is_left_out_and_told(tmp_path: Path)
     finally:
         writer.close()
     assert len(json.loads(result.stdout)["files"]) == 1
-    assert "1 file still written, and left out" in result.stderr
+    assert "1 file being written, left out" in result.stderr
     assert len(json.loads(archive(tmp_path, "--json").stdout)["files"]) == 2
     assert not growing.exists()
 
@@ -60,7 +60,7 @@ async def test_a_file_that_is_still_written_is_left_out_and_told(tmp_path: Path)
     ("content", "words"),
     [
         (None, "there is no such file or folder"),
-        ({}, "there are no WARC files"),
+        ({}, "no WARC files found"),
         ({"a.warc.gz": b"a text"}, "a.warc.gz: "),
     ],
 )

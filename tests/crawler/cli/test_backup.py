@@ -78,4 +78,4 @@ def test_a_folder_keeps_the_newest_of_this_store_alone(
 def test_keeping_some_needs_a_folder(store: SmallStore, tmp_path: Path) -> None:
     refused = freshet("backup", tmp_path / "copy.db", "--db", store.path, "--keep", 2)
     assert refused.exit_code == 2
-    assert "needs a folder" in refused.stderr
+    assert "must be a folder" in refused.stderr

@@ -90,4 +90,4 @@ def test_a_limit_says_what_it_leaves_out(store: SmallStore) -> None:
 def test_a_time_that_is_none_is_wrong_usage(store: SmallStore, text: str) -> None:
     result = changes(store, f"--since={text}")
     assert result.exit_code == 2
-    assert "accepted are such as 90min, 12h, 2d, 1w or 2026-03-31T12:00" in result.stderr
+    assert "accepted are 90min, 12h, 2d, 1w or 2026-03-31T12:00" in result.stderr

@@ -20,8 +20,8 @@ def check(*arguments: str) -> Result:
 def test_people_get_a_table_of_the_steps_and_a_conclusion(tmp_path: Path) -> None:
     result = check(CLOSED, "--allow-private-addresses", "--db", str(tmp_path / "no.db"))
     assert result.exit_code == 0, result.output
-    assert "robots.txt  unreachable  so nothing may be fetched" in result.stdout
-    assert "refused: nothing but robots.txt was asked for" in result.stdout
+    assert "robots.txt  unreachable  so no page may be fetched" in result.stdout
+    assert "refused: only robots.txt was fetched" in result.stdout
 
 
 def test_json_has_the_steps(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_json_has_the_steps(tmp_path: Path) -> None:
     [
         (["http://"], 2, "http://"),
         (["https://example.org/"], 1, "set a contact URL"),
-        ([CLOSED, "--include", "a["], 1, "127.0.0.1: 'a[' is not a CSS selector"),
+        ([CLOSED, "--include", "a["], 1, "127.0.0.1: 'a[' is not a valid CSS selector"),
         ([CLOSED, "--ignore", ">"], 1, "parse.include, parse.ignore: 127.0.0.1: '>'"),
     ],
 )

@@ -111,7 +111,7 @@ def test_context_says_how_much_is_shown_of_what_stayed(store: SmallStore) -> Non
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("/young",), 1, "has one version in the store; a diff takes two"),
+        (("/young",), 1, "has one version in the store; a diff needs two"),
         (("/missing",), 1, "is not known"),
         (("/offer", "9"), 2, "version 9: accepted are 1 to 3, or from the end -1 to -3"),
         (("/offer", "yesterday"), 2, "version yesterday: accepted are 1 to 3"),

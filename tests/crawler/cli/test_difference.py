@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.cli.diff import Difference, page_of, print_difference, volatile_blocks
+from freshet.crawler.cli.diff import VersionDifference, page_of, print_difference, volatile_blocks
 from freshet.crawler.compare.diff import align
 from freshet.crawler.compare.history import PageMemory, SlotHistory
 from freshet.crawler.compare.layout import Layout
@@ -30,16 +30,18 @@ def history(of: Blocks, volatile: int) -> PageHistory:
 
 
 @pytest.fixture
-def difference() -> Difference:
+def difference() -> VersionDifference:
     old, new = blocks("Green tea.", 7), blocks("Black tea.", 8)
     before, after = (
         StoredVersion(n, n, 100.0 * n, "text/html", body_kept=True, same_text=False) for n in (1, 2)
     )
     volatile = volatile_blocks(history(new, 2), new)
-    return Difference("https://a.example/", before, after, align(old.texts, new.texts), volatile)
+    return VersionDifference(
+        "https://a.example/", before, after, align(old.texts, new.texts), volatile
+    )
 
 
-def test_the_blocks_at_volatile_slots_are_known(difference: Difference) -> None:
+def test_the_blocks_at_volatile_slots_are_known(difference: VersionDifference) -> None:
     assert difference.volatile == {2}
     changed = [b for b in difference.blocks if difference.is_volatile(b)]
     assert [block.text for block in changed] == ["Drunk 8 times."]
@@ -51,7 +53,7 @@ def test_a_page_without_memory_has_none() -> None:
 
 
 def test_on_a_screen_they_are_named_and_not_marked_word_by_word(
-    difference: Difference, capsys: pytest.CaptureFixture[str]
+    difference: VersionDifference, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_difference(difference, 2, 300.0)
     lines = capsys.readouterr().out.splitlines()
@@ -59,13 +61,13 @@ def test_on_a_screen_they_are_named_and_not_marked_word_by_word(
     assert "~ [-Green-]{+Black+} tea." in lines
 
 
-def test_on_a_page_they_are_dimmed(difference: Difference) -> None:
+def test_on_a_page_they_are_dimmed(difference: VersionDifference) -> None:
     page = page_of(difference, 2)
     assert '<p class="block edited volatile">' in page
     assert page.count("differs at every visit") == 1
 
 
-def test_json_says_so(difference: Difference) -> None:
+def test_json_says_so(difference: VersionDifference) -> None:
     told = difference.as_json()["blocks"]
     assert isinstance(told, list)
     assert [block["volatile"] for block in told] == [False, True]

@@ -70,7 +70,7 @@ def test_the_pages_that_reveal_the_new_ones_are_chosen(store: SmallStore) -> Non
         "overhead": pytest.approx(1 / 3),
         "depth": 1,
     }
-    assert found["past"]["greedy, knowing"]["coverage"] == 1.0
+    assert found["past"]["greedy with hindsight"]["coverage"] == 1.0
 
 
 def test_pages_that_reveal_the_same_are_shown_as_alike(store: SmallStore) -> None:
@@ -149,7 +149,7 @@ def test_where_all_that_revealed_is_gone_it_is_said(store: SmallStore) -> None:
         gone(store, path, (WEEKS * 7 + 1) * DAY_S)
     result = discover("one.example", "--db", store.path)
     assert result.exit_code == 0
-    assert "Every page that revealed any is gone" in result.stdout
+    assert "All pages that revealed any are gone" in result.stdout
 
 
 def test_where_nothing_led_to_what_is_new_it_is_said(store: SmallStore) -> None:
@@ -162,7 +162,7 @@ def test_where_nothing_led_to_what_is_new_it_is_said(store: SmallStore) -> None:
     add(store, "/orphan", 7 * DAY_S)
     result = discover("one.example", "--db", store.path)
     assert result.exit_code == 0
-    assert "No page that was known before led to any" in result.stdout
+    assert "No known page led to any of them" in result.stdout
 
 
 def test_an_algorithm_that_knows_the_last_step_only_says_so_after_a_quiet_one(
@@ -172,7 +172,7 @@ def test_an_algorithm_that_knows_the_last_step_only_says_so_after_a_quiet_one(
     for page in (1, 2, 3):
         store.observe(page, (WEEKS + 1) * 7 * DAY_S, "unchanged")
     result = discover("one.example", "--db", store.path, "--algorithm", "cov")
-    assert "cov goes by the last step alone" in result.stdout
+    assert "cov uses only the last step" in result.stdout
     assert "/news" in discover("one.example", "--db", store.path, "--algorithm", "greedy").stdout
 
 
@@ -183,14 +183,14 @@ def test_a_site_of_one_page_is_no_error(store: SmallStore) -> None:
     assert "1 page, and no step" in discover("one.example", "--db", store.path).stdout
     for day in range(1, 40):
         store.observe(page, day * DAY_S, "unchanged")
-    assert "1 page, and nothing new" in discover("one.example", "--db", store.path).stdout
+    assert "1 page, and no new page" in discover("one.example", "--db", store.path).stdout
 
 
 def test_a_site_without_a_history_is_no_error(store: SmallStore) -> None:
     fill(store, weeks=0)
     result = discover("one.example", "--db", store.path)
     assert result.exit_code == 0
-    assert "no step behind the first crawl" in result.stdout
+    assert "no step after the first crawl" in result.stdout
     assert json.loads(discover("one.example", "--db", store.path, "--json").stdout)["cover"] == []
 
 
@@ -199,7 +199,7 @@ def test_a_site_with_no_page_that_had_content_is_no_error(store: SmallStore) -> 
     store.host()
     result = discover("one.example", "--db", store.path)
     assert result.exit_code == 0
-    assert "no page of it has had content yet" in result.stdout
+    assert "no page of the site has had content yet" in result.stdout
 
 
 @pytest.mark.parametrize("step", [1e9, float("inf")])
@@ -219,7 +219,7 @@ def test_a_step_too_short_is_refused_in_one_line(store: SmallStore) -> None:
 
 def test_what_is_not_known_is_said_in_one_line(store: SmallStore) -> None:
     for arguments, code, words in (
-        (("two.example",), 1, "knows no site two.example"),
+        (("two.example",), 1, "the store does not know the site two.example"),
         (("one.example", "--algorithm", "best"), 2, "there are cov_win, greedy, od,"),
         (("http://[",), 2, "http://["),
     ):

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from freshet.crawler.cli import doctor as doctor_cli
-from freshet.crawler.cli.doctor import Standing
+from freshet.crawler.cli.doctor import CheckStatus
 from freshet.crawler.cli.main import app
 from freshet.storage.maintenance import StoreHealth
 from tests.storage.small_store import SmallStore
@@ -51,7 +51,7 @@ def test_people_get_a_table_and_what_to_do(store: SmallStore) -> None:
 def test_without_a_store_the_rest_is_checked(tmp_path: Path) -> None:
     result = doctor(tmp_path / "none.db")
     assert result.exit_code == 0
-    assert "there is no" in result.stdout
+    assert "does not exist yet" in result.stdout
 
 
 def test_a_damaged_store_is_a_problem_and_the_exit_code_says_so(store: SmallStore) -> None:
@@ -87,26 +87,26 @@ def test_what_is_no_store_is_a_problem(tmp_path: Path) -> None:
 
 def test_a_clock_behind_the_newest_observation_is_a_problem() -> None:
     now = 1_800_000_000.0
-    assert doctor_cli.clock(now, now + 10).standing is Standing.FINE
-    assert doctor_cli.clock(now, now + 1_000).standing is Standing.PROBLEM
-    assert doctor_cli.clock(1_000_000.0, None).standing is Standing.PROBLEM
+    assert doctor_cli.clock(now, now + 10).standing is CheckStatus.FINE
+    assert doctor_cli.clock(now, now + 1_000).standing is CheckStatus.PROBLEM
+    assert doctor_cli.clock(1_000_000.0, None).standing is CheckStatus.PROBLEM
 
 
 def test_too_few_files_for_the_exchanges_are_a_problem() -> None:
-    assert doctor_cli.files(256, 1_024).standing is Standing.FINE
-    assert doctor_cli.files(256, resource.RLIM_INFINITY).standing is Standing.FINE
+    assert doctor_cli.files(256, 1_024).standing is CheckStatus.FINE
+    assert doctor_cli.files(256, resource.RLIM_INFINITY).standing is CheckStatus.FINE
     few = doctor_cli.files(1_000, 1_024)
-    assert few.standing is Standing.PROBLEM
+    assert few.standing is CheckStatus.PROBLEM
     assert few.advice is not None
     assert "ulimit -n 1064" in few.advice
 
 
 def test_a_log_that_only_grows_is_noted() -> None:
     health = StoreHealth((), 10, 1_000_000_000, 1, None, None)
-    assert doctor_cli.log(health).standing is Standing.WARNING
+    assert doctor_cli.log(health).standing is CheckStatus.WARNING
 
 
 def test_a_contact_is_shown_as_servers_see_it() -> None:
     found = doctor_cli.contact("Freshet", "https://example.org/bot")
-    assert found.standing is Standing.FINE
+    assert found.standing is CheckStatus.FINE
     assert "(+https://example.org/bot)" in found.found

@@ -76,7 +76,7 @@ def test_a_file_is_replaced_when_the_export_is_whole(store: SmallStore, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("-o", "pages.xlsx"), 2, "accepted are names in .csv, .jsonl and .parquet"),
+        (("-o", "pages.xlsx"), 2, "name a .csv, .jsonl or .parquet file"),
         (("--format", "parquet"), 2, "--format parquet: needs --output FILE"),
         (("-o", "/no/such/folder/x.csv"), 1, "cannot be written: No such file or directory"),
         (("prices",), 2, ""),

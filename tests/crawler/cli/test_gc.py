@@ -44,7 +44,7 @@ def test_a_dry_run_tells_of_every_rule_and_does_nothing(store: SmallStore) -> No
     before = store.path.read_bytes()
     result = collect(store, "--dry-run")
     assert result.exit_code == 0, result.output
-    assert "To be thrown away" in result.stdout
+    assert "To be deleted" in result.stdout
     assert "newest 10 of a page, 365 d" in result.stdout
     assert result.stdout.count("for ever") == 5
     assert store.path.read_bytes() == before
@@ -96,7 +96,7 @@ def test_beside_a_daemon_it_says_so_and_looks_only(store: SmallStore) -> None:
         refused = collect(store)
         assert refused.exit_code == 1
         assert "a freshet daemon" in refused.stderr
-        assert "it throws away the same every day" in refused.stderr
+        assert "it deletes the same every day" in refused.stderr
         assert bodies(store) == 19
 
 

@@ -103,7 +103,7 @@ def test_a_backup_is_told_by_its_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"Dear Sir or Madam", "in none of the formats"), (b"{", "not JSON"), (b"PK\x03\x04", "ZIP"),
+    [(b"Dear Sir or Madam", "unknown format"), (b"{", "not JSON"), (b"PK\x03\x04", "ZIP"),
      (b"url: &a [*a]", "a reference"), (b"<opml><!-- ", "not well-formed")],
 )  # fmt: skip
 def test_a_file_that_is_not_read_changes_nothing_and_is_told_in_one_line(

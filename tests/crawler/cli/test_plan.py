@@ -128,7 +128,7 @@ def test_no_host_gets_more_than_politeness_allows_it(sources: Path) -> None:
     assert [host["crawl_rate"] for host in report["split"]["by_host"]] == pytest.approx([1.0, 1.0])
     assert report["left_over"] == pytest.approx(6.0)
     assert (
-        "6 are left over, for the hosts that could use them are at what politeness allows"
+        "6 are left over, for the hosts that could use them are at their politeness limit"
         in plan("--sources", sources, "--budget", "8/day", "--delay", "86400").stdout.replace(
             "\n", " "
         )
@@ -143,7 +143,7 @@ def test_people_are_told_the_same_in_words(sources: Path) -> None:
     lines = [line for line in result.stdout.splitlines() if line]
     assert lines[0].endswith("sources.csv: 8 crawls a day for 4 pages on 2 hosts, by lambda_crawl")
     assert "spent  8 crawls a day, all of the budget" in lines
-    assert "1 page not crawled, for want of importance or of changes" in lines
+    assert "1 page not crawled, because they have no importance or no changes" in lines
     (top,) = [line.split()[:1] + line.split()[-3:] for line in lines if "b.example/1" in line]
     assert top[0] == "https://b.example/1"
     assert top[-1] == "changes"
@@ -180,7 +180,7 @@ def test_an_older_plan_is_replaced_and_that_is_said(sources: Path, tmp_path: Pat
 def test_the_sources_are_not_replaced_by_their_plan(sources: Path) -> None:
     result = plan("--sources", sources, "--budget", "8/day", "--output", sources)
     assert result.exit_code == 2
-    assert result.stderr.endswith("would replace what the plan is made from\n")
+    assert result.stderr.endswith("would replace the plan's own input\n")
     assert sources.read_text() == SOURCES
 
 
@@ -188,7 +188,7 @@ def test_the_sources_are_not_replaced_by_their_plan(sources: Path) -> None:
     ("arguments", "words"),
     [
         (("--policy", "best"), "policy: 'best' is not known; accepted are "),
-        (("--policy", "greedy_index"), "policy greedy_index: gives no crawl rates"),
+        (("--policy", "greedy_index"), "policy greedy_index: has no crawl rates"),
         (("--policy", "uniform:speed=3"), "policy uniform: option 'speed=3' is not known"),
         (("--estimator", "guess"), "--estimator guess: accepted are empirical_bayes and "),
         (("--db", "crawl.db"), "--db and --sources exclude each other"),
@@ -245,8 +245,8 @@ def test_a_store_is_planned_from_its_histories(store: SmallStore) -> None:
     assert (host["host"], host["capacity"]) == ("one.example", pytest.approx(DAY_S / 30_000))
     shown = plan("--db", store.path, "--budget", "2/day").stdout
     assert "empirical_bayes from 16 intervals between captures" in shown
-    assert "1 page that were gone when last asked" not in shown
-    assert "1 page, gone when last asked" in shown
+    assert "1 page that were gone at the last visit" not in shown
+    assert "1 page, gone at the last visit" in shown
 
 
 def news(store: SmallStore) -> tuple[int, int]:
@@ -326,7 +326,7 @@ def test_an_empty_store_has_no_history_yet_and_that_is_no_failure(store: SmallSt
     result = plan("--db", store.path, "--budget", "2/day")
     assert result.exit_code == 0
     assert result.stdout == (
-        f"{store.path}: no history yet, for no page of it has been captured and is still there\n"
+        f"{store.path}: no history yet, no page of it has content and still exists\n"
     )
 
 

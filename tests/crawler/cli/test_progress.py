@@ -89,7 +89,7 @@ def test_the_screen_says_which_hosts_wait_and_why() -> None:
 
 def test_the_screen_says_that_the_crawl_is_stopping() -> None:
     parts, _ = live(Hosts(), Clock(), stopping=True)
-    assert "Ctrl-C again to break off" in shown(Screen(parts))
+    assert "Ctrl-C again to cancel them" in shown(Screen(parts))
 
 
 def test_the_screen_says_that_pages_are_compared_when_the_last_has_come() -> None:

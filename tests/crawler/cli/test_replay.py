@@ -69,7 +69,7 @@ def test_the_table_names_each_policy_and_says_what_the_ranges_are(store: SmallSt
     assert result.exit_code == 0, result.output
     assert "With 48 fetches a day" in result.stdout
     assert "uniform" in result.stdout
-    assert "Flagged: pages that were asked for more often" in result.stdout
+    assert "Flagged: pages that a policy visited more often" in result.stdout
 
 
 def test_without_a_budget_it_is_what_the_store_spent(store: SmallStore) -> None:
@@ -81,13 +81,13 @@ def test_without_a_budget_it_is_what_the_store_spent(store: SmallStore) -> None:
 def test_what_cannot_be_answered_is_said_in_one_line(store: SmallStore, tmp_path: Path) -> None:
     empty = replay(store.path)
     assert empty.exit_code == 1
-    assert "has seen no content of any page" in empty.stderr
+    assert "no page has had content yet" in empty.stderr
     store.run(0.0)
     store.host()
     store.observe(store.page("/", checked_at=1.0), 1.0, "new")
     once = replay(store.path)
     assert once.exit_code == 1
-    assert "has seen no page twice" in once.stderr
+    assert "no page has two captures yet" in once.stderr
     text = tmp_path / "text"
     text.write_text("no store")
     for result, code in (

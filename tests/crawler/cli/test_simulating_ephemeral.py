@@ -59,11 +59,11 @@ def test_one_source_may_get_no_crawl_and_no_source_more_than_one_a_period() -> N
         (("--bandwidth", "0"), "freshet: --bandwidth 0: accepted are crawls per source and day"),
         (("--bandwidth", "25"), "freshet: --bandwidth: is 25; accepted are crawls per source"),
         (("--days", "0"), "freshet: --days 0: accepted is a number above 0"),
-        (("--learn",), "freshet: --learn: means nothing with --ephemeral"),
-        (("--estimator", "poisson_mle"), "freshet: --estimator: means nothing with --ephemeral"),
-        (("--process", "drift"), "freshet: --process: means nothing with --ephemeral"),
-        (("--budget", "9/day"), "freshet: --budget: means nothing with --ephemeral"),
-        (("--web", "newsroom"), "freshet: --ephemeral: means nothing with --web"),
+        (("--learn",), "freshet: --learn: has no effect with --ephemeral"),
+        (("--estimator", "poisson_mle"), "freshet: --estimator: has no effect with --ephemeral"),
+        (("--process", "drift"), "freshet: --process: has no effect with --ephemeral"),
+        (("--budget", "9/day"), "freshet: --budget: has no effect with --ephemeral"),
+        (("--web", "newsroom"), "freshet: --ephemeral: has no effect with --web"),
     ],
 )
 def test_what_is_not_accepted_is_told_in_one_line(arguments: tuple[str, ...], told: str) -> None:

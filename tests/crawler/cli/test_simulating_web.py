@@ -121,17 +121,17 @@ def test_rules_of_the_settings_hold_and_its_budget_and_policy_are_the_defaults(
             "--web: 'nothing' is not known; accepted are endless",
         ),
         (["--web", "synthetic", "--budget", "9"], "--budget 9: accepted is a number"),
-        (["--web", "synthetic", "--sources", "10"], "--sources: means nothing with --web"),
-        (["--web", "synthetic", "--learn"], "--learn: means nothing with --web"),
-        (["--budget", "10/day"], "--budget: means nothing without --web"),
-        (["--db", "x.db"], "--db: means nothing without --web"),
+        (["--web", "synthetic", "--sources", "10"], "--sources: has no effect with --web"),
+        (["--web", "synthetic", "--learn"], "--learn: has no effect with --web"),
+        (["--budget", "10/day"], "--budget: has no effect without --web"),
+        (["--db", "x.db"], "--db: has no effect without --web"),
         (
             ["--web", "synthetic", "--db", "x.db", "--budget", "9/day", "--budget", "8/day"],
             "--db keeps the store of one simulation",
         ),
         (
             ["--web", "synthetic", "--db", __file__, "--budget", "9/day"],
-            "is there already; a simulation goes into a new file",
+            "already exists; a simulation needs a new file",
         ),
     ],
 )

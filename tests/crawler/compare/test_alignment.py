@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.compare import diff
-from freshet.crawler.compare.diff import Change, align, counts
+from freshet.crawler.compare.diff import BlockChange, align, counts
 
 TEXTS = st.lists(
     st.sampled_from(["a", "b", "c d e", "c d f", "c x f", "one two three four", "one two six four"])
@@ -79,7 +79,7 @@ def test_empty_versions_are_no_special_case() -> None:
 def test_thousands_of_changed_blocks_are_paired_by_their_order() -> None:
     old = [f"row {i} has value {i}" for i in range(300)]
     new = [f"row {i} has value {i + 1_000}" for i in range(300)]
-    assert counts(align(old, new))[Change.EDITED] == 300
+    assert counts(align(old, new))[BlockChange.EDITED] == 300
 
 
 @given(TEXTS, TEXTS)
@@ -90,7 +90,7 @@ def test_every_block_of_both_versions_is_told_once(old: list[str], new: list[str
     assert sorted(before) == list(range(len(old)))
     assert after == list(range(len(new)))
     for block in aligned:
-        if block.before is not None and block.change is not Change.EDITED:
+        if block.before is not None and block.change is not BlockChange.EDITED:
             assert block.text == old[block.before]
         if block.after is not None:
             assert block.text == new[block.after]
@@ -98,4 +98,4 @@ def test_every_block_of_both_versions_is_told_once(old: list[str], new: list[str
 
 @given(TEXTS)
 def test_a_version_compared_with_itself_is_kept_throughout(blocks: list[str]) -> None:
-    assert all(block.change is Change.KEPT for block in align(blocks, blocks))
+    assert all(block.change is BlockChange.KEPT for block in align(blocks, blocks))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.fetch.client import Body, Intake, Pace
+from freshet.crawler.fetch.client import Body, BodyPace, Intake
 from freshet.crawler.fetch.transport import CorruptBody, Unfetched
 from freshet.storage.words import Outcome
 
@@ -21,8 +21,8 @@ async def arriving(*chunks: bytes) -> AsyncIterator[bytes]:
         yield chunk
 
 
-def unhurried() -> Pace:
-    return Pace(0, 20, 300, asyncio.get_running_loop().time())
+def unhurried() -> BodyPace:
+    return BodyPace(0, 20, 300, asyncio.get_running_loop().time())
 
 
 def intake(
@@ -103,9 +103,9 @@ async def test_a_body_that_stalls_ends_though_no_byte_comes() -> None:
 
     loop = asyncio.get_running_loop()
     with pytest.raises(Unfetched, match="too_slow"):
-        await intake().read(stalling(), Pace(100, 0.05, 300, loop.time()))
+        await intake().read(stalling(), BodyPace(100, 0.05, 300, loop.time()))
     with pytest.raises(Unfetched, match="timeout_body"):
-        await intake().read(stalling(), Pace(0, 20, 0.05, loop.time()))
+        await intake().read(stalling(), BodyPace(0, 20, 0.05, loop.time()))
 
 
 async def test_other_tasks_run_while_a_bomb_goes_off() -> None:
@@ -124,8 +124,8 @@ async def test_other_tasks_run_while_a_bomb_goes_off() -> None:
     assert turns > 8 * KIB * KIB / (512 * KIB)
 
 
-def pace(start: float = 0.0) -> Pace:
-    return Pace(min_rate_bytes_per_s=100, window_s=10, timeout_s=60, now=start)
+def pace(start: float = 0.0) -> BodyPace:
+    return BodyPace(min_rate_bytes_per_s=100, window_s=10, timeout_s=60, now=start)
 
 
 def test_a_window_ends_unless_its_share_has_come() -> None:
@@ -147,14 +147,14 @@ def test_the_whole_body_has_its_own_end() -> None:
 
 
 def test_no_rate_asks_for_nothing_but_the_end() -> None:
-    patient = Pace(0, 10, 60, now=5)
+    patient = BodyPace(0, 10, 60, now=5)
     assert patient.deadline == 65
     assert patient.missed().reason == "timeout_body"
 
 
 def survives(rate: float, times: Iterable[float], sizes: Iterable[int]) -> bool:
     """Whether a body with these arrivals keeps the pace to its last byte."""
-    tested = Pace(rate, 10, 1e9, now=0)
+    tested = BodyPace(rate, 10, 1e9, now=0)
     for at, size in zip(times, sizes, strict=True):
         if at >= tested.deadline:
             return False

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from freshet.crawler.lab import plan_files
-from freshet.crawler.lab.plan_files import BadSources, Sources, UnusableFile
+from freshet.crawler.lab.plan_files import BadSources, PlanSources, UnusableFile
 
 NUMBER = "a finite number of at least 0"
 
@@ -30,7 +30,7 @@ def parquet_file(folder: Path, select: str) -> Path:
     return path
 
 
-def as_lists(sources: Sources) -> dict[str, object]:
+def as_lists(sources: PlanSources) -> dict[str, object]:
     return {
         "url": list(sources.url),
         "importance": sources.importance.tolist(),
@@ -97,7 +97,7 @@ def test_a_byte_order_mark_carriage_returns_and_blank_lines_do_no_harm(tmp_path:
     ("text", "told"),
     [
         ("", "is empty; accepted is a line of column names and rows"),
-        ("url,change_rate\n", "has no rows; accepted is one for each source"),
+        ("url,change_rate\n", "has no rows; it needs one for each source"),
         ("url,change_rate,age\n", "column 'age' is not known; accepted are url, change_rate, "),
         ("url,importance\n", "column 'change_rate' is missing; accepted are url, change_rate, "),
         ("url;change_rate\n", "column 'url;change_rate' is not known; accepted are "),
@@ -181,7 +181,7 @@ def test_what_is_wrong_in_a_csv_is_one_line_with_its_place(
             "SELECT 'https://a.example/' AS url, 1 AS change_rate FROM range(2)",
             "row 2: url: is 'https://a.example/'; accepted is each URL once, and row 1 has it",
         ),
-        ("SELECT 'x' AS url, 1 AS change_rate LIMIT 0", "has no rows; accepted is one for each"),
+        ("SELECT 'x' AS url, 1 AS change_rate LIMIT 0", "has no rows; it needs one for each"),
     ],
 )
 def test_what_is_wrong_in_a_parquet_file_is_one_line_with_its_place(
@@ -204,7 +204,7 @@ def test_a_long_value_is_cut(tmp_path: Path) -> None:
     ("name", "data", "told"),
     [
         ("s.csv", b"url,change_rate\nhttps://a.example/,1\n\xff,2\n", "line 3: is not UTF-8"),
-        ("s.csv", b"url,change_rate\n" + b"x" * 200_000 + b",1\n", "line 2: is no CSV \\("),
+        ("s.csv", b"url,change_rate\n" + b"x" * 200_000 + b",1\n", "line 2: is not CSV \\("),
         ("s.parquet", b"url,change_rate\n", ".*s.parquet"),
     ],
 )
@@ -317,10 +317,10 @@ def test_a_plan_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_a_place_where_no_plan_can_be_written_is_told_beforehand(tmp_path: Path) -> None:
     with pytest.raises(BadSources, match=r"accepted are files that end in"):
         plan_files.check_writable(tmp_path / "plan.xls")
-    with pytest.raises(UnusableFile, match="there is no folder"):
+    with pytest.raises(UnusableFile, match="the folder does not exist"):
         plan_files.check_writable(tmp_path / "none" / "plan.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(UnusableFile, match="it is no file, and is not replaced"):
+    with pytest.raises(UnusableFile, match="not a file, so it is not replaced"):
         plan_files.check_writable(tmp_path / "folder.csv")
     plan_files.check_writable(tmp_path / "plan.csv")
     assert not (tmp_path / "plan.csv").exists()

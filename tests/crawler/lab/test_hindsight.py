@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.lab.rehearsal import Discovery, Known, discovery, freshness, held
+from freshet.crawler.lab.rehearsal import FoundPages, TruePage, discovery, freshness, held
 
 DAY_S = 86_400.0
 
 
-def page(*changes: float, born: float = 0.0, died: float = inf, importance: float = 1.0) -> Known:
-    return Known(importance, born * DAY_S, died * DAY_S, [at * DAY_S for at in changes])
+def page(
+    *changes: float, born: float = 0.0, died: float = inf, importance: float = 1.0
+) -> TruePage:
+    return TruePage(importance, born * DAY_S, died * DAY_S, [at * DAY_S for at in changes])
 
 
 def days(*at: float) -> list[float]:
@@ -56,9 +58,9 @@ def test_means_are_weighted_with_importance_and_pages_without_a_copy_are_none_of
 
 def test_a_look_before_the_birth_found_nothing() -> None:
     born = [(page(born=3.0), days(1.0, 4.5)), (page(born=3.0), days(1.0)), (page(), days(0.0))]
-    assert discovery(born, 0.0, 10 * DAY_S) == Discovery(2, 1, 1.5, 1.5, 2**-6 / 2)
-    assert discovery(born, 0.0, 4 * DAY_S) == Discovery(2, 0, None, None, 0.0)
-    assert discovery(born, 5 * DAY_S, 10 * DAY_S) == Discovery(0, 0, None, None, None)
+    assert discovery(born, 0.0, 10 * DAY_S) == FoundPages(2, 1, 1.5, 1.5, 2**-6 / 2)
+    assert discovery(born, 0.0, 4 * DAY_S) == FoundPages(2, 0, None, None, 0.0)
+    assert discovery(born, 5 * DAY_S, 10 * DAY_S) == FoundPages(0, 0, None, None, None)
     assert held(born, 4 * DAY_S) == 1
     assert held(born, 5 * DAY_S) == 2
 

@@ -94,10 +94,10 @@ def test_what_cannot_be_written_is_said_in_one_line_before_the_work(
 ) -> None:
     before = store.path.read_bytes()
     for options, words in (
-        (("--plots", store.path), "it is no folder"),
-        (("--plots", tmp_path / "no" / "figures"), "there is no folder"),
-        (("--parquet", store.path), "it is no folder"),
-        (("--parquet", tmp_path / "no" / "tables"), "there is no folder"),
+        (("--plots", store.path), "not a folder"),
+        (("--plots", tmp_path / "no" / "figures"), "the folder does not exist"),
+        (("--parquet", store.path), "not a folder"),
+        (("--parquet", tmp_path / "no" / "tables"), "the folder does not exist"),
     ):
         result = replay(store.path, *options)
         assert result.exit_code in {1, 2}

@@ -10,8 +10,8 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.config.settings import Daemon, Ephemeral, PageRule
-from freshet.crawler.lab.plan_files import Sources
-from freshet.crawler.lab.plan_sources import Learning, lane_delays_s, read_history, sources_of
+from freshet.crawler.lab.plan_files import PlanSources
+from freshet.crawler.lab.plan_sources import RateLearning, lane_delays_s, read_history, sources_of
 from freshet.scheduler.estimate import ESTIMATORS, poisson
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
@@ -47,7 +47,7 @@ def said(importance: str = "list") -> tuple[Daemon, Ephemeral]:
     return settings.daemon, settings.ephemeral
 
 
-def learned(store: SmallStore, estimator: str) -> tuple[Sources, Learning]:
+def learned(store: SmallStore, estimator: str) -> tuple[PlanSources, RateLearning]:
     return sources_of(asyncio.run(read_history(store.path, *said())), estimator)
 
 
@@ -65,7 +65,9 @@ def test_pages_stand_with_their_lane_their_importance_and_their_rate(store: Smal
             poisson.PoissonMle(1).change_rate()[0],
         ]
     )
-    assert told == Learning("poisson_mle", observations=16, intervals=8, without_evidence=1, gone=1)
+    assert told == RateLearning(
+        "poisson_mle", observations=16, intervals=8, without_evidence=1, gone=1
+    )
 
 
 def test_empirical_bayes_takes_the_pages_of_a_host_to_be_alike(store: SmallStore) -> None:
@@ -117,7 +119,7 @@ def test_each_lane_has_the_delay_of_its_hosts(store: SmallStore) -> None:
 def test_an_empty_store_has_no_sources(tmp_path: Path, estimator: str) -> None:
     sources, told = learned(asyncio.run(small_store(tmp_path / "empty.db")), estimator)
     assert len(sources) == 0
-    assert told == Learning(estimator, 0, 0, 0, 0)
+    assert told == RateLearning(estimator, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("estimator", sorted(ESTIMATORS))

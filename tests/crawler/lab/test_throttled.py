@@ -60,7 +60,7 @@ def test_a_closed_pattern_is_told_with_its_evidence_its_sample_and_an_example(
     assert (found["known"], found["asked"], found["waiting"], found["held"]) == (34, 31, 0, 3)
     (each,) = found["throttled"]
     assert each["why"] == "28 of 30 read showed nothing of their own"
-    assert each["still"] == "one in 20 is asked for (2 so far)"
+    assert each["still"] == "one in 20 is visited (2 so far)"
     assert each["example"] == "http://one.example/list?sort=30"
     yields = {p["pattern"]: (p["read"], p["own"]) for p in found["patterns"]}
     assert yields == {None: (1, 1), "/list?sort": (30, 2)}
@@ -80,7 +80,7 @@ def test_a_pattern_that_was_opened_again_throttles_nothing(store: SmallStore) ->
     [
         ("session", "/a (sid)", "/a?sid=" + "1f" * 8, "a session id tells them apart; the first 5"),
         ("calendar", "/c/#/#", "/c/2026/11", "a date alone tells them apart; the first 5"),
-        ("query", "/l?a&b", "/l?a=1&b=2", "they differ in the values of the same parameters"),
+        ("query", "/l?a&b", "/l?a=1&b=2", "they differ only in the values of their parameters"),
         ("path", "/a/… (repeated segments)", "/a/b/b/b/b", "endless depth"),
     ],
 )
@@ -130,7 +130,7 @@ def test_words_of_strangers_do_not_reach_the_terminal_as_they_are(store: SmallSt
 
 @pytest.mark.parametrize(
     ("site", "problem"),
-    [("two.example", "knows no site two.example"), ("http://[", "http://[")],
+    [("two.example", "the store does not know the site two.example"), ("http://[", "http://[")],
 )
 def test_a_site_that_is_not_known_is_told_in_one_line(
     store: SmallStore, site: str, problem: str

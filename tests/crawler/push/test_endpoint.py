@@ -79,7 +79,7 @@ class Stage:
         said = Advertised("https://hub.example/", f"{SITE}/")
         new = self.leases.advertised(1, 1, f"{SITE}/", said, self.now)
         assert new is not None
-        self.leases.asked(new.token, self.now)
+        self.leases.requested(new.token, self.now)
         active = self.leases.verified(new.token, "subscribe", new.topic, 86_400.0, self.now)
         assert active is not None
         return active
@@ -185,7 +185,7 @@ async def test_a_subscription_may_say_so_much_and_no_more(stage: Stage) -> None:
 async def test_what_cannot_be_noted_is_not_confirmed_to_the_hub(stage: Stage) -> None:
     new = stage.leases.advertised(1, 1, f"{SITE}/", Advertised("https://h.example/", "t:"), 0.0)
     assert new is not None
-    stage.leases.asked(new.token, stage.now)
+    stage.leases.requested(new.token, stage.now)
     stage.away = True
     query = {"hub.mode": "subscribe", "hub.topic": "t:", "hub.challenge": "c"}
     assert (await stage.send("GET", "/websub/token", query)).status == 503
@@ -278,6 +278,6 @@ async def test_what_was_refused_is_told_once_a_minute(
     stage.refusals.tell(60.0)
     stage.refusals.tell(1_000.0)
     assert [record.getMessage() for record in caplog.records] == [
-        "pushed and refused: unknown callback 1,000 (last from 192.0.2.1)",
-        "pushed and refused: unknown callback 1 (last from 192.0.2.1)",
+        "refused pushed requests: unknown callback 1,000 (last from 192.0.2.1)",
+        "refused pushed requests: unknown callback 1 (last from 192.0.2.1)",
     ]

@@ -28,7 +28,7 @@ def subscribed(book: Leases, now: float = 0.0, page: int = 1, host: int = 1) -> 
 
 def active(book: Leases, now: float = 0.0, lease_s: float | None = DAY_S) -> Subscription:
     token = subscribed(book, now).token
-    book.asked(token, now)
+    book.requested(token, now)
     found = book.verified(token, "subscribe", URL, lease_s, now)
     assert found is not None
     return found
@@ -93,7 +93,7 @@ def test_an_endless_lease_is_a_year() -> None:
 def test_an_old_request_is_not_verified_any_more() -> None:
     book = leases()
     token = subscribed(book).token
-    book.asked(token, 0.0)
+    book.requested(token, 0.0)
     assert book.verified(token, "subscribe", URL, DAY_S, HOUR_S + 1) is None
     assert book.verified(token, "subscribe", URL, DAY_S, HOUR_S) is not None
 
@@ -102,7 +102,7 @@ def test_an_old_request_is_not_verified_any_more() -> None:
 def test_only_the_mode_that_was_asked_for_is_verified(mode: str) -> None:
     book = leases()
     token = subscribed(book).token
-    book.asked(token, 0.0)
+    book.requested(token, 0.0)
     assert book.verified(token, mode, URL, DAY_S, 0.0) is None
 
 
@@ -110,11 +110,11 @@ def test_a_redirect_of_the_hub_is_followed_at_once_but_not_for_ever() -> None:
     book = leases()
     token = subscribed(book).token
     for hop in range(3):
-        book.asked(token, 0.0)
+        book.requested(token, 0.0)
         moved = book.answered(token, 0.0, "307", f"https://hub{hop}.example/")
         assert moved is not None
         assert moved.next_at == 0.0
-    book.asked(token, 0.0)
+    book.requested(token, 0.0)
     last = book.answered(token, 0.0, "307", "https://hub9.example/")
     assert last is not None
     assert last.next_at > HOUR_S
@@ -132,7 +132,7 @@ def test_a_farewell_is_said_three_times_at_most() -> None:
     for _ in range(3):
         assert not book.has_ended(leaving)
         now = leaving.next_at
-        leaving = book.asked(token, now)
+        leaving = book.requested(token, now)
     assert book.has_ended(leaving)
 
 
@@ -148,7 +148,7 @@ def test_what_is_wanted_again_is_subscribed_to_again() -> None:
 def test_an_answer_that_comes_after_the_end_says_nothing() -> None:
     book = leases()
     token = subscribed(book).token
-    book.asked(token, 0.0)
+    book.requested(token, 0.0)
     book.forget(token)
     assert book.answered(token, 1.0, "http_500") is None
     assert len(book) == 0

@@ -10,7 +10,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from freshet.crawler.push.server import Listener, Pushed, Refusals, Reply
+from freshet.crawler.push.server import Pushed, PushListener, Refusals, Reply
 from freshet.crawler.tally import CrawlError
 
 
@@ -44,8 +44,8 @@ class Door:
 
 
 @asynccontextmanager
-async def listening(door: Door, **options: object) -> AsyncIterator[Listener]:
-    listener = Listener(door.answer, door.refusals, **options)  # type: ignore[arg-type]
+async def listening(door: Door, **options: object) -> AsyncIterator[PushListener]:
+    listener = PushListener(door.answer, door.refusals, **options)  # type: ignore[arg-type]
     door.port = await listener.open("127.0.0.1", 0)
     try:
         yield listener
@@ -161,7 +161,7 @@ async def test_who_says_nothing_is_put_out_after_a_while() -> None:
         listener._doors.sweep(now + 100)
         assert await reader.read() == b""
         writer.close()
-    assert door.refusals.total == {"too long a connection": 1}
+    assert door.refusals.total == {"connection too long": 1}
 
 
 async def test_a_proxy_of_ours_says_for_whom_it_speaks() -> None:
@@ -177,7 +177,7 @@ async def test_a_proxy_of_ours_says_for_whom_it_speaks() -> None:
 async def test_an_address_that_is_taken_is_an_error_of_one_line() -> None:
     door = Door()
     async with listening(door):
-        other = Listener(door.answer, door.refusals)
+        other = PushListener(door.answer, door.refusals)
         with pytest.raises(CrawlError, match=f"cannot listen at 127.0.0.1:{door.port}: "):
             await other.open("127.0.0.1", door.port)
         await other.close()

@@ -35,7 +35,7 @@ def test_a_key_in_a_directory_speaks_for_that_directory() -> None:
     assert from_json(said(keyLocation=place, urlList=[f"{HOME}/shop/x"])).authority == (
         f"{HOME}/shop/"
     )
-    with pytest.raises(PingRefused, match="outside the key's place") as refused:
+    with pytest.raises(PingRefused, match="outside the key's directory") as refused:
         from_json(said(keyLocation=place, urlList=[f"{HOME}/shop/x", f"{HOME}/news"]))
     assert refused.value.status == 422
 

@@ -48,7 +48,7 @@ def test_a_page_without_included_elements_is_read_as_without_hints() -> None:
 
 @pytest.mark.parametrize("selector", ["div[", "", "a >", "div:nope", "..x"])
 def test_a_selector_that_is_not_valid_is_named(selector: str) -> None:
-    with pytest.raises(ValueError, match="is not a CSS selector") as raised:
+    with pytest.raises(ValueError, match="is not a valid CSS selector") as raised:
         SelectorHints(ignore=(selector,))
     assert repr(selector) in str(raised.value)
 
@@ -64,5 +64,5 @@ def test_the_hints_of_the_nearest_name_count() -> None:
 
 
 def test_a_wrong_selector_is_told_with_its_site() -> None:
-    with pytest.raises(ValueError, match=r"example\.org: 'p\[' is not a CSS selector"):
+    with pytest.raises(ValueError, match=r"example\.org: 'p\[' is not a valid CSS selector"):
         SiteHints({}, {"example.org": ("p[",)})

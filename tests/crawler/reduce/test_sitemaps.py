@@ -149,7 +149,7 @@ def test_entities_that_grow_are_refused_with_their_declaration() -> None:
     body = b'<!DOCTYPE u [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
     sitemap = parse_sitemap(body + b"<urlset><url><loc>https://h/&b;</loc></url></urlset>")
     assert sitemap.entries == ()
-    assert sitemap.problem == "line 1: a document type declaration, which is refused"
+    assert sitemap.problem == "line 1: a document type declaration, which is not allowed"
 
 
 def test_entries_beyond_the_limit_are_left_out_and_missed() -> None:

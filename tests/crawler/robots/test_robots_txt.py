@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.robots.parser import (
     LIMIT_BYTES,
-    Verdict,
+    RobotsVerdict,
     allowed,
     cut_at_line_end,
     in_force,
@@ -177,12 +177,12 @@ def test_a_verdict_names_the_rule_its_line_and_the_group() -> None:
     robots = parse(
         b"# none\r\nUser-agent: *\r\nDisallow: /caf\xc3\xa9 # closed\r\nallow: /caf$\r\n"
     )
-    assert robots.verdict("freshet", f"{HOST}/caf%C3%A9/x") == Verdict(
+    assert robots.verdict("freshet", f"{HOST}/caf%C3%A9/x") == RobotsVerdict(
         False, "Disallow: /café", 3, "*"
     )
-    assert robots.verdict("freshet", f"{HOST}/caf") == Verdict(True, "Allow: /caf$", 4, "*")
-    assert robots.verdict("freshet", f"{HOST}/x") == Verdict(True, None, None, "*")
-    assert parse(b"").verdict("freshet", f"{HOST}/x") == Verdict(True)
+    assert robots.verdict("freshet", f"{HOST}/caf") == RobotsVerdict(True, "Allow: /caf$", 4, "*")
+    assert robots.verdict("freshet", f"{HOST}/x") == RobotsVerdict(True, None, None, "*")
+    assert parse(b"").verdict("freshet", f"{HOST}/x") == RobotsVerdict(True)
 
 
 def test_a_long_file_is_cut_at_a_line_end_and_what_was_read_counts() -> None:
@@ -259,9 +259,6 @@ def test_the_answer_decides_what_is_known_of_a_robots_txt(
     status: int | None, failure: str | None, expected: RobotsStanding
 ) -> None:
     assert standing(status, failure) is expected
-
-
-PARSED = RobotsRecord(RobotsStanding.PARSED, 1_000.0, CLOSED)
 
 
 def test_a_parsed_file_is_in_force_in_full_whatever_limit_it_was_cut_at() -> None:

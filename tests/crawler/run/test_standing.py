@@ -123,7 +123,7 @@ def test_a_person_sees_all_of_it_on_one_screen(store: SmallStore) -> None:
         "2,400 requests a day by greedy_index, one every 36 s",
         "1,180 of 1,200 given since midnight UTC (98.3 %)",
         "100: 90 captured, 7 new waiting, 3 gone",
-        "91.2 % expected, 75.0 % measured (59.6 to 85.9 %, 40 draws, 7 d)",
+        "91.2 % expected, 75.0 % measured (59.6 to 85.9 %, 40 audits, 7 d)",
         "0.11 expected, 0.273 measured (",
         "50.0 % of pages are scheduled by their site's rhythm",
         "http://one.example/next at ",
@@ -135,13 +135,13 @@ def test_a_person_sees_all_of_it_on_one_screen(store: SmallStore) -> None:
 
 def test_what_nobody_could_be_asked_is_told(store: SmallStore, now: float) -> None:
     noted(store, now + 1, now - 27 * HOUR_S, fetches=2_650, flowed=2_800.0, forgone=148.2)
-    assert "148 in 27 h: no host could be asked" in status(store)
+    assert "148 in 27 h: no host could take them" in status(store)
 
 
 def test_a_killed_daemon_does_not_look_as_if_it_ran(store: SmallStore) -> None:
     text = status(store)
     assert "Daemon: not running" in text
-    assert "Run 1: killed (the same command goes on)" in text
+    assert "Run 1: killed (the same command continues)" in text
     assert "next" not in text.partition("Pages change")[0].replace("/next", "")
 
 

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
-from freshet.crawler.service.listener import Health, Listener
+from freshet.crawler.service.listener import Health, HealthListener
 from freshet.crawler.service.metrics import Metrics
 
 
@@ -20,7 +20,7 @@ class Place:
 
     def __init__(self) -> None:
         self.problems: list[str] = []
-        self.listener = Listener(Metrics("1").registry, self.health, ["Freshet"])
+        self.listener = HealthListener(Metrics("1").registry, self.health, ["Freshet"])
         self.url = ""
         self.client = aiohttp.ClientSession()
 
@@ -92,13 +92,13 @@ async def test_head_has_no_body_and_other_paths_say_what_there_is(place: Place) 
     assert (status, body) == (HTTPStatus.OK, "")
     assert response.headers["Cache-Control"] == "no-store"
     status, response, body = await place.ask("/")
-    assert (status, body) == (HTTPStatus.NOT_FOUND, "here are /healthz and /metrics\n")
+    assert (status, body) == (HTTPStatus.NOT_FOUND, "not found; try /healthz or /metrics\n")
     assert response.headers["Server"] == "freshet"
 
 
 async def test_a_place_that_is_taken_is_an_error_and_leaves_nothing_open(place: Place) -> None:
     port = int(place.url.rpartition(":")[2])
-    second = Listener(Metrics("1").registry, place.health)
+    second = HealthListener(Metrics("1").registry, place.health)
     with pytest.raises(OSError, match="address already in use"):
         await second.open("127.0.0.1", port)
     await second.close()

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from freshet.crawler.service.health import State
+from freshet.crawler.service.health import DaemonPhase
 from freshet.crawler.service.metrics import Figures, MeasuredFreshness, Metrics
 from freshet.storage.entries import CappedLane, HostState, Outlook, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl, Observation, RobotsVisit, Visit
@@ -105,11 +105,11 @@ def test_the_figures_are_those_of_the_moment_of_the_scrape() -> None:
 
 def test_state_health_and_version_are_told() -> None:
     metrics = Metrics("1.2")
-    metrics.is_in(State.UPKEEP, healthy=True)
+    metrics.is_in(DaemonPhase.UPKEEP, healthy=True)
     found = samples(metrics)
     assert found["freshet_build_info{1.2}"] == found["freshet_healthy"] == 1
-    assert {each: found[f"freshet_state{{{each}}}"] for each in State} == {
-        each: float(each is State.UPKEEP) for each in State
+    assert {each: found[f"freshet_state{{{each}}}"] for each in DaemonPhase} == {
+        each: float(each is DaemonPhase.UPKEEP) for each in DaemonPhase
     }
 
 

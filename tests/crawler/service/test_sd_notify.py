@@ -43,7 +43,7 @@ def test_ready_status_and_end_are_told_over_a_path(tmp_path: Path) -> None:
             ["STATUS=opening"],
             ["READY=1", "STATUS=fetching STOPPING=1"],
             ["WATCHDOG=1"],
-            ["STOPPING=1", "STATUS=stopping: waiting for what is under way"],
+            ["STOPPING=1", "STATUS=stopping: waiting for requests under way"],
         ]
         manager.close()
         manager.alive()
@@ -95,5 +95,5 @@ def test_a_manager_that_is_gone_is_told_of_once_and_stops_nothing(
     manager.alive()
     manager.close()
     assert [record.message for record in caplog.records] == [
-        "the service manager cannot be told: No such file or directory"
+        "cannot notify the service manager: No such file or directory"
     ]

@@ -6,20 +6,25 @@ import pytest
 
 from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.signals.listings import FEEDS_SHAPE, WELL_KNOWN_FEEDS, Discovery, header_feeds
+from freshet.crawler.signals.listings import (
+    FEEDS_SHAPE,
+    WELL_KNOWN_FEEDS,
+    SourceDiscovery,
+    header_feeds,
+)
 from freshet.storage.records import DueUrl, Targets
 from freshet.storage.words import Role
 
 SITE = "https://a.example"
 
 
-def discovery(*, most: int = 10, well_known: bool = True) -> Discovery:
+def discovery(*, most: int = 10, well_known: bool = True) -> SourceDiscovery:
     admission = Admission(Scope(ScopeKind.HOST, [SITE]), AdmissionRules(), TrapLimits())
-    return Discovery(admission, most=most, well_known=well_known)
+    return SourceDiscovery(admission, most=most, well_known=well_known)
 
 
 def found(
-    page: str, *linked: str, headers: tuple[str, ...] = (), by: Discovery | None = None
+    page: str, *linked: str, headers: tuple[str, ...] = (), by: SourceDiscovery | None = None
 ) -> Targets:
     targets = Targets()
     due = DueUrl(1, SITE + page, SITE + page, 1, 0.0)

@@ -14,7 +14,7 @@ from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.reduce.feeds import read_feed
 from freshet.crawler.reduce.sitemaps import SitemapLimits
-from freshet.crawler.robots.book import RobotsBook, RobotsRules
+from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.listings import Complaints, Listings, SitemapEntries
 from freshet.storage.entries import Claim
 from freshet.storage.records import DueUrl
@@ -27,7 +27,7 @@ DAY_S = 86_400.0
 
 
 def listings() -> Listings:
-    book = RobotsBook("freshet", RobotsRules(), PolitenessRules(), Random(1))
+    book = RobotsCache("freshet", RobotsRules(), PolitenessRules(), Random(1))
     admission = Admission(Scope(ScopeKind.HOST, [SITE]), AdmissionRules(), TrapLimits())
     return Listings(admission, book, SitemapLimits(), Complaints())
 

@@ -11,7 +11,13 @@ from ada_url import join_url
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.robots.parser import parse as parse_robots
-from freshet.crawler.synthetic_web.answers import UNCONDITIONAL, Answer, Ask, Conditions, Responder
+from freshet.crawler.synthetic_web.answers import (
+    UNCONDITIONAL,
+    Conditions,
+    Responder,
+    SiteRequest,
+    SiteResponse,
+)
 from freshet.crawler.synthetic_web.content import Place
 from freshet.crawler.synthetic_web.site import Addresses, without_utm
 from freshet.crawler.synthetic_web.web import SyntheticWeb
@@ -23,8 +29,8 @@ def responder_for(web: SyntheticWeb, port: int = 80) -> Responder:
 
 def get(
     responder: Responder, place: Place, at: float, conditions: Conditions = UNCONDITIONAL
-) -> Answer:
-    return responder.answer(Ask(place.host, place.target, conditions), at)
+) -> SiteResponse:
+    return responder.answer(SiteRequest(place.host, place.target, conditions), at)
 
 
 def main_text(body: bytes) -> str:
@@ -114,7 +120,7 @@ class NaiveCrawl:
             except ValueError:
                 continue
 
-    def _patient(self, place: Place) -> Answer:
+    def _patient(self, place: Place) -> SiteResponse:
         answer = get(self._responder, place, self._at)
         if answer.status in {429, 500, 503}:
             return get(self._responder, place, self._at)

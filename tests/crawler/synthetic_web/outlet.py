@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from freshet.crawler.synthetic_web.content import Content, History, Link, Revision
-from freshet.crawler.synthetic_web.site import Resource, Site, Validation
+from freshet.crawler.synthetic_web.content import Content, ContentHistory, Link, Revision
+from freshet.crawler.synthetic_web.site import Resource, SyntheticSite, Validation
 from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, Plot
 
 #: What is appended to the URL of a page of an outlet: none of it makes a page of its own.
@@ -21,7 +21,7 @@ _PER_CATEGORY: Final = 3
 class _Reordered:
     """The blocks of another history from the last to the first."""
 
-    of: History
+    of: ContentHistory
 
     @property
     def revisions(self) -> Sequence[Revision]:
@@ -32,7 +32,7 @@ class _Reordered:
         return Content(found.title, found.blocks[::-1], found.links)
 
 
-def outlet(plot: Plot) -> Site:
+def outlet(plot: Plot) -> SyntheticSite:
     """Build a shop that gives each page many URLs, beside pages of news; without validators.
 
     ``plot.pages`` are the pages that there are, under however many URLs: orders, printer
@@ -56,7 +56,7 @@ def outlet(plot: Plot) -> Site:
     links = [plot.link(f"Category {n}", f"/list?category={n}") for n in range(categories)]
     links.append(plot.link("News", "/news?page=1"))
     resources["/"] = plot.page("home", title="Outlet", links=links)
-    return Site(
+    return SyntheticSite(
         name=plot.name,
         title="Outlet",
         resources=resources,

@@ -8,8 +8,8 @@ from freshet.crawler.synthetic_web.content import (
     GERMAN,
     JAPANESE,
     PROSE_MIX,
-    BlockKind,
     Blocks,
+    ContentKind,
     EditKind,
     Form,
     Language,
@@ -47,7 +47,7 @@ def test_a_number_edit_changes_one_token_of_the_figure(seed: int) -> None:
     before = compose(generator(seed), GERMAN, 3, figure=True)
     after = revise(before, Form.NUMBER, generator(seed, "edit"), GERMAN)
     changed = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
-    assert [a.kind for a, _ in changed] == [BlockKind.FIGURE]
+    assert [a.kind for a, _ in changed] == [ContentKind.FIGURE]
     tokens = zip(changed[0][0].text.split(), changed[0][1].text.split(), strict=True)
     assert sum(a != b for a, b in tokens) == 1
 
@@ -67,5 +67,5 @@ def test_a_plan_never_takes_the_last_paragraph(
     blocks = compose(generator(seed), ENGLISH, paragraphs, figure=True)
     for n, revision in enumerate(plan(generator(seed), range(40), mix, paragraphs)):
         blocks = revise(blocks, revision.form, generator(seed, n), ENGLISH)
-        assert any(block.kind is BlockKind.PARAGRAPH for block in blocks)
+        assert any(block.kind is ContentKind.PARAGRAPH for block in blocks)
     assert len(blocks) <= 16

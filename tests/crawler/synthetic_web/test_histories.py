@@ -1,5 +1,5 @@
 from freshet.crawler.synthetic_web.content import ENGLISH, Form, Link, Place, Revision, version_at
-from freshet.crawler.synthetic_web.site import Entry, Listing, Story
+from freshet.crawler.synthetic_web.site import LinkList, ListEntry, Story
 
 EDITS = (Revision(10.0, Form.WORD), Revision(20.0, Form.REWRITE), Revision(30.0, Form.WORD))
 
@@ -8,7 +8,7 @@ def link(name: str) -> Link:
     return Link(name, Place("site", f"/{name}"))
 
 
-def titles(listing: Listing, at: float) -> list[str]:
+def titles(listing: LinkList, at: float) -> list[str]:
     version = version_at(listing.revisions, at)
     return [shown.text for shown in listing.content(version).links]
 
@@ -35,23 +35,31 @@ def test_stories_of_different_keys_are_different() -> None:
 
 
 def test_a_listing_changes_exactly_when_what_it_shows_does() -> None:
-    entries = [Entry(link("new"), 20.0), Entry(link("old"), 10.0), Entry(link("older"), 5.0)]
-    front = Listing("Front", entries, count=2)
+    entries = [
+        ListEntry(link("new"), 20.0),
+        ListEntry(link("old"), 10.0),
+        ListEntry(link("older"), 5.0),
+    ]
+    front = LinkList("Front", entries, count=2)
     assert [revision.at for revision in front.revisions] == [5.0, 10.0, 20.0]
     assert titles(front, 15.0) == ["old", "older"]
     assert titles(front, 20.0) == ["new", "old"]
-    archive = Listing("Archive", entries[1:])
+    archive = LinkList("Archive", entries[1:])
     assert [revision.at for revision in archive.revisions] == [5.0, 10.0]
 
 
 def test_the_dead_leave_a_listing_and_others_move_up() -> None:
-    entries = [Entry(link("a"), 0.0, died_at=10.0), Entry(link("b"), 0.0), Entry(link("c"), 0.0)]
-    listing = Listing("List", entries, count=2)
+    entries = [
+        ListEntry(link("a"), 0.0, died_at=10.0),
+        ListEntry(link("b"), 0.0),
+        ListEntry(link("c"), 0.0),
+    ]
+    listing = LinkList("List", entries, count=2)
     assert titles(listing, 9.0) == ["a", "b"]
     assert titles(listing, 10.0) == ["b", "c"]
 
 
 def test_the_tail_stands_after_the_stretch_from_when_it_is_born() -> None:
-    listing = Listing("List", [Entry(link("a"), 0.0)], tail=[Entry(link("more"), 5.0)])
+    listing = LinkList("List", [ListEntry(link("a"), 0.0)], tail=[ListEntry(link("more"), 5.0)])
     assert titles(listing, 4.0) == ["a"]
     assert titles(listing, 5.0) == ["a", "more"]

@@ -17,9 +17,9 @@ from freshet.crawler.synthetic_web.site import (
     Document,
     Frame,
     Head,
-    Site,
     Skin,
     Story,
+    SyntheticSite,
 )
 from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from tests.crawler.synthetic_web.browsing import frame_text, get, main_text, responder_for
@@ -32,7 +32,7 @@ def one_page_web(skin: Skin, *frame_forms: Form) -> SyntheticWeb:
     """The frame changes at 10, 20 …, the page at 5."""
     story = Story(("key",), ENGLISH, (Revision(5.0, Form.WORD),))
     revisions = tuple(Revision(10.0 * n, form) for n, form in enumerate(frame_forms, start=1))
-    site = Site(
+    site = SyntheticSite(
         name="site",
         title="Title & Co",
         resources={"/": Document(history=story, born_at=0.0)},
@@ -74,7 +74,7 @@ def test_bare_pages_have_neither_frame_nor_noise() -> None:
 
 
 def test_a_page_says_in_markup_what_its_head_says() -> None:
-    site = Site(name="site", title="T")
+    site = SyntheticSite(name="site", title="T")
     head = Head(robots="noindex", canonical="/a?b&c", base="/base/", refresh="/next")
     content = Story(("key",), ENGLISH, title="<Title>").content(0)
     renderer = Renderer(site, Addresses.named(["site"]))

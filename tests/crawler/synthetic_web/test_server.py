@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from freshet.crawler.synthetic_web.content import DAY_S, Place
-from freshet.crawler.synthetic_web.server import Exchange, Placement, WebServer, serve
+from freshet.crawler.synthetic_web.server import LoggedExchange, SitePlacement, WebServer, serve
 from freshet.crawler.synthetic_web.web import WebClock, plain, showcase
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
@@ -92,7 +92,7 @@ async def test_the_owner_moves_the_time() -> None:
 
 async def test_the_log_has_start_and_end_of_every_exchange() -> None:
     seconds = iter(range(100))
-    heard: list[Exchange] = []
+    heard: list[LoggedExchange] = []
     async with serve(WEB, seconds=lambda: next(seconds), on_exchange=heard.append) as server:
         _, body, _ = await ask(server, "docs", "/guide/?x=1")
         await ask(server, "docs", "/guide/")
@@ -122,14 +122,14 @@ async def test_latency_delays_a_site_within_the_logged_exchange() -> None:
     assert took["h2"] > 0.04
 
 
-@pytest.mark.parametrize("placement", [Placement.PORTS, Placement.ADDRESSES])
-async def test_each_site_can_have_a_port_or_an_address_of_its_own(placement: Placement) -> None:
+@pytest.mark.parametrize("placement", [SitePlacement.PORTS, SitePlacement.ADDRESSES])
+async def test_each_site_can_have_a_port_or_an_address_of_its_own(placement: SitePlacement) -> None:
     web = plain(3, 2)
     async with serve(web, placement=placement) as server:
         urls = [server.url(name) for name in web.sites]
         assert len({url.partition("//")[2] for url in urls}) == 3
         hosts = {url.split("/")[2].partition(":")[0] for url in urls}
-        assert len(hosts) == (1 if placement is Placement.PORTS else 3)
+        assert len(hosts) == (1 if placement is SitePlacement.PORTS else 3)
         async with aiohttp.ClientSession() as session:
             for url in urls:
                 async with session.get(url) as response:
@@ -140,7 +140,7 @@ async def test_each_site_can_have_a_port_or_an_address_of_its_own(placement: Pla
 async def test_a_port_that_is_taken_is_an_error_that_leaves_nothing_open() -> None:
     async with serve(plain(1, 1)) as server:
         port = int(server.url("h1").rstrip("/").rpartition(":")[2])
-        for placement in (Placement.NAMES, Placement.PORTS):
+        for placement in (SitePlacement.NAMES, SitePlacement.PORTS):
             with pytest.raises(OSError, match="in use"):
                 async with serve(plain(2, 1), port=port, placement=placement):
                     pass

@@ -7,7 +7,14 @@ from freshet.crawler.synthetic_web.content import (
     Place,
     Revision,
 )
-from freshet.crawler.synthetic_web.site import Document, Entry, Frame, Listing, Site, Story
+from freshet.crawler.synthetic_web.site import (
+    Document,
+    Frame,
+    LinkList,
+    ListEntry,
+    Story,
+    SyntheticSite,
+)
 from freshet.crawler.synthetic_web.truth import Edit, Event, Life, Truth
 from freshet.crawler.synthetic_web.web import WebSpec, mixed
 
@@ -23,7 +30,7 @@ def truth() -> Truth:
         "/moved": Document(history=story, born_at=25.0, died_at=40.0),
     }
     frame = Frame(revisions=(Revision(1.0, Form.ADVERT), Revision(15.0, Form.FOOTER)))
-    return Truth({"site": Site(name="site", title="", resources=resources, frame=frame)})
+    return Truth({"site": SyntheticSite(name="site", title="", resources=resources, frame=frame)})
 
 
 def test_edits_are_those_of_living_pages_in_order_of_time() -> None:
@@ -50,9 +57,9 @@ def test_a_frame_edit_is_not_a_significant_change() -> None:
 
 
 def test_an_edit_that_was_undone_is_no_change_between_before_and_after() -> None:
-    entry = Entry(Link("brief", Place("site", "/brief")), born_at=10.0, died_at=20.0)
-    resources = {"/": Document(history=Listing("News", [entry]), born_at=0.0)}
-    news = Truth({"site": Site(name="site", title="", resources=resources)})
+    entry = ListEntry(Link("brief", Place("site", "/brief")), born_at=10.0, died_at=20.0)
+    resources = {"/": Document(history=LinkList("News", [entry]), born_at=0.0)}
+    news = Truth({"site": SyntheticSite(name="site", title="", resources=resources)})
     home = Place("site", "/")
     assert [edit.form for edit in news.edits_between(0.0, 30.0)] == [Form.LISTING] * 2
     assert news.changed_significantly(home, 9.0, 10.0)

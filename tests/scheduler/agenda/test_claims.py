@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import UNASKED, Hearing, Looks
+from freshet.scheduler.estimate.observations import UNASKED, SignalBatch, VisitResults
 from freshet.scheduler.estimate.sources_trust import Listening
 
 _PAGES = 60
@@ -44,7 +44,7 @@ class Site:
         n = _PAGES + 1
         self.ranker.add(np.zeros(n, np.intp), np.zeros(n, np.intp), np.ones(n), np.zeros(n))
         rows, none = np.arange(1, n), np.zeros(_PAGES, np.bool_)
-        self.ranker.learn(Looks(rows, np.zeros(_PAGES), none, none, none, none))
+        self.ranker.learn(VisitResults(rows, np.zeros(_PAGES), none, none, none, none))
         if self.asks:
             self.poll(0.0)
 
@@ -62,7 +62,7 @@ class Site:
         moved = np.flatnonzero(said != self.said)
         self.said = said
         self.polls.append(now)
-        self.ranker.hear(Hearing(0, 0, now, moved + 1, said[moved], said[moved]))
+        self.ranker.hear(SignalBatch(0, 0, now, moved + 1, said[moved], said[moved]))
 
     def look(self, now: float) -> None:
         worth = self.ranker.worth(now)
@@ -73,7 +73,7 @@ class Site:
         page = best - 1
         changed = self.last_change(page, now) > self.last[page]
         self.pay(page, now)
-        self.ranker.learn(Looks.one(best, now, changed=changed, moved=changed))
+        self.ranker.learn(VisitResults.one(best, now, changed=changed, moved=changed))
 
     def pay(self, page: int, now: float) -> None:
         missed = self.changes[page][
@@ -149,7 +149,7 @@ def small() -> SiteClockRanker:
     sites = np.arange(12) % 2
     ranker.add(sites, np.zeros(12, np.intp), np.ones(12), np.zeros(12))
     none = np.zeros(12, np.bool_)
-    ranker.learn(Looks(np.arange(12), np.zeros(12), none, none, none, none))
+    ranker.learn(VisitResults(np.arange(12), np.zeros(12), none, none, none, none))
     return ranker
 
 
@@ -169,7 +169,7 @@ def test_in_which_batches_looks_come_between_claims_does_not_show(
             compared = np.array([each is not None for each in found])
             none = np.zeros(len(batch), np.bool_)
             batched.learn(
-                Looks(np.array(row, np.intp), np.array(at), compared, changed, none, changed)
+                VisitResults(np.array(row, np.intp), np.array(at), compared, changed, none, changed)
             )
             batch.clear()
 
@@ -177,13 +177,13 @@ def test_in_which_batches_looks_come_between_claims_does_not_show(
         now += pause
         if kind == "look":
             assert what is None or isinstance(what, bool)
-            one_by_one.learn(Looks.one(number, now, changed=what))
+            one_by_one.learn(VisitResults.one(number, now, changed=what))
             batch.append((number, now, what))
         else:
             assert isinstance(what, frozenset)
             rows = np.array(sorted(what), np.intp)
             days = np.full(len(rows), now - 0.01) + 1e-3 * (rows % 2)
-            said = Hearing(number, 0 if number else UNASKED, now, rows, days, days)
+            said = SignalBatch(number, 0 if number else UNASKED, now, rows, days, days)
             flush()
             for each in (one_by_one, batched):
                 each.hear(said)
@@ -198,7 +198,7 @@ def test_in_which_batches_looks_come_between_claims_does_not_show(
 
 def test_pages_of_which_nothing_is_claimed_keep_their_worth() -> None:
     told, untold = small(), small()
-    told.hear(Hearing(0, UNASKED, 1.0, np.array([2]), np.array([0.9]), np.array([0.9])))
+    told.hear(SignalBatch(0, UNASKED, 1.0, np.array([2]), np.array([0.9]), np.array([0.9])))
     others = np.arange(12) != 2
     assert np.array_equal(told.worth(3.0)[others], untold.worth(3.0)[others])
 
@@ -209,7 +209,7 @@ def test_more_events_than_the_ring_holds_push_out_the_oldest() -> None:
         at = 1.0 + k / 10
         rows = np.array([2, 4, 6])
         days = at - np.array([0.01, 0.02, 0.03])
-        ranker.hear(Hearing(0, UNASKED, at, rows, days, days))
+        ranker.hear(SignalBatch(0, UNASKED, at, rows, days, days))
     found = ranker.listening(0)
     assert found is not None
     assert found.told.facts[0]["events"] == 2_100
@@ -218,7 +218,7 @@ def test_more_events_than_the_ring_holds_push_out_the_oldest() -> None:
 
 
 def test_pages_that_are_said_to_have_changed_at_one_time_are_one_event() -> None:
-    said = Hearing(
+    said = SignalBatch(
         0, UNASKED, 9.0, np.array([5, 3, 8, 1]), np.array([2.0, 1.0, 2.0, 1.0]),
         np.array([2.0, 1.0, 2.0, 1.5]),
     )  # fmt: skip

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.agenda.rankers import Learning
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 
 
-def looks(*, pages: int, days: int) -> Looks:
+def looks(*, pages: int, days: int) -> VisitResults:
     """Each day a look at every page; the higher its row, the more often it has changed."""
     rng = np.random.default_rng(4)
     row = np.tile(np.arange(pages), days)
@@ -17,10 +17,10 @@ def looks(*, pages: int, days: int) -> Looks:
     compared = at >= 1
     changed = compared & (rng.random(len(row)) < row / pages)
     none = np.zeros(len(row), np.bool_)
-    return Looks(row, at, compared, changed, none, changed)
+    return VisitResults(row, at, compared, changed, none, changed)
 
 
-def learnt(learning: Learning, told: Looks, batch: int) -> Learning:
+def learnt(learning: Learning, told: VisitResults, batch: int) -> Learning:
     learning.add(np.zeros(10, np.intp), np.ones(10), np.zeros(10))
     for first in range(0, len(told), batch):
         learning.learn(told.take(slice(first, first + batch)))

@@ -15,7 +15,7 @@ from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Floats, Ints
-from freshet.scheduler.estimate.observations import Hearing, Looks
+from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
 from freshet.storage.records import Acknowledged, Alias, DueUrl, Observation, Visit
@@ -38,10 +38,10 @@ class Told:
         self.n += len(site)
         self.found_on += at.tolist()
 
-    def hear(self, said: Hearing) -> None:
+    def hear(self, said: SignalBatch) -> None:
         """Claims are not listened to."""
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         for k in range(len(looks)):
             found = bool(looks.changed[k]) if looks.compared[k] else None
             what = "gone" if looks.gone[k] else "looked"

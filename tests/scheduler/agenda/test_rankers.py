@@ -26,7 +26,7 @@ from freshet.scheduler.agenda.rankers import (
 )
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import UNASKED, Hearing, Looks
+from freshet.scheduler.estimate.observations import UNASKED, SignalBatch, VisitResults
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.policies.noisy_signal_index import NoisySignalIndex
@@ -47,11 +47,11 @@ def pages(ranker: Ranker | Learning, n: int = 4, at: float = 0.0) -> None:
     else:
         ranker.add(columns[0], np.zeros(n, np.intp), *columns[1:])
     none = np.zeros(n, np.bool_)
-    ranker.learn(Looks(np.arange(n), np.full(n, at), none, none, none, none))
+    ranker.learn(VisitResults(np.arange(n), np.full(n, at), none, none, none, none))
 
 
 def look(ranker: Ranker | Learning, row: int, at: float, *, changed: bool | None) -> None:
-    ranker.learn(Looks.one(row, at, changed=changed))
+    ranker.learn(VisitResults.one(row, at, changed=changed))
 
 
 @given(LOOKS, st.integers(1, 9))
@@ -69,7 +69,7 @@ def test_in_which_batches_looks_come_does_not_show(
     for first in range(0, len(batch), size):
         row, at, found = zip(*batch[first : first + size], strict=True)
         recalled.learn(
-            Looks(
+            VisitResults(
                 np.array(row, np.intp), np.array(at),
                 np.array([each is not None for each in found]),
                 np.array([bool(each) for each in found]), np.array([False] * len(at)),
@@ -293,9 +293,9 @@ def test_a_signal_moves_the_index_of_its_page_alone() -> None:
     for row in range(4):
         look(ranker, row, 2.0, changed=False)
     rows = np.arange(4)
-    ranker.hear(Hearing(0, UNASKED, 3.0, rows, np.full(4, 1.0), np.full(4, 1.0)))
+    ranker.hear(SignalBatch(0, UNASKED, 3.0, rows, np.full(4, 1.0), np.full(4, 1.0)))
     before = ranker.worth(4.0)
-    ranker.hear(Hearing(0, UNASKED, 4.0, rows[:1], np.full(1, 3.5), np.full(1, 3.5)))
+    ranker.hear(SignalBatch(0, UNASKED, 4.0, rows[:1], np.full(1, 3.5), np.full(1, 3.5)))
     after = ranker.worth(4.0)
     assert after[0] > 1.5 * before[0]
     assert after[1:].tolist() == before[1:].tolist()

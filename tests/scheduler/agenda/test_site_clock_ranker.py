@@ -13,7 +13,7 @@ from freshet.scheduler.agenda import site_clock_ranker
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import ein
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.estimate.site_model import PAGE
 
 #: Page, days since the look before, and what it found.
@@ -30,7 +30,7 @@ def pages(n: int, sites: int = 1, per_day: float | None = None) -> SiteClockRank
     ranker = SiteClockRanker(per_day or n / 2.0)
     ranker.add(np.arange(n) % sites, np.arange(n) % 3, np.ones(n), np.zeros(n))
     none = np.zeros(n, np.bool_)
-    ranker.learn(Looks(np.arange(n), np.zeros(n), none, none, none, none))
+    ranker.learn(VisitResults(np.arange(n), np.zeros(n), none, none, none, none))
     return ranker
 
 
@@ -39,7 +39,7 @@ def stale(ranker: SiteClockRanker, day: float) -> Floats:
 
 
 def look(ranker: SiteClockRanker, row: int, at: float, *, changed: bool | None) -> None:
-    ranker.learn(Looks.one(row, at, changed=changed))
+    ranker.learn(VisitResults.one(row, at, changed=changed))
 
 
 @given(LOOKS, st.integers(1, 7), st.integers(1, 3))
@@ -56,7 +56,7 @@ def test_in_which_batches_looks_come_does_not_show(
     for first in range(0, len(batch), size):
         row_of, at, found_of = zip(*batch[first : first + size], strict=True)
         recalled.learn(
-            Looks(
+            VisitResults(
                 np.array(row_of, np.intp), np.array(at),
                 np.array([found is not None for found in found_of]),
                 np.array([bool(found) for found in found_of]),
@@ -209,7 +209,7 @@ def test_new_pages_begin_with_what_is_usual_in_their_area() -> None:
     ranker, n = SiteClockRanker(30.0), 60
     area, none = np.arange(n) % 2, np.zeros(n, np.bool_)
     ranker.add(np.zeros(n, np.intp), area, np.ones(n), np.zeros(n))
-    ranker.learn(Looks(np.arange(n), np.zeros(n), none, none, none, none))
+    ranker.learn(VisitResults(np.arange(n), np.zeros(n), none, none, none, none))
     rng = np.random.default_rng(5)
     for tick in range(1, 1_200):
         row = tick % n
@@ -217,6 +217,6 @@ def test_new_pages_begin_with_what_is_usual_in_their_area() -> None:
         look(ranker, row, tick / 30, changed=found)
     new, first = np.array([n, n + 1]), np.full(2, 41.0)
     ranker.add(np.zeros(2, np.intp), np.array([0, 1]), np.ones(2), first)
-    ranker.learn(Looks(new, first, none[:2], none[:2], none[:2], none[:2]))
+    ranker.learn(VisitResults(new, first, none[:2], none[:2], none[:2], none[:2]))
     quiet, busy = ranker.beliefs(42.0).rate[new]
     assert busy > 3 * quiet

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.covers import Past
+from freshet.scheduler.discovery.covers import RecrawlHistory
 from freshet.scheduler.discovery.reveals import Reveals, from_rows
 
 Sets = Sequence[frozenset[int]]
@@ -30,13 +30,13 @@ def graphs(draw: st.DrawFn, most_old: int = 7, most_new: int = 8) -> tuple[Sets,
 
 
 @st.composite
-def pasts(draw: st.DrawFn, most_old: int = 6) -> tuple[Past, list[Sets]]:
+def pasts(draw: st.DrawFn, most_old: int = 6) -> tuple[RecrawlHistory, list[Sets]]:
     """A past of up to four recrawls of a site that grows, and the sets of each."""
     drawn = sorted(draw(st.lists(graphs(most_old, 5), max_size=4)), key=lambda each: len(each[0]))
     recrawls = [reveals(sets, new) for sets, new in drawn]
     pages = max((len(sets) for sets, _ in drawn), default=0) + draw(st.integers(0, 2))
     times = [float(n) for n in range(len(drawn))]
-    return Past(pages, float(len(drawn)), times, recrawls), [sets for sets, _ in drawn]
+    return RecrawlHistory(pages, float(len(drawn)), times, recrawls), [sets for sets, _ in drawn]
 
 
 def best_covered(sets: Sets, budget: int) -> int:

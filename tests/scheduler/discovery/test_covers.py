@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.covers import Outcome, greedy, outcome
+from freshet.scheduler.discovery.covers import CoverOutcome, greedy, outcome
 from freshet.scheduler.discovery.thesis import cliq, clusters, jaccard, od
 from tests.scheduler.discovery.graphs import Sets, best_covered, graphs, reveals
 
@@ -146,11 +146,11 @@ def test_mirrors_take_the_whole_budget_of_od_and_one_page_of_cliq() -> None:
 
 
 def test_overhead_and_coverage() -> None:
-    five_of_hundred = Outcome(5, 100, 200)
+    five_of_hundred = CoverOutcome(5, 100, 200)
     assert (five_of_hundred.overhead, five_of_hundred.coverage) == (0.05, 0.5)
-    assert isinf(Outcome(3, 0, 7).overhead)
-    assert Outcome(3, 0, 7).overhead == inf
-    assert (Outcome(0, 0, 0).overhead, Outcome(0, 0, 0).coverage) == (0.0, 1.0)
+    assert isinf(CoverOutcome(3, 0, 7).overhead)
+    assert CoverOutcome(3, 0, 7).overhead == inf
+    assert (CoverOutcome(0, 0, 0).overhead, CoverOutcome(0, 0, 0).coverage) == (0.0, 1.0)
 
 
 def test_wrong_arguments_are_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from freshet.scheduler.arrays import Ints
-from freshet.scheduler.discovery.covers import Past, historical_limit
+from freshet.scheduler.discovery.covers import RecrawlHistory, historical_limit
 from freshet.scheduler.discovery.judging import judged
 from freshet.scheduler.discovery.reveals import Reveals
 from freshet.scheduler.discovery.thesis import (
@@ -23,11 +23,11 @@ from freshet.scheduler.discovery.thesis import (
 from tests.scheduler.discovery.graphs import Sets, pasts, reveals
 
 
-def past() -> Past:
+def past() -> RecrawlHistory:
     """Two recrawls: page 0 revealed all, then pages 1 (half) and 2 (the same half)."""
     first = reveals([frozenset(range(4)), frozenset(), frozenset()], 4)
     last = reveals([frozenset(), frozenset({0, 1}), frozenset({0, 1}), frozenset({2})], 4)
-    return Past(6, 3.0, [1.0, 2.0], [first, last])
+    return RecrawlHistory(6, 3.0, [1.0, 2.0], [first, last])
 
 
 def test_fractions_are_means_weighted_by_age() -> None:
@@ -49,7 +49,7 @@ def test_each_algorithm_knows_what_it_may_know() -> None:
 
 
 def test_a_site_without_a_history_gives_nothing() -> None:
-    none = Past(5, 1.0, [], [])
+    none = RecrawlHistory(5, 1.0, [], [])
     for algorithm in (od_1, od_win, cliq_1, cliq_win, cov):
         assert algorithm(none, 3).tolist() == []
     assert historical_limit(none).tolist() == []
@@ -57,7 +57,7 @@ def test_a_site_without_a_history_gives_nothing() -> None:
 
 def test_a_past_that_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="1 times for 0 recrawls"):
-        Past(1, 0.0, [0.0], [])
+        RecrawlHistory(1, 0.0, [0.0], [])
     with pytest.raises(ValueError, match="alpha must be"):
         past().fractions(0.0)
 
@@ -78,7 +78,7 @@ def test_the_bandit_finds_the_pages_that_reveal_most() -> None:
 
 
 @given(pasts())
-def test_a_full_recrawl_is_a_batch_of_all_pages(drawn: tuple[Past, list[Sets]]) -> None:
+def test_a_full_recrawl_is_a_batch_of_all_pages(drawn: tuple[RecrawlHistory, list[Sets]]) -> None:
     past, _ = drawn
     told, batch = Bandit(), Bandit()
     for recrawl in past.recrawls:
@@ -113,7 +113,7 @@ def test_pages_that_are_gone_are_nobodys_choice() -> None:
 def test_who_is_asked_for_the_last_news_skips_steps_without_any() -> None:
     known = past()
     quiet = reveals([frozenset()] * 5, 0)
-    later = Past(6, 4.0, [1.0, 2.0, 3.0], [*known.recrawls, quiet])
+    later = RecrawlHistory(6, 4.0, [1.0, 2.0, 3.0], [*known.recrawls, quiet])
     for name in ("greedy", "od", "cliq"):
         assert ALGORITHMS[name](later, 3).tolist() == ALGORITHMS[name](known, 3).tolist() != []
     for name in ("cov", "od_1", "cliq_1"):
@@ -124,7 +124,7 @@ def test_a_judge_shows_nobody_what_was_gone_before_a_step() -> None:
     week = reveals([frozenset({0}), frozenset({0})], 1)
     seen = []
 
-    def choose(past: Past, _now: Reveals) -> Ints:
+    def choose(past: RecrawlHistory, _now: Reveals) -> Ints:
         seen.append(od_win(past, 1).tolist())
         return od_win(past, 1)
 

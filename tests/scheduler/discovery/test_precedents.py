@@ -10,24 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.precedents import NEWEST, Precedents, Standing
+from freshet.scheduler.discovery.precedents import NEWEST, PageSnapshot, Precedents
 
 NOW = 40.0
 
 
-def standing(since: list[float], **columns: list[float]) -> Standing:
+def standing(since: list[float], **columns: list[float]) -> PageSnapshot:
     """Pages of one site that were found on day 0 and are all captured, unless said otherwise."""
     n = len(since)
     plain = {"site": [0] * n, "importance": [1.0] * n, "found_at": [0.0] * n, "captured": [1] * n}
     said = plain | columns
-    return Standing(
+    return PageSnapshot(
         np.array(said["site"], np.intp), np.array(said["importance"]),
         np.array(said["found_at"]), np.array(since), np.array(said["captured"], np.bool_),
     )  # fmt: skip
 
 
 def known(
-    pages: Standing, revealed: dict[int, list[int]], newest: int = NEWEST
+    pages: PageSnapshot, revealed: dict[int, list[int]], newest: int = NEWEST
 ) -> Precedents:  # fmt: skip
     """The pages in order, and which were revealed by which."""
     found = Precedents(newest)
@@ -101,7 +101,7 @@ def test_a_page_that_moves_takes_along_what_it_reveals() -> None:
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[Standing, list[tuple[int, int]]]:
+def histories(draw: st.DrawFn) -> tuple[PageSnapshot, list[tuple[int, int]]]:
     n = draw(st.integers(1, 12))
     day = st.integers(0, 20).map(float)
     found_at = sorted(draw(st.lists(day, min_size=n, max_size=n)))
@@ -137,7 +137,7 @@ def test_what_is_too_late_waits_for_what_will_be() -> None:
 
 @given(histories(), st.integers(1, 4), st.sampled_from([3.0, 7.0, inf]))
 def test_as_the_definition_says_word_for_word(
-    history: tuple[Standing, list[tuple[int, int]]], newest: int, limit: float
+    history: tuple[PageSnapshot, list[tuple[int, int]]], newest: int, limit: float
 ) -> None:
     pages, pairs = history
     found = known(pages, {}, newest)
@@ -151,7 +151,7 @@ def test_as_the_definition_says_word_for_word(
 
 
 def by_definition(
-    pages: Standing, pairs: list[tuple[int, int]], newest: int, limit: float
+    pages: PageSnapshot, pairs: list[tuple[int, int]], newest: int, limit: float
 ) -> tuple[list[float], list[float], float, float]:
     n, site = len(pages.site), pages.site.tolist()
     began = {}

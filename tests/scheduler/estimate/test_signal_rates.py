@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.estimate.signal_rates import SignalColumns, SignalRates
 
 DAYS = 400
@@ -22,7 +22,7 @@ def hear(signals: SignalRates, row: int, until: float) -> None:
 
 
 def visit(signals: SignalRates, row: int, at: float, *, changed: bool | None = None) -> None:
-    signals.learn(Looks.one(row, at, changed=changed))
+    signals.learn(VisitResults.one(row, at, changed=changed))
 
 
 def watched(precision: float, recall: float, *, every: int = 2, rate: float = 0.2) -> SignalColumns:

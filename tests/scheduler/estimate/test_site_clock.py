@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from freshet.scheduler.arrays import Floats, compiled
 from freshet.scheduler.estimate import site_clock
-from freshet.scheduler.estimate.site_clock import REWRITTEN, Clock
+from freshet.scheduler.estimate.site_clock import REWRITTEN, ClockState
 
 
 @compiled
 def _look(
-    clock: Clock, begin: float, end: float, rate: float, theta: float, area: int, changed: bool
+    clock: ClockState, begin: float, end: float, rate: float, theta: float, area: int, changed: bool
 ) -> None:
     while site_clock.crowded(clock, end):
         site_clock.drop_oldest(clock)
@@ -26,19 +26,19 @@ def _look(
 
 
 @compiled
-def _read(clock: Clock, days: Floats, area: int, shared: Floats, cold: Floats) -> None:
+def _read(clock: ClockState, days: Floats, area: int, shared: Floats, cold: Floats) -> None:
     for k in range(len(days)):
         shared[k] = site_clock.shared_at(clock, days[k])
         cold[k] = site_clock.cold_at(clock, days[k], area)
 
 
-def read(clock: Clock, days: list[float], area: int = 0) -> tuple[Floats, Floats]:
+def read(clock: ClockState, days: list[float], area: int = 0) -> tuple[Floats, Floats]:
     shared, cold = np.empty(len(days)), np.empty(len(days))
     _read(clock, np.array(days), area, shared, cold)
     return shared, cold
 
 
-def started(width: float = 0.25) -> Clock:
+def started(width: float = 0.25) -> ClockState:
     return site_clock.started(0.0, width, 6)
 
 

@@ -8,7 +8,7 @@ import pytest
 from freshet.scheduler.agenda.ranker import Beliefs, Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.evaluate.counterfactual import Asks, Terms, run
@@ -28,7 +28,7 @@ class Turn:
         self.last += at.tolist()
         self.known_on += at.tolist()
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         for k in range(len(looks)):
             row, at = int(looks.row[k]), float(looks.at[k])
             self.last[row] = at

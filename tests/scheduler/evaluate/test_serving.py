@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import Looks
+from freshet.scheduler.estimate.observations import VisitResults
 from freshet.scheduler.evaluate import serving
 from freshet.scheduler.evaluate.serving import Batch, serve, worthiest
 from freshet.scheduler.sources import Rows
@@ -25,7 +25,7 @@ class Fixed:
     def worth(self, now: float) -> Floats:
         return self.values
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: VisitResults) -> None:
         self.told += zip(looks.row.tolist(), looks.at.tolist(), strict=True)
         self.values = self.values.copy()
         self.values[looks.row] = 0.0
@@ -47,9 +47,9 @@ class Days:
     def weighed(self, worth: Floats, now: float) -> Floats:
         return worth if now >= 1 else np.where(np.arange(len(worth)) == 0, 0.0, worth)
 
-    def visit(self, ranker: Fixed, rows: Rows, at: Floats) -> Looks:
+    def visit(self, ranker: Fixed, rows: Rows, at: Floats) -> VisitResults:
         no = np.zeros(len(rows), np.bool_)
-        return Looks(rows, at, ~no, no, no, no)
+        return VisitResults(rows, at, ~no, no, no, no)
 
 
 def test_the_examples_in_the_documentation_are_right() -> None:

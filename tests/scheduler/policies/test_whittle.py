@@ -149,7 +149,7 @@ def test_one_source_gives_a_number_and_columns_go_together() -> None:
         ({"period": 0.0}, "period: is 0.0; accepted is a finite number above 0"),
         ({"periods_since_crawl": 1.5}, "periods_since_crawl: row 0 is 1.5; accepted is a whole"),
         ({"periods_since_crawl": -np.inf}, "periods_since_crawl: row 0 is -inf"),
-        ({"mean_utility": "much"}, "mean_utility: holds something that is no number"),
+        ({"mean_utility": "much"}, "mean_utility: holds something that is not a number"),
         ({"decay": [1, 1], "cost": [1, 1, 1]}, r"columns: have .* rows; accepted is one a source"),
     ],
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from freshet.crawler.compare.not_content.cues import (
-    Listener,
+    CueSearch,
     cues,
     folded,
     languages,
@@ -58,7 +58,7 @@ def test_no_condition_is_empty() -> None:
 )
 def test_each_language_is_heard(language: str, sentence: str, kind: str) -> None:
     text = folded(sentence)
-    assert Listener(language, text).heard(text)[kind] >= 2
+    assert CueSearch(language, text).weights(text)[kind] >= 2
 
 
 def test_an_undeclared_language_is_known_by_letters_or_common_words() -> None:
@@ -70,5 +70,5 @@ def test_an_undeclared_language_is_known_by_letters_or_common_words() -> None:
 
 def test_a_label_cue_says_nothing_within_a_long_sentence() -> None:
     text = folded("a login is what they built last year for all of the readers of the paper")
-    assert "login_wall" not in Listener("en", text).heard(text, label=True)
-    assert Listener("en", " login ").heard(" login ", label=True)["login_wall"] == 2
+    assert "login_wall" not in CueSearch("en", text).weights(text, label=True)
+    assert CueSearch("en", " login ").weights(" login ", label=True)["login_wall"] == 2

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from freshet.crawler.synthetic_web.answers import Ask, Responder
-from freshet.crawler.synthetic_web.content import DAY_S, BlockKind, EditKind, Form
+from freshet.crawler.synthetic_web.answers import Responder, SiteRequest
+from freshet.crawler.synthetic_web.content import DAY_S, ContentKind, EditKind, Form
 from freshet.crawler.synthetic_web.difficult_sites import board
 from freshet.crawler.synthetic_web.site import Addresses, Clutter
 from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
@@ -21,7 +21,9 @@ def web(*clutter: Clutter) -> SyntheticWeb:
 
 def answers(made: SyntheticWeb, times: int, at: float = START_AT) -> list[str]:
     responder = Responder(made, Addresses.named(made.sites))
-    return [responder.answer(Ask("board", "/notice/1"), at).body.decode() for _ in range(times)]
+    return [
+        responder.answer(SiteRequest("board", "/notice/1"), at).body.decode() for _ in range(times)
+    ]
 
 
 @pytest.mark.parametrize("clutter", list(Clutter))
@@ -47,7 +49,7 @@ def test_pages_state_prices_and_dates_that_change() -> None:
         for _, page in made.sites["board"].documents()
         for block in page.content_at(START_AT).blocks
     }
-    assert kinds == set(BlockKind)
+    assert kinds == set(ContentKind)
     forms = {edit.form for edit in made.truth.edits_between(START_AT, made.end_at)}
     assert {Form.DATE, Form.NUMBER, Form.BANNER, Form.REBUILD} <= forms
 

@@ -1,10 +1,10 @@
-"""What is known of every host's robots.txt, and what follows for the host.
+"""The robots cache: every host's robots.txt, and its consequences for the host.
 
 Invariant: a page is judged only by a record that is fresh, or by an older copy while the
 file is unreachable. Consequence: an unreachable robots.txt without a copy closes its host
-(RFC 9309, section 2.3.1.4: complete disallow), and is asked for again with back-off.
+(RFC 9309, section 2.3.1.4: complete disallow), and is requested again with back-off.
 
-Pure: the time and the random generator are arguments.
+The time and the random generator are arguments.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from random import Random
 
 from freshet.crawler.lru import LruCache
 from freshet.crawler.politeness import PolitenessRules, back_off_s
-from freshet.crawler.robots.parser import RobotsTxt, Verdict, after_fetch, in_force
+from freshet.crawler.robots.parser import RobotsTxt, RobotsVerdict, after_fetch, in_force
 from freshet.storage.entries import Host, RobotsRecord
 from freshet.storage.words import RobotsStanding
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsRules:
-    """How long a robots.txt counts, in seconds, and how much of it is read."""
+    """The lifetimes of a robots.txt, in seconds, and its maximal size."""
 
     max_age_s: float = 86_400.0
     stale_max_age_s: float = 2_592_000.0
@@ -33,7 +33,7 @@ class RobotsRules:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Why a host cannot be asked at all: a failure's word and its sentence."""
+    """The reason why a host gets no request at all: a failure's word and its sentence."""
 
     reason: str
     detail: str
@@ -50,7 +50,7 @@ _PARSED_AT_ONCE = 2_048
 _NOTHING_FORBIDDEN = RobotsTxt()
 
 
-class RobotsBook:
+class RobotsCache:
     """Records by host id; the parsed form of the files used last is kept."""
 
     def __init__(
@@ -66,11 +66,11 @@ class RobotsBook:
         self._barred: dict[int, Bar] = {}
 
     def obey(self, politeness: PolitenessRules) -> None:
-        """Ask again for files that cannot be reached by these rules from now on."""
+        """Apply new rules to the retries of unreachable files."""
         self._politeness = politeness
 
     def learn(self, host: Host) -> None:
-        """Take over what an earlier run knew of a host."""
+        """Add the record of a host from an earlier run."""
         record = host.robots
         if record is not None and host.host_id not in self._entries:
             recheck_at = record.fetched_at + self._rules.max_age_s
@@ -79,7 +79,7 @@ class RobotsBook:
             self._take(host.host_id, host.origin, _Entry(record, recheck_at))
 
     def settle(self, host_id: int, origin: str, fetched: RobotsRecord, now: float) -> RobotsRecord:
-        """Take in a fetch; what counts from now on: it, or an older copy that still does."""
+        """Record a fetch; return the record in force: it, or an older copy that still counts."""
         entry = self._entries.get(host_id)
         failed = fetched.standing is RobotsStanding.UNREACHABLE
         failures = (entry.failures if entry else 0) + 1 if failed else 0
@@ -92,19 +92,19 @@ class RobotsBook:
         return record
 
     def bar(self, host_id: int, why: Bar) -> None:
-        """Nothing may be asked of this host in this run: its name or address forbids it."""
+        """Forbid all requests to a host in this run, because of its name or address."""
         self._barred[host_id] = why
 
     def barred(self, host_id: int) -> Bar | None:
-        """Why nothing may be asked of the host, or None."""
+        """Return the reason why the host gets no requests, or None."""
         return self._barred.get(host_id)
 
     def is_fresh(self, host_id: int, now: float) -> bool:
-        """Whether pages of the host may be judged now."""
+        """Return whether pages of the host may be judged now."""
         return now < self.fresh_until(host_id)
 
     def fresh_until(self, host_id: int) -> float:
-        """Until when pages of the host may be judged; 0 where they may not be."""
+        """Return the time until which pages of the host may be judged; 0 where they may not be."""
         if host_id in self._barred:
             return inf
         entry = self._entries.get(host_id)
@@ -113,7 +113,7 @@ class RobotsBook:
         return entry.recheck_at
 
     def closed(self, host_id: int, now: float) -> tuple[float, str | None]:
-        """Until when the host is closed, and why; a past time where it is open.
+        """Return the time until which the host is closed, and why; a past time where it is open.
 
         A barred host is open: its pages can be refused at once.
         """
@@ -126,22 +126,22 @@ class RobotsBook:
             return 0.0, None
         return max(now, entry.recheck_at), f"robots.txt unreachable: {entry.record.reason}"
 
-    def verdict(self, host_id: int, url: str) -> Verdict:
-        """What the host's robots.txt says of a URL."""
+    def verdict(self, host_id: int, url: str) -> RobotsVerdict:
+        """Return the verdict of the host's robots.txt on a URL."""
         if host_id in self._barred:
-            return Verdict(allowed=False, rule=self._barred[host_id].detail)
+            return RobotsVerdict(allowed=False, rule=self._barred[host_id].detail)
         return self._parsed(host_id).verdict(self._agent, url)
 
     def crawl_delay_s(self, host_id: int) -> float:
-        """The Crawl-delay for us, 0 where there is none."""
+        """Return the Crawl-delay for us, 0 where there is none."""
         return self._parsed(host_id).crawl_delay_s(self._agent) or 0.0
 
     def sitemaps(self, host_id: int) -> tuple[str, ...]:
-        """The sitemaps that the host's robots.txt names."""
+        """Return the sitemaps that the host's robots.txt names."""
         return tuple(self._parsed(host_id).sitemaps)
 
     def naming_origins(self, sitemap_url: str) -> frozenset[str]:
-        """The origins whose robots.txt names this sitemap (sitemaps.org, cross-submits)."""
+        """Return the origins whose robots.txt names this sitemap (sitemaps.org, cross-submits)."""
         return frozenset(self._naming.get(sitemap_url, ()))
 
     def _take(self, host_id: int, origin: str, entry: _Entry) -> None:
@@ -151,7 +151,7 @@ class RobotsBook:
             self._naming.setdefault(url, set()).add(origin)
 
     def _parsed(self, host_id: int) -> RobotsTxt:
-        """The parsed file, from the least-recently-used cache."""
+        """Return the parsed file, from the least-recently-used cache."""
         parsed = self._files.use(host_id)
         if parsed is None:
             entry = self._entries.get(host_id)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.push.indexnow import KeyBook, KeyPlace, Standing, holds_key
+from freshet.crawler.push.indexnow import KeyCache, KeyPlace, KeyStatus, holds_key
 
 HOUR_S = 3_600.0
 DAY_S = 24 * HOUR_S
@@ -14,47 +14,47 @@ PLACE = KeyPlace(1, "0a1b2c3d", "https://a.example/0a1b2c3d.txt")
 
 
 def test_a_key_is_valid_for_a_day() -> None:
-    book = KeyBook()
-    assert book.standing(PLACE, 0.0) is Standing.UNKNOWN
-    book.settle(PLACE, 0.0, is_valid=True)
-    assert book.standing(PLACE, DAY_S - 1) is Standing.VALID
-    assert book.standing(PLACE, DAY_S) is Standing.UNKNOWN
+    cache = KeyCache()
+    assert cache.standing(PLACE, 0.0) is KeyStatus.UNKNOWN
+    cache.settle(PLACE, 0.0, is_valid=True)
+    assert cache.standing(PLACE, DAY_S - 1) is KeyStatus.VALID
+    assert cache.standing(PLACE, DAY_S) is KeyStatus.UNKNOWN
 
 
 def test_a_wrong_key_is_asked_for_ever_more_rarely() -> None:
-    book, now, pauses = KeyBook(), 0.0, []
+    cache, now, pauses = KeyCache(), 0.0, []
     for _ in range(4):
-        book.settle(PLACE, now, is_valid=False)
+        cache.settle(PLACE, now, is_valid=False)
         begun = now
-        while book.standing(PLACE, now) is Standing.INVALID:
+        while cache.standing(PLACE, now) is KeyStatus.INVALID:
             now += HOUR_S
         pauses.append((now - begun) / HOUR_S)
     assert pauses == [1, 4, 16, 24]
 
 
 def test_a_host_that_cannot_be_reached_is_asked_again_soon() -> None:
-    book = KeyBook()
-    book.settle(PLACE, 0.0, is_valid=None)
-    assert book.standing(PLACE, 899.0) is Standing.INVALID
-    assert book.standing(PLACE, 900.0) is Standing.UNKNOWN
+    cache = KeyCache()
+    cache.settle(PLACE, 0.0, is_valid=None)
+    assert cache.standing(PLACE, 899.0) is KeyStatus.INVALID
+    assert cache.standing(PLACE, 900.0) is KeyStatus.UNKNOWN
 
 
 @given(st.lists(st.floats(0.0, 600.0), max_size=200))
 def test_no_host_is_asked_for_more_than_six_keys_in_an_hour(gaps: list[float]) -> None:
-    book, now, asked = KeyBook(), 0.0, []
+    cache, now, asked = KeyCache(), 0.0, []
     for n, gap in enumerate(gaps):
         now += gap
-        if book.may_ask(KeyPlace(1, f"{n:08}", "x"), now):
+        if cache.may_request(KeyPlace(1, f"{n:08}", "x"), now):
             asked.append(now)
     assert all(sum(at <= other < at + HOUR_S for other in asked) <= 6 for at in asked)
 
 
 def test_forgers_do_not_keep_a_key_from_being_renewed() -> None:
-    book = KeyBook()
-    book.settle(PLACE, 0.0, is_valid=True)
-    forged = [book.may_ask(KeyPlace(1, f"{n:08}", "x"), DAY_S) for n in range(10)]
+    cache = KeyCache()
+    cache.settle(PLACE, 0.0, is_valid=True)
+    forged = [cache.may_request(KeyPlace(1, f"{n:08}", "x"), DAY_S) for n in range(10)]
     assert forged.count(True) == 3
-    assert book.may_ask(PLACE, DAY_S)
+    assert cache.may_request(PLACE, DAY_S)
 
 
 @pytest.mark.parametrize("body", [b"0a1b2c3d", b"0a1b2c3d\r\n", b"\xef\xbb\xbf0a1b2c3d\n"])

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from freshet.crawler.politeness import PolitenessRules
-from freshet.crawler.robots.book import Bar, RobotsBook, RobotsRules
+from freshet.crawler.robots.cache import Bar, RobotsCache, RobotsRules
 from freshet.storage.entries import Host, RobotsRecord
 from freshet.storage.words import RobotsStanding
 
@@ -18,8 +18,8 @@ PRIVATE = b"User-agent: *\nDisallow: /private\n"
 SITEMAP = "https://cdn.example/map.xml"
 
 
-def book() -> RobotsBook:
-    return RobotsBook("freshet", RobotsRules(), PolitenessRules(), Random(0))
+def book() -> RobotsCache:
+    return RobotsCache("freshet", RobotsRules(), PolitenessRules(), Random(0))
 
 
 def parsed(at: float, body: bytes = PRIVATE) -> RobotsRecord:
