@@ -1,7 +1,5 @@
 """The defaults of the crawler's own rules are those of defaults.toml, under the same names."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, fields
 
 import pytest

@@ -1,7 +1,5 @@
 """What people see: times, sizes and lines that no stranger's text can disturb."""
 
-from __future__ import annotations
-
 import re
 from io import StringIO
 

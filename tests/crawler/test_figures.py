@@ -1,7 +1,5 @@
 """Figures for people: a few digits, the right unit, and never a number that misleads."""
 
-from __future__ import annotations
-
 from math import inf
 
 import pytest

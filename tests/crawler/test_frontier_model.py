@@ -1,7 +1,5 @@
 """The frontier against a model: any hosts, answers and times, politeness and liveness hold."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from math import inf

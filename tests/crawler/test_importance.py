@@ -1,7 +1,5 @@
 """A page is as important as the seed in whose part of the web it lies."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which hosts share a lane."""
 
-from __future__ import annotations
-
 import pytest
 
 from freshet.crawler.politeness import LaneKeys, LaneKind

@@ -1,7 +1,5 @@
 """Secrets are taken out of log texts, and what is none stays."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Rules for pages by the pattern of their URL."""
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np

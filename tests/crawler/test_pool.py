@@ -1,7 +1,5 @@
 """The pool: what it starts, what bounds it, and how a run ends, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from math import inf

@@ -1,7 +1,5 @@
 """The requester: robots.txt hop by hop, probes, API requests, and URLs that are not asked for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

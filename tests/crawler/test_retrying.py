@@ -1,7 +1,5 @@
 """Whether and when a failed URL is asked for again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

@@ -1,7 +1,5 @@
 """The pool and the agenda of a daemon: for any supply of pages they make progress, or they wait."""
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """URLs: resolution by the WHATWG standard, and one canonical form a page."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The visit pipeline, stage by stage: fetch, reduce, compare, record."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from email.utils import formatdate
 

@@ -1,7 +1,5 @@
 """What pages weigh: the list's word, divided by depth or links, shared by copies, ruled over."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from pathlib import Path

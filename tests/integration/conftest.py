@@ -1,7 +1,5 @@
 """Recorded runs of daemons: each is made once a worker, and many tests ask its store and log."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Crawls for tests: settings without pauses, and questions to the store."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A host that vanishes for a week, while a daemon keeps it and others fresh."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path

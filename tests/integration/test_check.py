@@ -1,7 +1,5 @@
 """`freshet check URL` asks once, tells each step, and stores nothing."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

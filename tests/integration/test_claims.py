@@ -1,7 +1,5 @@
 """What a daemon hears of pages, beside the truth of the synthetic web."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from freshet.storage.database import reading

@@ -1,7 +1,5 @@
 """A daemon finds new pages and keeps old ones fresh under one price."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """What a daemon shows of itself, held against the web server's log."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A crawl ends with its near-duplicates found, and whoever asks the store is told of them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

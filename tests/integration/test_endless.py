@@ -7,8 +7,6 @@ which those of three and more share one), most of them with fewer URLs than 30: 
 more than all of them need, however long the crawl goes on.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Mapping

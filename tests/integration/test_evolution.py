@@ -1,7 +1,5 @@
 """Real sites with their true history, where FRESHET_EVOLUTION_DIR says they are."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator

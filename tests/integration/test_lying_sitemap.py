@@ -1,7 +1,5 @@
 """A daemon, in virtual time, on a site whose sitemap begins to lie half-way."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A week in the life of a daemon, with all that its operator does and that happens to it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """Policies of every kind, and of third parties, in a daemon on a web with sitemaps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is pushed to a daemon, in virtual time: WebSub and pings, honest and forged."""
 
-from __future__ import annotations
-
 import socket
 import sqlite3
 from collections.abc import Awaitable, Callable

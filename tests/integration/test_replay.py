@@ -1,7 +1,5 @@
 """What was fetched, taken in again, gives the store that the crawl gave."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Whatever is thrown away, a daemon knows the same afterwards."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What servers ask of a crawler, end to end: robots.txt, sitemaps, directives, TLS."""
 
-from __future__ import annotations
-
 import sqlite3
 import ssl
 from collections.abc import Mapping

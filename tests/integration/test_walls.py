@@ -1,7 +1,5 @@
 """Pages answered with 200 that are no content, end to end."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a plan comes to is told by rows, shares and costs that add up."""
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np

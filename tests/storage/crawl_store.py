@@ -1,7 +1,5 @@
 """A store that is written as a crawl writes it: entries in, rows out."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager

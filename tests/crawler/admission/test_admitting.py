@@ -1,7 +1,5 @@
 """Which links lead into the frontier, and what is said of the others."""
 
-from __future__ import annotations
-
 import pytest
 
 from freshet.crawler.admission.admit import (

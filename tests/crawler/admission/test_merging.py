@@ -1,7 +1,5 @@
 """A site list keeps what it says, and gives what was added to it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

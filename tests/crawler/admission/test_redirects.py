@@ -1,7 +1,5 @@
 """A redirect is a discovery: its verdict, and where it leads."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Site lists: four formats, seeds out, and a problem for each line that is none."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Traps: endless URLs are told by their shape, and ordinary sites are left alone."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Webhooks on loopback: what is sent, and receivers that misbehave."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable

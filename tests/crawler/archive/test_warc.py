@@ -1,7 +1,5 @@
 """Any exchange as WARC records, read back by fastwarc and warcio."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from itertools import count

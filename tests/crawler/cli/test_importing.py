@@ -1,7 +1,5 @@
 """`freshet import`, as it is typed."""
 
-from __future__ import annotations
-
 import io
 import json
 import tomllib

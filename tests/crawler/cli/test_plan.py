@@ -1,7 +1,5 @@
 """`freshet plan` divides a budget, and says what comes of it."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import json

@@ -1,7 +1,5 @@
 """Sources come from CSV and Parquet alike, and what is wrong in them is one line."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A document cut into tags and texts is the tree that was written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """`freshet explain` of a page that a daemon keeps fresh: one true paragraph for every state."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing

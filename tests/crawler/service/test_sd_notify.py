@@ -1,7 +1,5 @@
 """The service manager hears what systemd's protocol asks for, where there is one."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

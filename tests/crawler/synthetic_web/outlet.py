@@ -1,7 +1,5 @@
 """A shop that gives each of its pages many URLs: orders, printer versions and sessions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final

@@ -1,7 +1,5 @@
 """What is expected of all pages that are kept fresh."""
 
-from __future__ import annotations
-
 from math import exp, inf
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pages valued by policies, with what is learnt of them."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The pages that may be asked for next."""
 
-from __future__ import annotations
-
 from freshet.scheduler.agenda.queue import Window
 from freshet.storage.records import DueUrl
 

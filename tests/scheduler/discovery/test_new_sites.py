@@ -1,7 +1,5 @@
 """Which pages lead to new sites, against the definition by paths."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The history of a site: windows of it, and what looks revealed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

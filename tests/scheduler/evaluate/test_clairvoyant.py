@@ -1,7 +1,5 @@
 """The clairvoyant's bound is that of the best choice of looks, found by trying all."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

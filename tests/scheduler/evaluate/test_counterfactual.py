@@ -1,7 +1,5 @@
 """Policies get what the archive has, learn from that alone, and keep their budgets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

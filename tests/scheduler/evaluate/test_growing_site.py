@@ -1,7 +1,5 @@
 """Sites that grow: what holds of every one, and what each share does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

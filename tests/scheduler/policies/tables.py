@@ -1,7 +1,5 @@
 """Small tables of sources, random and edgy, that several policies are tried on."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Tables version and body: what pages contained, and how long bodies are kept."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Claims: kept where they moved, heard by whoever learns, never mixed with observations."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Table frontier: what is due, in which order, and what a new run makes due."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables link and offsite_link: between which times a page linked where."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

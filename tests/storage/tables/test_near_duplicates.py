@@ -1,7 +1,5 @@
 """The LSH index in the store: who waits, who leads, who leaves."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Table page: the seen-set, what visits leave on a page, and aliases."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Captures that prove to be walls count as the failures that they are, whoever asks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
