@@ -72,12 +72,9 @@ def test_a_known_secret_is_masked_without_any_sign() -> None:
 
 def test_values_are_masked_by_their_names_and_in_depth() -> None:
     line = {
-        "password": SECRET,
-        "key": "example.org",
-        "n": 2,
-        "none": None,
+        "password": SECRET, "key": "example.org", "n": 2, "none": None,
         "list": [f"a?key={SECRET}"],
-    }
+    }  # fmt: skip
     assert masked_value(line) == {
         "password": MASK, "key": "example.org", "n": 2, "none": None, "list": ["a?key=***"],
     }  # fmt: skip

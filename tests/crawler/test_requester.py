@@ -37,22 +37,13 @@ class Hosts:
         self.api_requests = ApiRequests(stages.world.frontier.queue)
         self.probes = Probes(stages.world.frontier.probe)
         self.requester = Requester(
-            pipeline=stages.pipeline,
-            fetcher=stages.fetcher,
-            frontier=stages.world.frontier,
-            clock=stages.clock,
-            probes=self.probes,
-            api_requests=self.api_requests,
-            book=stages.world.book,
-            rules=RobotsRules(),
-            admission=stages.admission,
-            discovery=stages.discovery,
-            seeding=Seeding([], stages.admission),
-            lane_key=self._lane_key,
-            offsite_at=self._offsite_at,
-            on_refusal=self._refused,
+            pipeline=stages.pipeline, fetcher=stages.fetcher, frontier=stages.world.frontier,
+            clock=stages.clock, probes=self.probes, api_requests=self.api_requests,
+            book=stages.world.book, rules=RobotsRules(), admission=stages.admission,
+            discovery=stages.discovery, seeding=Seeding([], stages.admission),
+            lane_key=self._lane_key, offsite_at=self._offsite_at, on_refusal=self._refused,
             lasting=lasting,
-        )
+        )  # fmt: skip
         stages.admission.scope.add_seed(f"{SITE}/")
 
     async def _lane_key(self, url: str) -> str:

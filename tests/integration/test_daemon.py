@@ -109,22 +109,14 @@ class Stage:
             self.db, seeds_from_arguments(urls).seeds, budget, self.policy, days * DAY_S
         )
         settings = quick(
-            daemon__audit_share=self.audit_share,
-            daemon__rules=self.rules,
-            politeness__delay_s=self.delay_s,
-            daemon__importance=self.importance,
-            robots__sitemaps=self.sitemaps,
-            **changes,
-        )
+            daemon__audit_share=self.audit_share, daemon__rules=self.rules,
+            politeness__delay_s=self.delay_s, daemon__importance=self.importance,
+            robots__sitemaps=self.sitemaps, **changes,
+        )  # fmt: skip
         return await keep(
-            settings,
-            order,
-            reread=None if reread is None else partial(reread, order),
-            watch=unwatched,
-            fetcher=self.server,
-            clock=self.clock,
-            rng=Random(1),
-        )
+            settings, order, reread=None if reread is None else partial(reread, order),
+            watch=unwatched, fetcher=self.server, clock=self.clock, rng=Random(1),
+        )  # fmt: skip
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         connection = sqlite3.connect(self.db)

@@ -61,13 +61,9 @@ async def kept(
     )
     try:
         await keep(
-            settings,
-            order,
-            watch=unwatched,
-            fetcher=Driven(network.fetcher, history, clock),
-            clock=clock,
-            rng=Random(1),
-        )
+            settings, order, watch=unwatched, fetcher=Driven(network.fetcher, history, clock),
+            clock=clock, rng=Random(1),
+        )  # fmt: skip
     finally:
         await network.close()
 

@@ -139,12 +139,9 @@ async def test_nobody_can_verify_what_was_not_asked_for(stage: Stage) -> None:
     async def push(hub: Hub) -> None:
         form = hub.asked[0][1]
         forged = (
-            {"hub_topic": "http://other.localhost/"},
-            {"hub_mode": "unsubscribe"},
-            {"hub_mode": "publish"},
-            {"hub_challenge": ""},
-            {"hub_lease_seconds": "-5"},
-        )
+            {"hub_topic": "http://other.localhost/"}, {"hub_mode": "unsubscribe"},
+            {"hub_mode": "publish"}, {"hub_challenge": ""}, {"hub_lease_seconds": "-5"},
+        )  # fmt: skip
         answers.extend([(await hub.verify(form, **changes))[0] for changes in forged])
         answers.append((await hub.get(f"{stage.url}/websub/x", {"hub.challenge": "a"}))[0])
         # The last is what was asked for, and comes late, but in time.

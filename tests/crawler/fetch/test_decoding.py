@@ -31,17 +31,13 @@ def brotli_compress(data: bytes) -> bytes:
 
 
 ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
-    "gzip": ("gzip", gzip.compress),
-    "x-gzip": ("X-GZip", gzip.compress),
-    "zlib": ("deflate", zlib.compress),
-    "raw deflate": ("deflate", raw_deflate),
-    "brotli": ("br", brotli_compress),
-    "zstd": ("zstd", zstd),
-    "identity": ("identity", bytes),
+    "gzip": ("gzip", gzip.compress), "x-gzip": ("X-GZip", gzip.compress),
+    "zlib": ("deflate", zlib.compress), "raw deflate": ("deflate", raw_deflate),
+    "brotli": ("br", brotli_compress), "zstd": ("zstd", zstd), "identity": ("identity", bytes),
     "none": ("", bytes),
     "gzip in brotli": ("gzip, br", lambda data: brotli_compress(gzip.compress(data))),
     "zstd in gzip": ("zstd,gzip", lambda data: gzip.compress(zstd(data))),
-}
+}  # fmt: skip
 every_coding = pytest.mark.parametrize("coding", ENCODERS)
 every_compression = pytest.mark.parametrize("coding", [c for c in ENCODERS if c[:1] not in "in"])
 bodies = st.binary(max_size=300) | st.builds(

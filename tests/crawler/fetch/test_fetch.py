@@ -83,11 +83,9 @@ async def test_a_page_is_fetched_with_all_that_an_archive_needs() -> None:
     assert result.url == server.url()
     assert result.body == result.wire_body == b"Hello"
     assert result.headers == (
-        (b"X-First", b"1"),
-        (b"content-TYPE", b"text/html"),
-        (b"X-First", b"\xe9"),
+        (b"X-First", b"1"), (b"content-TYPE", b"text/html"), (b"X-First", b"\xe9"),
         (b"Content-Length", b"5"),
-    )
+    )  # fmt: skip
     assert result.peer == "127.0.0.1"
     assert result.duration_s >= 0
     assert dict(result.request_headers)["User-Agent"] == AGENT

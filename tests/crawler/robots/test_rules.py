@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 from freshet.crawler.robots.parser import Rule, Rules, read_rule, readings
 
 patterns = st.builds(
-    lambda start, rest, end: start + rest + end,
-    st.sampled_from(["/", "*"]),
-    st.text("/ab*", max_size=6),
-    st.sampled_from(["", "$"]),
-)
+    lambda start, rest, end: start + rest + end, st.sampled_from(["/", "*"]),
+    st.text("/ab*", max_size=6), st.sampled_from(["", "$"]),
+)  # fmt: skip
 paths = st.text("/ab", max_size=10).map(lambda rest: f"/{rest}")
 
 

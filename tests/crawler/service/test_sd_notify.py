@@ -38,11 +38,9 @@ def test_ready_status_and_end_are_told_over_a_path(tmp_path: Path) -> None:
         manager.alive()
         manager.stopping()
         assert heard(server) == [
-            ["STATUS=opening"],
-            ["READY=1", "STATUS=fetching STOPPING=1"],
-            ["WATCHDOG=1"],
+            ["STATUS=opening"], ["READY=1", "STATUS=fetching STOPPING=1"], ["WATCHDOG=1"],
             ["STOPPING=1", "STATUS=stopping: waiting for requests under way"],
-        ]
+        ]  # fmt: skip
         manager.close()
         manager.alive()
         assert heard(server) == []

@@ -55,12 +55,9 @@ def outlet(plot: Plot) -> SyntheticSite:
     links.append(plot.link("News", "/news?page=1"))
     resources["/"] = plot.page("home", title="Outlet", links=links)
     return SyntheticSite(
-        name=plot.name,
-        title="Outlet",
-        resources=resources,
-        validation=Validation.NONE,
+        name=plot.name, title="Outlet", resources=resources, validation=Validation.NONE,
         robots=NOTHING_FORBIDDEN,
-    )
+    )  # fmt: skip
 
 
 def _variants(

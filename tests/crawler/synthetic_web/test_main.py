@@ -13,12 +13,9 @@ from freshet.crawler.synthetic_web.__main__ import main
 
 async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, dict[str, str]]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "freshet.crawler.synthetic_web",
-        *arguments,
+        sys.executable, "-m", "freshet.crawler.synthetic_web", *arguments,
         stdout=asyncio.subprocess.PIPE,
-    )
+    )  # fmt: skip
     assert process.stdout is not None
     announcement = json.loads(await process.stdout.readline())
     sites: dict[str, str] = announcement["sites"]

@@ -22,20 +22,13 @@ def site(growth: Growth, seed: int = 1) -> LinkHistory:
 @st.composite
 def growths(draw: st.DrawFn) -> Growth:
     return Growth(
-        pages=draw(st.integers(12, 40)),
-        steps=draw(st.integers(1, 9)),
-        entries=draw(st.floats(0, 8)),
-        sections=draw(st.integers(1, 4)),
-        listed=draw(st.integers(1, 4)),
-        mirrored=draw(SHARES),
-        with_side_bar=draw(SHARES),
-        restless=draw(SHARES),
-        scattered=draw(SHARES),
-        orphaned=draw(SHARES),
-        behind=draw(st.floats(0, 3)),
-        parts=draw(st.floats(0, 1)),
+        pages=draw(st.integers(12, 40)), steps=draw(st.integers(1, 9)),
+        entries=draw(st.floats(0, 8)), sections=draw(st.integers(1, 4)),
+        listed=draw(st.integers(1, 4)), mirrored=draw(SHARES), with_side_bar=draw(SHARES),
+        restless=draw(SHARES), scattered=draw(SHARES), orphaned=draw(SHARES),
+        behind=draw(st.floats(0, 3)), parts=draw(st.floats(0, 1)),
         part_pages=draw(st.floats(1, 6)),
-    )
+    )  # fmt: skip
 
 
 @given(growths(), st.integers(0, 5))

@@ -28,13 +28,9 @@ def states(recall: float, precision: float, ages: Floats, signals: Ints) -> Sour
     age, k = (each.ravel() for each in np.broadcast_arrays(ages, signals))
     one = np.ones(len(age))
     return SourceTable.of(
-        one,
-        one,
-        last_crawl=-age,
-        pending_signals=k,
-        signal_rate=one * recall / precision,
+        one, one, last_crawl=-age, pending_signals=k, signal_rate=one * recall / precision,
         signal_precision=one * precision,
-    )
+    )  # fmt: skip
 
 
 def value(cost: str, recall: float, precision: float, age: float, signals: int = 0) -> float:
@@ -48,13 +44,9 @@ def some(n: int, seed: int) -> SourceTable:
     g = rng.uniform(0, 1, n) * delta / q
     age = rng.lognormal(1, 1, n)
     return SourceTable.of(
-        rng.lognormal(3, 2, n),
-        delta,
-        last_crawl=-age,
-        pending_signals=rng.poisson(g * age),
-        signal_rate=g,
-        signal_precision=q,
-    )
+        rng.lognormal(3, 2, n), delta, last_crawl=-age, pending_signals=rng.poisson(g * age),
+        signal_rate=g, signal_precision=q,
+    )  # fmt: skip
 
 
 def test_the_docstrings_hold() -> None:
@@ -87,12 +79,9 @@ def test_time_and_signals_never_lower_the_index(
 def test_without_signals_it_is_the_greedy_index(cost: str) -> None:
     silent = SourceTable.of([3, 5, 7], [0.1, 1, 0], last_crawl=[-1, -2, -3])
     worthless = SourceTable.of(
-        [3, 5, 7],
-        [0.1, 1, 0],
-        last_crawl=[-1, -2, -3],
-        signal_rate=[9, 9, 9],
+        [3, 5, 7], [0.1, 1, 0], last_crawl=[-1, -2, -3], signal_rate=[9, 9, 9],
         pending_signals=[9, 9, 9],
-    )
+    )  # fmt: skip
     for table in (silent, worthless):
         index = NoisySignalIndex(cost).index(table, 1.5)
         assert index.tolist() == PLAIN[cost].index(silent, 1.5).tolist()
@@ -160,13 +149,10 @@ def test_at_a_fixed_price_no_rule_costs_less_than_crawling_when_the_index_reache
 def test_units_of_importance_and_time_do_not_matter(cost: str) -> None:
     table = some(50, 1)
     heavier = SourceTable.of(
-        table.importance * 4,
-        table.change_rate / 8,
-        last_crawl=table.last_crawl * 8,
-        pending_signals=table.pending_signals,
-        signal_rate=table.signal_rate / 8,
+        table.importance * 4, table.change_rate / 8, last_crawl=table.last_crawl * 8,
+        pending_signals=table.pending_signals, signal_rate=table.signal_rate / 8,
         signal_precision=table.signal_precision,
-    )
+    )  # fmt: skip
     index = NoisySignalIndex(cost).index
     assert index(heavier, 0) == pytest.approx(32 * index(table, 0), rel=1e-9)
 
@@ -179,13 +165,10 @@ def test_extreme_sources_have_finite_worths(cost: str, precision: float, recall:
     n = ages.size
     for delta in (1e-9, 1.0, 1e9):
         table = SourceTable.of(
-            np.ones(n),
-            np.full(n, delta),
-            last_crawl=-ages.ravel() / delta,
-            pending_signals=counts.ravel(),
-            signal_rate=np.full(n, recall * delta / precision),
+            np.ones(n), np.full(n, delta), last_crawl=-ages.ravel() / delta,
+            pending_signals=counts.ravel(), signal_rate=np.full(n, recall * delta / precision),
             signal_precision=np.full(n, precision),
-        )
+        )  # fmt: skip
         index = NoisySignalIndex(cost).index(table, 0) * delta
         assert np.isfinite(index).all()
         assert (index >= 0).all()

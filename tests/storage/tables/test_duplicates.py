@@ -24,13 +24,10 @@ async def store(tmp_path: Path) -> AsyncIterator[SketchedStore]:
             near_duplicates.begin(connection, Parameters(0.9, 9, 14))
             near_duplicates.survey(connection, 100)
             placements = [
-                Placement(1, 1, keys=(1,)),
-                Placement(2, 1, 0.9, 0.03),
-                Placement(3, 1, 0.95, 0.02),
-                Placement(4, 4, keys=(2,)),
-                Placement(5, 4, 1.0, 0.0),
+                Placement(1, 1, keys=(1,)), Placement(2, 1, 0.9, 0.03),
+                Placement(3, 1, 0.95, 0.02), Placement(4, 4, keys=(2,)), Placement(5, 4, 1.0, 0.0),
                 Placement(6, 6, keys=(3,)),
-            ]
+            ]  # fmt: skip
             near_duplicates.place(connection, placements, AT)
         yield store
 
