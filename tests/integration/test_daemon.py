@@ -376,7 +376,7 @@ async def test_a_reload_takes_over_where_importance_comes_from(tmp_path: Path) -
         return replace(order, settings=settings)
 
     stage = Stage(tmp_path / "crawl.db")
-    await stage.keep(240.0, 3.0, ["news"], other, reload_at=300)
+    await stage.keep(240.0, 1.5, ["news"], other, reload_at=200)
     assert (await told(stage, "http://news.localhost/")).divided_by == "depth"
     assert await told(stage, "http://news.localhost/about") == Importance(4.0, "rule", "/about")
 
