@@ -71,11 +71,9 @@ class Counting(IndexRanker):
 class Calm:
     """Nobody probes."""
 
+    def begin(self, _queued: object) -> None: ...
+
     waiting = 0
-
-    def listen(self, _asked: object) -> None: ...
-
-    def resume(self) -> None: ...
 
     def give_up(self) -> None: ...
 

@@ -15,7 +15,7 @@ DAY_S = 86_400.0
 
 
 @pytest.mark.parametrize(
-    ("budget", "policy"), [("24/day", "greedy_index"), ("24/day", "uniform"), (None, None)]
+    ("budget", "policy"), [("24/day", "site_clock"), ("24/day", "uniform"), (None, None)]
 )
 def test_a_source_is_judged_by_the_policy_of_the_last_daemon(
     tmp_path: Path, budget: str | None, policy: str | None
@@ -39,7 +39,7 @@ def test_a_source_is_judged_by_the_policy_of_the_last_daemon(
     told = json.loads(result.stdout)
     assert told["policy"] == policy
     (judged,) = told["sources"]
-    if policy == "greedy_index":
+    if policy == "site_clock":
         assert judged["reputation"]["claims"] == 8
         assert judged["reputation"]["precision"] == 1.0
     else:
