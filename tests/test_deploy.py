@@ -1,7 +1,5 @@
 """What is shipped to run a daemon as a service holds together with what the daemon does."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import re

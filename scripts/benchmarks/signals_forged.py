@@ -29,7 +29,7 @@ _TOKEN = "benchmark-callback"
 
 def _started(module: str, order: Mapping[str, Any]) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-m", f"tests.benchmarks.{module}"], cwd=_ROOT, stdin=subprocess.PIPE,
+        [sys.executable, "-m", f"scripts.benchmarks.{module}"], cwd=_ROOT, stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True,
     )  # fmt: skip

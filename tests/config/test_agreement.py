@@ -1,7 +1,5 @@
 """The defaults of the crawler's own rules are those of defaults.toml, under the same names."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, fields
 
 import pytest
@@ -18,16 +16,10 @@ from freshet.crawler.robots.cache import RobotsRules
 
 @pytest.mark.parametrize(
     ("group", "rules"),
-    [
-        ("crawl", PoolRules),
-        ("politeness", PolitenessRules),
-        ("fetch", FetchLimits),
-        ("network", DnsLimits),
-        ("robots", RobotsRules),
-        ("sitemaps", SitemapLimits),
-        ("traps", TrapLimits),
-    ],
-)
+    [("crawl", PoolRules), ("politeness", PolitenessRules), ("fetch", FetchLimits),
+     ("network", DnsLimits), ("robots", RobotsRules), ("sitemaps", SitemapLimits),
+     ("traps", TrapLimits)],
+)  # fmt: skip
 def test_a_default_in_code_is_the_one_that_users_read_about(
     group: str, rules: type[PoolRules]
 ) -> None:

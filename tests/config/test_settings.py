@@ -63,35 +63,19 @@ def test_settings_cannot_be_changed() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("crawl__product", "Fresh et"),
-        ("crawl__product", ""),
-        ("crawl__contact", "me@example.org"),
-        ("crawl__contact", "https://example.org/\r\nX-Injected: 1"),
-        ("crawl__contact", "https://example.org/(a"),
-        ("crawl__scope", "web"),
-        ("store__alert_age_days", 29),
-        ("crawl__max_pages", -1),
-        ("crawl__max_pages", True),
-        ("crawl__max_pages", 1.5),
-        ("crawl__exchanges", 0),
-        ("politeness__key", "path"),
-        ("politeness__groups", {"wiki": []}),
-        ("politeness__delay_s", float("nan")),
-        ("politeness__delay_s", float("inf")),
-        ("politeness__back_off_jitter", 1.5),
-        ("politeness__back_off_factor", 0.5),
-        ("fetch__accept_language", "en\r\nX-Injected: 1"),
-        ("fetch__excluded_extensions", [".png"]),
-        ("network__allow_networks", ["10.0.0.1/8"]),
-        ("network__allow_networks", ["intranet"]),
-        ("network__resolve", {"example.org": "example.com"}),
-        ("network__dns_max_ttl_s", 1.0),
-        ("robots__max_bytes", 1000),
-        ("robots__max_age_s", 86_401),
-        ("store__zstd_level", 23),
-    ],
-)
+    [("crawl__product", "Fresh et"), ("crawl__product", ""), ("crawl__contact", "me@example.org"),
+     ("crawl__contact", "https://example.org/\r\nX-Injected: 1"),
+     ("crawl__contact", "https://example.org/(a"), ("crawl__scope", "web"),
+     ("store__alert_age_days", 29), ("crawl__max_pages", -1), ("crawl__max_pages", True),
+     ("crawl__max_pages", 1.5), ("crawl__exchanges", 0), ("politeness__key", "path"),
+     ("politeness__groups", {"wiki": []}), ("politeness__delay_s", float("nan")),
+     ("politeness__delay_s", float("inf")), ("politeness__back_off_jitter", 1.5),
+     ("politeness__back_off_factor", 0.5), ("fetch__accept_language", "en\r\nX-Injected: 1"),
+     ("fetch__excluded_extensions", [".png"]), ("network__allow_networks", ["10.0.0.1/8"]),
+     ("network__allow_networks", ["intranet"]),
+     ("network__resolve", {"example.org": "example.com"}), ("network__dns_max_ttl_s", 1.0),
+     ("robots__max_bytes", 1000), ("robots__max_age_s", 86_401), ("store__zstd_level", 23)],
+)  # fmt: skip
 def test_a_value_that_makes_no_sense_is_refused(name: str, value: object) -> None:
     with pytest.raises(ValidationError, match="1 validation error"):
         Settings.model_validate(defaults(**{name: value}))
@@ -122,14 +106,9 @@ def test_networks_of_both_families_are_read() -> None:
 
 @pytest.mark.parametrize(
     ("listen", "endpoint"),
-    [
-        ("", None),
-        ("127.0.0.1:9464", ("127.0.0.1", 9464)),
-        ("127.8.9.1:0", ("127.8.9.1", 0)),
-        ("localhost:80", ("127.0.0.1", 80)),
-        ("[::1]:9464", ("::1", 9464)),
-    ],
-)
+    [("", None), ("127.0.0.1:9464", ("127.0.0.1", 9464)), ("127.8.9.1:0", ("127.8.9.1", 0)),
+     ("localhost:80", ("127.0.0.1", 80)), ("[::1]:9464", ("::1", 9464))],
+)  # fmt: skip
 def test_a_daemon_may_listen_on_loopback(listen: str, endpoint: tuple[str, int] | None) -> None:
     found = Settings.model_validate(defaults(operation__listen=listen))
     assert found.operation.endpoint == endpoint

@@ -1,7 +1,5 @@
 """A frontier with its parts around it, for tests that drive it by hand."""
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Collection
 from dataclasses import dataclass, field

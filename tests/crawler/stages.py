@@ -1,7 +1,5 @@
 """The stages of a visit around in-memory parts, for tests: no socket, no store, no process."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random

@@ -1,7 +1,5 @@
 """What people see: times, sizes and lines that no stranger's text can disturb."""
 
-from __future__ import annotations
-
 import re
 from io import StringIO
 
@@ -17,20 +15,10 @@ NOW = 1_800_000_000.0
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [
-        (0, "now"),
-        (0.9, "now"),
-        (-0.9, "now"),
-        (-1, "1 s ago"),
-        (59.9, "in 59 s"),
-        (60, "in 1 min"),
-        (-3_599, "59 min ago"),
-        (3_600, "in 1 h"),
-        (-2 * 86_400 + 1, "47 h ago"),
-        (2 * 86_400, "in 2 d"),
-        (-4_000 * 86_400, "4,000 d ago"),
-    ],
-)
+    [(0, "now"), (0.9, "now"), (-0.9, "now"), (-1, "1 s ago"), (59.9, "in 59 s"), (60, "in 1 min"),
+     (-3_599, "59 min ago"), (3_600, "in 1 h"), (-2 * 86_400 + 1, "47 h ago"),
+     (2 * 86_400, "in 2 d"), (-4_000 * 86_400, "4,000 d ago")],
+)  # fmt: skip
 def test_a_time_is_told_in_its_largest_unit(seconds: float, words: str) -> None:
     assert terminal_crawler.relative(NOW + seconds, NOW) == words
 

@@ -1,7 +1,5 @@
 """On which terms ephemeral sources compete, by the settings."""
 
-from __future__ import annotations
-
 import pytest
 
 from freshet.config.loading import ConfigError, load

@@ -1,7 +1,5 @@
 """Figures for people: a few digits, the right unit, and never a number that misleads."""
 
-from __future__ import annotations
-
 from math import inf
 
 import pytest
@@ -13,21 +11,10 @@ from freshet.crawler import terminal
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [
-        (0.0, "0"),
-        (1e-7, "1.00e-07"),
-        (0.012345, "0.0123"),
-        (0.9999, "1"),
-        (1.234, "1.23"),
-        (9.999, "10"),
-        (56.78, "56.8"),
-        (999.96, "1,000"),
-        (1_234.5, "1,234"),
-        (12_345_678.0, "12,345,678"),
-        (3.2e17, "3.20e+17"),
-        (inf, "∞"),
-    ],
-)
+    [(0.0, "0"), (1e-7, "1.00e-07"), (0.012345, "0.0123"), (0.9999, "1"), (1.234, "1.23"),
+     (9.999, "10"), (56.78, "56.8"), (999.96, "1,000"), (1_234.5, "1,234"),
+     (12_345_678.0, "12,345,678"), (3.2e17, "3.20e+17"), (inf, "∞")],
+)  # fmt: skip
 def test_an_amount_has_the_digits_that_count(value: float, shown: str) -> None:
     assert terminal.amount(value) == shown
 
@@ -39,17 +26,10 @@ def test_an_amount_is_right_to_half_a_per_cent(value: float) -> None:
 
 @pytest.mark.parametrize(
     ("days", "words"),
-    [
-        (None, "never"),
-        (inf, "never"),
-        (1 / 1_440, "every 1 min"),
-        (0.25, "every 6 hours"),
-        (1.5, "every 36 hours"),
-        (3.24, "every 3.2 days"),
-        (41.7, "every 42 days"),
-        (4_321.0, "every 4,321 days"),
-    ],
-)
+    [(None, "never"), (inf, "never"), (1 / 1_440, "every 1 min"), (0.25, "every 6 hours"),
+     (1.5, "every 36 hours"), (3.24, "every 3.2 days"), (41.7, "every 42 days"),
+     (4_321.0, "every 4,321 days")],
+)  # fmt: skip
 def test_an_interval_is_told_in_a_unit_of_everyday_life(days: float | None, words: str) -> None:
     assert terminal.every(days) == words
 

@@ -1,7 +1,5 @@
 """The frontier hands out what may start now, and forgets nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

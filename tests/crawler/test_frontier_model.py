@@ -1,7 +1,5 @@
 """The frontier against a model: any hosts, answers and times, politeness and liveness hold."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from math import inf
@@ -163,11 +161,9 @@ class FrontierMachine(RuleBasedStateMachine):
             entry = old.book._entries.get(host_id)
             self.expect_restored(state)
             self.world.add(
-                host_id,
-                self.hosts[host_id].lane,
-                entry.record if entry else None,
+                host_id, self.hosts[host_id].lane, entry.record if entry else None,
                 state if state.last_exchange_at > 0 else None,
-            )
+            )  # fmt: skip
         for request in self.under_way:
             if isinstance(request, PageRequest):
                 self.handed_out.discard(request.due.page_id)

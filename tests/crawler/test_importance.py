@@ -1,7 +1,5 @@
 """A page is as important as the seed in whose part of the web it lies."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,11 +22,9 @@ def found(urls: Sequence[str], *seeds: StoredSeed) -> list[float]:
 
 def test_a_seed_speaks_for_its_whole_site_and_1_is_for_the_others() -> None:
     urls = [
-        "https://a.example/x",
-        "http://www.a.example/",
-        "https://b.example/",
+        "https://a.example/x", "http://www.a.example/", "https://b.example/",
         "https://c.a.example/",
-    ]
+    ]  # fmt: skip
     assert found(urls, seed("https://a.example/start", 5.0)) == [5.0, 5.0, 1.0, 1.0]
 
 

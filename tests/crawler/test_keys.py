@@ -1,7 +1,5 @@
 """Which hosts share a lane."""
 
-from __future__ import annotations
-
 import pytest
 
 from freshet.crawler.politeness import LaneKeys, LaneKind
@@ -36,14 +34,11 @@ async def test_a_host_is_its_name_with_any_port_but_the_web_s_own(url: str, key:
 
 @pytest.mark.parametrize(
     ("url", "key"),
-    [
-        ("https://www.example.org/a", "example.org"),
-        ("https://deep.shop.example.org:8443", "example.org"),
-        ("https://a.example.co.uk/", "example.co.uk"),
-        ("https://one.github.io/", "one.github.io"),
-        ("http://192.0.2.9/", "192.0.2.9"),
-    ],
-)
+    [("https://www.example.org/a", "example.org"),
+     ("https://deep.shop.example.org:8443", "example.org"),
+     ("https://a.example.co.uk/", "example.co.uk"), ("https://one.github.io/", "one.github.io"),
+     ("http://192.0.2.9/", "192.0.2.9")],
+)  # fmt: skip
 async def test_a_domain_is_the_registrable_one(url: str, key: str) -> None:
     assert await keys(LaneKind.DOMAIN).key(url) == key
 

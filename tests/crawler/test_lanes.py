@@ -1,7 +1,5 @@
 """Lanes: what each answer does to the time of the next exchange."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

@@ -1,7 +1,5 @@
 """What politeness leaves each lane."""
 
-from __future__ import annotations
-
 import pytest
 
 from freshet.crawler.capacities import Spacing, limits_of

@@ -1,7 +1,5 @@
 """A bounded mapping that forgets what was used longest ago."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

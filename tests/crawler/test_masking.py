@@ -1,7 +1,5 @@
 """Secrets are taken out of log texts, and what is none stays."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -53,16 +51,11 @@ def test_a_secret_is_masked_wherever_it_stands(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "https://example.org/a@b?page=2&monkey=1&author=me&keyboard=x#top",
-        "mail me@example.org about https://example.org/",
-        "robots token: freshet",
-        "the key of politeness is example.org",
-        "example.org is unreachable (connect, 3 times in a row)",
-        "C:\\keys = none",
-        "",
-    ],
-)
+    ["https://example.org/a@b?page=2&monkey=1&author=me&keyboard=x#top",
+     "mail me@example.org about https://example.org/", "robots token: freshet",
+     "the key of politeness is example.org",
+     "example.org is unreachable (connect, 3 times in a row)", "C:\\keys = none", ""],
+)  # fmt: skip
 def test_what_is_no_secret_stays(text: str) -> None:
     assert masked(text) == text
 
@@ -79,12 +72,9 @@ def test_a_known_secret_is_masked_without_any_sign() -> None:
 
 def test_values_are_masked_by_their_names_and_in_depth() -> None:
     line = {
-        "password": SECRET,
-        "key": "example.org",
-        "n": 2,
-        "none": None,
+        "password": SECRET, "key": "example.org", "n": 2, "none": None,
         "list": [f"a?key={SECRET}"],
-    }
+    }  # fmt: skip
     assert masked_value(line) == {
         "password": MASK, "key": "example.org", "n": 2, "none": None, "list": ["a?key=***"],
     }  # fmt: skip

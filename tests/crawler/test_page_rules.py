@@ -1,7 +1,5 @@
 """Rules for pages by the pattern of their URL."""
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np
@@ -69,15 +67,11 @@ def test_marks_of_patterns_are_no_patterns() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        [{"match": ""}],
-        [{"match": "*", "often": True}],
-        [{"match": "*", "least_days": 3, "most_days": 2}],
-        [{"match": "*", "importance": -1}],
-        [{"match": "*", "half_life_hours": 0}],
-        [{"match": "*", "ephemeral": False, "half_life_hours": 2}],
-    ],
-)
+    [[{"match": ""}], [{"match": "*", "often": True}],
+     [{"match": "*", "least_days": 3, "most_days": 2}], [{"match": "*", "importance": -1}],
+     [{"match": "*", "half_life_hours": 0}],
+     [{"match": "*", "ephemeral": False, "half_life_hours": 2}]],
+)  # fmt: skip
 def test_wrong_rules_are_told_in_one_line(wrong: list[dict[str, object]]) -> None:
     with pytest.raises(ConfigError, match=r"daemon\.rules") as caught:
         load(None, {"daemon.rules": wrong})

@@ -1,7 +1,5 @@
 """PageRank is the law of a surfer who follows links and now and then jumps."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

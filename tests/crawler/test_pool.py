@@ -1,7 +1,5 @@
 """The pool: what it starts, what bounds it, and how a run ends, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from math import inf
@@ -42,17 +40,10 @@ class Crawl:
         self.hanging = asyncio.Event()
         self.begun = 0
         self.pool = FetchPool(
-            frontier=self.world.frontier,
-            agenda=self.world.shelf,
-            perform=self.perform,
-            probes=self.probes,
-            write=self.write,
-            lane_key=self.lane_key,
-            clock=self.clock,
-            rules=rules or PoolRules(),
-            pacer=Pacer(per_day, 0.0),
-            begun=self.begin,
-        )
+            frontier=self.world.frontier, agenda=self.world.shelf, perform=self.perform,
+            probes=self.probes, write=self.write, lane_key=self.lane_key, clock=self.clock,
+            rules=rules or PoolRules(), pacer=Pacer(per_day, 0.0), begun=self.begin,
+        )  # fmt: skip
 
     def begin(self) -> None:
         self.begun += 1

@@ -1,7 +1,5 @@
 """The requester: robots.txt hop by hop, probes, API requests, and URLs that are not asked for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -39,22 +37,13 @@ class Hosts:
         self.api_requests = ApiRequests(stages.world.frontier.queue)
         self.probes = Probes(stages.world.frontier.probe)
         self.requester = Requester(
-            pipeline=stages.pipeline,
-            fetcher=stages.fetcher,
-            frontier=stages.world.frontier,
-            clock=stages.clock,
-            probes=self.probes,
-            api_requests=self.api_requests,
-            robots=stages.world.book,
-            rules=RobotsRules(),
-            admission=stages.admission,
-            discovery=stages.discovery,
-            seeding=Seeding([], stages.admission),
-            lane_key=self._lane_key,
-            offsite_at=self._offsite_at,
-            on_refusal=self._refused,
+            pipeline=stages.pipeline, fetcher=stages.fetcher, frontier=stages.world.frontier,
+            clock=stages.clock, probes=self.probes, api_requests=self.api_requests,
+            robots=stages.world.book, rules=RobotsRules(), admission=stages.admission,
+            discovery=stages.discovery, seeding=Seeding([], stages.admission),
+            lane_key=self._lane_key, offsite_at=self._offsite_at, on_refusal=self._refused,
             lasting=lasting,
-        )
+        )  # fmt: skip
         stages.admission.scope.add_seed(f"{SITE}/")
 
     async def _lane_key(self, url: str) -> str:

@@ -1,7 +1,5 @@
 """ApiRequests go on their lane as politely as pages, and who placed one hears the answer."""
 
-from __future__ import annotations
-
 import pytest
 
 from freshet.crawler.requests import ApiRequest, ApiRequests, PageRequest, RobotsRequest

@@ -1,7 +1,5 @@
 """Whether and when a failed URL is asked for again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 
@@ -21,17 +19,9 @@ def retry(status: int | None, reason: str, due: DueUrl = DUE, attempts: int = 3)
 
 @pytest.mark.parametrize(
     ("status", "reason"),
-    [
-        (500, "http_500"),
-        (503, "http_503"),
-        (429, "http_429"),
-        (None, "timeout_headers"),
-        (None, "protocol"),
-        (200, "cut_short"),
-        (200, "timeout_body"),
-        (200, "too_slow"),
-    ],
-)
+    [(500, "http_500"), (503, "http_503"), (429, "http_429"), (None, "timeout_headers"),
+     (None, "protocol"), (200, "cut_short"), (200, "timeout_body"), (200, "too_slow")],
+)  # fmt: skip
 def test_what_may_pass_is_tried_again_after_a_back_off_and_charged(
     status: int | None, reason: str
 ) -> None:
@@ -57,22 +47,10 @@ def test_a_host_that_is_down_is_the_lanes_affair_however_often(reason: str) -> N
 
 @pytest.mark.parametrize(
     ("status", "reason"),
-    [
-        (400, "http_400"),
-        (401, "http_401"),
-        (403, "http_403"),
-        (451, "http_451"),
-        (None, "tls"),
-        (None, "address"),
-        (None, "no_such_host"),
-        (None, "url"),
-        (None, "internal"),
-        (200, "too_large"),
-        (None, "headers_too_large"),
-        (200, "encoding"),
-        (301, "bad_redirect"),
-    ],
-)
+    [(400, "http_400"), (401, "http_401"), (403, "http_403"), (451, "http_451"), (None, "tls"),
+     (None, "address"), (None, "no_such_host"), (None, "url"), (None, "internal"),
+     (200, "too_large"), (None, "headers_too_large"), (200, "encoding"), (301, "bad_redirect")],
+)  # fmt: skip
 def test_what_will_not_pass_is_final(status: int | None, reason: str) -> None:
     assert retry(status, reason).at is None
 

@@ -1,7 +1,5 @@
 """A verb ends with its result or with one line, never with a traceback."""
 
-from __future__ import annotations
-
 import pytest
 import typer
 

@@ -1,7 +1,5 @@
 """The pool and the agenda of a daemon: for any supply of pages they make progress, or they wait."""
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from collections.abc import Sequence
@@ -140,16 +138,10 @@ async def serve(sites: Sequence[Site], budget: float, store: SmallStore) -> tupl
             return origin
 
         pool = FetchPool(
-            frontier=frontier,
-            agenda=agenda,
-            perform=hosts.perform,
-            probes=cast(Probes, Calm()),
-            write=submit,
-            lane_key=key,
-            clock=clock,
-            rules=PoolRules(patience_s=inf),
+            frontier=frontier, agenda=agenda, perform=hosts.perform, probes=cast(Probes, Calm()),
+            write=submit, lane_key=key, clock=clock, rules=PoolRules(patience_s=inf),
             pacer=Pacer(budget, clock.now()),
-        )
+        )  # fmt: skip
         await agenda.open()
         supply = await agenda.replenish(clock.now())
         for host in supply.new_hosts:

@@ -1,7 +1,5 @@
 """Politeness bounds the crawls of a host."""
 
-from __future__ import annotations
-
 from math import inf
 
 from freshet.crawler.capacities import Spacing

@@ -1,7 +1,5 @@
 """URLs: resolution by the WHATWG standard, and one canonical form a page."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -207,13 +205,9 @@ def test_only_http_urls_have_an_origin_here(url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "http://example.org/",
-        "https://example.org/a",
-        "http://www.example.org:80",
-        "https://WWW.example.org",
-    ],
-)
+    ["http://example.org/", "https://example.org/a", "http://www.example.org:80",
+     "https://WWW.example.org"],
+)  # fmt: skip
 def test_http_https_and_www_count_as_one_site(url: str) -> None:
     assert site_key(url) == "example.org"
 
@@ -234,19 +228,12 @@ def test_other_ports_and_subdomains_are_other_sites(url: str, key: str) -> None:
 
 @pytest.mark.parametrize(
     ("host", "domain"),
-    [
-        ("www.example.org", "example.org"),
-        ("a.b.example.co.uk", "example.co.uk"),
-        ("alice.github.io", "alice.github.io"),
-        ("x.alice.github.io", "alice.github.io"),
-        ("www.xn--bcher-kva.example", "xn--bcher-kva.example"),
-        ("127.0.0.1", "127.0.0.1"),
-        ("[2001:db8::1]", "[2001:db8::1]"),
-        ("2001:db8::1", "2001:db8::1"),
-        ("localhost", "localhost"),
-        ("co.uk", "co.uk"),
-    ],
-)
+    [("www.example.org", "example.org"), ("a.b.example.co.uk", "example.co.uk"),
+     ("alice.github.io", "alice.github.io"), ("x.alice.github.io", "alice.github.io"),
+     ("www.xn--bcher-kva.example", "xn--bcher-kva.example"), ("127.0.0.1", "127.0.0.1"),
+     ("[2001:db8::1]", "[2001:db8::1]"), ("2001:db8::1", "2001:db8::1"),
+     ("localhost", "localhost"), ("co.uk", "co.uk")],
+)  # fmt: skip
 def test_the_registrable_domain_is_one_label_below_the_public_suffix(
     host: str, domain: str
 ) -> None:

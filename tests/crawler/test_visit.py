@@ -1,7 +1,5 @@
 """The visit pipeline, stage by stage: fetch, reduce, compare, record."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from email.utils import formatdate
 
@@ -102,14 +100,9 @@ async def test_directives_of_the_header_and_of_the_page_add_up(stages: Stages) -
 
 @pytest.mark.parametrize(
     ("role", "body", "kind"),
-    [
-        (Role.PAGE, FEED, ReducedFeed),
-        (Role.PAGE, SITEMAP, ReducedSitemap),
-        (Role.FEED, FEED, ReducedFeed),
-        (Role.FEED, PAGE, ReducedPage),
-        (Role.PAGE, BROKEN, Opaque),
-    ],
-)
+    [(Role.PAGE, FEED, ReducedFeed), (Role.PAGE, SITEMAP, ReducedSitemap),
+     (Role.FEED, FEED, ReducedFeed), (Role.FEED, PAGE, ReducedPage), (Role.PAGE, BROKEN, Opaque)],
+)  # fmt: skip
 async def test_what_came_decides_not_what_was_due(
     stages: Stages, role: Role, body: bytes, kind: type
 ) -> None:
@@ -131,13 +124,9 @@ async def test_a_listing_that_was_only_tried_is_no_page_that_has_gone(
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [
-        (301, AliasKind.PERMANENT),
-        (308, AliasKind.PERMANENT),
-        (302, AliasKind.TEMPORARY),
-        (200, AliasKind.REFRESH),
-    ],
-)
+    [(301, AliasKind.PERMANENT), (308, AliasKind.PERMANENT), (302, AliasKind.TEMPORARY),
+     (200, AliasKind.REFRESH)],
+)  # fmt: skip
 async def test_a_redirect_is_permanent_by_its_status(
     stages: Stages, status: int, kind: AliasKind
 ) -> None:
@@ -288,13 +277,9 @@ async def test_a_redirect_that_leads_nowhere_is_a_failure(stages: Stages) -> Non
 
 @pytest.mark.parametrize(
     ("status", "reason", "is_retried", "charged"),
-    [
-        (500, "http_500", True, True),
-        (None, "dns", True, False),
-        (None, "tls", False, False),
-        (200, "too_large", False, True),
-    ],
-)
+    [(500, "http_500", True, True), (None, "dns", True, False), (None, "tls", False, False),
+     (200, "too_large", False, True)],
+)  # fmt: skip
 async def test_a_failure_is_tried_again_if_it_may_pass(
     stages: Stages, status: int | None, reason: str, *, is_retried: bool, charged: bool
 ) -> None:

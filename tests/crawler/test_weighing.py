@@ -1,7 +1,5 @@
 """What pages weigh: the list's word, divided by depth or links, shared by copies, ruled over."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from pathlib import Path
@@ -114,11 +112,9 @@ def test_a_half_life_is_that_of_the_page_of_its_line_also_where_it_has_moved() -
         StoredSeed(3, "c", "https://c.example", None, None, None, 1.0),
     ]
     urls = [
-        "https://a.example/",
-        "https://a.example/x",
-        "https://b.example/moved",
+        "https://a.example/", "https://a.example/x", "https://b.example/moved",
         "https://c.example/",
-    ]
+    ]  # fmt: skip
     found = Weighing("list", lines).half_lives(np.array([1, 2, 7, 9]), urls)
     assert found.tolist() == pytest.approx([0.5, np.nan, 0.25, np.nan], nan_ok=True)
     assert np.isnan(Weighing("list", lines[2:]).half_lives(np.array([1]), urls[:1])).all()

@@ -1,7 +1,5 @@
 """Crawls for tests: settings without pauses, and questions to the store."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,16 +14,11 @@ from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
 
 QUICK: Mapping[str, object] = {
-    "politeness.delay_s": 0.0,
-    "politeness.slow_factor": 0.0,
-    "politeness.crawl_delay_cap_s": 0.01,
-    "politeness.back_off_initial_s": 0.02,
-    "politeness.back_off_factor": 1.5,
-    "politeness.retry_after_cap_s": 0.05,
-    "crawl.patience_s": 5.0,
-    "change.probe": False,
+    "politeness.delay_s": 0.0, "politeness.slow_factor": 0.0, "politeness.crawl_delay_cap_s": 0.01,
+    "politeness.back_off_initial_s": 0.02, "politeness.back_off_factor": 1.5,
+    "politeness.retry_after_cap_s": 0.05, "crawl.patience_s": 5.0, "change.probe": False,
     "network.allow_private_addresses": True,
-}
+}  # fmt: skip
 
 
 def quick(**changes: object) -> Settings:

@@ -1,7 +1,5 @@
 """A few hosts on loopback that answer exactly what a test says, and log who asked."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """A host that vanishes for a week, while a daemon keeps it and others fresh."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -53,7 +51,9 @@ async def kept(tmp_path: Path, reason: str) -> tuple[Stage, Vanishing]:
     return stage, server
 
 
-@pytest.mark.parametrize("reason", ["no_such_host", "timeout_headers"])
+@pytest.mark.parametrize(
+    "reason", ["no_such_host", pytest.param("timeout_headers", marks=pytest.mark.long)]
+)
 async def test_a_host_that_vanishes_for_a_week_is_contained(
     tmp_path: Path, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,7 +1,5 @@
 """A daemon in virtual time that tells a receiver on loopback what it finds."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A store that is backed up while a daemon writes it goes on elsewhere, and knows the same."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

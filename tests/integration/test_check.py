@@ -1,7 +1,5 @@
 """`freshet check URL` asks once, tells each step, and stores nothing."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
@@ -41,12 +39,9 @@ async def test_each_rung_is_told_against_the_stored_version_and_nothing_is_store
         dearer = await checked(web, "/", db)
     assert (steps(same)["body"], same.conclusion) == ("equal", "unchanged: the same bytes")
     assert steps(frame) == {
-        "robots.txt": "allows",
-        "fetch": "HTTP 200",
-        "parse": "utf-8",
-        "body": "differs",
+        "robots.txt": "allows", "fetch": "HTTP 200", "parse": "utf-8", "body": "differs",
         "text": "equal",
-    }
+    }  # fmt: skip
     assert frame.conclusion == "unchanged: the main text is the same: only the frame changed"
     assert (steps(dearer)["text"], steps(dearer)["blocks"]) == ("differs", "blocks")
     assert dearer.conclusion == "changed: blocks of main text differ"

@@ -1,7 +1,5 @@
 """A crawl stops asking for URLs that give nothing but copies, and for nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit

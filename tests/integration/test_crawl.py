@@ -1,7 +1,5 @@
 """The whole crawl, from a site list to observations, held against the web's own truth."""
 
-from __future__ import annotations
-
 import os
 import signal
 from asyncio.subprocess import Process

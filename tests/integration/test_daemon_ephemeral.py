@@ -1,7 +1,5 @@
 """A daemon on a news-like site whose links churn reaches what is new, within the same budget."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The daemon over HTTP on a site that it has never seen, by the server's log and the truth."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +31,7 @@ DELAY_S = 900.0
 #: A week in which politeness binds (5 requests an hour, 4 are allowed), and two of one an hour.
 FAST, SLOW = 120.0, 24.0
 
-pytestmark = pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)
+pytestmark = [pytest.mark.long, pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)]
 
 
 @dataclass(slots=True)
@@ -63,13 +61,9 @@ async def kept(
     )
     try:
         await keep(
-            settings,
-            order,
-            watch=unwatched,
-            fetcher=Driven(network.fetcher, history, clock),
-            clock=clock,
-            rng=Random(1),
-        )
+            settings, order, watch=unwatched, fetcher=Driven(network.fetcher, history, clock),
+            clock=clock, rng=Random(1),
+        )  # fmt: skip
     finally:
         await network.close()
 

@@ -1,7 +1,5 @@
 """Change detection in whole crawls of the synthetic web."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

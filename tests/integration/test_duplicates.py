@@ -1,7 +1,5 @@
 """A crawl ends with its near-duplicates found, and whoever asks the store is told of them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path
@@ -62,15 +60,6 @@ async def test_after_a_crawl_its_groups_are_in_report_status_and_export(tmp_path
     assert {row["url"]: row["duplicate_of"] for row in rows if row["duplicate_of"]} == {
         f"{origin}/{n}/print": f"{origin}/{n}" for n in range(3)
     }
-
-
-async def test_the_next_crawl_compares_what_changed_alone(tmp_path: Path) -> None:
-    db, pages = tmp_path / "c.db", dict(PAGES)
-    async with scripted({"h": pages}) as web:
-        await crawled(web, db)
-        pages["/1/print"] = Page(article(99))
-        report = await crawled(web, db)
-    assert (report.duplicates.groups, report.duplicates.duplicates) == (2, 2)
 
 
 async def test_a_crawl_that_is_stopped_leaves_the_comparing_to_the_next(tmp_path: Path) -> None:

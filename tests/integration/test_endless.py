@@ -7,8 +7,6 @@ which those of three and more share one), most of them with fewer URLs than 30: 
 more than all of them need, however long the crawl goes on.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -156,7 +154,7 @@ async def test_news_documentation_shop_and_wiki_lose_nothing_but_copies(tmp_path
 
 
 @pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)
-@pytest.mark.parametrize("site", ["flink", "lean"])
+@pytest.mark.parametrize("site", ["lean", pytest.param("flink", marks=pytest.mark.long)])
 async def test_of_recorded_sites_nothing_is_held_back(tmp_path: Path, site: str) -> None:
     db = tmp_path / "crawl.db"
     with served([site], tmp_path, "--sitemap", "none") as history:

@@ -1,7 +1,5 @@
 """Real sites with their true history, where FRESHET_EVOLUTION_DIR says they are."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ SITES = ("flink", "lean", "ada", "httpwg")
 #: Pages answer after some time as the server reads a time after it has begun to.
 CLOCK_ERROR_S = 0.001
 
-pytestmark = pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)
+pytestmark = [pytest.mark.long, pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)]
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ def test_6_kills_lose_nothing_acknowledged_and_every_page_is_fetched(tmp_path: P
     assert asked_again["twice_by_one_process"] == 0
 
 
+@pytest.mark.long
 def test_3_kills_of_a_daemon_lose_nothing_and_make_no_burst(tmp_path: Path) -> None:
     found = daemon_kill.measure(3, 1, tmp_path)
     assert found["kills"] == 3
@@ -39,6 +40,7 @@ def test_3_kills_of_a_daemon_lose_nothing_and_make_no_burst(tmp_path: Path) -> N
         assert found["differences"][policy]["stale"] < 1e-9
 
 
+@pytest.mark.long
 def test_3_kills_of_a_daemon_lose_no_alert_and_tell_none_twice(tmp_path: Path) -> None:
     found = alert_kill.measure(3, 1, tmp_path)
     assert found["kills"] == 3

@@ -1,10 +1,9 @@
 """A daemon, in virtual time, on a site whose sitemap begins to lie half-way."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from freshet.scheduler.evaluate.changes import Poisson
 from freshet.scheduler.sources import SourceTable
@@ -33,6 +32,7 @@ def polls_a_day(run: Kept, begin: float, end: float) -> float:
     return float(((polls >= begin) & (polls < end)).sum() / (end - begin))
 
 
+@pytest.mark.long
 def test_a_sitemap_that_begins_to_lie_is_found_out_and_costs_little(tmp_path: Path) -> None:
     stage, hosts = site()
     without = kept(stage, hosts, _PER_DAY, tmp_path / "without.db", robots__sitemaps=False)

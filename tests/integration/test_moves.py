@@ -1,7 +1,5 @@
 """Pages that move while a daemon keeps them: their identity moves along."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A week in the life of a daemon, with all that its operator does and that happens to it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -172,6 +170,7 @@ def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Week:
     return Week(stage, world, inbox, settings())
 
 
+@pytest.mark.long
 async def test_a_week_of_an_operator(
     week: Week, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,7 +1,5 @@
 """A daemon whose store cannot be written for a while, and exchanges that outlast a pause."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """Policies of every kind, and of third parties, in a daemon on a web with sitemaps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -80,7 +78,9 @@ def test_an_index_that_hears_honest_sitemaps_beats_one_that_does_not(tmp_path: P
     assert costs(stage, hears) < 0.7 * costs(stage, deaf)
 
 
-@pytest.mark.parametrize("name", ["nutch_adaptive", "stormcrawler_adaptive"])
+@pytest.mark.parametrize(
+    "name", ["nutch_adaptive", pytest.param("stormcrawler_adaptive", marks=pytest.mark.long)]
+)
 def test_an_interval_policy_visits_what_is_due_and_nothing_else(tmp_path: Path, name: str) -> None:
     stage, hosts = web(12.0)
     run = kept(

@@ -1,7 +1,5 @@
 """What is pushed to a daemon, in virtual time: WebSub and pings, honest and forged."""
 
-from __future__ import annotations
-
 import socket
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -111,16 +109,15 @@ async def test_a_notification_is_a_claim_on_its_page(stage: Stage) -> None:
     assert claims == [("websub", SITE, SITE, pushed_at[0], pushed_at[0])]
 
 
-@pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512"])
 async def test_forged_notifications_are_answered_and_of_no_effect(
-    stage: Stage, method: str, caplog: pytest.LogCaptureFixture
+    stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.hub.mode = "subscribe"
 
     async def push(hub: Hub) -> None:
         form = hub.asked[0][1]
         for _ in range(3):
-            status, _ = await hub.distribute(form, method=method, secret="guessed")
+            status, _ = await hub.distribute(form, secret="guessed")
             assert status == 202
         unknown = {**form, "hub.callback": f"{stage.url}/websub/guessed"}
         assert (await hub.distribute(unknown))[0] == 404
@@ -142,12 +139,9 @@ async def test_nobody_can_verify_what_was_not_asked_for(stage: Stage) -> None:
     async def push(hub: Hub) -> None:
         form = hub.asked[0][1]
         forged = (
-            {"hub_topic": "http://other.localhost/"},
-            {"hub_mode": "unsubscribe"},
-            {"hub_mode": "publish"},
-            {"hub_challenge": ""},
-            {"hub_lease_seconds": "-5"},
-        )
+            {"hub_topic": "http://other.localhost/"}, {"hub_mode": "unsubscribe"},
+            {"hub_mode": "publish"}, {"hub_challenge": ""}, {"hub_lease_seconds": "-5"},
+        )  # fmt: skip
         answers.extend([(await hub.verify(form, **changes))[0] for changes in forged])
         answers.append((await hub.get(f"{stage.url}/websub/x", {"hub.challenge": "a"}))[0])
         # The last is what was asked for, and comes late, but in time.
@@ -289,36 +283,6 @@ async def test_made_up_keys_cost_their_host_three_requests_an_hour(stage: Stage)
     keys = [url for _, url in stage.hub.fetched if url.endswith(".txt") and "robots" not in url]
     assert len(keys) == 3
     assert stage.rows("SELECT * FROM claim_source WHERE kind = 'ping'") == []
-
-
-async def test_a_wrong_key_is_forbidden_once_that_is_known(stage: Stage) -> None:
-    statuses: list[int] = []
-
-    async def push(hub: Hub) -> None:
-        query = {"url": SITE, "key": KEY}
-        statuses.append((await hub.get(f"{stage.url}/indexnow", query))[0])
-
-    stage.after(1, push)
-    stage.after(1.5, push)
-    await stage.keep(0.2)
-    assert statuses == [202, 403]
-
-
-async def test_an_unknown_host_is_refused_without_a_request(stage: Stage) -> None:
-    statuses: list[int] = []
-
-    async def push(hub: Hub) -> None:
-        for url in ("http://docs.localhost/", "https://victim.example/"):
-            query = {"url": url, "key": KEY}
-            statuses.append((await hub.get(f"{stage.url}/indexnow", query))[0])
-
-    stage.after(1, push)
-    await stage.keep(0.2)
-    assert statuses == [422, 422]
-    assert {url.split("/")[2] for _, url in stage.hub.fetched} <= {
-        "news.localhost",
-        "hub.localhost",
-    }
 
 
 async def test_an_address_that_is_taken_is_told_in_one_line(stage: Stage) -> None:

@@ -1,7 +1,5 @@
 """What a running daemon takes over when it is told to read everything again."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

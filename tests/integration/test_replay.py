@@ -1,7 +1,5 @@
 """What was fetched, taken in again, gives the store that the crawl gave."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -13,17 +11,16 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.archive.replay import Played
-from freshet.crawler.clock import SteadyClock, VirtualClock
+from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Accept, Fetcher, Request
 from freshet.crawler.lab.replay import Archives, RunPast, replay
-from freshet.crawler.network import Network
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.synthetic_web.server import SyntheticFetcher, serve
 from freshet.crawler.synthetic_web.web import showcase
 from freshet.crawler.tally import CrawlError
-from freshet.crawler.urls import canonical, origin
+from freshet.crawler.urls import origin
 from freshet.storage.records import FetchResult, SeedLine
 from tests.integration.quick import assert_consistent, order, quick, unwatched
 
@@ -118,6 +115,7 @@ def assert_equal(live: Path, again: Path, *, refused: bool = False) -> None:
     assert_consistent(again)
 
 
+@pytest.mark.long
 async def test_a_replay_of_a_daemon_gives_what_the_daemon_found(tmp_path: Path) -> None:
     live, again = tmp_path / "live.db", tmp_path / "again.db"
     web = showcase(seed=7, traps=False)
@@ -129,25 +127,6 @@ async def test_a_replay_of_a_daemon_gives_what_the_daemon_found(tmp_path: Path) 
     await keep(settings, order, watch=unwatched, fetcher=tape, clock=clock, rng=Random(1))
     await replay(settings, again, [tape.past(live, is_lasting=True)])
     assert_equal(live, again)
-
-
-async def test_a_replay_of_two_crawls_gives_what_they_found(tmp_path: Path) -> None:
-    live, again = tmp_path / "live.db", tmp_path / "again.db"
-    web = showcase(seed=7, traps=False)
-    settings, pasts = quick(change__probe=True), []
-    async with serve(web) as server:
-        server.clock.advance(5 * DAY_S)
-        for _ in range(2):
-            network = Network(settings, SteadyClock())
-            tape = Tape(network.fetcher)
-            sites = order(live, server, list(web.sites))
-            await crawl(settings, sites, watch=unwatched, fetcher=tape)
-            await network.close()
-            pasts.append(tape.past(live))
-            server.clock.advance(10 * DAY_S)
-    await replay(settings, again, pasts)
-    assert_equal(live, again)
-    assert len({canonical(str(url)) for (url, *_) in rows(live, PAGES)}) > 100
 
 
 async def test_an_archive_gives_the_store_of_the_crawls_that_wrote_it(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """After an upgrade that reads pages otherwise only what truly changed is reported."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,11 +1,10 @@
 """Whatever is thrown away, a daemon knows the same afterwards."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from freshet.crawler.clock import VirtualClock
 from freshet.storage import maintenance
@@ -21,6 +20,7 @@ BUDGET = 240.0
 NOTHING = Retention(1, 0.0, 0.0, 3, 0.0, 0.0)
 
 
+@pytest.mark.long
 async def test_the_tightest_retention_changes_nothing_that_is_learnt(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db", audit_share=0.05)
     await stage.keep(BUDGET, 5.0)

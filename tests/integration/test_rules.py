@@ -1,7 +1,5 @@
 """What servers ask of a crawler, end to end: robots.txt, sitemaps, directives, TLS."""
 
-from __future__ import annotations
-
 import sqlite3
 import ssl
 from collections.abc import Mapping
@@ -27,14 +25,10 @@ async def crawled(web: Scripted, db: Path, *names: str, **changes: object) -> Cr
 
 @pytest.mark.parametrize(
     "robots",
-    [
-        Page("gone fishing", 500),
-        Page("slow down", 429),
-        Page("down", 503, {"Retry-After": "1"}),
-        Page("cut", 200, {"Content-Encoding": "gzip"}),
-    ],
+    [Page("gone fishing", 500), Page("slow down", 429), Page("down", 503, {"Retry-After": "1"}),
+     Page("cut", 200, {"Content-Encoding": "gzip"})],
     ids=["500", "429", "503", "unreadable"],
-)
+)  # fmt: skip
 async def test_an_unreachable_robots_txt_closes_its_host(tmp_path: Path, robots: Page) -> None:
     async with scripted({"h": {**PAGES, "/robots.txt": robots}}) as web:
         report = await crawled(
@@ -63,48 +57,6 @@ async def test_what_robots_txt_forbids_is_recorded_as_refused_and_not_asked(
     assert (report.pages, report.refused_by_robots) == (2, 1)
     details = urls(db, "SELECT detail FROM observation WHERE kind = 'refused'")
     assert details == {"Disallow: /b"}
-
-
-async def test_a_redirected_robots_txt_rules_over_the_host_that_was_asked(tmp_path: Path) -> None:
-    moved = Page("", 301, {"Location": "{origin:other}/rules.txt"})
-    rules = Page("User-agent: freshet\nDisallow: /a\n")
-    hosts = {
-        "h": {**PAGES, "/robots.txt": moved},
-        "other": {"/rules.txt": rules, "/robots.txt": Page("User-agent: *\nDisallow: /\n")},
-    }
-    async with scripted(hosts) as web:
-        report = await crawled(web, tmp_path / "c.db", "h")
-    assert "/a" not in web.asked("h")
-    assert web.asked("other") == ["/rules.txt"]
-    assert (report.pages, report.refused_by_robots, report.fetches) == (2, 1, 4)
-
-
-async def test_a_sixth_redirect_of_robots_txt_is_not_followed(tmp_path: Path) -> None:
-    hops: dict[str, Page] = {
-        f"/r{n}": Page("", 302, {"Location": f"/r{n + 1}"}) for n in range(1, 9)
-    }
-    start = Page("", 302, {"Location": "/r1"})
-    async with scripted({"h": {**PAGES, **hops, "/robots.txt": start}}) as web:
-        report = await crawled(web, tmp_path / "c.db", "h")
-    assert [target for target in web.asked("h") if target.startswith("/r")] == [
-        "/robots.txt", "/r1", "/r2", "/r3", "/r4", "/r5",
-    ]  # fmt: skip
-    assert report.pages == 3
-
-
-async def test_links_marked_nofollow_by_anyone_are_known_and_not_asked(tmp_path: Path) -> None:
-    db = tmp_path / "c.db"
-    pages = {
-        "/": Page('<p>Text. <a rel="nofollow" href="/link">L</a> <a href="/meta">M</a></p>'),
-        "/meta": Page('<meta name=robots content=nofollow><p><a href="/from-meta">x</a></p>'),
-        "/link": Page("never"),
-        "/from-meta": Page("never"),
-    }
-    async with scripted({"h": pages}) as web:
-        await crawled(web, db, "h")
-    assert sorted(web.asked("h")) == ["/", "/meta", "/robots.txt"]
-    held = urls(db, "SELECT url FROM page WHERE held_back = 'nofollow'")
-    assert held == {f"{web.origin('h')}/link", f"{web.origin('h')}/from-meta"}
 
 
 async def test_noindex_is_recorded_and_noarchive_keeps_no_body(tmp_path: Path) -> None:

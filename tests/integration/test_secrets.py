@@ -1,7 +1,5 @@
 """No line that a daemon logs holds a secret, even where others put it into their answers."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator

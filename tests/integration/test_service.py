@@ -1,7 +1,5 @@
 """A daemon on the synthetic web, as its manager and its monitoring see it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

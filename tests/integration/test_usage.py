@@ -1,7 +1,5 @@
 """What hosts refuse of a daemon's budget is shown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 

@@ -1,7 +1,5 @@
 """Pages answered with 200 that are no content, end to end."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -25,10 +23,6 @@ FRAME = "<nav><a href=/>Home</a> <a href=/a>A</a> <a href=/b>B</a> <a href=/gone
 LOST = Page(
     f"<title>Page not found</title>{FRAME}<main><h1>Page not found</h1>"
     "<p>Sorry, the page that you were looking for does not exist.</p></main>"
-)
-BUSY = Page(
-    "<title>Too many requests</title><h1>Too many requests</h1>"
-    "<p>You have sent too many requests. Please try again in a few minutes.</p>"
 )
 
 
@@ -84,15 +78,6 @@ def last(db: Path, path: str) -> tuple[str, str | None, bool]:
         connection.close()
 
 
-async def test_a_soft_404_is_a_failure_with_its_name_and_nothing_is_kept(tmp_path: Path) -> None:
-    db = tmp_path / "c.db"
-    async with scripted({"h": PAGES}) as web:
-        report = await crawled(web, db)
-    assert report.pages == 3
-    assert last(db, "/gone") == ("failed", "soft_404", False)
-    assert report.reasons == {"failed: soft_404": 1}
-
-
 async def test_a_page_like_that_of_a_url_that_cannot_exist_is_one_in_any_language(
     tmp_path: Path,
 ) -> None:
@@ -104,24 +89,6 @@ async def test_a_page_like_that_of_a_url_that_cannot_exist_is_one_in_any_languag
     assert report.pages == 3
     probes = [path for path in web.asked("h") if path not in {*PAGES, "/robots.txt"}]
     assert len(probes) == 1
-
-
-async def test_a_host_is_probed_once_and_what_it_showed_is_remembered(tmp_path: Path) -> None:
-    db = tmp_path / "c.db"
-    async with scripted({"h": PAGES}) as web:
-        await crawled(web, db)
-        first = len(web.log)
-        await crawled(web, db)
-    known = {*PAGES, "/robots.txt"}
-    assert sum(path not in known for path in web.asked("h")) == 1
-    assert len(web.log) - first <= len(known)
-
-
-async def test_robots_txt_counts_for_probes_too(tmp_path: Path) -> None:
-    rules = Page("User-agent: *\nDisallow: /\nAllow: /$\nAllow: /a$\nAllow: /b$\n")
-    async with scripted({"h": {**PAGES, "/robots.txt": rules}}) as web:
-        await crawled(web, tmp_path / "c.db")
-    assert set(web.asked("h")) == {"/robots.txt", "/", "/a", "/b"}
 
 
 async def test_content_that_gives_way_to_a_wall_is_not_changed_and_comes_back_unchanged(
@@ -284,15 +251,6 @@ async def test_in_the_synthetic_web_the_wall_visited_first_is_known_by_the_secon
     report = await crawl(quick(), order, watch=unwatched, fetcher=losing)
     assert [findings(db, path)[-1][0] for path in ("/guide", "/searching-tips")] == ["new", "new"]
     assert (report.new, report.changed) == (2, 0)
-
-
-async def test_a_busy_host_is_left_alone_for_a_while_and_asked_again(tmp_path: Path) -> None:
-    db, pages = tmp_path / "c.db", dict(PAGES) | {"/b": BUSY}
-    async with scripted({"h": pages}) as web:
-        report = await crawled(web, db, crawl__attempts=2)
-    assert web.asked("h").count("/b") == 2
-    assert last(db, "/b") == ("failed", "rate_limited_page", False)
-    assert report.retries == 1
 
 
 @pytest.mark.parametrize("limit", [1, 2])

@@ -1,7 +1,5 @@
 """The recorded sites' own server as a child: loopback, paused, at a time that the test sets."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -4,8 +4,6 @@ The search for the split of the budget (golden section) runs to a tolerance at w
 moves by rounding only; it is some hundred times slower than one search for one price.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import sqrt
 

@@ -4,8 +4,6 @@ Written from the model alone: the costs are sums over the numbers of changes, th
 judged by carrying probabilities forward, and the best of all rules is found backward.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -210,11 +210,8 @@ def test_a_plan_is_judged_as_it_is_carried_out() -> None:
     # The second source tells of its changes, but this plan crawls it by the clock.
     table = SourceTable.of([1, 2, 3], [1, 1, 4], complete_observations=[False, True, True])
     plan = CrawlPlan(
-        np.array([1.0, 3.0, 2.0]),
-        np.array([1.0, 1.0, 0.5]),
-        np.array([False, False, True]),
-        6.0,
-    )
+        np.array([1.0, 3.0, 2.0]), np.array([1.0, 1.0, 0.5]), np.array([False, False, True]), 6.0,
+    )  # fmt: skip
     found = plan_costs(table, plan)
     assert found.harmonic == pytest.approx([np.log(2), 2 * np.log(4 / 3), 3 * np.log(2)])
     assert found.binary == pytest.approx([0.5, 0.5, 1.5])

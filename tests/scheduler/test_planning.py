@@ -1,7 +1,5 @@
 """What a plan comes to is told by rows, shares and costs that add up."""
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np
@@ -33,12 +31,10 @@ def table(n: int, **columns: object) -> SourceTable:
 def mixed() -> SourceTable:
     rng = np.random.default_rng(1)
     return SourceTable.of(
-        rng.lognormal(1, 1, 60),
-        rng.lognormal(-1, 1, 60),
-        complete_observations=np.arange(60) % 5 == 0,
-        host=np.arange(60) % 3,
+        rng.lognormal(1, 1, 60), rng.lognormal(-1, 1, 60),
+        complete_observations=np.arange(60) % 5 == 0, host=np.arange(60) % 3,
         host_capacity=[2.0, inf, 1e6],
-    )
+    )  # fmt: skip
 
 
 def test_the_split_by_class_is_that_of_the_crawl_rates() -> None:
@@ -94,13 +90,10 @@ def test_a_source_without_changes_has_none_between_its_crawls_even_if_there_are_
 def test_each_policy_is_told_with_its_costs_and_its_crawls(mixed: SourceTable) -> None:
     (found,) = planning.compare(mixed, 10.0, ["lambda_crawl"])
     best = solve(
-        mixed.importance,
-        mixed.change_rate,
-        10.0,
-        complete_observations=mixed.complete_observations,
-        host=mixed.host,
+        mixed.importance, mixed.change_rate, 10.0,
+        complete_observations=mixed.complete_observations, host=mixed.host,
         host_capacity=mixed.host_capacity,
-    )
+    )  # fmt: skip
     columns = (mixed.importance, mixed.change_rate, best.crawl_rate)
     complete = mixed.complete_observations
     assert found.policy == "lambda_crawl"

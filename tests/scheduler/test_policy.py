@@ -40,11 +40,9 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     vars(module).update(Even=Even, Nothing=Nothing, number=7)
     monkeypatch.setitem(sys.modules, "their_policies", module)
     declared = {
-        "even": "their_policies:Even",
-        "nothing": "their_policies:Nothing",
-        "absent": "no_such_module:Even",
-        "number": "their_policies:number",
-    }
+        "even": "their_policies:Even", "nothing": "their_policies:Nothing",
+        "absent": "no_such_module:Even", "number": "their_policies:number",
+    }  # fmt: skip
     entries = EntryPoints(EntryPoint(*each, policy.GROUP) for each in declared.items())
     monkeypatch.setattr(policy, "entry_points", entries.select)
 

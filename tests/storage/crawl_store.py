@@ -1,7 +1,5 @@
 """A store that is written as a crawl writes it: entries in, rows out."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
@@ -114,18 +112,9 @@ def targets(
     shape, kind, cap = trap or (None, None, 0)
     urls, n = [url_of(path) for path in paths], len(paths)
     return Targets(
-        urls,
-        list(urls),
-        ["/".join(url.split("/", 3)[:3]) for url in urls],
-        [role] * n,
-        [depth] * n,
-        [0] * n,
-        [held_back] * n,
-        [shape] * n,
-        [kind] * n,
-        [cap] * n,
-        [pattern] * n,
-    )
+        urls, list(urls), ["/".join(url.split("/", 3)[:3]) for url in urls], [role] * n,
+        [depth] * n, [0] * n, [held_back] * n, [shape] * n, [kind] * n, [cap] * n, [pattern] * n,
+    )  # fmt: skip
 
 
 def links(*paths: str) -> Links:
@@ -159,12 +148,9 @@ def captured(
     found = links(*to, *offsite)
     kind = Kind.NEW if due.digests is None else Kind.CHANGED
     return replace(
-        visit(due, kind, at),
-        capture=capture(text),
-        links=found,
-        targets=targets(*to, depth=due.depth + 1),
-        offsite=frozenset(range(len(to), len(found))),
-    )
+        visit(due, kind, at), capture=capture(text), links=found,
+        targets=targets(*to, depth=due.depth + 1), offsite=frozenset(range(len(to), len(found))),
+    )  # fmt: skip
 
 
 def redirected(

@@ -1,7 +1,5 @@
 """A store of pages with sketches, for what finds the near-duplicates among them."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing

@@ -1,7 +1,5 @@
 """A store of a few rows, made with plain SQL: what the reading side is tested on."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass

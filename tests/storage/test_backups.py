@@ -1,7 +1,5 @@
 """A copy of a store is whole, sound and on the disk, or it is not there."""
 
-from __future__ import annotations
-
 import signal
 import sqlite3
 import subprocess

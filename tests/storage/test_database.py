@@ -1,7 +1,5 @@
 """The store opens what is its own, refuses what is not, and loses nothing on the way."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import threading

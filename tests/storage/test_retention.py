@@ -1,7 +1,5 @@
 """What the settings do not keep goes, whatever is learnt from stays."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """One transaction holds observation, frontier, links and seen-set, or nothing of them."""
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The writer acknowledges what has committed, and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import threading

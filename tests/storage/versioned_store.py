@@ -1,7 +1,5 @@
 """A small store whose pages have versions with bytes."""
 
-from __future__ import annotations
-
 import asyncio
 from hashlib import blake2b
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which links lead into the frontier, and what is said of the others."""
 
-from __future__ import annotations
-
 import pytest
 
 from freshet.crawler.admission.admit import (
@@ -77,15 +75,9 @@ def test_depth_is_limited_unless_the_limit_is_0(
 
 @pytest.mark.parametrize(
     ("path", "held"),
-    [
-        ("/film.MP4", "extension"),
-        ("/film.mp4?download=1", "extension"),
-        ("/mp4", None),
-        ("/film.mp4/", None),
-        ("/?file=film.mp4", None),
-        ("/film.html", None),
-    ],
-)
+    [("/film.MP4", "extension"), ("/film.mp4?download=1", "extension"), ("/mp4", None),
+     ("/film.mp4/", None), ("/?file=film.mp4", None), ("/film.html", None)],
+)  # fmt: skip
 def test_excluded_endings_of_the_path_are_held_back(path: str, held: str | None) -> None:
     found = links(f"{SITE}{path}")
     targets = targets_of(found, judge=admission(extensions=frozenset({"mp4", "example"})))

@@ -1,7 +1,5 @@
 """What changedetection.io watches, and archives that would hurt who unpacks them."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """Combinations are told by values that recur, whatever the site calls them."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import pytest

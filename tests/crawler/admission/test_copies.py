@@ -1,7 +1,5 @@
 """Which pages say what another one says, in whatever order they come."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

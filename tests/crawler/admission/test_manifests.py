@@ -1,7 +1,5 @@
 """Sitemaps on the disk, and indexes of them."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -1,7 +1,5 @@
 """A site list keeps what it says, and gives what was added to it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,13 +84,9 @@ def test_what_is_no_url_is_skipped_with_the_words_of_site_lists() -> None:
 
 @pytest.mark.parametrize(
     ("name", "old"),
-    [
-        ("a.txt", b"<opml/>"),
-        ("a.txt", b"\0\1"),
-        ("a.csv", b"a,b\n1,2\n"),
-        ("a.csv", b'url,importance\n"https://open.example/,1\n'),
-    ],
-)
+    [("a.txt", b"<opml/>"), ("a.txt", b"\0\1"), ("a.csv", b"a,b\n1,2\n"),
+     ("a.csv", b'url,importance\n"https://open.example/,1\n')],
+)  # fmt: skip
 def test_a_list_that_cannot_take_lines_is_refused(name: str, old: bytes) -> None:
     with pytest.raises(UnreadableList):
         merged(old, name, [WatchedSite("1", "https://one.example/")])

@@ -1,7 +1,5 @@
 """OPML outlines, and XML that would hurt who expands it."""
 
-from __future__ import annotations
-
 import pytest
 
 from freshet.crawler.admission import importers

@@ -1,7 +1,5 @@
 """A redirect is a discovery: its verdict, and where it leads."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 
@@ -115,13 +113,9 @@ OTHERWISE_TRACKED = f"{SITE}/old?gclid=1"
 
 @pytest.mark.parametrize(
     ("fetch_url", "attempt", "location"),
-    [
-        (TRACKED, 0, DUE.url),
-        (TRACKED, 2, f"{DUE.url}#part"),
-        (DUE.url, 0, TRACKED),
-        (TRACKED, 0, OTHERWISE_TRACKED),
-    ],
-)
+    [(TRACKED, 0, DUE.url), (TRACKED, 2, f"{DUE.url}#part"), (DUE.url, 0, TRACKED),
+     (TRACKED, 0, OTHERWISE_TRACKED)],
+)  # fmt: skip
 async def test_another_spelling_of_the_page_is_asked_for_instead(
     fetch_url: str, attempt: int, location: str
 ) -> None:

@@ -1,7 +1,5 @@
 """Scope: what belongs to a crawl, by kind, and how it moves with a seed's redirect."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """At which URL each line of the site list is crawled."""
 
-from __future__ import annotations
-
 import pytest
 
 from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind, Seeding

@@ -1,7 +1,5 @@
 """Which blocks of a page no other page of its host has shown."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Site lists: four formats, seeds out, and a problem for each line that is none."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,11 +110,9 @@ def test_duplicates_are_merged_by_canonical_url_into_the_first() -> None:
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_csv_is_known_by_its_header_and_other_columns_are_ignored(delimiter: str) -> None:
     rows = [
-        ["Name", "URL", "importance"],
-        ["A", "a.test", "2.5"],
-        ["B", "https://b.test/x", ""],
+        ["Name", "URL", "importance"], ["A", "a.test", "2.5"], ["B", "https://b.test/x", ""],
         ["C", "c.test"],
-    ]
+    ]  # fmt: skip
     found = read("\n".join(delimiter.join(row) for row in rows), "sites.csv")
     assert [(s.line, s.url, s.importance) for s in found.seeds] == [
         (2, "https://a.test/", 2.5),

@@ -1,7 +1,5 @@
 """urlwatch's jobs, and YAML that would hurt who builds it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

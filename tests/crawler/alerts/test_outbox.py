@@ -1,7 +1,5 @@
 """The sender: what is due goes out in order, once, and no receiver holds up another."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -12,11 +12,9 @@ from freshet.crawler.alerts.rules import Rhythm, RuleMode
 
 HOUR_S = 3_600.0
 RHYTHMS = st.builds(
-    Rhythm,
-    st.sampled_from([RuleMode.HOURLY, RuleMode.DAILY]),
-    st.integers(0, 23),
+    Rhythm, st.sampled_from([RuleMode.HOURLY, RuleMode.DAILY]), st.integers(0, 23),
     st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia", "Asia/Beirut"]),
-)
+)  # fmt: skip
 
 
 @given(RHYTHMS, st.floats(1.2e9, 2.2e9))

@@ -20,13 +20,9 @@ def test_a_secret_without_prefix_is_its_own_bytes() -> None:
 
 @pytest.mark.parametrize(
     ("secret", "why"),
-    [
-        ("whsec_***", "is not base64"),
-        ("whsec_c2hvcnQ=", "5 bytes"),
-        ("too short", "9 bytes"),
-        ("long" * 20, "80 bytes"),
-    ],
-)
+    [("whsec_***", "is not base64"), ("whsec_c2hvcnQ=", "5 bytes"), ("too short", "9 bytes"),
+     ("long" * 20, "80 bytes")],
+)  # fmt: skip
 def test_a_bad_secret_is_refused_and_not_quoted(secret: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as raised:
         key_of(secret)

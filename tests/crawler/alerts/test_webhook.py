@@ -1,7 +1,5 @@
 """Webhooks on loopback: what is sent, and receivers that misbehave."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -83,15 +81,9 @@ async def test_a_message_is_named_signed_and_sent_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
-    [
-        (200, DeliveryOutcome.TAKEN),
-        (400, DeliveryOutcome.REFUSED),
-        (410, DeliveryOutcome.REFUSED),
-        (401, DeliveryOutcome.FAILED),
-        (404, DeliveryOutcome.FAILED),
-        (500, DeliveryOutcome.FAILED),
-    ],
-)
+    [(200, DeliveryOutcome.TAKEN), (400, DeliveryOutcome.REFUSED), (410, DeliveryOutcome.REFUSED),
+     (401, DeliveryOutcome.FAILED), (404, DeliveryOutcome.FAILED), (500, DeliveryOutcome.FAILED)],
+)  # fmt: skip
 async def test_the_status_says_what_became_of_it(status: int, outcome: DeliveryOutcome) -> None:
     async with serving(answering(status)) as url:
         assert (await post(url)).outcome is outcome

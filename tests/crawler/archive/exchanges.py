@@ -1,7 +1,5 @@
 """Exchanges for tests of archives, and archives read back by other people's programs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

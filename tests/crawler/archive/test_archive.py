@@ -1,7 +1,5 @@
 """An archive on the disk: rotated, flushed, killed, full, and written by one alone."""
 
-from __future__ import annotations
-
 import errno
 import os
 import random

@@ -1,7 +1,5 @@
 """The index of an archive leads to each of its records, and its package holds all of it."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """The keys of an index are those by which other programs look pages up."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Any exchange as WARC records, read back by fastwarc and warcio."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from itertools import count
@@ -27,18 +25,12 @@ RESULTS = st.builds(
     FetchResult,
     url=st.sampled_from([URL, "https://xn--mnchen-3ya.de:8443/", "http://h.localhost?q=%00"]),
     outcome=st.sampled_from([o for o in Outcome if o is not Outcome.NOT_MODIFIED]),
-    started_at=st.floats(0, 4e9),
-    duration_s=st.floats(0, 1e4),
-    status=st.integers(200, 599),
-    reason=st.none() | st.text(max_size=10),
-    detail=st.none() | st.text(max_size=30),
-    request_headers=st.just((("Host", "h"), ("User-Agent", "Freshet/1"))),
-    headers=HEADERS,
-    wire_body=st.binary(max_size=200),
-    peer=st.sampled_from([None, "127.0.0.1", "::1"]),
-    retry_after_s=st.none() | st.floats(0, 1e6),
-    truncated=st.sampled_from([None, "length"]),
-)
+    started_at=st.floats(0, 4e9), duration_s=st.floats(0, 1e4), status=st.integers(200, 599),
+    reason=st.none() | st.text(max_size=10), detail=st.none() | st.text(max_size=30),
+    request_headers=st.just((("Host", "h"), ("User-Agent", "Freshet/1"))), headers=HEADERS,
+    wire_body=st.binary(max_size=200), peer=st.sampled_from([None, "127.0.0.1", "::1"]),
+    retry_after_s=st.none() | st.floats(0, 1e6), truncated=st.sampled_from([None, "length"]),
+)  # fmt: skip
 
 
 def written(exchange: WireExchange, original: Original | None = None) -> tuple[bytes, ...]:

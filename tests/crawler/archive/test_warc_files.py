@@ -175,11 +175,9 @@ def test_digests_are_verified_whatever_their_spelling(tmp_path: Path) -> None:
     cases = (right, wrong, unknown, {"WARC-Block-Digest": "sha1:too-short"})
     records, _ = scanned(tmp_path, b"".join(record("response", block, more=m) for m in cases))
     assert [each.wrong for each in records] == [
-        None,
-        "the md5 digest of its payload is wrong",
-        None,
+        None, "the md5 digest of its payload is wrong", None,
         "the sha1 digest of its block is wrong",
-    ]
+    ]  # fmt: skip
 
 
 def test_the_payload_digest_may_be_that_of_the_content_without_chunks(tmp_path: Path) -> None:

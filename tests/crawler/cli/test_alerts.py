@@ -1,7 +1,5 @@
 """``freshet alerts``, and that no secret is shown anywhere."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

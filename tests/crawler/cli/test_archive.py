@@ -1,7 +1,5 @@
 """`freshet archive` as its user meets it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

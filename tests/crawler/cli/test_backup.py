@@ -1,7 +1,5 @@
 """`freshet backup` and `freshet restore`, as they are typed."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

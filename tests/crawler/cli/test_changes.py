@@ -1,7 +1,5 @@
 """`freshet changes` lists what changed, newest first, each in one line."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

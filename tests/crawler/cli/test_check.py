@@ -1,7 +1,5 @@
 """`freshet check` as its user meets it: tables, JSON, wrong input."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`freshet config show` prints the settings in effect and where they came from."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`freshet crawl` as its user meets it: what is printed where, exit codes, wrong input."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

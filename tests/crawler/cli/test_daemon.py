@@ -1,7 +1,5 @@
 """``freshet daemon`` refuses what it cannot follow in one line, and reads its order again."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """`freshet diff URL` shows what changed between two stored versions."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What differs at every visit is shown, and told apart."""
 
-from __future__ import annotations
-
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 

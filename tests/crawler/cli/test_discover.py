@@ -1,7 +1,5 @@
 """`freshet discover` chooses the pages that reveal a site's new ones."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """`freshet discover --new-sites` chooses the pages that lead to sites nobody knew."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`freshet doctor` says whether a crawl can do its work here."""
 
-from __future__ import annotations
-
 import json
 import resource
 import sqlite3

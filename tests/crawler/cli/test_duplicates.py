@@ -1,7 +1,5 @@
 """`freshet duplicates` shows which pages are one page."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command ends in order even when its user changes their mind while it starts."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

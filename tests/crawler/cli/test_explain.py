@@ -1,7 +1,5 @@
 """`freshet explain URL` prints everything that is known, and what comes next."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """The outlook of a URL follows from its place, robots.txt and politeness, in that order."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`freshet export` writes tables for other programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

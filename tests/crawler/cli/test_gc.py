@@ -1,7 +1,5 @@
 """`freshet gc`, as it is typed."""
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import closing

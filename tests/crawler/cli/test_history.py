@@ -1,7 +1,5 @@
 """`freshet history URL` lists what every visit found."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """`freshet import`, as it is typed."""
 
-from __future__ import annotations
-
 import io
 import json
 import tomllib
@@ -103,14 +101,9 @@ def test_a_backup_is_told_by_its_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [
-        (b"Dear Sir or Madam", "unknown format"),
-        (b"{", "not JSON"),
-        (b"PK\x03\x04", "ZIP"),
-        (b"url: &a [*a]", "a reference"),
-        (b"<opml><!-- ", "not well-formed"),
-    ],
-)
+    [(b"Dear Sir or Madam", "unknown format"), (b"{", "not JSON"), (b"PK\x03\x04", "ZIP"),
+     (b"url: &a [*a]", "a reference"), (b"<opml><!-- ", "not well-formed")],
+)  # fmt: skip
 def test_a_file_that_is_not_read_changes_nothing_and_is_told_in_one_line(
     tmp_path: Path, watches: Path, content: bytes, words: str
 ) -> None:

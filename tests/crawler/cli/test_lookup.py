@@ -1,7 +1,5 @@
 """A URL is found however a person types it, and its neighbours if it is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

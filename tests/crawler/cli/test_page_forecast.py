@@ -1,7 +1,5 @@
 """`freshet explain` of a page that a daemon keeps fresh: one true paragraph for every state."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -19,11 +17,9 @@ from tests.storage.small_store import HOST, SmallStore, small_store
 DAY_S = 86_400.0
 NOW = 1_800_000_000.0
 RULES: tuple[dict[str, object], ...] = (
-    {"match": "/tag/*", "never": True},
-    {"match": "/slow/*", "least_days": 10.0},
-    {"match": "/must/*", "most_days": 2.0},
-    {"match": "/dear/*", "importance": 7.5},
-)
+    {"match": "/tag/*", "never": True}, {"match": "/slow/*", "least_days": 10.0},
+    {"match": "/must/*", "most_days": 2.0}, {"match": "/dear/*", "importance": 7.5},
+)  # fmt: skip
 
 
 def order(policy: str = "site_clock", rules: Sequence[dict[str, object]] = RULES) -> str:

@@ -1,7 +1,5 @@
 """`freshet plan` divides a budget, and says what comes of it."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import json
@@ -59,11 +57,9 @@ def told(*arguments: object) -> Any:
 def test_the_plan_is_that_of_lambda_crawl(sources: Path) -> None:
     report = told("--sources", sources, "--budget", "8/day")
     best = solve(
-        [6.0, 1.0, 6.0, 5.0],
-        [1.0, 4.0, 9.0, 0.0],
-        8.0,
+        [6.0, 1.0, 6.0, 5.0], [1.0, 4.0, 9.0, 0.0], 8.0,
         complete_observations=[False, False, True, False],
-    )
+    )  # fmt: skip
     rate = best.crawl_rate
     assert (report["policy"], report["budget"], report["left_over"]) == ("lambda_crawl", 8.0, 0.0)
     assert report["price"] == pytest.approx(best.price)

@@ -1,7 +1,5 @@
 """Progress says how far the crawl is, and which hosts wait for what."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace

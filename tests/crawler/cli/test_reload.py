@@ -1,7 +1,5 @@
 """``freshet reload`` finds the daemon of a store, and nobody else."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`freshet replay` asks the past of a store which policy would have kept it fresher."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`freshet signals` judges sources by the state that a daemon would have."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`freshet simulate` sets policies against each other."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

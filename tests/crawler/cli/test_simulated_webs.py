@@ -1,7 +1,5 @@
 """Webs by name."""
 
-from __future__ import annotations
-
 import pytest
 
 from freshet.crawler.cli.simulate import is_ephemeral, load

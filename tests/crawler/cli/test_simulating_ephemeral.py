@@ -1,7 +1,5 @@
 """`freshet simulate --ephemeral` tells what policies reap of items that fade."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`freshet simulate --web` tells what budgets give the whole daemon."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """`freshet status` is the store on one screen, while a crawl may be writing it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

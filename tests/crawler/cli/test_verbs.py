@@ -1,7 +1,5 @@
 """A verb is imported when it is asked for, and all for the help."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """A page, and a host of pages, judged visit by visit as a crawl does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -36,11 +36,9 @@ def test_what_went_and_came_are_told_apart_from_edits() -> None:
     old = ["Intro", "A paragraph about bears and honey", "End"]
     new = ["Intro", "Completely different words stand here", "End"]
     assert told(old, new) == [
-        ("kept", "Intro"),
-        ("removed", "A paragraph about bears and honey"),
-        ("added", "Completely different words stand here"),
-        ("kept", "End"),
-    ]
+        ("kept", "Intro"), ("removed", "A paragraph about bears and honey"),
+        ("added", "Completely different words stand here"), ("kept", "End"),
+    ]  # fmt: skip
 
 
 def test_a_moved_block_is_moved_not_removed_and_added() -> None:

@@ -1,7 +1,5 @@
 """The ladder from the main text on: what is read when, and what is to be stored."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from freshet.crawler.compare.history import PageMemory

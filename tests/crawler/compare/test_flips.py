@@ -15,19 +15,9 @@ def alternates(visits: str) -> bool:
 
 @pytest.mark.parametrize(
     ("visits", "expected"),
-    [
-        ("x", False),
-        ("x.", False),
-        ("x.x", True),
-        (".x.", False),
-        ("x.x.", True),
-        (".x.x", True),
-        ("x......x", True),
-        ("x.......x", False),
-        ("xxxx....", False),
-        ("x.x........", False),
-    ],
-)
+    [("x", False), ("x.", False), ("x.x", True), (".x.", False), ("x.x.", True), (".x.x", True),
+     ("x......x", True), ("x.......x", False), ("xxxx....", False), ("x.x........", False)],
+)  # fmt: skip
 def test_what_came_twice_within_the_window_alternates(visits: str, expected: bool) -> None:
     assert alternates(visits) is expected
 

@@ -1,7 +1,5 @@
 """Verdicts on texts that differ, given what is known of the page and of its host."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -29,12 +29,10 @@ DELTAS = st.builds(
     SOME_ITEMS, SOME_ITEMS,
 )  # fmt: skip
 MEMORIES = st.builds(
-    PageMemory,
-    st.integers(0, 0xFFFF),
-    st.dictionaries(SLOTS, HISTORIES, max_size=4),
+    PageMemory, st.integers(0, 0xFFFF), st.dictionaries(SLOTS, HISTORIES, max_size=4),
     st.dictionaries(U64, st.builds(Presence, st.integers(0, 255)), max_size=4),
     st.lists(DELTAS, max_size=3).map(tuple),
-)
+)  # fmt: skip
 
 
 @given(MEMORIES)

@@ -1,7 +1,5 @@
 """What the pages of a host have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -17,22 +17,10 @@ def volatile_after(history: str, *, streak: int = STREAK) -> bool:
 
 @pytest.mark.parametrize(
     ("history", "volatile"),
-    [
-        ("", False),
-        ("xx", False),
-        ("xxx", True),
-        ("xxx.", True),
-        ("xxx..", False),
-        ("xxx.x.x", True),
-        ("xxx..x", False),
-        (".xxx", False),
-        (".xxxx", True),
-        ("x.x.x.x.", False),
-        (".....xxxxxxx", False),
-        (".....xxxxxxxx", True),
-        ("..........xxxxxxxx", True),
-    ],
-)
+    [("", False), ("xx", False), ("xxx", True), ("xxx.", True), ("xxx..", False),
+     ("xxx.x.x", True), ("xxx..x", False), (".xxx", False), (".xxxx", True), ("x.x.x.x.", False),
+     (".....xxxxxxx", False), (".....xxxxxxxx", True), ("..........xxxxxxxx", True)],
+)  # fmt: skip
 def test_a_slot_is_volatile_after_an_unbroken_run_of_replacements(
     history: str, volatile: bool
 ) -> None:

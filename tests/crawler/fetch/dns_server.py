@@ -1,7 +1,5 @@
 """A name server on loopback that says what the test tells it, and counts the questions."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections import Counter

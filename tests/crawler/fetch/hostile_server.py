@@ -1,7 +1,5 @@
 """A server on loopback that answers byte for byte what a test tells it to, however wrong."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

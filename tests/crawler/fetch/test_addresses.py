@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from ipaddress import IPv4Address, IPv6Address, ip_network
 
 import pytest

@@ -1,7 +1,5 @@
 """What an exchange leaves for an archive beside a whole body."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

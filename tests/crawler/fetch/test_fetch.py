@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import asyncio
 import gzip
 import logging
@@ -85,11 +83,9 @@ async def test_a_page_is_fetched_with_all_that_an_archive_needs() -> None:
     assert result.url == server.url()
     assert result.body == result.wire_body == b"Hello"
     assert result.headers == (
-        (b"X-First", b"1"),
-        (b"content-TYPE", b"text/html"),
-        (b"X-First", b"\xe9"),
+        (b"X-First", b"1"), (b"content-TYPE", b"text/html"), (b"X-First", b"\xe9"),
         (b"Content-Length", b"5"),
-    )
+    )  # fmt: skip
     assert result.peer == "127.0.0.1"
     assert result.duration_s >= 0
     assert dict(result.request_headers)["User-Agent"] == AGENT
@@ -122,11 +118,6 @@ async def test_both_validators_are_sent_and_not_modified_is_believed() -> None:
     assert b"If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n" in server.requests[0]
 
 
-async def test_not_modified_without_validators_is_a_failure() -> None:
-    result, _ = await exchange(sends(b"HTTP/1.1 304 Not Modified\r\n\r\n"), validators=Validators())
-    assert (result.outcome, result.reason) == (Outcome.FAILED, "http_304")
-
-
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [("404 Not Found", Outcome.GONE), ("410 Gone", Outcome.GONE),
@@ -146,12 +137,6 @@ async def test_a_redirect_is_told_and_not_followed() -> None:
     assert (result.outcome, result.status) == (Outcome.REDIRECTED, 301)
     assert result.location == server.url("/b?c=d")
     assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize("location", ["", "http://[::1", "javascript:alert(1)", "mailto:a@b.c"])
-async def test_a_redirect_to_nowhere_is_a_bad_redirect(location: str) -> None:
-    answer = sends(page(b"", f"Location: {location}", status="302 Found"))
-    assert await reason_of(answer) == "bad_redirect"
 
 
 @pytest.mark.parametrize(
@@ -320,18 +305,6 @@ async def test_a_body_of_a_type_that_is_not_wanted_is_not_read(label: str) -> No
     assert (result.outcome, result.reason) == (Outcome.SKIPPED, "content_type")
     assert label in (result.detail or "")
     assert result.wire_body == b""
-
-
-@pytest.mark.parametrize(
-    "label",
-    [
-        *("text/html;charset=x", "TEXT/PLAIN", "application/rss+xml", "application/pdf"),
-        *("application/json", "application/feed+json", "text/csv"),
-    ],
-)
-async def test_a_body_of_a_wanted_type_is_read(label: str) -> None:
-    result, _ = await exchange(sends(page(b"text", f"Content-Type: {label}")))
-    assert result.body == b"text"
 
 
 @pytest.mark.parametrize("label", ["", "Content-Type:\r\n", "Content-Type: nonsense\r\n"])

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,13 +10,10 @@ from freshet.crawler.fetch.addresses import CachingResolver, DnsLimits, LookupFa
 from tests.crawler.fetch.dns_server import REFUSED, SERVFAIL, NameServer, name_server
 
 RECORDS: dict[str, list[str] | int] = {
-    "both.example": ["192.0.2.1", "192.0.2.2", "2001:db8::1"],
-    "v4.example": ["192.0.2.4"],
-    "v6.example": ["2001:db8::6"],
-    "empty.example": [],
-    "broken.example": SERVFAIL,
+    "both.example": ["192.0.2.1", "192.0.2.2", "2001:db8::1"], "v4.example": ["192.0.2.4"],
+    "v6.example": ["2001:db8::6"], "empty.example": [], "broken.example": SERVFAIL,
     "closed.example": REFUSED,
-}
+}  # fmt: skip
 
 
 class Hands:

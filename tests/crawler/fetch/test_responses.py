@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from email.utils import formatdate
 
 import pytest
@@ -21,26 +19,16 @@ NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110
 
 @pytest.mark.parametrize(
     ("status", "outcome", "reason"),
-    [
-        (200, Outcome.FETCHED, None),
-        (203, Outcome.FETCHED, None),
-        (204, Outcome.SKIPPED, "http_204"),
-        (205, Outcome.SKIPPED, "http_205"),
-        (206, Outcome.FAILED, "http_206"),
-        (300, Outcome.FAILED, "http_300"),
-        (305, Outcome.FAILED, "http_305"),
-        (401, Outcome.FAILED, "http_401"),
-        (403, Outcome.FAILED, "http_403"),
-        (404, Outcome.GONE, "http_404"),
-        (410, Outcome.GONE, "http_410"),
-        (429, Outcome.FAILED, "http_429"),
-        (451, Outcome.FAILED, "http_451"),
-        (500, Outcome.FAILED, "http_500"),
-        (503, Outcome.FAILED, "http_503"),
-        (101, Outcome.FAILED, "http_101"),
-        (999, Outcome.FAILED, "http_999"),
-    ],
-)
+    [(200, Outcome.FETCHED, None), (203, Outcome.FETCHED, None),
+     (204, Outcome.SKIPPED, "http_204"), (205, Outcome.SKIPPED, "http_205"),
+     (206, Outcome.FAILED, "http_206"), (300, Outcome.FAILED, "http_300"),
+     (305, Outcome.FAILED, "http_305"), (401, Outcome.FAILED, "http_401"),
+     (403, Outcome.FAILED, "http_403"), (404, Outcome.GONE, "http_404"),
+     (410, Outcome.GONE, "http_410"), (429, Outcome.FAILED, "http_429"),
+     (451, Outcome.FAILED, "http_451"), (500, Outcome.FAILED, "http_500"),
+     (503, Outcome.FAILED, "http_503"), (101, Outcome.FAILED, "http_101"),
+     (999, Outcome.FAILED, "http_999")],
+)  # fmt: skip
 def test_a_status_stands_for_an_outcome(status: int, outcome: Outcome, reason: str | None) -> None:
     verdict = judge(status, URL, None, is_conditional=False)
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
@@ -55,19 +43,14 @@ def test_not_modified_counts_only_where_it_was_asked_for() -> None:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize(
     ("location", "target"),
-    [
-        (b"/new", "https://example.org/new"),
-        (b"new", "https://example.org/a/new"),
-        (b"?d", "https://example.org/a/b?d"),
-        (b"//other.example/", "https://other.example/"),
-        (b"http://other.example", "http://other.example/"),
-        (b"/caf\xc3\xa9", "https://example.org/caf%C3%A9"),
-        (b"/caf\xe9", "https://example.org/caf%C3%A9"),
-        (b"/with space", "https://example.org/with%20space"),
-        (b"http://0x7f.1/", "http://127.0.0.1/"),
-        (b"#part", "https://example.org/a/b?c#part"),
-    ],
-)
+    [(b"/new", "https://example.org/new"), (b"new", "https://example.org/a/new"),
+     (b"?d", "https://example.org/a/b?d"), (b"//other.example/", "https://other.example/"),
+     (b"http://other.example", "http://other.example/"),
+     (b"/caf\xc3\xa9", "https://example.org/caf%C3%A9"),
+     (b"/caf\xe9", "https://example.org/caf%C3%A9"),
+     (b"/with space", "https://example.org/with%20space"),
+     (b"http://0x7f.1/", "http://127.0.0.1/"), (b"#part", "https://example.org/a/b?c#part")],
+)  # fmt: skip
 def test_a_redirect_leads_to_its_resolved_location(
     status: int, location: bytes, target: str
 ) -> None:
@@ -98,18 +81,10 @@ def test_every_answer_has_a_verdict(status: int, location: bytes | None, asked: 
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [
-        ("120", 120.0),
-        (" 7 ", 7.0),
-        ("0", 0.0),
-        ("Sun, 06 Nov 1994 08:50:37 GMT", 60.0),
-        ("Sunday, 06-Nov-94 08:50:37 GMT", 60.0),
-        ("Sun Nov  6 08:50:37 1994", 60.0),
-        ("Sun, 06 Nov 1994 08:00:00 GMT", 0.0),
-        ("9" * 400, 2.0**31),
-        ("9" * 5000, 2.0**31),
-    ],
-)
+    [("120", 120.0), (" 7 ", 7.0), ("0", 0.0), ("Sun, 06 Nov 1994 08:50:37 GMT", 60.0),
+     ("Sunday, 06-Nov-94 08:50:37 GMT", 60.0), ("Sun Nov  6 08:50:37 1994", 60.0),
+     ("Sun, 06 Nov 1994 08:00:00 GMT", 0.0), ("9" * 400, 2.0**31), ("9" * 5000, 2.0**31)],
+)  # fmt: skip
 def test_retry_after_is_read_in_both_forms(value: str, seconds: float) -> None:
     assert parse_retry_after(value, NOW) == seconds
 
@@ -132,17 +107,10 @@ def test_a_formatted_date_is_read_back(at: int) -> None:
 
 @pytest.mark.parametrize(
     ("content_type", "name"),
-    [
-        ("text/html; charset=utf-8", "text/html"),
-        (" Text/HTML ", "text/html"),
-        ("application/xhtml+xml;q=1", "application/xhtml+xml"),
-        ("", None),
-        ("text", None),
-        ("*/*", None),
-        ("/", None),
-        (";charset=utf-8", None),
-    ],
-)
+    [("text/html; charset=utf-8", "text/html"), (" Text/HTML ", "text/html"),
+     ("application/xhtml+xml;q=1", "application/xhtml+xml"), ("", None), ("text", None),
+     ("*/*", None), ("/", None), (";charset=utf-8", None)],
+)  # fmt: skip
 def test_the_media_type_is_read_without_its_parameters(content_type: str, name: str | None) -> None:
     assert media_type(content_type) == name
 

@@ -1,7 +1,5 @@
 """Numbers behind the figures of a comparison."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

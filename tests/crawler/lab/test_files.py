@@ -1,7 +1,5 @@
 """Sources come from CSV and Parquet alike, and what is wrong in them is one line."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 
@@ -43,21 +41,16 @@ def as_lists(sources: PlanSources) -> dict[str, object]:
 def test_url_and_change_rate_are_enough(tmp_path: Path) -> None:
     text = "change_rate,url\n0.5,https://a.example/1\n2,http://b.example:81/\n"
     assert as_lists(plan_files.read_sources(csv_file(tmp_path, text))) == {
-        "url": ["https://a.example/1", "http://b.example:81/"],
-        "importance": [1.0, 1.0],
-        "change_rate": [0.5, 2.0],
-        "complete_observations": [False, False],
+        "url": ["https://a.example/1", "http://b.example:81/"], "importance": [1.0, 1.0],
+        "change_rate": [0.5, 2.0], "complete_observations": [False, False],
         "host": ["https://a.example", "http://b.example:81"],
-    }
+    }  # fmt: skip
 
 
 def test_the_host_of_a_url_is_that_of_a_browser(tmp_path: Path) -> None:
     urls = [
-        "http:////a.example/",
-        "http:////b.example/",
-        "https:c.example/x",
-        "HTTPS://C.example:443",
-    ]
+        "http:////a.example/", "http:////b.example/", "https:c.example/x", "HTTPS://C.example:443",
+    ]  # fmt: skip
     text = "url,change_rate\n" + "".join(f"{url},1\n" for url in urls)
     sources = plan_files.read_sources(csv_file(tmp_path, text))
     assert [sources.hosts[row] for row in sources.host] == [
@@ -78,12 +71,10 @@ def test_all_columns_are_taken_as_they_are(tmp_path: Path) -> None:
         " AS t(url, importance, change_rate, host, complete_observations)",
     )
     expected = {
-        "url": ["https://a.example/?q=1,2", "https://a.example/2"],
-        "importance": [3.0, 0.0],
-        "change_rate": [0.0, 0.001],
-        "complete_observations": [True, False],
+        "url": ["https://a.example/?q=1,2", "https://a.example/2"], "importance": [3.0, 0.0],
+        "change_rate": [0.0, 0.001], "complete_observations": [True, False],
         "host": ["one", "one"],
-    }
+    }  # fmt: skip
     assert as_lists(plan_files.read_sources(csv)) == expected
     assert as_lists(plan_files.read_sources(parquet)) == expected
 

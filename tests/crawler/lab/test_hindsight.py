@@ -1,7 +1,5 @@
 """What was fetched when, judged by hand-worked numbers."""
 
-from __future__ import annotations
-
 from math import inf
 
 import pytest

@@ -1,7 +1,5 @@
 """`freshet replay` fills a store from archives."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """`freshet replay --plots --parquet`: figures and tables of a comparison."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

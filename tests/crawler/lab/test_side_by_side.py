@@ -1,7 +1,5 @@
 """Policies in processes of their own: the same verdicts, and what goes wrong there is told."""
 
-from __future__ import annotations
-
 import os
 import signal
 from dataclasses import fields, is_dataclass

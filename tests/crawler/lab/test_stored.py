@@ -1,7 +1,5 @@
 """The pages of a store become sources whose change rates were learned from their histories."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`freshet discover --explain` says which URLs of a site were throttled, and why."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Token buckets: never more than the burst and what flowed in."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Who is answered what, and that the cheap refusals come first."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -1,7 +1,5 @@
 """Keys of pings: what is remembered, and how often a host is asked."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Subscriptions as a state machine, without a hub."""
 
-from __future__ import annotations
-
 from itertools import count
 
 import pytest

@@ -1,7 +1,5 @@
 """The listener over sockets: hostile connections, and whom a proxy speaks for."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

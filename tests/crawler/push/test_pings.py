@@ -1,7 +1,5 @@
 """Pings: what is one, and by which status the others are refused."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Signatures: what is parsed, and that only the secret makes one that counts."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 

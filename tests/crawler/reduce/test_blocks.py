@@ -21,12 +21,8 @@ def test_each_block_has_the_kind_of_its_innermost_element() -> None:
         "<table><tr><td>cell</table><div>loose</div>"
     )
     assert found.kinds == (
-        BlockKind.HEADING,
-        BlockKind.PARAGRAPH,
-        BlockKind.ITEM,
-        BlockKind.CELL,
-        BlockKind.TEXT,
-    )
+        BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.ITEM, BlockKind.CELL, BlockKind.TEXT,
+    )  # fmt: skip
     assert len(found) == len(found.kinds) == len(found.places)
 
 

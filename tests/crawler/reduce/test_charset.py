@@ -55,15 +55,9 @@ def test_the_document_may_declare_its_encoding(start: str) -> None:
 
 @pytest.mark.parametrize(
     ("label", "name"),
-    [
-        ("iso-8859-1", "windows-1252"),
-        ("latin1", "windows-1252"),
-        ("gb2312", "gbk"),
-        ("x-sjis", "shift_jis"),
-        ("ks_c_5601-1987", "euc-kr"),
-        (" UTF8 ", "utf-8"),
-    ],
-)
+    [("iso-8859-1", "windows-1252"), ("latin1", "windows-1252"), ("gb2312", "gbk"),
+     ("x-sjis", "shift_jis"), ("ks_c_5601-1987", "euc-kr"), (" UTF8 ", "utf-8")],
+)  # fmt: skip
 def test_labels_mean_what_the_whatwg_table_says(label: str, name: str) -> None:
     assert decode(b"abc", f"text/html; charset={label}") == ("abc", name)
 
@@ -103,15 +97,11 @@ def test_a_stray_byte_does_not_turn_utf_8_into_something_else() -> None:
 
 @pytest.mark.parametrize(
     ("text", "codec", "name"),
-    [
-        (RUSSIAN, "cp1251", "windows-1251"),
-        (RUSSIAN, "koi8-r", "koi8-r"),
-        (JAPANESE, "cp932", "shift_jis"),
-        (JAPANESE, "euc-jp", "euc-jp"),
-        (FRENCH, "cp1252", "windows-1252"),
-        ("Don’t worry. " + "All is well. " * 50, "cp1252", "windows-1252"),
-    ],
-)
+    [(RUSSIAN, "cp1251", "windows-1251"), (RUSSIAN, "koi8-r", "koi8-r"),
+     (JAPANESE, "cp932", "shift_jis"), (JAPANESE, "euc-jp", "euc-jp"),
+     (FRENCH, "cp1252", "windows-1252"),
+     ("Don’t worry. " + "All is well. " * 50, "cp1252", "windows-1252")],
+)  # fmt: skip
 def test_without_any_label_the_encoding_is_guessed(text: str, codec: str, name: str) -> None:
     assert decode(text.encode(codec), "text/html") == (text, name)
 

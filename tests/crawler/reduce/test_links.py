@@ -63,18 +63,10 @@ def test_link_elements_with_a_relation_to_another_page_count(rel: str) -> None:
 
 @pytest.mark.parametrize(
     "attributes",
-    [
-        "rel=stylesheet",
-        "rel='alternate stylesheet'",
-        "rel='shortcut icon'",
-        "rel=preload",
-        "rel=dns-prefetch",
-        "rel=alternate type=application/rss+xml",
-        "rel=alternate type=application/pdf",
-        "rel=''",
-        "",
-    ],
-)
+    ["rel=stylesheet", "rel='alternate stylesheet'", "rel='shortcut icon'", "rel=preload",
+     "rel=dns-prefetch", "rel=alternate type=application/rss+xml",
+     "rel=alternate type=application/pdf", "rel=''", ""],
+)  # fmt: skip
 def test_link_elements_that_load_something_do_not(attributes: str) -> None:
     assert len(links(f"<link {attributes} href=x>")) == 0
 

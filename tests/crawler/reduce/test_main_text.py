@@ -33,29 +33,16 @@ def test_text_is_normalised_to_composed_characters_and_single_spaces() -> None:
 
 @pytest.mark.parametrize(
     "frame",
-    [
-        "<script>var a = 1</script>",
-        "<style>p {}</style>",
-        "<noscript>Enable it</noscript>",
-        "<template><p>row</p></template>",
-        "<svg><text>drawn</text></svg>",
-        "<nav><p>Home</p></nav>",
-        "<header><p>The site</p></header>",
-        "<footer><p>Imprint</p></footer>",
-        "<aside><p>An advert that is long enough to be read as prose.</p></aside>",
-        "<form><select><option>One</select><button>Go</button><textarea>x</textarea></form>",
-        "<p hidden>hidden</p>",
-        "<span aria-hidden=true>#</span>",
-        "<div role=navigation>Home</div>",
-        "<div role=contentinfo>Imprint</div>",
-        "<div class='ad-slot top'>Buy this now</div>",
-        "<div id=cookieConsent>We use cookies</div>",
-        "<ul class=breadcrumb><li>Home<li>Here</ul>",
-        "<p>Page rendered at 10:22:01</p>",
-        "<div>© 2026 Example</div>",
-        "<!-- a comment -->",
-    ],
-)
+    ["<script>var a = 1</script>", "<style>p {}</style>", "<noscript>Enable it</noscript>",
+     "<template><p>row</p></template>", "<svg><text>drawn</text></svg>", "<nav><p>Home</p></nav>",
+     "<header><p>The site</p></header>", "<footer><p>Imprint</p></footer>",
+     "<aside><p>An advert that is long enough to be read as prose.</p></aside>",
+     "<form><select><option>One</select><button>Go</button><textarea>x</textarea></form>",
+     "<p hidden>hidden</p>", "<span aria-hidden=true>#</span>", "<div role=navigation>Home</div>",
+     "<div role=contentinfo>Imprint</div>", "<div class='ad-slot top'>Buy this now</div>",
+     "<div id=cookieConsent>We use cookies</div>", "<ul class=breadcrumb><li>Home<li>Here</ul>",
+     "<p>Page rendered at 10:22:01</p>", "<div>© 2026 Example</div>", "<!-- a comment -->"],
+)  # fmt: skip
 def test_the_frame_is_set_aside_wherever_it_stands(frame: str) -> None:
     assert blocks(f"<body>{frame}{PROSE}") == BLOCKS
     assert blocks(PROSE + frame) == BLOCKS

@@ -1,7 +1,5 @@
 """A document cut into tags and texts is the tree that was written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -80,13 +78,9 @@ def test_references_are_resolved_once() -> None:
 
 @pytest.mark.parametrize(
     ("source", "name", "text"),
-    [
-        ("<p>a<b>b</b>c</p>d", "p", "abc"),
-        ("<div>a<div>b</div>c</div>d", "div", "abc"),
-        ("<p>a<br>b", "br", ""),
-        ("<p>one", "body", "one"),
-    ],
-)
+    [("<p>a<b>b</b>c</p>d", "p", "abc"), ("<div>a<div>b</div>c</div>d", "div", "abc"),
+     ("<p>a<br>b", "br", ""), ("<p>one", "body", "one")],
+)  # fmt: skip
 def test_an_element_ends_at_its_own_end_tag(source: str, name: str, text: str) -> None:
     found = markup(source)
     assert found.text(next(i for i, t in enumerate(found.tags) if t.name == name)) == text

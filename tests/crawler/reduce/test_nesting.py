@@ -15,28 +15,18 @@ HOSTILE = [
 
 @pytest.mark.parametrize(
     ("body", "depth"),
-    [
-        (b"", 0),
-        (b"no tags < at all", 0),
-        (b"<html><body><div><div>x</div></div><div></div></body></html>", 4),
-        (b"<DIV><Div>x</dIV></DIV >", 2),
-        (b"<br><img src=x><hr/><input>", 0),
-        (b"<!-- <div><div> --><div></div>", 1),
-        (b"<script>if (a<b) '<div><div>'</script><div></div>", 1),
-        (b"<style><div></style><title><b><i></title>", 0),
-        (b"<script>never ended <div><div>", 0),
-        (b'<a title="<div><div>">x</a>', 1),
-        (b"<a title='\"><div><div>'>x</a>", 1),
-        (b"<p>one<p>two<p>three", 1),
-        (b"<ul><li>1<li>2<li>3<ul><li>4</ul></ul>", 4),
-        (b"<table><tr><td>1<td>2<tr><td>3<td>4</table>", 3),
-        (b"<dl><dt>a<dd>b<dt>c<dd>d</dl>", 2),
-        (b"<select><option>a<option>b</select>", 2),
-        (b"<!DOCTYPE html><!---><div><!--x--!><div>", 2),
-        (b"<svg><path d=''/><path d=''/><g></g></svg>", 2),
-        (b"<div></span></div>", 1),
-    ],
-)
+    [(b"", 0), (b"no tags < at all", 0),
+     (b"<html><body><div><div>x</div></div><div></div></body></html>", 4),
+     (b"<DIV><Div>x</dIV></DIV >", 2), (b"<br><img src=x><hr/><input>", 0),
+     (b"<!-- <div><div> --><div></div>", 1),
+     (b"<script>if (a<b) '<div><div>'</script><div></div>", 1),
+     (b"<style><div></style><title><b><i></title>", 0), (b"<script>never ended <div><div>", 0),
+     (b'<a title="<div><div>">x</a>', 1), (b"<a title='\"><div><div>'>x</a>", 1),
+     (b"<p>one<p>two<p>three", 1), (b"<ul><li>1<li>2<li>3<ul><li>4</ul></ul>", 4),
+     (b"<table><tr><td>1<td>2<tr><td>3<td>4</table>", 3), (b"<dl><dt>a<dd>b<dt>c<dd>d</dl>", 2),
+     (b"<select><option>a<option>b</select>", 2), (b"<!DOCTYPE html><!---><div><!--x--!><div>", 2),
+     (b"<svg><path d=''/><path d=''/><g></g></svg>", 2), (b"<div></span></div>", 1)],
+)  # fmt: skip
 def test_the_depth_of_ordinary_markup_is_that_of_its_elements(body: bytes, depth: int) -> None:
     assert max_depth(body) == depth
 

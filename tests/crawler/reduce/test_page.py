@@ -61,20 +61,11 @@ def test_feeds_are_found_once_each_and_are_no_links() -> None:
 
 @pytest.mark.parametrize(
     ("content", "delay_s", "path"),
-    [
-        ("5; url=/x", 5, "/x"),
-        ("0;URL='/x'", 0, "/x"),
-        ('0 ; url = "/x" trailing', 0, "/x"),
-        (" 3,url=/x", 3, "/x"),
-        ("5;/x", 5, "/x"),
-        ("5 /x", 5, "/x"),
-        (".5;/x", 0, "/x"),
-        ("5.9.9; /x", 5, "/x"),
-        ("0; url=/x y", 0, "/x%20y"),
-        ("99999999999999999999; /x", 1e9, "/x"),
-        ("5; url", 5, "/docs/url"),
-    ],
-)
+    [("5; url=/x", 5, "/x"), ("0;URL='/x'", 0, "/x"), ('0 ; url = "/x" trailing', 0, "/x"),
+     (" 3,url=/x", 3, "/x"), ("5;/x", 5, "/x"), ("5 /x", 5, "/x"), (".5;/x", 0, "/x"),
+     ("5.9.9; /x", 5, "/x"), ("0; url=/x y", 0, "/x%20y"), ("99999999999999999999; /x", 1e9, "/x"),
+     ("5; url", 5, "/docs/url")],
+)  # fmt: skip
 def test_a_meta_refresh_is_read_as_browsers_read_it(
     content: str, delay_s: float, path: str
 ) -> None:
@@ -119,14 +110,10 @@ def test_the_title_of_a_drawing_is_not_that_of_the_page() -> None:
 
 @pytest.mark.parametrize(
     ("markup", "language"),
-    [
-        ("<html lang=' de '>", "de"),
-        ("<html xml:lang=fr>", "fr"),
-        ("<html lang><meta http-equiv=content-language content=it>", "it"),
-        ("<meta http-equiv=Content-Language content='de, fr'>", None),
-        ("<p>x", None),
-    ],
-)
+    [("<html lang=' de '>", "de"), ("<html xml:lang=fr>", "fr"),
+     ("<html lang><meta http-equiv=content-language content=it>", "it"),
+     ("<meta http-equiv=Content-Language content='de, fr'>", None), ("<p>x", None)],
+)  # fmt: skip
 def test_the_language_is_that_of_the_root_or_of_the_pragma(markup: str, language: str) -> None:
     assert page(markup).language == language
 
@@ -147,18 +134,10 @@ def test_a_very_long_table_is_not_cut_into_lines() -> None:
 
 @pytest.mark.parametrize(
     ("content_type", "plain"),
-    [
-        (None, False),
-        ("", False),
-        ("text/html; charset=utf-8", False),
-        ("application/xhtml+xml", False),
-        ("text/xml", False),
-        ("text/plain", True),
-        ("text/markdown", True),
-        ("application/json", True),
-        ("application/ld+json", True),
-    ],
-)
+    [(None, False), ("", False), ("text/html; charset=utf-8", False),
+     ("application/xhtml+xml", False), ("text/xml", False), ("text/plain", True),
+     ("text/markdown", True), ("application/json", True), ("application/ld+json", True)],
+)  # fmt: skip
 def test_what_has_no_markup_is_told_by_its_type(content_type: str | None, plain: bool) -> None:
     assert is_plain(content_type) is plain
 

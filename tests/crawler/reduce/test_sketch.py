@@ -144,18 +144,10 @@ def test_shingles_run_across_blocks_and_where_blocks_end_is_no_matter_to_the_tex
 
 @pytest.mark.parametrize(
     ("blocks", "count"),
-    [
-        ([], 0),
-        (["—", ""], 0),
-        (["word"], 1),
-        (["one two three"], 1),
-        (["one two three four"], 1),
-        (["one two three four five"], 2),
-        (["a b c d a b c d a b c d"], 4),
-        (["吾輩は猫である"], 4),
-        (["สวัสดี"], 3),
-    ],
-)
+    [([], 0), (["—", ""], 0), (["word"], 1), (["one two three"], 1), (["one two three four"], 1),
+     (["one two three four five"], 2), (["a b c d a b c d a b c d"], 4), (["吾輩は猫である"], 4),
+     (["สวัสดี"], 3)],
+)  # fmt: skip
 def test_shingles_are_counted_once_each(blocks: list[str], count: int) -> None:
     assert sketch(blocks).shingle_count == count
 

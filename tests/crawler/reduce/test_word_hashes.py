@@ -1,7 +1,5 @@
 """The hashes of words are those of the definition, whatever stands between the words."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

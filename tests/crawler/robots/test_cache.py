@@ -1,7 +1,5 @@
 """What is known of robots.txt files: how long it counts, and what follows for hosts."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

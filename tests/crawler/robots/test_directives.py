@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,13 +65,9 @@ def test_a_name_holds_to_the_end_of_its_header_field_only() -> None:
 
 @pytest.mark.parametrize(
     "date",
-    [
-        "2030-01-31",
-        "25 Jun 2030 15:00:00 PST",
-        "Tuesday, 25-Jun-30 15:00:00 GMT",
-        "Tue, 25 Jun 2030 15:00:00 GMT",
-    ],
-)
+    ["2030-01-31", "25 Jun 2030 15:00:00 PST", "Tuesday, 25-Jun-30 15:00:00 GMT",
+     "Tue, 25 Jun 2030 15:00:00 GMT"],
+)  # fmt: skip
 def test_a_date_is_kept_as_written_with_its_colons_and_the_comma_after_the_weekday(
     date: str,
 ) -> None:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -9,14 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.robots.parser import (
-    DAY_S,
     LIMIT_BYTES,
     RobotsVerdict,
-    after_fetch,
     allowed,
     cut_at_line_end,
     in_force,
-    is_fresh,
     parse,
     standing,
 )
@@ -71,20 +66,13 @@ User-Agent: quxbot
 
 @pytest.mark.parametrize(
     ("agent", "path", "expected"),
-    [
-        ("freshet", "/a/b.gif", False),
-        ("freshet", "/a/b.gif?size=2", True),
-        ("freshet", "/example/", False),
-        ("freshet", "/publications/x", True),
-        ("foobot", "/publications/x", False),
-        ("foobot", "/example/page.html", True),
-        ("foobot", "/example/allowed.gif", True),
-        ("barbot", "/example/page.html", False),
-        ("bazbot", "/example/page.html", False),
-        ("bazbot", "/b.gif", True),
-        ("quxbot", "/example/page.html", True),
-    ],
-)
+    [("freshet", "/a/b.gif", False), ("freshet", "/a/b.gif?size=2", True),
+     ("freshet", "/example/", False), ("freshet", "/publications/x", True),
+     ("foobot", "/publications/x", False), ("foobot", "/example/page.html", True),
+     ("foobot", "/example/allowed.gif", True), ("barbot", "/example/page.html", False),
+     ("bazbot", "/example/page.html", False), ("bazbot", "/b.gif", True),
+     ("quxbot", "/example/page.html", True)],
+)  # fmt: skip
 def test_the_example_of_the_rfc_reads_as_the_rfc_says(
     agent: str, path: str, expected: bool
 ) -> None:
@@ -146,13 +134,10 @@ def test_a_byte_order_mark_even_a_torn_one_does_not_hide_the_first_line(mark: by
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "User-agent *\nDisallow /\n",
-        "useragent: *\nDisalow: /\n",
-        "  USER-AGENT\t:\t*  # all\n\tdisallow :/#x\n",
-        "User-agent: *\nDisallow: /caf\x00\nDisallow: /\n",
-    ],
-)
+    ["User-agent *\nDisallow /\n", "useragent: *\nDisalow: /\n",
+     "  USER-AGENT\t:\t*  # all\n\tdisallow :/#x\n",
+     "User-agent: *\nDisallow: /caf\x00\nDisallow: /\n"],
+)  # fmt: skip
 def test_a_clumsy_refusal_is_a_refusal(text: str) -> None:
     assert not allows(text, "/")
 
@@ -260,77 +245,18 @@ def test_sitemap_lines_are_kept_in_order_wherever_they_stand() -> None:
 
 @pytest.mark.parametrize(
     ("status", "failure", "expected"),
-    [
-        (200, None, RobotsStanding.PARSED),
-        (204, None, RobotsStanding.PARSED),
-        (301, None, RobotsStanding.ALLOW_ALL),
-        (401, None, RobotsStanding.ALLOW_ALL),
-        (404, None, RobotsStanding.ALLOW_ALL),
-        (410, None, RobotsStanding.ALLOW_ALL),
-        (429, None, RobotsStanding.UNREACHABLE),
-        (500, None, RobotsStanding.UNREACHABLE),
-        (503, None, RobotsStanding.UNREACHABLE),
-        (999, None, RobotsStanding.UNREACHABLE),
-        (200, "cut short", RobotsStanding.UNREACHABLE),
-        (None, "timeout", RobotsStanding.UNREACHABLE),
-        (None, None, RobotsStanding.UNREACHABLE),
-    ],
-)
+    [(200, None, RobotsStanding.PARSED), (204, None, RobotsStanding.PARSED),
+     (301, None, RobotsStanding.ALLOW_ALL), (401, None, RobotsStanding.ALLOW_ALL),
+     (404, None, RobotsStanding.ALLOW_ALL), (410, None, RobotsStanding.ALLOW_ALL),
+     (429, None, RobotsStanding.UNREACHABLE), (500, None, RobotsStanding.UNREACHABLE),
+     (503, None, RobotsStanding.UNREACHABLE), (999, None, RobotsStanding.UNREACHABLE),
+     (200, "cut short", RobotsStanding.UNREACHABLE), (None, "timeout", RobotsStanding.UNREACHABLE),
+     (None, None, RobotsStanding.UNREACHABLE)],
+)  # fmt: skip
 def test_the_answer_decides_what_is_known_of_a_robots_txt(
     status: int | None, failure: str | None, expected: RobotsStanding
 ) -> None:
     assert standing(status, failure) is expected
-
-
-PARSED = RobotsRecord(RobotsStanding.PARSED, 1_000.0, CLOSED)
-FAILED = RobotsRecord(RobotsStanding.UNREACHABLE, 2_000.0, reason="timeout")
-
-
-def test_a_record_is_fresh_for_a_day() -> None:
-    assert is_fresh(PARSED, PARSED.fetched_at + DAY_S - 1.0)
-    assert not is_fresh(PARSED, PARSED.fetched_at + DAY_S)
-
-
-def test_neither_an_unreachable_file_nor_its_stand_in_is_fresh() -> None:
-    assert not is_fresh(FAILED, FAILED.fetched_at)
-    assert not is_fresh(after_fetch(PARSED, FAILED, 2_000.0), 2_000.0)
-
-
-def test_a_reachable_file_replaces_whatever_was_known() -> None:
-    gone = RobotsRecord(RobotsStanding.ALLOW_ALL, 2_000.0)
-    stale = after_fetch(PARSED, FAILED, 2_000.0)
-    assert after_fetch(PARSED, gone, 2_000.0) is gone
-    assert after_fetch(stale, PARSED, 3_000.0) is PARSED
-
-
-def test_while_the_file_is_unreachable_the_copy_stands_in_and_says_since_when() -> None:
-    first = after_fetch(PARSED, FAILED, 2_000.0)
-    again = after_fetch(first, FAILED, 3_000.0)
-    assert first == again
-    assert (again.body, again.fetched_at) == (CLOSED, 1_000.0)
-    assert (again.stale_since, again.reason) == (2_000.0, "timeout")
-
-
-def test_after_thirty_days_the_copy_is_given_up_for_complete_disallow() -> None:
-    last = PARSED.fetched_at + 30 * DAY_S
-    assert after_fetch(PARSED, FAILED, last).standing is RobotsStanding.PARSED
-    assert after_fetch(PARSED, FAILED, last + 1.0) is FAILED
-
-
-@pytest.mark.parametrize("previous", [None, FAILED])
-def test_without_a_copy_an_unreachable_file_is_just_that(previous: RobotsRecord | None) -> None:
-    new = RobotsRecord(RobotsStanding.UNREACHABLE, 3_000.0, reason="http_500")
-    assert after_fetch(previous, new, 3_000.0) is new
-
-
-def test_an_unreachable_file_closes_the_host_but_for_the_file_itself() -> None:
-    robots = in_force(FAILED)
-    assert robots.verdict("freshet", f"{HOST}/") == RobotsVerdict(False)
-    assert robots.allows("freshet", f"{HOST}/robots.txt")
-
-
-def test_an_unavailable_file_opens_the_host() -> None:
-    assert in_force(RobotsRecord(RobotsStanding.ALLOW_ALL, 0.0, CLOSED)).allows("freshet", HOST)
 
 
 def test_a_parsed_file_is_in_force_in_full_whatever_limit_it_was_cut_at() -> None:

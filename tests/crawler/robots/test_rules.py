@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -9,11 +7,9 @@ from hypothesis import strategies as st
 from freshet.crawler.robots.parser import Rule, Rules, read_rule, readings
 
 patterns = st.builds(
-    lambda start, rest, end: start + rest + end,
-    st.sampled_from(["/", "*"]),
-    st.text("/ab*", max_size=6),
-    st.sampled_from(["", "$"]),
-)
+    lambda start, rest, end: start + rest + end, st.sampled_from(["/", "*"]),
+    st.text("/ab*", max_size=6), st.sampled_from(["", "$"]),
+)  # fmt: skip
 paths = st.text("/ab", max_size=10).map(lambda rest: f"/{rest}")
 
 
@@ -77,15 +73,9 @@ def test_two_spellings_of_one_path_are_equal(pattern: str, url: str) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "url"),
-    [
-        ("/a/b", "https://h/a%2Fb"),
-        ("/Secret", "https://h/secret"),
-        ("/a*b", "https://h/a"),
-        ("/x$", "https://h/x?y"),
-        ("/a*aa$", "https://h/aa"),
-        ("/fish", "https://h/?id=/fish"),
-    ],
-)
+    [("/a/b", "https://h/a%2Fb"), ("/Secret", "https://h/secret"), ("/a*b", "https://h/a"),
+     ("/x$", "https://h/x?y"), ("/a*aa$", "https://h/aa"), ("/fish", "https://h/?id=/fish")],
+)  # fmt: skip
 def test_different_paths_stay_different(pattern: str, url: str) -> None:
     assert not matches(pattern, url)
 
@@ -110,17 +100,10 @@ def test_a_pattern_of_many_asterisks_is_matched_without_going_back() -> None:
 
 @pytest.mark.parametrize(
     ("url", "path"),
-    [
-        ("https://h", "/"),
-        ("https://h?q=1", "/?q=1"),
-        ("https://h/a?q=/b#frag?x", "/a?q=/b"),
-        ("https://user:pass@h:8443//a", "//a"),
-        ("https://[::1]:80/a", "/a"),
-        ("/a/b", "/a/b"),
-        ("//h/a", "/a"),
-        ("", "/"),
-    ],
-)
+    [("https://h", "/"), ("https://h?q=1", "/?q=1"), ("https://h/a?q=/b#frag?x", "/a?q=/b"),
+     ("https://user:pass@h:8443//a", "//a"), ("https://[::1]:80/a", "/a"), ("/a/b", "/a/b"),
+     ("//h/a", "/a"), ("", "/")],
+)  # fmt: skip
 def test_rules_are_compared_with_path_and_query(url: str, path: str) -> None:
     assert readings(url) == [path]
 

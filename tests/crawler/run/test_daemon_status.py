@@ -1,7 +1,5 @@
 """How a daemon stands: `freshet status` of a store that one keeps fresh."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """A store whose versioned bytes are not read is refused before any work, in one line."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Catching up with the near-duplicates, whatever comes, changes, goes or interrupts."""
 
-from __future__ import annotations
-
 import random
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """What the service manager hears of a daemon, beat by beat."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The state of a daemon is what the store has, and its notes say what its ranker believes."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 

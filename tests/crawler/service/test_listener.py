@@ -1,7 +1,5 @@
 """The listener answers this machine, and nobody who was led here under another name."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from http import HTTPStatus

@@ -1,7 +1,5 @@
 """Log lines are for people or programs, and hold no secrets in either form."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Iterator

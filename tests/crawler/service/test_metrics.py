@@ -1,7 +1,5 @@
 """What has committed is counted, what stands is told, and no label grows with the web."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

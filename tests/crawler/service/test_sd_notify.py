@@ -1,7 +1,5 @@
 """The service manager hears what systemd's protocol asks for, where there is one."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time
@@ -40,11 +38,9 @@ def test_ready_status_and_end_are_told_over_a_path(tmp_path: Path) -> None:
         manager.alive()
         manager.stopping()
         assert heard(server) == [
-            ["STATUS=opening"],
-            ["READY=1", "STATUS=fetching STOPPING=1"],
-            ["WATCHDOG=1"],
+            ["STATUS=opening"], ["READY=1", "STATUS=fetching STOPPING=1"], ["WATCHDOG=1"],
             ["STOPPING=1", "STATUS=stopping: waiting for requests under way"],
-        ]
+        ]  # fmt: skip
         manager.close()
         manager.alive()
         assert heard(server) == []
@@ -74,15 +70,11 @@ def test_without_a_socket_nothing_is_told(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("said", "seconds"),
-    [
-        ({"WATCHDOG_USEC": "30000000"}, 30.0),
-        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "42"}, 30.0),
-        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "43"}, None),
-        ({"WATCHDOG_USEC": "0"}, None),
-        ({"WATCHDOG_USEC": "soon"}, None),
-        ({}, None),
-    ],
-)
+    [({"WATCHDOG_USEC": "30000000"}, 30.0),
+     ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "42"}, 30.0),
+     ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "43"}, None), ({"WATCHDOG_USEC": "0"}, None),
+     ({"WATCHDOG_USEC": "soon"}, None), ({}, None)],
+)  # fmt: skip
 def test_the_watchdog_is_ours_if_it_is_set_for_this_process(
     tmp_path: Path, said: dict[str, str], seconds: float | None
 ) -> None:

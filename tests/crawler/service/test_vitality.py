@@ -1,7 +1,5 @@
 """A daemon that is stuck is told from one that waits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

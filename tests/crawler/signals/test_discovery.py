@@ -1,7 +1,5 @@
 """Where feeds are looked for, and how often."""
 
-from __future__ import annotations
-
 import pytest
 
 from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind

@@ -1,7 +1,5 @@
 """What headers say of time, and of hosts that say it."""
 
-from __future__ import annotations
-
 import logging
 from email.utils import formatdate
 

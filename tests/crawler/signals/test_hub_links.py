@@ -1,7 +1,5 @@
 """Which hub a page names: Link headers first, then the document."""
 
-from __future__ import annotations
-
 import pytest
 
 from freshet.crawler.reduce.feeds import read_feed

@@ -1,7 +1,5 @@
 """Dates as they stand on the web, and what time they leave open."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest

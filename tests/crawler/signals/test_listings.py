@@ -1,7 +1,5 @@
 """Sitemaps and feeds, from their bytes to claims."""
 
-from __future__ import annotations
-
 import gzip
 import logging
 from datetime import UTC, datetime

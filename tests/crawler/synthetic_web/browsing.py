@@ -1,7 +1,5 @@
 """What the tests of the synthetic web look at pages with: a parser, and a naive crawl."""
 
-from __future__ import annotations
-
 import gzip
 import html
 import re

@@ -1,7 +1,5 @@
 """A shop that gives each of its pages many URLs: orders, printer versions and sessions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -57,12 +55,9 @@ def outlet(plot: Plot) -> SyntheticSite:
     links.append(plot.link("News", "/news?page=1"))
     resources["/"] = plot.page("home", title="Outlet", links=links)
     return SyntheticSite(
-        name=plot.name,
-        title="Outlet",
-        resources=resources,
-        validation=Validation.NONE,
+        name=plot.name, title="Outlet", resources=resources, validation=Validation.NONE,
         robots=NOTHING_FORBIDDEN,
-    )
+    )  # fmt: skip
 
 
 def _variants(

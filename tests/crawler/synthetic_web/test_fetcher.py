@@ -37,15 +37,9 @@ def essence(result: FetchResult) -> tuple[object, ...]:
         if name.lower() not in {b"server", b"content-length"}
     }
     return (
-        result.url,
-        result.outcome,
-        result.status,
-        result.reason,
-        result.location,
-        result.retry_after_s,
-        result.body,
-        headers,
-    )
+        result.url, result.outcome, result.status, result.reason, result.location,
+        result.retry_after_s, result.body, headers,
+    )  # fmt: skip
 
 
 async def test_the_fetcher_answers_as_the_server_does(

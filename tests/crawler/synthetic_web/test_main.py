@@ -13,12 +13,9 @@ from freshet.crawler.synthetic_web.__main__ import main
 
 async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, dict[str, str]]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "freshet.crawler.synthetic_web",
-        *arguments,
+        sys.executable, "-m", "freshet.crawler.synthetic_web", *arguments,
         stdout=asyncio.subprocess.PIPE,
-    )
+    )  # fmt: skip
     assert process.stdout is not None
     announcement = json.loads(await process.stdout.readline())
     sites: dict[str, str] = announcement["sites"]
@@ -51,14 +48,9 @@ def test_it_stops_by_itself_after_its_duration(capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["--preset", "huge"],
-        ["--hosts", "many"],
-        ["--pages", "0"],
-        ["--span-days", "-1"],
-        ["--what"],
-    ],
-)
+    [["--preset", "huge"], ["--hosts", "many"], ["--pages", "0"], ["--span-days", "-1"],
+     ["--what"]],
+)  # fmt: skip
 def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(arguments)

@@ -33,12 +33,9 @@ def one_page_web(skin: Skin, *frame_forms: Form) -> SyntheticWeb:
     story = Story(("key",), ENGLISH, (Revision(5.0, Form.WORD),))
     revisions = tuple(Revision(10.0 * n, form) for n, form in enumerate(frame_forms, start=1))
     site = SyntheticSite(
-        name="site",
-        title="Title & Co",
-        resources={"/": Document(history=story, born_at=0.0)},
-        skin=skin,
-        frame=Frame((Link("Home", HERE),), revisions),
-    )
+        name="site", title="Title & Co", resources={"/": Document(history=story, born_at=0.0)},
+        skin=skin, frame=Frame((Link("Home", HERE),), revisions),
+    )  # fmt: skip
     return SyntheticWeb.of(1, [site], 0.0, 100.0)
 
 
@@ -80,24 +77,17 @@ def test_a_page_says_in_markup_what_its_head_says() -> None:
     renderer = Renderer(site, Addresses.named(["site"]))
     tree = LexborHTMLParser(renderer.page(head, UTF_8, content, look_at(site, 0)).pieces[0])
     found = {
-        "title": "title",
-        'meta[name="robots"]': "content",
-        'link[rel="canonical"]': "href",
-        "base": "href",
-        'meta[http-equiv="Refresh"]': "content",
-    }
+        "title": "title", 'meta[name="robots"]': "content", 'link[rel="canonical"]': "href",
+        "base": "href", 'meta[http-equiv="Refresh"]': "content",
+    }  # fmt: skip
     nodes = {query: tree.css_first(query) for query in found}
     values = [
         node and (node.text() if key == "title" else node.attributes[key])
         for (query, key), node in zip(found.items(), nodes.values(), strict=True)
     ]
     assert values == [
-        "<Title> – T",
-        "noindex",
-        "http://site.localhost/a?b&c",
-        "/base/",
-        "0; url=/next",
-    ]
+        "<Title> – T", "noindex", "http://site.localhost/a?b&c", "/base/", "0; url=/next",
+    ]  # fmt: skip
 
 
 def test_rendered_main_text_changes_exactly_where_the_truth_says_so() -> None:

@@ -106,16 +106,11 @@ def test_retry_after_comes_as_seconds_and_as_a_date(responder: Responder) -> Non
 
 @pytest.mark.parametrize(
     ("place", "status"),
-    [
-        (Place("nobody", "/"), 421),
-        (Place("docs", "/missing"), 404),
-        (Place("notes", "/robots.txt"), 404),
-        (Place("status", "/gone"), 410),
-        (Place("status", "/nowhere"), 302),
-        (Place("events", "/calendar/"), 404),
-        (Place("shop", "/product?utm_source=x&id=3&utm_medium=y"), 200),
-    ],
-)
+    [(Place("nobody", "/"), 421), (Place("docs", "/missing"), 404),
+     (Place("notes", "/robots.txt"), 404), (Place("status", "/gone"), 410),
+     (Place("status", "/nowhere"), 302), (Place("events", "/calendar/"), 404),
+     (Place("shop", "/product?utm_source=x&id=3&utm_medium=y"), 200)],
+)  # fmt: skip
 def test_every_place_has_an_answer(responder: Responder, place: Place, status: int) -> None:
     assert get(responder, place, START_AT).status == status
 

@@ -35,11 +35,9 @@ def truth() -> Truth:
 
 def test_edits_are_those_of_living_pages_in_order_of_time() -> None:
     assert truth().edits_between(0.0, 100.0) == [
-        Edit(PAGE, 10.0, Form.WORD),
-        Edit(PAGE, 15.0, Form.FOOTER),
-        Edit(PAGE, 20.0, Form.WORD),
+        Edit(PAGE, 10.0, Form.WORD), Edit(PAGE, 15.0, Form.FOOTER), Edit(PAGE, 20.0, Form.WORD),
         Edit(MOVED, 30.0, Form.WORD),
-    ]
+    ]  # fmt: skip
 
 
 def test_intervals_are_open_at_the_start_and_closed_at_the_end() -> None:

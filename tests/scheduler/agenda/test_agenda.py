@@ -1,7 +1,5 @@
 """The agenda of a daemon takes over what the terms say of pages."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field

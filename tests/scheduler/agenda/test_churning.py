@@ -1,7 +1,5 @@
 """Which pages' links churn, and how fast new ones come."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

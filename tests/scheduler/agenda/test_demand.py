@@ -1,7 +1,5 @@
 """What pages would get without limits: the looks of one price that use up the budget."""
 
-from __future__ import annotations
-
 import doctest
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is expected of all pages that are kept fresh."""
 
-from __future__ import annotations
-
 from math import exp, inf
 
 import numpy as np
@@ -15,14 +13,12 @@ from freshet.scheduler.costs import ein
 #: Two captured pages, one that is gone, one new, one that failed, and one that was withdrawn.
 PAGES = Watchlist()
 PAGES.add(
-    np.arange(6),
-    host=np.array([0, 1, 0, 1, 1, 1]),
+    np.arange(6), host=np.array([0, 1, 0, 1, 1, 1]),
     importance=np.array([3.0, 1.0, 9.0, 2.0, 9.0, 9.0]),
     since=np.array([8.0, 9.0, 9.0, 7.0, 9.0, 9.0]),
-    captured=np.array([1, 1, 1, 0, 0, 0], np.bool_),
-    gone=np.array([0, 0, 2, 0, 0, 0]),
+    captured=np.array([1, 1, 1, 0, 0, 0], np.bool_), gone=np.array([0, 0, 2, 0, 0, 0]),
     not_before=np.array([-inf, 11.0, -inf, -inf, 10.5, inf]),
-)
+)  # fmt: skip
 BELIEFS = Beliefs(
     np.array([0.5, 2.0, 1.0, 0.1, 0.1, 0.1]),
     np.array([0.25, 1.0, 5.0, 0.1, 0.1, 0.1]),

@@ -1,7 +1,5 @@
 """Freshness from pages drawn at random."""
 
-from __future__ import annotations
-
 import doctest
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Change rates are learnt from looks, one by one or many together."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What was learnt of a page that moves is known of it where it stands now."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field

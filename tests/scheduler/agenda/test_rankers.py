@@ -1,7 +1,5 @@
 """Pages valued by policies, with what is learnt of them."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -277,13 +275,10 @@ def test_a_policy_that_never_worked_leaves_pages_to_go_by_their_age() -> None:
 
 @pytest.mark.parametrize(
     ("name", "able"),
-    [
-        ("site_clock", {HearsSignals, JudgesSources}),
-        ("noisy_signal_index", {HearsSignals, KnowsHosts}),
-        ("lambda_crawl", {HearsSignals, KnowsHosts}),
-        ("nutch_adaptive", {SetsDueTimes}),
-    ],
-)
+    [("site_clock", {HearsSignals, JudgesSources}),
+     ("noisy_signal_index", {HearsSignals, KnowsHosts}),
+     ("lambda_crawl", {HearsSignals, KnowsHosts}), ("nutch_adaptive", {SetsDueTimes})],
+)  # fmt: skip
 def test_a_ranker_can_do_what_its_kind_of_policy_needs(name: str, able: set[type]) -> None:
     ranker: object = ranker_of(name, 4.0)
     asked = (HearsSignals, JudgesSources, KnowsHosts, SetsDueTimes)

@@ -1,7 +1,5 @@
 """The agenda over a real store: every due URL once, in windows, whatever interleaves."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection

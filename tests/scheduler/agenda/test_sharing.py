@@ -1,7 +1,5 @@
 """Floors and ceilings of discovery."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

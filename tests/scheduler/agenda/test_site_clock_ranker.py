@@ -1,7 +1,5 @@
 """Pages valued by the clock of their site."""
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np

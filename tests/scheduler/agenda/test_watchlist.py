@@ -1,7 +1,5 @@
 """When a page may be asked for again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

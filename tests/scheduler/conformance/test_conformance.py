@@ -360,13 +360,9 @@ def elsewhere(tmp_path: Path) -> Path:
 def python(elsewhere: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(elsewhere), str(ROOT)])
     return subprocess.run(
-        [sys.executable, *arguments],
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+        [sys.executable, *arguments], env=os.environ | {"PYTHONPATH": path}, capture_output=True,
+        text=True, check=False, timeout=60,
+    )  # fmt: skip
 
 
 def test_a_policy_of_another_distribution_is_found_and_verified(elsewhere: Path) -> None:

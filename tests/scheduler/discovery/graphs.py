@@ -1,7 +1,5 @@
 """Small graphs of old and new pages, drawn at random, and the definitions word for word."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 

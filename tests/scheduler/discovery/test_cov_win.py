@@ -1,7 +1,5 @@
 """COV-WIN against its definition, and what it does that the thesis's algorithms do not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """GREEDY, OD and CLIQ against their definitions and the bounds that the thesis proves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from math import e, inf, isinf

@@ -1,7 +1,5 @@
 """Choices by past recrawls: OD, CLIQ and COV over windows, the bandit, and their bound."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

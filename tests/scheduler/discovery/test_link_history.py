@@ -1,7 +1,5 @@
 """A site's links step by step, as the graphs from which covers are chosen."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

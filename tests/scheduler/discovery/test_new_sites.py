@@ -1,7 +1,5 @@
 """Which pages lead to new sites, against the definition by paths."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,21 +17,16 @@ def story(
     looks = [(page, at) for at in (0.0, 1.0, 2.0) for page, found in enumerate(found_at)
              if found <= at]  # fmt: skip
     pages = Sightings(
-        np.array(found_at, float),
-        np.array([each[0] for each in links], np.int64),
+        np.array(found_at, float), np.array([each[0] for each in links], np.int64),
         np.array([each[1] for each in links], np.int64),
         np.array([each[2] for each in links], float),
-        np.array([page for page, _ in looks], np.int64),
-        np.array([at for _, at in looks], float),
-    )
+        np.array([page for page, _ in looks], np.int64), np.array([at for _, at in looks], float),
+    )  # fmt: skip
     first = [min((at for _, site, at in out if site == n), default=9.0) for n in range(SITES)]
     return SiteSightings(
-        pages,
-        np.array(first, float),
-        np.array([each[0] for each in out], np.int64),
-        np.array([each[1] for each in out], np.int64),
-        np.array([each[2] for each in out], float),
-    )
+        pages, np.array(first, float), np.array([each[0] for each in out], np.int64),
+        np.array([each[1] for each in out], np.int64), np.array([each[2] for each in out], float),
+    )  # fmt: skip
 
 
 def test_a_page_leads_to_new_sites_itself_and_through_new_pages() -> None:

@@ -1,7 +1,5 @@
 """What looks are expected to reveal, by the new pages that came before."""
 
-from __future__ import annotations
-
 from collections import Counter
 from math import exp, inf
 

@@ -1,7 +1,5 @@
 """H_t: which new pages each old one reveals."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

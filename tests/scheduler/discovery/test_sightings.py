@@ -1,7 +1,5 @@
 """The history of a site: windows of it, and what looks revealed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,13 +17,11 @@ def sightings(
 ) -> Sightings:
     looks = sorted(looks, key=lambda look: look[1])
     return Sightings(
-        np.array(found_at, float),
-        np.array([source for source, _, _ in links], np.int64),
+        np.array(found_at, float), np.array([source for source, _, _ in links], np.int64),
         np.array([target for _, target, _ in links], np.int64),
         np.array([at for _, _, at in links], float),
-        np.array([page for page, _ in looks], np.int64),
-        np.array([at for _, at in looks], float),
-    )
+        np.array([page for page, _ in looks], np.int64), np.array([at for _, at in looks], float),
+    )  # fmt: skip
 
 
 #: Pages 0 and 1 stand at time 0; recrawls at 1 and 2 find 2 (by 0), then 3 (by 0 and 1) and 4

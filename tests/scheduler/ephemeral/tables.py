@@ -1,7 +1,5 @@
 """Sources for the tests of ephemeral content."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 

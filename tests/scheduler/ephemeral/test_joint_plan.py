@@ -1,7 +1,5 @@
 """One budget for copies and for what fades, at one price."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -34,12 +34,10 @@ def test_a_general_optimiser_finds_no_better_frequencies(budget: float) -> None:
         return -earned(TABLE_1, f) / 100
 
     theirs = minimize(
-        lost,
-        np.full(4, budget / 4),
-        bounds=Bounds(np.full(4, 1e-6), np.ones(4)),
+        lost, np.full(4, budget / 4), bounds=Bounds(np.full(4, 1e-6), np.ones(4)),
         constraints=LinearConstraint(np.ones((1, 4)), np.array([budget]), np.array([budget])),
         method="SLSQP",
-    )
+    )  # fmt: skip
     assert ours == pytest.approx(-100 * theirs.fun, rel=1e-5)
 
 

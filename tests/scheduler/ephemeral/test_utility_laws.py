@@ -4,11 +4,9 @@ import pytest
 from freshet.scheduler.ephemeral.sources import UtilityLaw
 
 LAWS = [
-    UtilityLaw(),
-    UtilityLaw("exponential"),
-    UtilityLaw("lognormal", 0.8),
+    UtilityLaw(), UtilityLaw("exponential"), UtilityLaw("lognormal", 0.8),
     UtilityLaw("pareto", 3.0),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.family)

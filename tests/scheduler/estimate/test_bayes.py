@@ -167,23 +167,16 @@ def test_a_sample_is_spread_evenly_over_the_rows() -> None:
 
 SOURCES = 3
 PIECE = st.tuples(
-    st.integers(0, SOURCES - 1),
-    st.integers(0, 20).map(float),
-    st.sampled_from([0.25, 1.0, 3.0]),
-    st.integers(0, 1),
-    st.booleans(),
-)
+    st.integers(0, SOURCES - 1), st.integers(0, 20).map(float), st.sampled_from([0.25, 1.0, 3.0]),
+    st.integers(0, 1), st.booleans(),
+)  # fmt: skip
 
 
 def evidence(pieces: list[tuple[int, float, float, int, bool]]) -> Evidence:
     source, at, span, changes, counted = zip(*pieces, strict=True) if pieces else ((),) * 5
     return Evidence.of(
-        np.array(source, np.intp),
-        at,
-        span,
-        changes,
-        counted=np.array(counted, np.bool_),
-    )
+        np.array(source, np.intp), at, span, changes, counted=np.array(counted, np.bool_),
+    )  # fmt: skip
 
 
 @given(st.lists(PIECE, min_size=1, max_size=12), st.sampled_from([2.0, np.inf]), st.data())
@@ -271,12 +264,9 @@ def crawls(
     span = rng.exponential(mean_days, (number, n))
     changed = rng.random(span.shape) < -np.expm1(-rates * span)
     return Evidence(
-        np.tile(np.arange(n), number),
-        np.cumsum(span, axis=0).ravel(),
-        span.ravel(),
-        changed.ravel().astype(np.int64),
-        np.zeros(span.size, np.bool_),
-    )
+        np.tile(np.arange(n), number), np.cumsum(span, axis=0).ravel(), span.ravel(),
+        changed.ravel().astype(np.int64), np.zeros(span.size, np.bool_),
+    )  # fmt: skip
 
 
 def error(estimates: Floats, rates: Floats) -> float:

@@ -9,11 +9,8 @@ from freshet.scheduler.estimate.evidence import Estimator, Evidence
 from freshet.scheduler.estimate.poisson import PoissonMle
 
 GOOD: dict[str, Any] = {
-    "source": [0, 1, 1],
-    "at": [1.0, 2.0, 3.0],
-    "span": [1.0, 2.0, 1.0],
-    "changes": [1, 0, 1],
-}
+    "source": [0, 1, 1], "at": [1.0, 2.0, 3.0], "span": [1.0, 2.0, 1.0], "changes": [1, 0, 1],
+}  # fmt: skip
 
 
 def test_evidence_is_made_of_columns_of_one_length() -> None:

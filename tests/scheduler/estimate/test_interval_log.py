@@ -6,11 +6,9 @@ from freshet.scheduler.estimate.poisson import AT_LEAST_ONE, IntervalLog
 
 SOURCES = 4
 ENTRY = st.tuples(
-    st.integers(0, SOURCES - 1),
-    st.integers(0, 40).map(float),
-    st.sampled_from([0.25, 1.0, 3.0]),
+    st.integers(0, SOURCES - 1), st.integers(0, 40).map(float), st.sampled_from([0.25, 1.0, 3.0]),
     st.integers(AT_LEAST_ONE, 3),
-)
+)  # fmt: skip
 BATCHES = st.lists(st.lists(ENTRY, max_size=6), max_size=8)
 
 

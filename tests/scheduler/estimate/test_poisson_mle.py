@@ -36,11 +36,9 @@ def maximiser(
     a = np.append(intervals, [smoothing, smoothing])
     z = np.append(changed, [True, False])
     found = minimize_scalar(
-        lambda log_rate: -log_likelihood(log_rate, a, z, counts, days),
-        bounds=(-15, 15),
-        method="bounded",
-        options={"xatol": 1e-10},
-    )
+        lambda log_rate: -log_likelihood(log_rate, a, z, counts, days), bounds=(-15, 15),
+        method="bounded", options={"xatol": 1e-10},
+    )  # fmt: skip
     return float(np.exp(found.x))
 
 
@@ -56,12 +54,9 @@ def evidence(rng: np.random.Generator, n: int, m: int, counted_share: float = 0.
 
 def taken(whole: Evidence, rows: slice | Rows) -> Evidence:
     return Evidence(
-        whole.source[rows],
-        whole.at[rows],
-        whole.span[rows],
-        whole.changes[rows],
+        whole.source[rows], whole.at[rows], whole.span[rows], whole.changes[rows],
         whole.counted[rows],
-    )
+    )  # fmt: skip
 
 
 def test_the_example_in_the_text_is_right() -> None:

@@ -1,7 +1,5 @@
 """Signals of pages: how many are pending, how often they come and how often they are true."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

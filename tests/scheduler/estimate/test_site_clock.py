@@ -1,7 +1,5 @@
 """The clock of a site."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

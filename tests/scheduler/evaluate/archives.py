@@ -1,7 +1,5 @@
 """Small archives for the tests of replaying policies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The costs bound those of every history that shows the same captures."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

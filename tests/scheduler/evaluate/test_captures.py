@@ -1,7 +1,5 @@
 """Captures are checked, put in order, and asked for by day."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The clairvoyant's bound is that of the best choice of looks, found by trying all."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
@@ -59,13 +57,9 @@ def test_no_choice_of_looks_costs_less(
     best = [tried(captures, copy, looks, column) for looks in range(most + 1)]
     for looks in range(most + 1):
         bound = least_cost(
-            Timeline.of(captures),
-            np.full(len(captures), copy),
-            captures.importance,
-            (0.0, float(DAYS)),
-            looks,
-            harmonic=column == 0,
-        )
+            Timeline.of(captures), np.full(len(captures), copy), captures.importance,
+            (0.0, float(DAYS)), looks, harmonic=column == 0,
+        )  # fmt: skip
         assert bound <= best[looks] + 1e-9
     # With none and with enough the price decides nothing, and the bound is what is best.
     assert no_looks(captures, copy, column) == pytest.approx(best[0], abs=1e-9)

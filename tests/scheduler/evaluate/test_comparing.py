@@ -1,7 +1,5 @@
 """Policies side by side: the same start, the same bound, and what can be told of each."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Observations become contents, as their significance was judged."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from freshet.scheduler.evaluate.captures import FAILED, GONE, contents_of

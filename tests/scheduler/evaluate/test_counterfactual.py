@@ -1,7 +1,5 @@
 """Policies get what the archive has, learn from that alone, and keep their budgets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -113,15 +111,9 @@ def test_what_the_archive_showed_before_the_start_has_been_learnt() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "site_clock",
-        "greedy_index",
-        "greedy_index_binary",
-        "lambda_crawl",
-        "uniform",
-        "nutch_adaptive",
-    ],
-)
+    ["site_clock", "greedy_index", "greedy_index_binary", "lambda_crawl", "uniform",
+     "nutch_adaptive"],
+)  # fmt: skip
 def test_every_kind_of_policy_keeps_the_budget_and_looks_where_changes_are(name: str) -> None:
     rng = np.random.default_rng(3)
     often, n = 4, 24

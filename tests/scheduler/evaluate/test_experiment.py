@@ -172,14 +172,10 @@ def test_the_optimum_is_that_of_the_closed_form(population: SourceTable) -> None
 
 @pytest.mark.parametrize(
     ("changed", "message"),
-    [
-        ({"bandwidth": 0.0}, "bandwidth: is 0.0"),
-        ({"days": float("nan")}, "days: is nan"),
-        ({"seed": -1}, "seed"),
-        ({"estimator": "oracle", "learn": True}, "estimator: is 'oracle'"),
-        ({"process": "chaos"}, "process: is 'chaos'"),
-    ],
-)
+    [({"bandwidth": 0.0}, "bandwidth: is 0.0"), ({"days": float("nan")}, "days: is nan"),
+     ({"seed": -1}, "seed"), ({"estimator": "oracle", "learn": True}, "estimator: is 'oracle'"),
+     ({"process": "chaos"}, "process: is 'chaos'")],
+)  # fmt: skip
 def test_bad_arguments_are_refused_by_name(
     population: SourceTable, changed: dict[str, object], message: str
 ) -> None:

@@ -1,7 +1,5 @@
 """Sites that grow: what holds of every one, and what each share does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -24,20 +22,13 @@ def site(growth: Growth, seed: int = 1) -> LinkHistory:
 @st.composite
 def growths(draw: st.DrawFn) -> Growth:
     return Growth(
-        pages=draw(st.integers(12, 40)),
-        steps=draw(st.integers(1, 9)),
-        entries=draw(st.floats(0, 8)),
-        sections=draw(st.integers(1, 4)),
-        listed=draw(st.integers(1, 4)),
-        mirrored=draw(SHARES),
-        with_side_bar=draw(SHARES),
-        restless=draw(SHARES),
-        scattered=draw(SHARES),
-        orphaned=draw(SHARES),
-        behind=draw(st.floats(0, 3)),
-        parts=draw(st.floats(0, 1)),
+        pages=draw(st.integers(12, 40)), steps=draw(st.integers(1, 9)),
+        entries=draw(st.floats(0, 8)), sections=draw(st.integers(1, 4)),
+        listed=draw(st.integers(1, 4)), mirrored=draw(SHARES), with_side_bar=draw(SHARES),
+        restless=draw(SHARES), scattered=draw(SHARES), orphaned=draw(SHARES),
+        behind=draw(st.floats(0, 3)), parts=draw(st.floats(0, 1)),
         part_pages=draw(st.floats(1, 6)),
-    )
+    )  # fmt: skip
 
 
 @given(growths(), st.integers(0, 5))
@@ -114,15 +105,10 @@ def test_sites_of_a_set_differ_and_grow_in_proportion() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [
-        ({"pages": 11}, "11 pages are too few for 4 sections"),
-        ({"sections": 0}, "too few"),
-        ({"steps": 0}, "at least 1"),
-        ({"mirrored": 1.5}, "from 0 to 1"),
-        ({"scattered": 0.6, "orphaned": 0.6}, "together"),
-        ({"parts": -1.0}, "at least 0"),
-    ],
-)
+    [({"pages": 11}, "11 pages are too few for 4 sections"), ({"sections": 0}, "too few"),
+     ({"steps": 0}, "at least 1"), ({"mirrored": 1.5}, "from 0 to 1"),
+     ({"scattered": 0.6, "orphaned": 0.6}, "together"), ({"parts": -1.0}, "at least 0")],
+)  # fmt: skip
 def test_what_makes_no_site_is_refused(wrong: dict[str, float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         replace(SMALL, **wrong)  # type: ignore[arg-type]

@@ -50,12 +50,9 @@ def test_realised_costs_are_those_of_every_single_moment(
     last = -2.0
     table = SourceTable.of(np.full(n, 3.0), np.ones(n), last_crawl=np.full(n, last))
     costs = realised_costs(
-        table,
-        crawls([each[1] for each in sources]),
-        start,
-        end,
+        table, crawls([each[1] for each in sources]), start, end,
         changes=times([each[0] for each in sources]),
-    )
+    )  # fmt: skip
     for row, (changes, crawled) in enumerate(sources):
         harmonic, binary = by_hand(changes, crawled, last, start, end)
         assert costs.harmonic[row] == pytest.approx(3 * harmonic / (end - start))

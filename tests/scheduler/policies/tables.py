@@ -1,7 +1,5 @@
 """Small tables of sources, random and edgy, that several policies are tried on."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 
@@ -22,12 +20,10 @@ def source_tables(
     importance, change_rate = alive * 10 ** rng.uniform(-spread, spread, (2, n))
     code = rng.integers(0, 5, n)
     return SourceTable.of(
-        importance,
-        change_rate,
-        complete_observations=rng.random(n) < 0.3 if complete else None,
+        importance, change_rate, complete_observations=rng.random(n) < 0.3 if complete else None,
         host=code if hosts else None,
         host_capacity=rng.choice([0.01, 1.0, 50.0, np.inf], 5) if hosts else None,
-    )
+    )  # fmt: skip
 
 
 def host_totals(table: SourceTable, rates: Floats) -> Floats:

@@ -9,7 +9,7 @@ from freshet.scheduler.costs import binary_cost
 from freshet.scheduler.policies import binary_lambda_crawl
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
 from freshet.scheduler.sources import SourceTable
-from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
+from tests.scheduler.policies.tables import BUDGETS, source_tables
 
 
 def test_the_example_in_the_documentation_is_right() -> None:
@@ -60,12 +60,6 @@ def test_notifications_are_ignored() -> None:
     plans = [BinaryLambdaCrawl().rates(table, 1.0) for table in (told, untold)]
     assert plans[0].crawl_rate.tolist() == plans[1].crawl_rate.tolist()
     assert not plans[0].on_signals.any()
-
-
-@given(source_tables(hosts=True), BUDGETS)
-def test_capacities_are_kept(table: SourceTable, budget: float) -> None:
-    plan = BinaryLambdaCrawl().rates(table, budget)
-    assert (host_totals(table, plan.crawl_rate) <= table.host_capacity * (1 + 1e-9)).all()
 
 
 def test_a_bad_budget_is_refused() -> None:

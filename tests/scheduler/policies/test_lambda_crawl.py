@@ -20,13 +20,10 @@ from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 
 def solved(table: SourceTable, bandwidth: float) -> CrawlPlan:
     return solve(
-        table.importance,
-        table.change_rate,
-        bandwidth,
-        complete_observations=table.complete_observations,
-        host=table.host,
+        table.importance, table.change_rate, bandwidth,
+        complete_observations=table.complete_observations, host=table.host,
         host_capacity=table.host_capacity,
-    )
+    )  # fmt: skip
 
 
 def savings(table: SourceTable, rates: Floats) -> Floats:
@@ -242,12 +239,9 @@ def test_a_guess_of_the_price_changes_nothing_but_rounding(
 ) -> None:
     cold = solved(table, bandwidth)
     warm = solve(
-        table.importance,
-        table.change_rate,
-        bandwidth,
-        complete_observations=table.complete_observations,
-        price=guess,
-    )
+        table.importance, table.change_rate, bandwidth,
+        complete_observations=table.complete_observations, price=guess,
+    )  # fmt: skip
     np.testing.assert_allclose(warm.crawl_rate, cold.crawl_rate, rtol=1e-11)
 
 

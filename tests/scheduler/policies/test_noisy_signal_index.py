@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.arrays import Floats, Ints
-from freshet.scheduler.conformance import verify
 from freshet.scheduler.policies import noisy_signal_index
 from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary
 from freshet.scheduler.policies.noisy_signal_index import (
@@ -29,13 +28,9 @@ def states(recall: float, precision: float, ages: Floats, signals: Ints) -> Sour
     age, k = (each.ravel() for each in np.broadcast_arrays(ages, signals))
     one = np.ones(len(age))
     return SourceTable.of(
-        one,
-        one,
-        last_crawl=-age,
-        pending_signals=k,
-        signal_rate=one * recall / precision,
+        one, one, last_crawl=-age, pending_signals=k, signal_rate=one * recall / precision,
         signal_precision=one * precision,
-    )
+    )  # fmt: skip
 
 
 def value(cost: str, recall: float, precision: float, age: float, signals: int = 0) -> float:
@@ -49,22 +44,13 @@ def some(n: int, seed: int) -> SourceTable:
     g = rng.uniform(0, 1, n) * delta / q
     age = rng.lognormal(1, 1, n)
     return SourceTable.of(
-        rng.lognormal(3, 2, n),
-        delta,
-        last_crawl=-age,
-        pending_signals=rng.poisson(g * age),
-        signal_rate=g,
-        signal_precision=q,
-    )
+        rng.lognormal(3, 2, n), delta, last_crawl=-age, pending_signals=rng.poisson(g * age),
+        signal_rate=g, signal_precision=q,
+    )  # fmt: skip
 
 
 def test_the_docstrings_hold() -> None:
     assert doctest.testmod(noisy_signal_index).failed == 0
-
-
-@pytest.mark.parametrize("cost", COSTS)
-def test_it_keeps_the_laws_of_index_policies(cost: str) -> None:
-    verify(NoisySignalIndex(cost))
 
 
 @pytest.mark.parametrize("cost", COSTS)
@@ -93,12 +79,9 @@ def test_time_and_signals_never_lower_the_index(
 def test_without_signals_it_is_the_greedy_index(cost: str) -> None:
     silent = SourceTable.of([3, 5, 7], [0.1, 1, 0], last_crawl=[-1, -2, -3])
     worthless = SourceTable.of(
-        [3, 5, 7],
-        [0.1, 1, 0],
-        last_crawl=[-1, -2, -3],
-        signal_rate=[9, 9, 9],
+        [3, 5, 7], [0.1, 1, 0], last_crawl=[-1, -2, -3], signal_rate=[9, 9, 9],
         pending_signals=[9, 9, 9],
-    )
+    )  # fmt: skip
     for table in (silent, worthless):
         index = NoisySignalIndex(cost).index(table, 1.5)
         assert index.tolist() == PLAIN[cost].index(silent, 1.5).tolist()
@@ -166,25 +149,12 @@ def test_at_a_fixed_price_no_rule_costs_less_than_crawling_when_the_index_reache
 def test_units_of_importance_and_time_do_not_matter(cost: str) -> None:
     table = some(50, 1)
     heavier = SourceTable.of(
-        table.importance * 4,
-        table.change_rate / 8,
-        last_crawl=table.last_crawl * 8,
-        pending_signals=table.pending_signals,
-        signal_rate=table.signal_rate / 8,
+        table.importance * 4, table.change_rate / 8, last_crawl=table.last_crawl * 8,
+        pending_signals=table.pending_signals, signal_rate=table.signal_rate / 8,
         signal_precision=table.signal_precision,
-    )
+    )  # fmt: skip
     index = NoisySignalIndex(cost).index
     assert index(heavier, 0) == pytest.approx(32 * index(table, 0), rel=1e-9)
-
-
-@pytest.mark.parametrize("cost", COSTS)
-def test_a_source_is_valued_without_regard_to_others(cost: str) -> None:
-    table = some(40, 2)
-    index = NoisySignalIndex(cost).index
-    together = index(table, 1)
-    alone: list[Floats] = [index(table.take(np.array([row])), 1) for row in range(40)]
-    assert together == pytest.approx(np.concatenate(alone), rel=1e-12)
-    assert len(index(table.take(np.zeros(0, np.intp)), 1)) == 0
 
 
 @pytest.mark.parametrize("cost", COSTS)
@@ -195,25 +165,14 @@ def test_extreme_sources_have_finite_worths(cost: str, precision: float, recall:
     n = ages.size
     for delta in (1e-9, 1.0, 1e9):
         table = SourceTable.of(
-            np.ones(n),
-            np.full(n, delta),
-            last_crawl=-ages.ravel() / delta,
-            pending_signals=counts.ravel(),
-            signal_rate=np.full(n, recall * delta / precision),
+            np.ones(n), np.full(n, delta), last_crawl=-ages.ravel() / delta,
+            pending_signals=counts.ravel(), signal_rate=np.full(n, recall * delta / precision),
             signal_precision=np.full(n, precision),
-        )
+        )  # fmt: skip
         index = NoisySignalIndex(cost).index(table, 0) * delta
         assert np.isfinite(index).all()
         assert (index >= 0).all()
         assert (np.diff(index.reshape(ages.shape), axis=1) >= -1e-9 * index.max()).all()
-
-
-def test_what_is_unimportant_or_never_changes_is_worth_nothing() -> None:
-    table = SourceTable.of(
-        [0, 1], [1, 0], last_crawl=[-9, -9], signal_rate=[1, 1], signal_precision=[0.5, 0]
-    )
-    for cost in COSTS:
-        assert NoisySignalIndex(cost).index(table, 0).tolist() == [0, 0]
 
 
 def test_another_cost_is_refused() -> None:

@@ -55,13 +55,9 @@ def test_what_full_hosts_cannot_take_fills_the_next_one_first() -> None:
 
 @pytest.mark.parametrize(
     ("weight", "budget", "capacity"),
-    [
-        ([1e308, 1e308], 1.0, np.inf),
-        ([1e-300, 1e-310], 1e300, np.inf),
-        ([1e300, 1.0], 1e-300, np.inf),
-        ([1e-300, 1e-310], 1e300, 1e200),
-    ],
-)
+    [([1e308, 1e308], 1.0, np.inf), ([1e-300, 1e-310], 1e300, np.inf),
+     ([1e300, 1.0], 1e-300, np.inf), ([1e-300, 1e-310], 1e300, 1e200)],
+)  # fmt: skip
 def test_what_leaves_the_range_of_numbers_is_refused_and_not_warned_of(
     weight: list[float], budget: float, capacity: float
 ) -> None:

@@ -147,8 +147,6 @@ def test_numbers_that_cannot_be_computed_with_are_refused() -> None:
         np.errstate(over="ignore"),
     ):
         clearing_prices(
-            lambda price: PricedSpending(price, price * 1e300 * 1e300, price),
-            np.array([1.0]),
-            np.array([1.0]),
-            smooth_step,
-        )
+            lambda price: PricedSpending(price, price * 1e300 * 1e300, price), np.array([1.0]),
+            np.array([1.0]), smooth_step,
+        )  # fmt: skip

@@ -1,7 +1,5 @@
 """The schema's history has no gaps, and docs/SCHEMA.md knows every table and column."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Pages and observations come out of the store as columns that fit together."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the store says of one URL is what the visits put there."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing

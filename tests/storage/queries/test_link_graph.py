@@ -1,7 +1,5 @@
 """Pages and links as columns: what counts for how much a page is linked."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

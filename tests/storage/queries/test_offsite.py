@@ -1,7 +1,5 @@
 """Which origins pages led to, and since when."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The overview counts what is there, and names the hosts that wait."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

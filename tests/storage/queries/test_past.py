@@ -1,7 +1,5 @@
 """What visits found of pages, as those stand now."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from freshet.storage.queries import columns, page

@@ -1,7 +1,5 @@
 """What a daemon reads of the pages that it keeps."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

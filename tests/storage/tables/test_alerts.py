@@ -1,7 +1,5 @@
 """What is to be told is written with what it tells of, and follows what is known better."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Sequence

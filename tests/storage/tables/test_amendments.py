@@ -1,7 +1,5 @@
 """What is known better of earlier observations."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables version and body: what pages contained, and how long bodies are kept."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,11 +41,8 @@ async def test_each_capture_is_a_version_and_equal_bodies_are_stored_once(tmp_pa
         await write(store, "/a", "one", "two", "one")
         await write(store, "/b", "one")
         assert await store.rows("SELECT page_id, body_digest FROM version") == [
-            (1, digest("one")),
-            (1, digest("two")),
-            (1, digest("one")),
-            (2, digest("one")),
-        ]
+            (1, digest("one")), (1, digest("two")), (1, digest("one")), (2, digest("one")),
+        ]  # fmt: skip
         assert await store.rows("SELECT digest, stored_at, size_bytes, zstd FROM body") == [
             (digest("one"), START, 3, b"packed"),
             (digest("two"), START + DAY_S, 3, b"packed"),

@@ -1,7 +1,5 @@
 """What looks show of links that come and go is stored beside them, and undone with them."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Claims: kept where they moved, heard by whoever learns, never mixed with observations."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -229,12 +227,10 @@ async def test_what_headers_show_is_counted(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/a")
         signs = [
-            HeaderSigns(3.0, True, None, None),
-            HeaderSigns(4.0, False, True, True),
-            HeaderSigns(None, None, True, False),
-            HeaderSigns(None, None, False, True),
+            HeaderSigns(3.0, True, None, None), HeaderSigns(4.0, False, True, True),
+            HeaderSigns(None, None, True, False), HeaderSigns(None, None, False, True),
             HeaderSigns(5.0, None, False, False),
-        ]
+        ]  # fmt: skip
         due = await store.taken("/a")
         await store.apply(
             *(replace(visit(due), signs=each, wish_s=60.0, retry_at=START) for each in signs)

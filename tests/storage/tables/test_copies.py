@@ -1,7 +1,5 @@
 """Patterns that give nothing but copies: the evidence, what it closes, and what opens it."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What the store says of pages that are the same."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Estimates are stored, replaced and read as they were."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Table frontier: what is due, in which order, and what a new run makes due."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,12 +42,9 @@ async def test_what_leaves_is_a_due_url_with_all_that_is_known_of_the_page(tmp_p
         await store.new_run(LATER)
         (again,) = await store.due(LATER)
         assert again == replace(
-            first,
-            due_at=LATER,
-            reason=Reason.REFRESH,
-            validators=Validators('"1"', "yesterday"),
+            first, due_at=LATER, reason=Reason.REFRESH, validators=Validators('"1"', "yesterday"),
             digests=Digests(digest("text"), digest("text of text")),
-        )
+        )  # fmt: skip
 
 
 async def test_shallow_pages_come_first_and_older_before_newer(tmp_path: Path) -> None:
@@ -109,11 +104,8 @@ async def test_hosts_are_woken_for_their_first_url_and_for_every_retry(tmp_path:
             failed = visit(await store.taken(path), Kind.FAILED)
             await store.apply(replace(failed, retry_at=START + wait))
         assert sorted(await frontier.wake_times(store.database.reader)) == [
-            (1, START),
-            (1, START + 60.0),
-            (1, START + 600.0),
-            (2, START),
-        ]
+            (1, START), (1, START + 60.0), (1, START + 600.0), (2, START),
+        ]  # fmt: skip
 
 
 async def test_a_new_run_makes_every_known_page_due(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Tables host and robots: what politeness finds again after a restart."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables link and offsite_link: between which times a page linked where."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,11 +69,9 @@ async def test_a_link_says_where_it_stands_and_what_it_is_called(tmp_path: Path)
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/")
         found = Links(
-            (url_of("/a"), ELSEWHERE, url_of("/b")),
-            (url_of("/a"), ELSEWHERE, url_of("/b")),
-            ("next", "nofollow", ""),
-            ("A", "Elsewhere", "B"),
-        )
+            (url_of("/a"), ELSEWHERE, url_of("/b")), (url_of("/a"), ELSEWHERE, url_of("/b")),
+            ("next", "nofollow", ""), ("A", "Elsewhere", "B"),
+        )  # fmt: skip
         seen = captured(await store.taken("/"), to=["/a", "/b"])
         await store.apply(replace(seen, links=found, offsite=frozenset({1})))
         assert await store.rows(

@@ -1,7 +1,5 @@
 """What is kept to compare a page's next text with."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The LSH index in the store: who waits, who leads, who leaves."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
@@ -92,16 +90,10 @@ async def test_observations_are_looked_at_once_and_in_order(store: SketchedStore
 
 @pytest.mark.parametrize(
     "columns",
-    [
-        {"role": "sitemap"},
-        {"text_digest": None},
-        {"alias_of": 1},
-        {"last_kind": "gone"},
-        {"last_kind": "redirected"},
-        {"last_kind": "skipped"},
-    ],
+    [{"role": "sitemap"}, {"text_digest": None}, {"alias_of": 1}, {"last_kind": "gone"},
+     {"last_kind": "redirected"}, {"last_kind": "skipped"}],
     ids=str,
-)
+)  # fmt: skip
 async def test_what_is_no_page_with_a_text_does_not_wait_and_leaves(
     store: SketchedStore, columns: dict[str, object]
 ) -> None:
@@ -180,14 +172,10 @@ async def test_the_sketches_are_those_that_the_pages_were_placed_by(store: Sketc
 
 @pytest.mark.parametrize(
     ("paths", "best"),
-    [
-        (["/long", "/s", "/longer"], "/s"),
-        (["/x", "/y"], "/x"),
-        (["/y?a=1", "/y"], "/y"),
-        (["/page", "https://one.example/page"], "https://one.example/page"),
-        (["https://one.example/pages", "/page"], "/page"),
-    ],
-)
+    [(["/long", "/s", "/longer"], "/s"), (["/x", "/y"], "/x"), (["/y?a=1", "/y"], "/y"),
+     (["/page", "https://one.example/page"], "https://one.example/page"),
+     (["https://one.example/pages", "/page"], "/page")],
+)  # fmt: skip
 async def test_the_shortest_url_stands_for_a_group_then_https_then_the_oldest(
     store: SketchedStore, paths: list[str], best: str
 ) -> None:

@@ -1,7 +1,5 @@
 """What a daemon expected, from time to time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Table page: the seen-set, what visits leave on a page, and aliases."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -192,16 +190,9 @@ async def test_no_page_is_ever_an_alias_of_an_alias(
 
 @pytest.mark.parametrize(
     ("kind", "left"),
-    [
-        (Kind.UNCHANGED, {}),
-        (Kind.NEW, {}),
-        (Kind.GONE, {}),
-        (Kind.SKIPPED, {}),
-        (Kind.REDIRECTED, {}),
-        (Kind.FAILED, {"old": "new"}),
-        (Kind.REFUSED, {"old": "new"}),
-    ],
-)
+    [(Kind.UNCHANGED, {}), (Kind.NEW, {}), (Kind.GONE, {}), (Kind.SKIPPED, {}),
+     (Kind.REDIRECTED, {}), (Kind.FAILED, {"old": "new"}), (Kind.REFUSED, {"old": "new"})],
+)  # fmt: skip
 async def test_an_alias_lasts_until_the_url_leads_elsewhere(
     tmp_path: Path, kind: Kind, left: dict[str, str]
 ) -> None:

@@ -1,7 +1,5 @@
 """Captures that prove to be walls count as the failures that they are, whoever asks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,12 +40,10 @@ def changed(due: DueUrl, text: str, at: float) -> Visit:
         found.observation, rung=Rung.BLOCKS, resemblance=0.1, blocks_added=3, size_bytes=77
     )
     return replace(
-        found,
-        observation=observation,
+        found, observation=observation,
         capture=replace(capture(text, sketch=b"sketch of " + text.encode()), title=text),
-        validators=Validators("etag", None),
-        memory=b"memory",
-    )
+        validators=Validators("etag", None), memory=b"memory",
+    )  # fmt: skip
 
 
 async def new_wall(store: CrawlStore) -> tuple[DueUrl, DueUrl]:

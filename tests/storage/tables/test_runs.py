@@ -1,7 +1,5 @@
 """Table crawl_run: one row a crawl, however many invocations it takes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from freshet.storage.database import Database, open_store

@@ -1,7 +1,5 @@
 """Table seed: the site list, and where each seed's scope stands."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

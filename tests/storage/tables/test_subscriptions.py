@@ -1,7 +1,5 @@
 """Subscriptions in the store: as they stood last, with the page that they are for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Table trap: bounded URL patterns, counted per host and shape."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What patterns of URLs yield, and who stands for those that yield nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The not-content check: what a page shows, what its host showed before, and what a probe shows."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from random import Random

@@ -1,7 +1,5 @@
 """Visits wait for probes, and no longer than the run can send them."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -188,11 +188,9 @@ def test_an_edited_text_is_no_other_text() -> None:
 
 HASHES = st.integers(0, 2**32 - 1)
 PRINTS = st.builds(
-    Print,
-    st.lists(HASHES, max_size=48, unique=True).map(lambda hashes: tuple(sorted(hashes))),
-    st.integers(0, 0xFFFF),
-    HASHES,
-)
+    Print, st.lists(HASHES, max_size=48, unique=True).map(lambda hashes: tuple(sorted(hashes))),
+    st.integers(0, 0xFFFF), HASHES,
+)  # fmt: skip
 TIMES = st.floats(0, 4e9)
 SITES = st.builds(
     SiteWalls,

@@ -1,7 +1,5 @@
 """Boards: frame and noise amid the content, which no name tells."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

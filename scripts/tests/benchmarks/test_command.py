@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 _BEGIN = "from scripts.benchmarks.command import enter_environment; enter_environment(); "
 
 

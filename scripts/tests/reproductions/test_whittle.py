@@ -11,7 +11,7 @@ import pytest
 
 from scripts.reproductions import whittle, whittle_learning, whittle_measures
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *options: object) -> None:

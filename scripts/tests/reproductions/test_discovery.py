@@ -59,6 +59,7 @@ def test_one_command_writes_five_figures_and_its_numbers(
     assert "Recorded sites" not in shown
 
 
+@pytest.mark.long
 def test_json_has_the_table_of_all_algorithms_and_budgets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

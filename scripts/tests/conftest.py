@@ -1,0 +1,18 @@
+"""Which of these tests are long: all but those of the one command of each reproduction.
+
+``scripts/test`` leaves long tests out, ``scripts/test --all`` does not. A long test elsewhere is
+marked where it stands.
+"""
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+EACH_TIME = {"test_discovery.py", "test_lambdacrawl.py", "test_whittle.py"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE) and item.path.name not in EACH_TIME:
+            item.add_marker(pytest.mark.long)
