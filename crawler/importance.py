@@ -360,16 +360,17 @@ def terms(
     rules: Sequence[PageRule],
     half_life_days: Floats | None = None,
 ) -> Terms:
-    """The terms of pages of these importances; for each term the first rule that sets it counts.
+    """Return the terms of pages of these importances; the first rule that sets a term counts.
 
-    ``half_life_days`` (m,) are those that the site list says, None where it says none.
+    ``half_life_days`` (m,) are those of the site list, None where it has none.
     """
     n = len(urls)
     found = Terms(
-        area, importance.copy(), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf),
-        np.full(n, np.nan) if half_life_days is None else half_life_days.copy(),
+        area=area, importance=importance.copy(), never=np.zeros(n, np.bool_),
+        least_days=np.zeros(n), most_days=np.full(n, np.inf),
+        half_life_days=np.full(n, np.nan) if half_life_days is None else half_life_days.copy(),
     )  # fmt: skip
-    # From the last to the first, so that the first has the last word.
+    # From the last to the first, so that the first rule overrides.
     for rule in reversed(rules):
         matching = pattern(rule.match)
         rows = np.array([matching.fullmatch(url) is not None for url in urls], np.bool_)
@@ -398,7 +399,7 @@ def _declare(half_life: Floats, rows: Bools, rule: PageRule) -> None:
 
 
 def ruling(url: str, rules: Sequence[PageRule], term: str) -> PageRule | None:
-    """The rule that sets a term of the page with this URL, or None."""
+    """Return the rule that sets a term of the page with this URL, or None."""
     return next(
         (
             rule

@@ -160,7 +160,7 @@ class Composing:
         self._clock = clock
 
     async def due_at(self, channel: Channel) -> float:
-        """When the next message of a rule is to be made, ``inf`` if there is nothing to tell."""
+        """Return the time at which a rule's next message is due, ``inf`` if it has no alert."""
         oldest = await self._oldest(channel)
         return inf if oldest is None else channel.rhythm.period(oldest)[1]
 
@@ -183,7 +183,7 @@ class Composing:
         key = keys[0] if at_once else key_of("digest", channel.name, period[1], keys)
         body = single(alerts[0]) if at_once else digest(channel.name, period, alerts)
         since = min(each.at for each in found)
-        message = Message(0, key, channel.name, body, since, 0, now)
+        message = Message(0, key, channel.name, body, since=since, tries=0, next_at=now)
         await self._database.write(partial(alerts_tables.compose, message=message, alerts=found))
 
     async def _oldest(self, channel: Channel) -> float | None:

@@ -51,7 +51,7 @@ class SourceView:
 
 
 @dataclass(frozen=True, slots=True)
-class SignalSources:
+class SignalReport:
     """All sources by their hosts, and the value of the hosts' headers."""
 
     policy: str | None
@@ -84,7 +84,7 @@ def signals_command(
         _print(found, time.time())
 
 
-async def _read(db: Path, host: str | None) -> SignalSources:
+async def _read(db: Path, host: str | None) -> SignalReport:
     async with page.snapshot(db) as connection:
         await require_readable(connection, db)
         known = [
@@ -101,7 +101,7 @@ async def _read(db: Path, host: str | None) -> SignalSources:
             thought = await _reputations(await load_state(connection, settings))
         views = [SourceView(each, thought.get((each.host, each.source_id))) for each in known]
         followed = settings.daemon.policy if known and settings is not None else None
-        return SignalSources(followed, views, headers)
+        return SignalReport(followed, views, headers)
 
 
 async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
@@ -117,7 +117,7 @@ async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
     }
 
 
-def _print(found: SignalSources, now: float) -> None:
+def _print(found: SignalReport, now: float) -> None:
     if not found.sources:
         show_line("no source has signalled a change yet")
     by_host: dict[str, list[SourceView]] = {}

@@ -226,12 +226,15 @@ def valuation(policy: IndexPolicy, n: int) -> Valuation:
 
     def index(table: SourceTable, now: float) -> Floats:
         worth = np.empty(table.importance.size)
-        machine_code(
+        columns = (
             table.importance,
             table.change_rate,
             table.complete_observations,
             table.last_crawl,
             table.pending_signals,
+        )
+        machine_code(
+            *columns,
             now,
             worth,
         )

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from typer.testing import CliRunner
 
-from freshet.crawler.cli.main import app
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.storage.database import reading
@@ -19,6 +18,7 @@ from freshet.storage.queries import columns
 from freshet.storage.queries.columns import VisitColumns
 from freshet.storage.records import FetchResult
 from scripts.benchmarks.daemon_replay import differences, learnt_at_once
+from tests.console import app
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Stage
 

@@ -8,11 +8,11 @@ from random import Random
 from typer.testing import CliRunner
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.cli.main import app
 from freshet.crawler.pool import Ending
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.run.wiring import Observer
+from tests.console import app
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 

@@ -21,7 +21,6 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.alerts.messages import iso
 from freshet.crawler.alerts.receivers import Delivery, DeliveryOutcome, Dispatch
 from freshet.crawler.alerts.rules import Rhythm, RuleMode
-from freshet.crawler.cli.main import app
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.run import push
 from freshet.crawler.run.daemon import keep
@@ -32,6 +31,7 @@ from freshet.storage.maintenance import back_up
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome as Fetched
 from scripts.benchmarks.alert_kill import KINDS, Told, seen
+from tests.console import app
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_daemon import DAY_S, HOUR_S, Stage
 from tests.integration.test_outages import Disk, stage_on

@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli import rereduce
-from freshet.crawler.cli.main import app
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.reduce import page, parser_process
@@ -29,6 +28,7 @@ from freshet.storage.database import reading
 from freshet.storage.queries import columns, overview
 from freshet.storage.records import FetchResult
 from freshet.storage.words import Outcome
+from tests.console import app
 from tests.integration.quick import quick, unwatched
 
 ROOT = Path(__file__).parents[2]

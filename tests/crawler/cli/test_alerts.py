@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from freshet.crawler.cli.main import app
 from freshet.storage.database import open_store
+from tests.console import app
 from tests.storage.small_store import small_store
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from freshet.crawler.archive.writer import Originals
-from freshet.crawler.cli.main import app
+from tests.console import app
 from tests.crawler.archive.exchanges import fetched, whole
 from tests.crawler.archive.test_archive import write
 

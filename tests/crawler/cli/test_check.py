@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.cli.main import app
+from tests.console import app
 
 CLOSED = "http://127.0.0.1:9/x"
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from freshet.config.loading import load
 from freshet.crawler.cli.config import toml_value
-from freshet.crawler.cli.main import app
+from tests.console import app
 
 
 def show(*arguments: str) -> str:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.cli.main import app
 from freshet.crawler.synthetic_web.server import serve
 from freshet.crawler.synthetic_web.web import plain
+from tests.console import app
 
 COMMAND = (sys.executable, "-c", "from freshet.crawler.cli import run; run()", "crawl")
 LOCAL = ("--allow-private-addresses", "--delay", "0")
@@ -171,7 +171,7 @@ FULL_DISK = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-from freshet.crawler.cli.main import app
+from tests.console import app
 app(["crawl", *sys.argv[1:]])
 """
 

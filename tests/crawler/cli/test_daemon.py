@@ -10,11 +10,11 @@ from typer.testing import CliRunner, Result
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli.daemon import order_again
-from freshet.crawler.cli.main import app
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.tally import CrawlError
 from freshet.scheduler import policy
 from freshet.storage.database import StoreError, open_store
+from tests.console import app
 
 SITE = "http://127.0.0.1:9/"
 

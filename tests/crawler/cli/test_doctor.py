@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 
 from freshet.crawler.cli import doctor as doctor_cli
 from freshet.crawler.cli.doctor import CheckStatus
-from freshet.crawler.cli.main import app
 from freshet.storage.maintenance import StoreHealth
+from tests.console import app
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import versioned_store
 

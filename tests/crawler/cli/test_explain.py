@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from freshet.config.loading import load
-from freshet.crawler.cli.main import app
+from tests.console import app
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 RULE = {"match": "/b*", "importance": 2.5}

@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from freshet.crawler.cli import gc
-from freshet.crawler.cli.main import app
 from freshet.storage import maintenance
 from freshet.storage.database import held
+from tests.console import app
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import version, versioned_store
 

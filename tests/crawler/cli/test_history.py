@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.cli.main import app
+from tests.console import app
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 

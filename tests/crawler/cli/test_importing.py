@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from freshet.config.settings import PageRule
-from freshet.crawler.cli.main import app
+from tests.console import app
 
 WATCHES = {
     "watching": {

@@ -11,10 +11,10 @@ import duckdb
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.cli.main import app
 from freshet.scheduler.planning import COMPARED
 from freshet.scheduler.policies.lambda_crawl import solve
 from freshet.scheduler.policies.whittle import index_after, utility_after
+from tests.console import app
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 DAY_S = 86_400.0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from freshet.crawler.cli.main import app
 from freshet.storage.database import open_store, owner_of
+from tests.console import app
 
 
 async def test_who_writes_a_store_is_known(tmp_path: Path) -> None:

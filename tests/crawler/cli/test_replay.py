@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.cli.main import app
+from tests.console import app
 from tests.storage.small_store import SmallStore, small_store
 
 DAY_S = 86_400.0

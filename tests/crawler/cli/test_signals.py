@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from freshet.config.loading import load
-from freshet.crawler.cli.main import app
+from tests.console import app
 from tests.storage.small_store import HOST, small_store
 
 DAY_S = 86_400.0

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.cli.main import app
+from tests.console import app
 
 SMALL = ("--ephemeral", "--sources", "300", "--days", "2", "--seed", "3")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.cli.main import app
 from freshet.crawler.cli.simulate import load
 from freshet.crawler.reduce.parser_process import _Worker
+from tests.console import app
 
 SMALL = ("--web", "synthetic:hosts=1,pages=15", "--days", "4", "--seed", "3")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from freshet.crawler.cli.main import app
+from tests.console import app
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.cli.main import app
+from tests.console import app
 from tests.crawler.archive.archives import OK, gzipped, page, record
 from tests.storage.small_store import small_store
 

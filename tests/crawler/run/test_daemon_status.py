@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from freshet.crawler.cli.main import app
+from tests.console import app
 from tests.storage.small_store import SmallStore, small_store
 
 HOUR_S = 3_600.0

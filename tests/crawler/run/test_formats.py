@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from freshet.crawler.cli.main import app
 from freshet.crawler.reduce.sketch import VERSION, sketch
 from freshet.storage.database import open_store
+from tests.console import app
 from tests.storage.crawl_store import writing
 from tests.storage.sketched_store import sketched_store
 from tests.storage.small_store import HOST
