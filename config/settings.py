@@ -117,7 +117,7 @@ Secret = Annotated[
 Addresses = Annotated[Mapping[str, Annotated[str, AfterValidator(_address)]], Text]
 
 
-class SettingsGroup(BaseModel):
+class _SettingsGroup(BaseModel):
     """A table of the configuration file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -129,7 +129,7 @@ _PLACE = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
 _PUBLIC_URL = re.compile(r"https?://[^\s?#/]+(/[^\s?#]*)?")
 
 
-class ReceiverSettings(SettingsGroup):
+class ReceiverSettings(_SettingsGroup):
     """``[receiver]``: listening for WebSub and pings."""
 
     listen: str
@@ -155,7 +155,7 @@ class ReceiverSettings(SettingsGroup):
         return value
 
 
-class Operation(SettingsGroup):
+class Operation(_SettingsGroup):
     """Monitoring of a daemon. ``listen`` is ADDRESS:PORT, or empty for none."""
 
     beyond_loopback: bool
@@ -187,7 +187,7 @@ AlertMode = Literal["immediate", "hourly", "daily"]
 Hour = Annotated[int, Number, Field(ge=0, le=23)]
 
 
-class AlertRuleSettings(SettingsGroup):
+class AlertRuleSettings(_SettingsGroup):
     """One alert rule: which pages, which receiver. ``None`` inherits from ``[alerts]``."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -205,7 +205,7 @@ class AlertRuleSettings(SettingsGroup):
         return (value,) if isinstance(value, str) else value
 
 
-class Alerts(SettingsGroup):
+class Alerts(_SettingsGroup):
     """Alerts: rules, rhythm, and retries."""
 
     kinds: AlertKinds
@@ -247,7 +247,7 @@ LEAST_SKETCHES = 3
 LEAST_ALERT_DAYS = 30
 
 
-class Crawl(SettingsGroup):
+class Crawl(_SettingsGroup):
     """One run: the crawler's identity, its extent, and its end."""
 
     product: str
@@ -277,7 +277,7 @@ class Crawl(SettingsGroup):
         return value
 
 
-class Politeness(SettingsGroup):
+class Politeness(_SettingsGroup):
     """Politeness towards servers."""
 
     key: Literal["host", "domain", "ip"]
@@ -296,7 +296,7 @@ class Politeness(SettingsGroup):
     forbidden_burst: Positive
 
 
-class Fetch(SettingsGroup):
+class Fetch(_SettingsGroup):
     """The limits of one request."""
 
     connect_timeout_s: PositiveSeconds
@@ -311,7 +311,7 @@ class Fetch(SettingsGroup):
     excluded_extensions: Endings
 
 
-class NetworkSettings(SettingsGroup):
+class _NetworkSettings(_SettingsGroup):
     """Addresses that may be contacted, and name resolution."""
 
     allow_private_addresses: bool
@@ -330,7 +330,7 @@ class NetworkSettings(SettingsGroup):
         return value
 
 
-class Robots(SettingsGroup):
+class Robots(_SettingsGroup):
     """robots.txt (RFC 9309); its bounds are the RFC's."""
 
     max_age_s: Annotated[float, Number, Field(ge=0, le=86_400)]
@@ -340,21 +340,21 @@ class Robots(SettingsGroup):
     sitemaps: bool
 
 
-class Sitemaps(SettingsGroup):
+class Sitemaps(_SettingsGroup):
     """Bounds of a sitemap."""
 
     max_bytes: Positive
     max_entries: Positive
 
 
-class SignalSettings(SettingsGroup):
+class _SignalSettings(_SettingsGroup):
     """Sources of change signals."""
 
     max_feeds: Count
     well_known: bool
 
 
-class Traps(SettingsGroup):
+class Traps(_SettingsGroup):
     """Bounds for URLs that a site makes up without end."""
 
     max_url_length: Positive
@@ -369,14 +369,14 @@ class Traps(SettingsGroup):
     copy_share: Share
 
 
-class ChangeSettings(SettingsGroup):
+class _ChangeSettings(_SettingsGroup):
     """Significance of changes in a page's main text."""
 
     significant_below: Share
     probe: bool
 
 
-class PageRule(SettingsGroup):
+class PageRule(_SettingsGroup):
     """Terms of the pages whose URL matches; None is not set."""
 
     match: Annotated[str, Field(min_length=1)]
@@ -403,7 +403,7 @@ class PageRule(SettingsGroup):
         return value
 
 
-class Ephemeral(SettingsGroup):
+class Ephemeral(_SettingsGroup):
     """Competition of ephemeral sources with pages that are kept fresh."""
 
     recognise: bool
@@ -412,7 +412,7 @@ class Ephemeral(SettingsGroup):
     cost: Literal["request", "delay"]
 
 
-class Daemon(SettingsGroup):
+class Daemon(_SettingsGroup):
     """Budget and policy of a daemon; the command line has options for these, too."""
 
     budget: str
@@ -433,7 +433,7 @@ class Daemon(SettingsGroup):
         return value
 
 
-class Parse(SettingsGroup):
+class Parse(_SettingsGroup):
     """Limits of work per page, and selectors of sites' main text."""
 
     time_limit_s: PositiveSeconds
@@ -443,7 +443,7 @@ class Parse(SettingsGroup):
     ignore: Groups
 
 
-class Store(SettingsGroup):
+class Store(_SettingsGroup):
     """The database: retention and writing."""
 
     bodies_per_page: Positive
@@ -480,7 +480,7 @@ class Store(SettingsGroup):
         return value
 
 
-class ArchiveSettings(SettingsGroup):
+class _ArchiveSettings(_SettingsGroup):
     """WARC files of all requests and responses; an empty ``dir``: none."""
 
     dir: str
@@ -503,18 +503,18 @@ class Settings(BaseSettings):
     crawl: Crawl
     politeness: Politeness
     fetch: Fetch
-    network: NetworkSettings
+    network: _NetworkSettings
     robots: Robots
     sitemaps: Sitemaps
-    signals: SignalSettings
+    signals: _SignalSettings
     traps: Traps
-    change: ChangeSettings
+    change: _ChangeSettings
     daemon: Daemon
     ephemeral: Ephemeral
     receiver: ReceiverSettings
     parse: Parse
     store: Store
-    archive: ArchiveSettings
+    archive: _ArchiveSettings
     operation: Operation
     alerts: Alerts
 

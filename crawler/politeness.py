@@ -84,20 +84,20 @@ def answer_of(status: int | None, reason: str | None, *, lasting: bool = False) 
     return HostAnswer.FINE
 
 
-class BackOff(Protocol):
+class _BackOff(Protocol):
     """Growth of pauses: the first, the factor, the longest, and the random share."""
 
     @property
-    def back_off_initial_s(self) -> float: ...  # noqa: D102 - the class says it
+    def back_off_initial_s(self) -> float: ...
     @property
-    def back_off_factor(self) -> float: ...  # noqa: D102
+    def back_off_factor(self) -> float: ...
     @property
-    def back_off_max_s(self) -> float: ...  # noqa: D102
+    def back_off_max_s(self) -> float: ...
     @property
-    def back_off_jitter(self) -> float: ...  # noqa: D102
+    def back_off_jitter(self) -> float: ...
 
 
-def back_off_s(rules: BackOff, troubles: int, rng: Random) -> float:
+def back_off_s(rules: _BackOff, troubles: int, rng: Random) -> float:
     """Return the pause after this number of failures in a row (from 1), with jitter."""
     doublings = min((troubles - 1) * log2(rules.back_off_factor), _MOST_DOUBLINGS)
     pause = min(rules.back_off_initial_s * exp2(doublings), rules.back_off_max_s)

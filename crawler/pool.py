@@ -16,8 +16,8 @@ from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.requests import FrontierRequest, PageRequest, Refusal
+from freshet.storage.entries import Kind, Role
 from freshet.storage.records import Acknowledged, Agenda, Entry, Visit
-from freshet.storage.words import Kind, Role
 
 
 @dataclass(frozen=True, slots=True)

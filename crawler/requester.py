@@ -25,7 +25,7 @@ from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.signals.listings import SourceDiscovery
 from freshet.crawler.urls import canonical, is_http, resolve
 from freshet.crawler.visit import Pipeline, PoliteFetcher, unasked
-from freshet.storage.entries import Called, RobotsRecord
+from freshet.storage.entries import Called, Kind, Outcome, RobotsRecord, RobotsStanding, Role
 from freshet.storage.records import (
     DueUrl,
     Entry,
@@ -36,7 +36,6 @@ from freshet.storage.records import (
     Targets,
     Visit,
 )
-from freshet.storage.words import Kind, Outcome, RobotsStanding, Role
 
 #: Failures that no later try in the same run can mend: the name, address or certificate.
 _HOPELESS: Final = frozenset({"no_such_host", "address", "tls", "url"})

@@ -1,12 +1,13 @@
-"""Counts of acknowledged visits, for progress and the summary; the user-facing error."""
+"""Counts of acknowledged visits and a daemon at one moment, for progress; the user-facing error."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from freshet.storage.entries import REBASED, Kind, Outlook, Role
 from freshet.storage.records import Acknowledged, Observation, Visit
-from freshet.storage.words import REBASED, Kind, Role
 
 _ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED, REBASED})
 
@@ -68,3 +69,18 @@ class Tally:
 
 class CrawlError(Exception):
     """A crawl that cannot be done as requested; the message is one line for the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonSnapshot:
+    """A daemon at one moment, and its last outlook.
+
+    ``spent`` requests of the ``flowed`` ones, which the budget has allowed since the start;
+    ``next_url`` is requested next, not before ``next_at``.
+    """
+
+    spent: int
+    flowed: float
+    next_at: float
+    next_url: str | None
+    outlook: Outlook | None

@@ -30,18 +30,17 @@ from freshet.crawler.compare.not_content.page import WallKind
 from freshet.crawler.fetch.client import Accept, Fetcher, Request
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.politeness import Retries, Retry, answer_of
-from freshet.crawler.reduce.feeds import Feed
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import MetaRefresh, ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
-from freshet.crawler.reduce.sitemaps import looks_like_feed, looks_like_sitemap
+from freshet.crawler.reduce.sitemaps import Feed, looks_like_feed, looks_like_sitemap
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
 from freshet.crawler.requests import PageRequest
-from freshet.crawler.robots.directives import Directives, parse_directives
+from freshet.crawler.robots.parser import Directives, parse_directives
 from freshet.crawler.signals.headers import HostHeaders, advertised
 from freshet.crawler.signals.listings import Claimed, Listings, SitemapEntries, SourceDiscovery
 from freshet.crawler.urls import canonical, is_http
-from freshet.storage.entries import Advertised
+from freshet.storage.entries import Advertised, AliasKind, Kind, Outcome, Role, Rung
 from freshet.storage.records import (
     Capture,
     Digests,
@@ -52,7 +51,6 @@ from freshet.storage.records import (
     Validators,
     Visit,
 )
-from freshet.storage.words import AliasKind, Kind, Outcome, Role, Rung
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from freshet.storage.database import (
     sqlite_errors,
     store_errors,
 )
-from freshet.storage.words import Kind
+from freshet.storage.entries import Kind
 
 #: Called with the step and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]

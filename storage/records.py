@@ -1,4 +1,4 @@
-"""The nouns that cross packages: plain values. Their words are in :mod:`freshet.storage.words`.
+"""The nouns that cross packages: plain values. Their words are in :mod:`freshet.storage.entries`.
 
 In order of travel: a :class:`DueUrl` leaves the frontier, becomes a :class:`FetchResult`, is
 reduced and compared into an :class:`Observation`, and stored as part of a :class:`Visit`.
@@ -13,8 +13,11 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from freshet.storage.entries import (
     CLAIM_KINDS,
+    KINDS,
     RATE_CLASSES,
+    REBASED,
     Advertised,
+    AliasKind,
     Amendment,
     Audit,
     Called,
@@ -27,24 +30,19 @@ from freshet.storage.entries import (
     HeaderSigns,
     Host,
     HostState,
+    Kind,
+    Outcome,
     Outlook,
+    Reason,
     Retraction,
     RobotsRecord,
+    RobotsStanding,
+    Role,
+    Rung,
     Subscription,
     SubscriptionNoted,
     SubscriptionState,
     no_claims,
-)
-from freshet.storage.words import (
-    KINDS,
-    REBASED,
-    AliasKind,
-    Kind,
-    Outcome,
-    Reason,
-    RobotsStanding,
-    Role,
-    Rung,
 )
 
 # -- targets: links of a page, and URLs for the frontier ---------------------

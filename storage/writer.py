@@ -15,7 +15,15 @@ from itertools import chain
 from sqlite3 import Connection
 
 from freshet.storage.database import Database, StoreUnavailable
-from freshet.storage.entries import Claims, HostState, Outlook, Retraction, SubscriptionNoted
+from freshet.storage.entries import (
+    Claims,
+    HostState,
+    Kind,
+    Outlook,
+    Reason,
+    Retraction,
+    SubscriptionNoted,
+)
 from freshet.storage.records import (
     Acknowledged,
     Entry,
@@ -28,7 +36,6 @@ from freshet.storage.records import (
 from freshet.storage.tables import (
     alerts,
     claims,
-    estimates,
     frontier,
     hosts,
     links,
@@ -39,7 +46,6 @@ from freshet.storage.tables import (
 )
 from freshet.storage.tables.alerts import AlertFilter
 from freshet.storage.tables.url_patterns import CopyRule, FrontierEffect
-from freshet.storage.words import Kind, Reason
 
 # -- visits: a batch's changes, table by table, in one transaction -----------
 
@@ -109,7 +115,7 @@ class VisitTables:
         runs.append(db, self._run_id, noted)
         for entry in entries:
             if isinstance(entry, EstimateBatch):
-                estimates.write(db, entry.estimates)
+                observations.write(db, entry.estimates)
         agreed = [e for e in entries if isinstance(e, SubscriptionNoted)]
         claims.record(db, agreed)
         acknowledged = [

@@ -26,6 +26,7 @@ from freshet.crawler.admission.traps import (
 from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import canonical, origin, registrable_domain, site_key, without_fragment
+from freshet.storage.entries import AliasKind, Kind, Role
 from freshet.storage.records import (
     Alias,
     DueUrl,
@@ -35,7 +36,6 @@ from freshet.storage.records import (
     StoredSeed,
     Targets,
 )
-from freshet.storage.words import AliasKind, Kind, Role
 
 # -- scope -------------------------------------------------------------------
 # Invariant: a URL is in scope if and only if one of its keys is the key of a root. Hence the

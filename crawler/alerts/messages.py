@@ -23,10 +23,10 @@ from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.stored_text import NoText, read_text
 from freshet.crawler.terminal import plain
 from freshet.storage.database import Database, StoreError, StoreUnavailable, reading
+from freshet.storage.entries import Kind
 from freshet.storage.queries import page
 from freshet.storage.tables import alerts as alerts_tables
 from freshet.storage.tables.alerts import WITHDRAWN, Message, PendingAlert, key_of
-from freshet.storage.words import Kind
 
 # -- payload -----------------------------------------------------------------
 # docs/guide/alerts.md gives the JSON schema.

@@ -32,8 +32,8 @@ from freshet.crawler.importance import pattern
 from freshet.crawler.network import user_agent
 from freshet.crawler.service.logs import hide, hide_url
 from freshet.crawler.tally import CrawlError
+from freshet.storage.entries import Kind
 from freshet.storage.tables.alerts import AlertFilter
-from freshet.storage.words import Kind
 
 # -- periods -----------------------------------------------------------------
 

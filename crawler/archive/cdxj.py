@@ -108,7 +108,7 @@ _SHOWN: Final = WarcRecordType.response | WarcRecordType.revisit
 
 
 @dataclass(frozen=True, slots=True)
-class CdxEntry:
+class _CdxEntry:
     """A response or revisit and its position.
 
     ``timestamp`` has 14 digits; ``mime`` is the media type that the server named, ``status`` its
@@ -142,13 +142,13 @@ class UnreadableArchive(Exception):
     """An unreadable file; the message says which, where and why."""
 
 
-def entries(path: Path) -> Iterator[CdxEntry]:
+def entries(path: Path) -> Iterator[_CdxEntry]:
     """Yield the entries of a WARC file in its order.
 
     Raises:
         UnreadableArchive: the file is damaged, or not a WARC file.
     """
-    awaited: CdxEntry | None = None
+    awaited: _CdxEntry | None = None
     count = 0
     try:
         for record in ArchiveIterator(path, parse_http=True):
@@ -165,7 +165,7 @@ def entries(path: Path) -> Iterator[CdxEntry]:
 
 
 def write_cdxj(
-    paths: Iterable[Path], out: IO[str], *, heard: Callable[[CdxEntry], None] | None = None
+    paths: Iterable[Path], out: IO[str], *, heard: Callable[[_CdxEntry], None] | None = None
 ) -> int:
     """Write the index of some WARC files and return its number of lines.
 
@@ -195,13 +195,13 @@ def write_cdxj(
     return count
 
 
-def _entry(record: WarcRecord, file: str) -> CdxEntry:
+def _entry(record: WarcRecord, file: str) -> _CdxEntry:
     """Return the entry without its length, which only the next record shows."""
     headers = record.headers
     is_revisit = record.record_type is WarcRecordType.revisit
     label = record.http_headers.get("Content-Type") or "" if record.is_http_parsed else ""
     status = record.http_headers.status_code if record.is_http_parsed else None
-    return CdxEntry(
+    return _CdxEntry(
         url=headers.get("WARC-Target-URI") or "",
         timestamp="".join(c for c in headers.get("WARC-Date") or "" if c.isdigit())[:14],
         mime=_REVISIT if is_revisit else media_type(label) or "unk",
@@ -213,7 +213,7 @@ def _entry(record: WarcRecord, file: str) -> CdxEntry:
     )
 
 
-def _ended(entry: CdxEntry, at: int) -> CdxEntry:
+def _ended(entry: _CdxEntry, at: int) -> _CdxEntry:
     return replace(entry, length=at - entry.offset)
 
 
@@ -269,7 +269,7 @@ def write_wacz(paths: Sequence[Path], target: Path, *, software: str, now: float
     return count
 
 
-def _note_page(pages: IO[str], entry: CdxEntry) -> None:
+def _note_page(pages: IO[str], entry: _CdxEntry) -> None:
     if entry.status != "200" or entry.mime not in _PAGE_TYPES:
         return
     stamp = datetime.strptime(entry.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC)

@@ -218,7 +218,7 @@ _MAX_LINE_BYTES = 1024 * 1024
 _NO_LIMIT = 2**62
 
 
-class ListedCapture(NamedTuple):
+class _ListedCapture(NamedTuple):
     """A line: the file as named there, and the position; a length of 0 is unknown."""
 
     line: int
@@ -227,7 +227,7 @@ class ListedCapture(NamedTuple):
     length: int
 
 
-def listed_captures(path: Path) -> Iterator[ListedCapture]:
+def listed_captures(path: Path) -> Iterator[_ListedCapture]:
     """Yield the captures of a list in its order.
 
     Raises:
@@ -242,7 +242,7 @@ def listed_captures(path: Path) -> Iterator[ListedCapture]:
         yield _capture(path, number, line[start:])
 
 
-def _capture(path: Path, number: int, text: bytes) -> ListedCapture:
+def _capture(path: Path, number: int, text: bytes) -> _ListedCapture:
     try:
         fields = json.loads(text)
         filename, offset = str(fields["filename"]), int(fields["offset"])
@@ -252,7 +252,7 @@ def _capture(path: Path, number: int, text: bytes) -> ListedCapture:
         raise CrawlError(f"{path}: line {number}: no capture with {wanted}") from error
     if not (0 <= offset < 2**62 and 0 <= length < 2**62):
         raise CrawlError(f"{path}: line {number}: an impossible offset or length")
-    return ListedCapture(number, filename, offset, length)
+    return _ListedCapture(number, filename, offset, length)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -273,7 +273,7 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield rest
 
 
-def located(path: Path, capture: ListedCapture) -> Path:
+def located(path: Path, capture: _ListedCapture) -> Path:
     """Return the file that a line names: in the list's folder or its ``archive``, or beside it.
 
     Raises:

@@ -54,8 +54,8 @@ from freshet.crawler.fetch.responses import (
     retry_after_s,
 )
 from freshet.crawler.fetch.transport import Unfetched, own_failures
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
-from freshet.storage.words import Outcome
 
 #: The limit of a sitemap, which is the largest unless a page's is set higher.
 MAX_BODY_BYTES = 50 * 1024 * 1024
@@ -67,12 +67,12 @@ _ROOM_BYTES = 2 * MAX_HEAD_BYTES
 _CHANGED = "the record is not the one that was indexed: the file has changed since"
 
 
-class UnreadableRecord(ValueError):
+class _UnreadableRecord(ValueError):
     """An indexed record that cannot be read now."""
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRecord:
+class _StoredRecord:
     """A record read back; ``is_cut``: its block continues."""
 
     fields: Mapping[str, str]
@@ -111,7 +111,7 @@ class Reading:
         for entry in self._order.entries(after):
             try:
                 yield self.exchange(entry)
-            except (UnreadableRecord, BrokenMember, OSError) as error:
+            except (_UnreadableRecord, BrokenMember, OSError) as error:
                 yield self._lost(entry.position, error)
 
     def infos(self) -> Iterator[ArchiveInfo | Damage]:
@@ -119,7 +119,7 @@ class Reading:
         for position, place in self._order.infos():
             try:
                 record = self._file(position.source).record(place, self._max_bytes)
-            except (UnreadableRecord, BrokenMember, OSError) as error:
+            except (_UnreadableRecord, BrokenMember, OSError) as error:
                 yield self._lost(position, error)
             else:
                 file = self._files[position.source].name
@@ -140,7 +140,7 @@ class Reading:
         facts = self._record(source, entry.facts)
         witness = answer or facts
         if witness is None or target_url(witness.fields.get("warc-target-uri")) != entry.url:
-            raise UnreadableRecord(_CHANGED)
+            raise _UnreadableRecord(_CHANGED)
         headers: RawHeaders = ()
         body, is_cut = b"", False
         if answer is not None:
@@ -175,10 +175,10 @@ class Reading:
         file = self._files[position.source].name
         return Damage(file, position.offset, str(error), Flaw.UNREADABLE)
 
-    def _record(self, source: int, place: RecordPlace | None) -> StoredRecord | None:
+    def _record(self, source: int, place: RecordPlace | None) -> _StoredRecord | None:
         return None if place is None else self._file(source).record(place, self._max_bytes)
 
-    def _original(self, source: int, place: RecordPlace) -> StoredRecord:
+    def _original(self, source: int, place: RecordPlace) -> _StoredRecord:
         return self._file(source).record(place, self._max_bytes)
 
     def _file(self, source: int) -> _OpenFile:
@@ -202,7 +202,7 @@ class _OpenFile:
         self._stream = None
         self._source.close()
 
-    def record(self, place: RecordPlace, max_bytes: int) -> StoredRecord:
+    def record(self, place: RecordPlace, max_bytes: int) -> _StoredRecord:
         if place.length:
             return _parsed(self._stored(place, max_bytes))
         if self._stream is None or not self._stream.is_before(place):
@@ -234,44 +234,44 @@ class _Stream:
         """Return whether the record is still ahead."""
         return place.offset == self._start and place.nth >= self._next
 
-    def record(self, nth: int, max_bytes: int) -> StoredRecord:
+    def record(self, nth: int, max_bytes: int) -> _StoredRecord:
         """Read a record that is still ahead."""
         for record in self._records:
             self._next += 1
             if self._next > nth:
                 return _read(record, max_bytes)
-        raise UnreadableRecord(_CHANGED)
+        raise _UnreadableRecord(_CHANGED)
 
 
-def _read(record: WarcRecord, max_bytes: int) -> StoredRecord:
+def _read(record: WarcRecord, max_bytes: int) -> _StoredRecord:
     pieces, left = [], max_bytes
     while left > 0 and (piece := record.reader.read(left)):
         pieces.append(piece)
         left -= len(piece)
     fields = named(record.headers.items_bytes())
-    return StoredRecord(fields, b"".join(pieces), record.content_length > max_bytes)
+    return _StoredRecord(fields, b"".join(pieces), record.content_length > max_bytes)
 
 
-def _parsed(text: bytes) -> StoredRecord:
+def _parsed(text: bytes) -> _StoredRecord:
     end = head_end(text)
     if end is None:
-        raise UnreadableRecord(_CHANGED)
+        raise _UnreadableRecord(_CHANGED)
     fields = named(header_lines(text[:end]))
     length = declared_length(fields.get("content-length"))
     if isinstance(length, str):
-        raise UnreadableRecord(_CHANGED)
-    return StoredRecord(fields, text[end : end + length], end + length > len(text))
+        raise _UnreadableRecord(_CHANGED)
+    return _StoredRecord(fields, text[end : end + length], end + length > len(text))
 
 
-def _is_resource(record: StoredRecord) -> bool:
+def _is_resource(record: _StoredRecord) -> bool:
     return record.fields.get("warc-type", "").lower() == "resource"
 
 
-def _status(record: StoredRecord) -> int | None:
+def _status(record: _StoredRecord) -> int | None:
     return _OK if _is_resource(record) else http_status(record.block)
 
 
-def _answered(record: StoredRecord) -> tuple[RawHeaders, bytes]:
+def _answered(record: _StoredRecord) -> tuple[RawHeaders, bytes]:
     """Return the headers and the body of an answer."""
     if not _is_resource(record):
         return _message(record.block)

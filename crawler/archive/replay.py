@@ -20,7 +20,7 @@ from freshet.crawler.requests import Refusal, RobotsRequest
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.urls import canonical, origin
 from freshet.crawler.visit import unasked
-from freshet.storage.entries import Host
+from freshet.storage.entries import Host, Kind, Outcome, Role
 from freshet.storage.records import (
     Acknowledged,
     DueUrl,
@@ -31,7 +31,6 @@ from freshet.storage.records import (
     Targets,
     Visit,
 )
-from freshet.storage.words import Kind, Outcome, Role
 
 #: Entries that may wait for their commit: what is read of them meanwhile is as it was before.
 _UNCOMMITTED = 64

@@ -235,7 +235,7 @@ _SCAN_BYTES = 2 * MAX_HEAD_BYTES
 _MAX_UNCHUNKED_BYTES = 16 * 1024 * 1024
 
 
-class BadRecord(ValueError):
+class _BadRecord(ValueError):
     """An unusable record; the message says why."""
 
 
@@ -272,7 +272,7 @@ def scanned(record: WarcRecord, offset: int, nth: int = 0) -> ScannedRecord:
         fields.setdefault(name.decode("latin-1").lower(), value.decode("utf-8", "replace"))
     length = declared_length(fields.get("content-length"))
     if isinstance(length, str):
-        raise BadRecord(length)
+        raise _BadRecord(length)
     start = b""
     size = 0
     labels = _Labels(fields)
@@ -281,7 +281,7 @@ def scanned(record: WarcRecord, offset: int, nth: int = 0) -> ScannedRecord:
         size += len(piece)
         labels.update(piece)
     if size != length:
-        raise BadRecord(f"the record should have {length} bytes, it has {size}")
+        raise _BadRecord(f"the record should have {length} bytes, it has {size}")
     return ScannedRecord(
         RecordPlace(offset, 0, nth), fields, start, labels.digest(), labels.wrong()
     )
@@ -411,7 +411,7 @@ def scan(source: Slice, file: str, *, as_stream: bool = False) -> Iterator[Scann
         end = codec.first if as_stream else at
         while end < source.size:
             end = _end_of(source, end, codec)
-    except (BadRecord, BrokenMember, OSError) as error:
+    except (_BadRecord, BrokenMember, OSError) as error:
         problem, end = str(error), source.size
     if held is not None and (not problem or "warc-block-digest" in held.fields):
         yield held if as_stream else held.ended(end)
@@ -434,7 +434,7 @@ def scan_listed(
             for record in islice(warc_records(source, at, codec), 1):
                 held = scanned(record, at)
                 yield held.ended(at + length if length else _end_of(source, at, codec))
-        except (BadRecord, BrokenMember, OSError) as error:
+        except (_BadRecord, BrokenMember, OSError) as error:
             yield Damage(file, at, str(error))
 
 

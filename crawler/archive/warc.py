@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 from isal import isal_zlib
 
 from freshet.crawler.fetch.client import Request
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
-from freshet.storage.words import Outcome
 
 #: Names and values of a record's header, or of its fields.
 Fields = Sequence[tuple[str, str]]

@@ -31,7 +31,7 @@ from freshet.storage.tables.alerts import RuleCounts, key_of
 
 
 @dataclass(frozen=True, slots=True)
-class RuleStatus:
+class _RuleStatus:
     """A rule and the state of its messages; ``mode`` is None if the rule has left the settings."""
 
     name: str
@@ -159,23 +159,23 @@ async def _send(db: Path, settings: Settings) -> None:
         await outbox.send_due()
 
 
-async def _read(db: Path, settings: Settings) -> list[RuleStatus]:
+async def _read(db: Path, settings: Settings) -> list[_RuleStatus]:
     async with page.snapshot(db) as connection:
         stand = {each.rule: each for each in await alerts.counts(connection)}
     none = RuleCounts(
         rule="", waiting=0, pending=0, sent=0, failed=0, sent_at=None, next_at=None, said=None
     )
     found = [
-        RuleStatus(
+        _RuleStatus(
             rule.name, rule.kinds or settings.alerts.kinds, rule.mode or settings.alerts.mode,
             shown(rule.url), stand.pop(rule.name, none),
         )
         for rule in settings.alerts.rules
     ]  # fmt: skip
-    return found + [RuleStatus(each.rule, (), None, None, each) for each in stand.values()]
+    return found + [_RuleStatus(each.rule, (), None, None, each) for each in stand.values()]
 
 
-def _print(found: list[RuleStatus], now: float) -> None:
+def _print(found: list[_RuleStatus], now: float) -> None:
     if not found:
         show_line("No alerts: add [[alerts.rules]] to freshet.toml (docs/guide/alerts.md).")
         return

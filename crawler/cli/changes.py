@@ -24,7 +24,7 @@ _SUMMARY_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class SummarisedChange:
+class _SummarisedChange:
     """A change and its summary."""
 
     change: PageChange
@@ -41,7 +41,7 @@ class Changes:
 
     since: float
     total: int
-    changes: list[SummarisedChange]
+    changes: list[_SummarisedChange]
 
 
 def changes_command(
@@ -79,7 +79,7 @@ async def _read(
         async with page.snapshot(db) as connection:
             found = await overview.since(connection, after, limit, all_kinds=all_kinds)
             found_changes = [
-                SummarisedChange(each, await _summary(connection, parser, each)) for each in found
+                _SummarisedChange(each, await _summary(connection, parser, each)) for each in found
             ]
             return Changes(after, await overview.count_since(connection, after), found_changes)
     finally:

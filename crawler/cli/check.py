@@ -31,10 +31,10 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.storage.database import reading
+from freshet.storage.entries import REBASED, Kind, Outcome, RobotsStanding, Rung
 from freshet.storage.queries import page
 from freshet.storage.records import Digests, DueUrl, FetchResult
 from freshet.storage.tables import hosts
-from freshet.storage.words import REBASED, Kind, Outcome, RobotsStanding, Rung
 
 # -- checking ----------------------------------------------------------------
 _REDIRECTS = 5
@@ -58,7 +58,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownBlock:
+class _ShownBlock:
     """A block of main text and its kind in the markup."""
 
     kind: str
@@ -72,7 +72,7 @@ class Check:
     url: str
     steps: list[Step] = field(default_factory=list)
     conclusion: str = ""
-    blocks: list[ShownBlock] = field(default_factory=list)
+    blocks: list[_ShownBlock] = field(default_factory=list)
 
 
 async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Check:
@@ -164,7 +164,7 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
         return found
     found.steps.append(_read(parsed))
     found.blocks = [
-        ShownBlock(kind.name.lower(), text)
+        _ShownBlock(kind.name.lower(), text)
         for kind, text in zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
     ]
     wall = await _block_page(db, result, parsed, now)

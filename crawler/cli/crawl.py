@@ -40,7 +40,7 @@ from freshet.crawler.terminal import (
     show_line,
     show_list,
 )
-from freshet.storage.words import REBASED, Kind
+from freshet.storage.entries import REBASED, Kind
 
 # -- summary -----------------------------------------------------------------
 _SHOWN = 20

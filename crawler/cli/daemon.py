@@ -35,7 +35,7 @@ from freshet.crawler.cli.options import (
     read_settings,
 )
 from freshet.crawler.cli.progress import watching
-from freshet.crawler.cli.standing_view import print_standing
+from freshet.crawler.cli.status import print_standing
 from freshet.crawler.pool import Ending
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep

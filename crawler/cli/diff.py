@@ -54,7 +54,7 @@ from freshet.storage.tables import observations
 
 # -- difference --------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class Gap:
+class _Gap:
     """Unchanged blocks that are not shown."""
 
     blocks: int
@@ -79,7 +79,7 @@ class VersionDifference:
         """True if no block of main text differs."""
         return all(block.change is BlockChange.KEPT for block in self.blocks)
 
-    def around_changes(self, context: int) -> Iterator[AlignedBlock | Gap]:
+    def around_changes(self, context: int) -> Iterator[AlignedBlock | _Gap]:
         """Yield all changes with some unchanged blocks before and after, and gaps between."""
         near: set[int] = set()
         for place, block in enumerate(self.blocks):
@@ -89,13 +89,13 @@ class VersionDifference:
         for place, block in enumerate(self.blocks):
             if place in near:
                 if left_out:
-                    yield Gap(left_out)
+                    yield _Gap(left_out)
                 left_out = 0
                 yield block
             else:
                 left_out += 1
         if left_out:
-            yield Gap(left_out)
+            yield _Gap(left_out)
 
     def as_json(self) -> dict[str, object]:
         """Return the difference as JSON values; unchanged blocks are only counted."""
@@ -149,13 +149,13 @@ def print_difference(difference: VersionDifference, context: int, now: float) ->
         return
     show_text(Text())
     for each in difference.around_changes(context):
-        if isinstance(each, Gap):
+        if isinstance(each, _Gap):
             show_text(_gap(each))
         else:
             show_text(_block(each, is_volatile=difference.is_volatile(each)))
 
 
-def _gap(gap: Gap) -> Text:
+def _gap(gap: _Gap) -> Text:
     return Text(f"  … {gap.blocks:,} unchanged", style="dim")
 
 
@@ -258,7 +258,7 @@ def page_of(difference: VersionDifference, context: int) -> str:
     """Return the page, with some unchanged blocks around each change."""
     rows = [
         _html_gap(each)
-        if isinstance(each, Gap)
+        if isinstance(each, _Gap)
         else _html_block(each, is_volatile=difference.is_volatile(each))
         for each in difference.around_changes(context)
     ]
@@ -279,7 +279,7 @@ def _version(number: int, at: float) -> str:
     return f'{number} (<time datetime="{moment.isoformat()}">{moment:%Y-%m-%d %H:%M} UTC</time>)'
 
 
-def _html_gap(gap: Gap) -> str:
+def _html_gap(gap: _Gap) -> str:
     return f'<p class="gap">{gap.blocks:,} unchanged</p>'
 
 
@@ -302,7 +302,7 @@ def _run(run: Run) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DiffOrder:
+class _DiffOrder:
     """The two versions of a page; ``before`` and ``after`` as they were typed."""
 
     db: Path
@@ -345,7 +345,7 @@ def diff_command(
     if html is not None and json:
         fail("--html and --json exclude each other", 2)
     settings, _ = read_settings(config, {})
-    difference = terminal.run(_read(DiffOrder(db, url, before, after), settings))
+    difference = terminal.run(_read(_DiffOrder(db, url, before, after), settings))
     if json:
         print_json(difference.as_json())
     elif html is None:
@@ -354,7 +354,7 @@ def diff_command(
         _write(html, page_of(difference, context))
 
 
-async def _read(order: DiffOrder, settings: Settings) -> VersionDifference:
+async def _read(order: _DiffOrder, settings: Settings) -> VersionDifference:
     urls = terminal.spellings(order.url)
     parser = parser_of(settings)
     try:
@@ -396,7 +396,7 @@ async def _compare(
 
 
 def _chosen(
-    url: str, stored: list[StoredVersion], order: DiffOrder
+    url: str, stored: list[StoredVersion], order: _DiffOrder
 ) -> tuple[StoredVersion, StoredVersion]:
     """Return the two versions; exit if they do not exist."""
     if len(stored) < 2:

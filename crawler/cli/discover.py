@@ -31,7 +31,7 @@ from freshet.crawler.terminal import (
     show_line,
     show_list,
 )
-from freshet.scheduler.discovery.judging import Record
+from freshet.scheduler.discovery.covers import Record
 from freshet.scheduler.discovery.thesis import ALGORITHMS, BEST
 from freshet.storage.tables.url_patterns import Throttle
 

@@ -55,7 +55,7 @@ class CheckStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class _CheckResult:
     """One result; ``advice`` says what to do about it."""
 
     check: str
@@ -66,7 +66,7 @@ class CheckResult:
 
 async def examine(
     settings: Settings, db: Path, now: float, *, thorough: bool = False
-) -> list[CheckResult]:
+) -> list[_CheckResult]:
     """Run all checks in a sensible order."""
     names, newest_at, findings = await _store(db, thorough=thorough)
     return [
@@ -81,15 +81,15 @@ async def examine(
     ]
 
 
-def _versions() -> CheckResult:
+def _versions() -> _CheckResult:
     words = f"Freshet {__version__}, Python {platform.python_version()}, SQLite"
-    return CheckResult("versions", CheckStatus.FINE, f"{words} {sqlite3.sqlite_version}")
+    return _CheckResult("versions", CheckStatus.FINE, f"{words} {sqlite3.sqlite_version}")
 
 
-async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, list[CheckResult]]:
+async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, list[_CheckResult]]:
     """Return some host names of the site list, the time of the newest observation, and findings."""
     if not db.exists():
-        none = CheckResult(
+        none = _CheckResult(
             "store", CheckStatus.WARNING, f"{db} does not exist yet", "a first crawl makes it"
         )
         return [], None, [none]
@@ -98,32 +98,32 @@ async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, 
         async with reading(db) as connection:
             urls = [seed.root_url or seed.url for seed in await runs.load(connection)]
     except StoreError as error:
-        return [], None, [CheckResult("store", CheckStatus.PROBLEM, str(error))]
+        return [], None, [_CheckResult("store", CheckStatus.PROBLEM, str(error))]
     names = list(dict.fromkeys(origin(url).host for url in urls))
     return names, found.newest_at, [soundness(found), log(found)]
 
 
-def soundness(found: maintenance.StoreHealth) -> CheckResult:
+def soundness(found: maintenance.StoreHealth) -> _CheckResult:
     """Check the integrity of SQLite and the tables."""
     if found.problems:
-        return CheckResult(
+        return _CheckResult(
             "store",
             CheckStatus.PROBLEM,
             "; ".join(found.problems[:3]),
             "restore a backup, or salvage it with `sqlite3 FILE .recover`",
         )
     run = f"; run {found.open_run} has not ended" if found.open_run is not None else ""
-    return CheckResult(
+    return _CheckResult(
         "store", CheckStatus.FINE, f"sound: {size(found.size_bytes)}, {found.pages:,} pages{run}"
     )
 
 
-def log(found: maintenance.StoreHealth) -> CheckResult:
+def log(found: maintenance.StoreHealth) -> _CheckResult:
     """Check that the write-ahead log is checkpointed."""
     words = f"{size(found.wal_bytes)} wait in the write-ahead log"
     if found.wal_bytes < _LARGE_WAL:
-        return CheckResult("log", CheckStatus.FINE, words)
-    return CheckResult(
+        return _CheckResult("log", CheckStatus.FINE, words)
+    return _CheckResult(
         "log",
         CheckStatus.WARNING,
         words,
@@ -131,7 +131,7 @@ def log(found: maintenance.StoreHealth) -> CheckResult:
     )
 
 
-def disk(db: Path) -> CheckResult:
+def disk(db: Path) -> _CheckResult:
     """Check that the disk has room for the store."""
     folder = db.absolute().parent
     while not folder.exists():
@@ -140,47 +140,47 @@ def disk(db: Path) -> CheckResult:
     store = db.stat().st_size if db.exists() else 0
     words = f"{size(free)} free in {folder}"
     if free < _NO_SPACE:
-        return CheckResult(
+        return _CheckResult(
             "disk", CheckStatus.PROBLEM, words, "a crawl would stop soon; free some space"
         )
     if free < max(_LITTLE_SPACE, store // 10):
-        return CheckResult(
+        return _CheckResult(
             "disk", CheckStatus.WARNING, words, "that is little for a store that grows"
         )
-    return CheckResult("disk", CheckStatus.FINE, words)
+    return _CheckResult("disk", CheckStatus.FINE, words)
 
 
-def clock(now: float, newest_at: float | None) -> CheckResult:
+def clock(now: float, newest_at: float | None) -> _CheckResult:
     """Check that the clock can be right: change rates are learned from times."""
     if now < _EPOCH:
-        return CheckResult("clock", CheckStatus.PROBLEM, "it is before 2026", "set the clock")
+        return _CheckResult("clock", CheckStatus.PROBLEM, "it is before 2026", "set the clock")
     if newest_at is None:
-        return CheckResult("clock", CheckStatus.FINE, "no observation to compare it with")
+        return _CheckResult("clock", CheckStatus.FINE, "no observation to compare it with")
     words = f"the newest observation is of {relative(newest_at, now)}"
     if newest_at > now + _CLOCK_SLACK_S:
-        return CheckResult(
+        return _CheckResult(
             "clock", CheckStatus.PROBLEM, words, "the clock was set back, or was wrong then; set it"
         )
-    return CheckResult("clock", CheckStatus.FINE, words)
+    return _CheckResult("clock", CheckStatus.FINE, words)
 
 
-def contact(product: str, address: str) -> CheckResult:
+def contact(product: str, address: str) -> _CheckResult:
     """Check that webmasters can find a contact."""
     if not address:
-        return CheckResult(
+        return _CheckResult(
             "contact",
             CheckStatus.WARNING,
             "none: only this machine can be crawled",
             "set crawl.contact in freshet.toml to a page about your crawler",
         )
-    return CheckResult("contact", CheckStatus.FINE, user_agent(product, address))
+    return _CheckResult("contact", CheckStatus.FINE, user_agent(product, address))
 
 
-async def _dns(settings: Settings, hosts: Iterable[str]) -> list[CheckResult]:
+async def _dns(settings: Settings, hosts: Iterable[str]) -> list[_CheckResult]:
     """Check that some names of the site list resolve."""
     names = [host for host in hosts if not _is_local(host)][:_NAMES]
     if not names:
-        return [CheckResult("DNS", CheckStatus.FINE, "no name of the site list needs it")]
+        return [_CheckResult("DNS", CheckStatus.FINE, "no name of the site list needs it")]
     network = Network(settings, SteadyClock())
     try:
         return [await _lookup(network, name) for name in names]
@@ -188,16 +188,16 @@ async def _dns(settings: Settings, hosts: Iterable[str]) -> list[CheckResult]:
         await network.close()
 
 
-async def _lookup(network: Network, name: str) -> CheckResult:
+async def _lookup(network: Network, name: str) -> _CheckResult:
     try:
         addresses = await network.resolver.addresses(name)
     except NoSuchHost:
-        return CheckResult("DNS", CheckStatus.WARNING, f"{name}: the host does not exist")
+        return _CheckResult("DNS", CheckStatus.WARNING, f"{name}: the host does not exist")
     except (LookupFailed, OSError) as error:
-        return CheckResult(
+        return _CheckResult(
             "DNS", CheckStatus.PROBLEM, f"{name}: {error}", "see /etc/resolv.conf and the network"
         )
-    return CheckResult("DNS", CheckStatus.FINE, f"{name}: {', '.join(map(str, addresses[:2]))}")
+    return _CheckResult("DNS", CheckStatus.FINE, f"{name}: {', '.join(map(str, addresses[:2]))}")
 
 
 def _is_local(host: str) -> bool:
@@ -210,31 +210,31 @@ def _is_local(host: str) -> bool:
     return True
 
 
-def files(exchanges: int, limit: int) -> CheckResult:
+def files(exchanges: int, limit: int) -> _CheckResult:
     """Check that every concurrent request can have a connection."""
     words = f"{limit:,} files may be open; {exchanges:,} exchanges at once"
     if limit != resource.RLIM_INFINITY and limit < exchanges + _OTHER_FILES:
-        return CheckResult(
+        return _CheckResult(
             "limits",
             CheckStatus.PROBLEM,
             words,
             f"raise it with `ulimit -n {exchanges + _OTHER_FILES}`, or lower crawl.exchanges",
         )
-    return CheckResult("limits", CheckStatus.FINE, words)
+    return _CheckResult("limits", CheckStatus.FINE, words)
 
 
-async def _parser() -> CheckResult:
+async def _parser() -> _CheckResult:
     """Check that the process that parses large pages starts."""
     parser = Parser(inline_bytes=0)
     try:
         parsed = await parser.parse(_PAGE, "http://localhost/", "text/html")
     except ParserLost as error:
-        return CheckResult("parser", CheckStatus.PROBLEM, str(error))
+        return _CheckResult("parser", CheckStatus.PROBLEM, str(error))
     finally:
         await parser.close()
     if isinstance(parsed, Unparsable):
-        return CheckResult("parser", CheckStatus.PROBLEM, parsed.reason)
-    return CheckResult("parser", CheckStatus.FINE, "the process for large pages works")
+        return _CheckResult("parser", CheckStatus.PROBLEM, parsed.reason)
+    return _CheckResult("parser", CheckStatus.FINE, "the process for large pages works")
 
 
 _MARKS = {CheckStatus.FINE: "ok", CheckStatus.WARNING: "note", CheckStatus.PROBLEM: "PROBLEM"}
@@ -262,7 +262,7 @@ def doctor_command(
         raise typer.Exit(1)
 
 
-def _print(findings: list[CheckResult], db: Path) -> None:
+def _print(findings: list[_CheckResult], db: Path) -> None:
     show_list(
         f"Freshet on this machine, with {db}",
         ("check", "", "found"),

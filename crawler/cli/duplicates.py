@@ -53,7 +53,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyGroup:
+class _CopyGroup:
     """Pages that count as one."""
 
     representative: str
@@ -65,7 +65,7 @@ class Duplicates:
     """The largest groups, out of all that ``state`` counts."""
 
     state: IndexState
-    groups: list[CopyGroup]
+    groups: list[_CopyGroup]
 
 
 def duplicates_command(
@@ -131,8 +131,8 @@ async def _read(db: Path, limit: int) -> Duplicates:
         )
 
 
-def _group(group: DuplicateGroup) -> CopyGroup:
-    return CopyGroup(
+def _group(group: DuplicateGroup) -> _CopyGroup:
+    return _CopyGroup(
         group.representative,
         [
             Copy(d.url, variant(d.url, group.representative), d.resemblance, d.resemblance_se, d.at)
@@ -152,7 +152,7 @@ def _print(found: Duplicates) -> None:
         show_line("Some pages have changed since they were compared; --update compares them", "dim")
 
 
-def _title(group: CopyGroup) -> str:
+def _title(group: _CopyGroup) -> str:
     counts = Counter(copy.kind for copy in group.duplicates)
     kinds = [f"{n:,} {_WORDS[kind][n > 1]}" for kind, n in counts.most_common()]
     return f"{group.representative}  ({', '.join(kinds)})"

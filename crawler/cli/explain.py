@@ -30,7 +30,7 @@ from freshet.crawler.terminal import (
 )
 from freshet.crawler.urls import origin
 from freshet.storage.database import owner_of
-from freshet.storage.entries import Host, HostState
+from freshet.storage.entries import REBASED, AliasKind, Host, HostState, Kind, RobotsStanding, Role
 from freshet.storage.queries import page
 from freshet.storage.queries.page import (
     FrontierPlace,
@@ -44,7 +44,6 @@ from freshet.storage.tables import claims as claims_tables
 from freshet.storage.tables import hosts, url_patterns
 from freshet.storage.tables.claims import HeardClaim
 from freshet.storage.tables.url_patterns import CopyPattern
-from freshet.storage.words import REBASED, AliasKind, Kind, RobotsStanding, Role
 
 _ALIASES = 20
 _OBSERVATIONS = 5
@@ -76,7 +75,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RobotsView:
+class _RobotsView:
     """The verdict of a host's stored robots.txt on the URL; a stale file is fetched again."""
 
     verdict: RobotsVerdict
@@ -102,7 +101,7 @@ class Explanation:
     known: KnownUrl | None
     found: Provenance | None
     place: FrontierPlace | None
-    robots: RobotsView | None
+    robots: _RobotsView | None
     host: HostState | None
     capture: GoodCapture | None
     aliases: list[OtherName]
@@ -178,12 +177,12 @@ async def _explain_unknown(
     )
 
 
-def _robots_view(host: Host, url: str, rules: ExplanationRules, now: float) -> RobotsView | None:
+def _robots_view(host: Host, url: str, rules: ExplanationRules, now: float) -> _RobotsView | None:
     record = host.robots
     if record is None:
         return None
     file = in_force(record)
-    return RobotsView(
+    return _RobotsView(
         verdict=file.verdict(rules.agent, url),
         standing=record.standing,
         fetched_at=record.fetched_at,
@@ -259,7 +258,7 @@ def _when_again(known: KnownUrl, rules: ExplanationRules, now: float) -> str:
     return "not due in this run; due again when the next one starts"
 
 
-def obstacle(robots: RobotsView | None, host: HostState | None, now: float) -> str | None:
+def obstacle(robots: _RobotsView | None, host: HostState | None, now: float) -> str | None:
     """Return the obstacle to a visit, or None."""
     if robots is not None and robots.standing is RobotsStanding.UNREACHABLE:
         return f"its host is not visited while robots.txt is unreachable: {robots.reason}"
@@ -606,7 +605,7 @@ def _quoted(anchor: str | None) -> str | None:
     return f"“{anchor}”" if anchor else None
 
 
-def _print_robots(robots: RobotsView, now: float) -> None:
+def _print_robots(robots: _RobotsView, now: float) -> None:
     verdict = robots.verdict
     show_facts(
         "robots.txt",
@@ -622,7 +621,7 @@ def _print_robots(robots: RobotsView, now: float) -> None:
     )
 
 
-def _standing(robots: RobotsView) -> str:
+def _standing(robots: _RobotsView) -> str:
     match robots.standing:
         case RobotsStanding.PARSED:
             return "read"
@@ -632,7 +631,7 @@ def _standing(robots: RobotsView) -> str:
             return f"unreachable: everything is forbidden ({robots.reason})"
 
 
-def _freshness(robots: RobotsView, now: float) -> str:
+def _freshness(robots: _RobotsView, now: float) -> str:
     if robots.stale_since is not None:
         since = moment(robots.stale_since, now)
         return f"an older copy; the file is unreachable since {since}: {robots.reason}"

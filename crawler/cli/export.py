@@ -18,8 +18,8 @@ import typer
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db
 from freshet.crawler.terminal import err, fail, replacing, say
-from freshet.storage.queries import exports, page
-from freshet.storage.queries.exports import EXPORTS, Export
+from freshet.storage.queries import overview, page
+from freshet.storage.queries.overview import EXPORTS, Export
 
 # -- parquet -----------------------------------------------------------------
 _TYPES: Final = {"TEXT": "VARCHAR", "INTEGER": "BIGINT", "REAL": "DOUBLE"}
@@ -57,7 +57,7 @@ class Table(StrEnum):
     LINKS = "links"
 
 
-class ExportFormat(StrEnum):
+class _ExportFormat(StrEnum):
     """The format of an export."""
 
     CSV = "csv"
@@ -74,7 +74,7 @@ def export_command(
         ),
     ] = Path("-"),
     kind: Annotated[
-        ExportFormat | None,
+        _ExportFormat | None,
         typer.Option(
             "--format", help="The format, if the file's name does not tell.", show_default="csv"
         ),
@@ -87,28 +87,28 @@ def export_command(
     old one in place.
     """
     chosen = kind or _by_name(output)
-    if chosen is ExportFormat.PARQUET and str(output) == "-":
+    if chosen is _ExportFormat.PARQUET and str(output) == "-":
         fail("--format parquet: needs --output FILE", 2)
     count = terminal.run(_export(db, EXPORTS[table], output, chosen))
     if str(output) != "-":
         say("written:", "green", f"{output} ({count:,} {table})")
 
 
-def _by_name(output: Path) -> ExportFormat:
+def _by_name(output: Path) -> _ExportFormat:
     """Return the format by a file's name; CSV on stdout."""
     if str(output) == "-":
-        return ExportFormat.CSV
+        return _ExportFormat.CSV
     ending = output.suffix.removeprefix(".").lower()
-    if ending not in set(ExportFormat):
+    if ending not in set(_ExportFormat):
         fail(f"--output {output}: name a .csv, .jsonl or .parquet file, or give --format", 2)
-    return ExportFormat(ending)
+    return _ExportFormat(ending)
 
 
-async def _export(db: Path, export: Export, output: Path, kind: ExportFormat) -> int:
+async def _export(db: Path, export: Export, output: Path, kind: _ExportFormat) -> int:
     gone = None
     async with (
         page.snapshot(db) as connection,
-        contextlib.aclosing(exports.batches(connection, export)) as rows,
+        contextlib.aclosing(overview.batches(connection, export)) as rows,
     ):
         try:
             return await _write(export, rows, output, kind)
@@ -118,8 +118,8 @@ async def _export(db: Path, export: Export, output: Path, kind: ExportFormat) ->
     raise gone
 
 
-async def _write(export: Export, rows: Batches, output: Path, kind: ExportFormat) -> int:
-    if kind is ExportFormat.PARQUET:
+async def _write(export: Export, rows: Batches, output: Path, kind: _ExportFormat) -> int:
+    if kind is _ExportFormat.PARQUET:
         with replacing(output) as whole, err.status("Exporting"):
             return await write_parquet(whole, export.columns, rows)
     with _written(output) as file:
@@ -145,9 +145,11 @@ async def _write_jsonl(file: IO[str], names: Sequence[str], batches: Batches) ->
     return count
 
 
-_WRITERS: Final[dict[ExportFormat, Callable[[IO[str], Sequence[str], Batches], Awaitable[int]]]] = {
-    ExportFormat.CSV: _write_csv,
-    ExportFormat.JSONL: _write_jsonl,
+_Writer: TypeAlias = Callable[[IO[str], Sequence[str], Batches], Awaitable[int]]
+
+_WRITERS: Final[dict[_ExportFormat, _Writer]] = {
+    _ExportFormat.CSV: _write_csv,
+    _ExportFormat.JSONL: _write_jsonl,
 }
 
 

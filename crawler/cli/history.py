@@ -30,14 +30,14 @@ HEADER = ("time", "kind", "rung", "HTTP", "resemblance", "blocks", "size", "reas
 
 
 @dataclass(frozen=True, slots=True)
-class VisitHistory:
+class _VisitHistory:
     """A URL's newest observations out of ``total``; for an alias, also the final page's."""
 
     url: str
     total: int
     observations: list[PastObservation]
     alias: AliasOf | None = None
-    final_page: VisitHistory | None = None
+    final_page: _VisitHistory | None = None
 
 
 def history_command(
@@ -62,7 +62,7 @@ def history_command(
         _print(history, time.time())
 
 
-async def _read(db: Path, url: str, limit: int) -> VisitHistory:
+async def _read(db: Path, url: str, limit: int) -> _VisitHistory:
     urls = terminal.spellings(url)
     async with page.snapshot(db) as connection:
         known = await page.find(connection, urls)
@@ -71,12 +71,12 @@ async def _read(db: Path, url: str, limit: int) -> VisitHistory:
         final = None
         if known.alias is not None:
             page_id = known.alias.page_id
-            final = VisitHistory(
+            final = _VisitHistory(
                 known.alias.url,
                 await page.observation_count(connection, page_id),
                 await page.observations(connection, page_id, limit),
             )
-        return VisitHistory(
+        return _VisitHistory(
             known.url,
             await page.observation_count(connection, known.page_id),
             await page.observations(connection, known.page_id, limit),
@@ -85,7 +85,7 @@ async def _read(db: Path, url: str, limit: int) -> VisitHistory:
         )
 
 
-def _print(history: VisitHistory, now: float) -> None:
+def _print(history: _VisitHistory, now: float) -> None:
     _print_one(history, now)
     if history.alias is not None and history.final_page is not None:
         alias = history.alias
@@ -93,7 +93,7 @@ def _print(history: VisitHistory, now: float) -> None:
         _print_one(history.final_page, now)
 
 
-def _print_one(history: VisitHistory, now: float) -> None:
+def _print_one(history: _VisitHistory, now: float) -> None:
     if not history.observations:
         show_line(f"{history.url}: never visited")
         return

@@ -20,12 +20,11 @@ from freshet.crawler.capacities import key_of
 from freshet.crawler.importance import DEFAULT, Importance, ruling, speaking
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
-from freshet.storage.entries import CappedLane, Host
+from freshet.storage.entries import CappedLane, Host, Kind
 from freshet.storage.queries import columns
 from freshet.storage.queries import page as page_queries
 from freshet.storage.records import Estimate
-from freshet.storage.tables import estimates, hosts, near_duplicates, observations, runs
-from freshet.storage.words import Kind
+from freshet.storage.tables import hosts, near_duplicates, observations, runs
 
 _DAY_S: Final = 86_400.0
 #: Observations that are searched for the last ones of one kind in a row.
@@ -140,7 +139,7 @@ async def forecast_page(
     said, url = settings.daemon, page.url[0]
     (host,) = await hosts.load(connection, page.host_id.tolist())
     last = await _last(connection, page_id)
-    noted = await estimates.of_page(connection, page_id)
+    noted = await observations.of_page(connection, page_id)
     # A valuation before the last visit is outdated.
     is_valued = noted is not None and (last is None or noted.visited_at >= last.at - _SAME_S)
     valued = noted if noted is not None and is_valued else _NOT_VALUED

@@ -255,7 +255,7 @@ _DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class PlanOrder:
+class _PlanOrder:
     """The plan's options; ``sources`` is None if the store ``db`` has them.
 
     The pages of a store are weighted as a ``daemon`` of these settings would.
@@ -334,7 +334,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if estimator not in ESTIMATORS:
         fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
     settings, _ = read_settings(config, {"politeness.delay_s": delay})
-    order = PlanOrder(
+    order = _PlanOrder(
         db=db or DEFAULT_DB,
         sources=sources,
         budget=crawls_per_day(budget),
@@ -358,7 +358,7 @@ def _spacing(politeness: Politeness, *, fixed: bool) -> Spacing:
     return Spacing(politeness.delay_s, politeness.connections_per_host, whatever_was_learnt=fixed)
 
 
-def _plan(order: PlanOrder) -> tuple[PlanReport, bool]:
+def _plan(order: _PlanOrder) -> tuple[PlanReport, bool]:
     """Return the report of a plan, and whether its file replaced another."""
     if order.output is not None:
         _check_output(order.output, order.sources or order.db)
@@ -385,7 +385,7 @@ def _plan(order: PlanOrder) -> tuple[PlanReport, bool]:
 
 
 def _divided(
-    order: PlanOrder,
+    order: _PlanOrder,
     sources: PlanSources,
     table: SourceTable,
     delays_s: Sequence[float | None],
@@ -421,7 +421,7 @@ def _check_output(output: Path, source: Path) -> None:
 
 
 def _read(
-    order: PlanOrder,
+    order: _PlanOrder,
 ) -> tuple[PlanSources, list[float | None], RateLearning | None, EphemeralPages | None]:
     """Return the sources, their hosts' delays, the learning of rates, and ephemeral sources."""
     if order.sources is not None:
@@ -432,7 +432,7 @@ def _read(
     return sources, plan_sources.lane_delays_s(history.pages), learning, history.ephemeral
 
 
-def _print(report: PlanReport, order: PlanOrder, *, replaced: bool, json: bool) -> None:
+def _print(report: PlanReport, order: _PlanOrder, *, replaced: bool, json: bool) -> None:
     if json:
         print_json(report.as_json())
     else:

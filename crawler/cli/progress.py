@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.status import DaemonSnapshot
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.logs import LogFormat, configure_logging
+from freshet.crawler.tally import DaemonSnapshot
 from freshet.crawler.terminal import counted, err, percent, span
+from freshet.storage.entries import Kind, Role
 from freshet.storage.records import Acknowledged, Visit
-from freshet.storage.words import Kind, Role
 
 _REFRESH_PER_S = 4
 _LOG_EVERY_S = 10.0

@@ -15,8 +15,14 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.archive.replay import Counts
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
-from freshet.crawler.lab.counterfactual import DEFAULT_POLICIES, Question, ask, require_policies
-from freshet.crawler.lab.counterfactual_view import as_json, print_answer
+from freshet.crawler.lab.counterfactual import (
+    DEFAULT_POLICIES,
+    Question,
+    as_json,
+    ask,
+    print_answer,
+    require_policies,
+)
 from freshet.crawler.lab.replay import Archives, Losses, replay
 from freshet.crawler.lab.report import ReportFolders
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
@@ -29,7 +35,7 @@ _SQLITE: Final = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class _Replayed:
     """The report of each run, the counts of other exchanges, and the losses."""
 
     reports: list[CrawlReport]
@@ -54,7 +60,7 @@ def is_store(path: Path) -> bool:
         return False
 
 
-def fill(db: Path, paths: Sequence[Path], settings: Settings) -> Replayed:
+def fill(db: Path, paths: Sequence[Path], settings: Settings) -> _Replayed:
     """Replay archives into a new store; its index stands beside it.
 
     Raises:
@@ -72,7 +78,7 @@ def fill(db: Path, paths: Sequence[Path], settings: Settings) -> Replayed:
     ):
         with _told_that_it_goes_on():
             reports, counts = terminal.run(replay(settings, db, archives.runs()))
-        return Replayed(reports, counts, archives.losses)
+        return _Replayed(reports, counts, archives.losses)
 
 
 @contextmanager
@@ -85,7 +91,7 @@ def _told_that_it_goes_on() -> Iterator[None]:
         raise
 
 
-def show(found: Replayed, *, json: bool) -> None:
+def show(found: _Replayed, *, json: bool) -> None:
     """Print the result of a replay."""
     if json:
         print_json(found.as_json())
@@ -95,7 +101,7 @@ def show(found: Replayed, *, json: bool) -> None:
     tell_losses(found)
 
 
-def tell_losses(found: Replayed) -> None:
+def tell_losses(found: _Replayed) -> None:
     """Say what a replay could not read."""
     for line in found.losses.lines():
         err.print(line, markup=False, highlight=False, soft_wrap=True)

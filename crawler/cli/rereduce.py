@@ -19,18 +19,18 @@ from freshet.crawler.run.orders import require_readable
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import Tell, counted, fail, print_json, progress_bars, show_line
 from freshet.storage.database import Database, StoreError, open_store
+from freshet.storage.entries import Role
 from freshet.storage.queries import page
 from freshet.storage.queries.page import ReadText
 from freshet.storage.tables import observations
 from freshet.storage.tables.observations import RereadText
-from freshet.storage.words import Role
 
 #: Pages of one transaction: what a kill loses.
 _BATCH: Final = 100
 
 
 @dataclass(slots=True)
-class Rereduced:
+class _Rereduced:
     """Counts of pages with a text, by result.
 
     Attributes:
@@ -69,7 +69,7 @@ def rereduce_command(db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json 
         _print(found, db)
 
 
-def _print(found: Rereduced, db: Path) -> None:
+def _print(found: _Rereduced, db: Path) -> None:
     left = found.without_body + found.unreadable
     show_line(
         f"{db}: {counted(found.reread, 'page')} of {found.pages:,} read again in "
@@ -83,7 +83,7 @@ def _print(found: Rereduced, db: Path) -> None:
         )
 
 
-async def _rereduce(db: Path, parser: Parser, tell: Tell | None) -> Rereduced:
+async def _rereduce(db: Path, parser: Parser, tell: Tell | None) -> _Rereduced:
     try:
         database = await open_store(db, owner="rereduce")
         try:
@@ -97,14 +97,14 @@ async def _rereduce(db: Path, parser: Parser, tell: Tell | None) -> Rereduced:
         await parser.close()
 
 
-async def rereduce(database: Database, parser: Parser, tell: Tell | None = None) -> Rereduced:
+async def rereduce(database: Database, parser: Parser, tell: Tell | None = None) -> _Rereduced:
     """Extract the texts of an older extraction again from the kept bodies.
 
     Raises:
         StoreError: the store cannot be read or written.
         ParserLost: the parser's process failed; finished pages are kept.
     """
-    found, began, after = Rereduced(), time.perf_counter(), 0
+    found, began, after = _Rereduced(), time.perf_counter(), 0
     last = await page.last_page_id(database.reader)
     while texts := await page.newest_texts(database.reader, after, _BATCH):
         after = texts[-1].page_id
@@ -121,7 +121,7 @@ async def rereduce(database: Database, parser: Parser, tell: Tell | None = None)
 
 
 async def _reread(
-    database: Database, parser: Parser, text: ReadText, found: Rereduced
+    database: Database, parser: Parser, text: ReadText, found: _Rereduced
 ) -> RereadText | None:
     """Return the page's new baseline; None leaves it as before."""
     text_version = parser.text_version(text.fetch_url)

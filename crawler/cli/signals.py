@@ -37,7 +37,7 @@ _BELIEVED: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class SourceView:
+class _SourceView:
     """A source and its reputation with a daemon; ``reputation`` is None if none listens."""
 
     source: ClaimSource
@@ -51,11 +51,11 @@ class SourceView:
 
 
 @dataclass(frozen=True, slots=True)
-class SignalReport:
+class _SignalReport:
     """All sources by their hosts, and the value of the hosts' headers."""
 
     policy: str | None
-    sources: list[SourceView]
+    sources: list[_SourceView]
     headers: list[HostSignals]
 
 
@@ -84,7 +84,7 @@ def signals_command(
         _print(found, time.time())
 
 
-async def _read(db: Path, host: str | None) -> SignalReport:
+async def _read(db: Path, host: str | None) -> _SignalReport:
     async with page.snapshot(db) as connection:
         await require_readable(connection, db)
         known = [
@@ -99,9 +99,9 @@ async def _read(db: Path, host: str | None) -> SignalReport:
         thought: dict[tuple[str, int], Reputation] = {}
         if known and settings is not None:
             thought = await _reputations(await load_state(connection, settings))
-        views = [SourceView(each, thought.get((each.host, each.source_id))) for each in known]
+        views = [_SourceView(each, thought.get((each.host, each.source_id))) for each in known]
         followed = settings.daemon.policy if known and settings is not None else None
-        return SignalReport(followed, views, headers)
+        return _SignalReport(followed, views, headers)
 
 
 async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
@@ -117,10 +117,10 @@ async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
     }
 
 
-def _print(found: SignalReport, now: float) -> None:
+def _print(found: _SignalReport, now: float) -> None:
     if not found.sources:
         show_line("no source has signalled a change yet")
-    by_host: dict[str, list[SourceView]] = {}
+    by_host: dict[str, list[_SourceView]] = {}
     for view in found.sources:
         by_host.setdefault(view.source.host, []).append(view)
     for host, views in by_host.items():
@@ -134,7 +134,7 @@ def _print(found: SignalReport, now: float) -> None:
     show_list("What headers are worth", _HEADERS, [_header_row(each) for each in found.headers])
 
 
-def _row(view: SourceView, now: float) -> Sequence[str | int | None]:
+def _row(view: _SourceView, now: float) -> Sequence[str | int | None]:
     it, thought = view.source, view.reputation
     late = (
         None if thought is None or thought.late_days is None else span(thought.late_days * _DAY_S)

@@ -62,7 +62,7 @@ DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
 
 
 @dataclass(frozen=True, slots=True)
-class PopulationOrder:
+class _PopulationOrder:
     """The options of the simulation; ``bandwidth`` in the user's words, ``share`` as a number."""
 
     policies: Sequence[str]
@@ -76,7 +76,7 @@ class PopulationOrder:
     process: str
 
 
-def simulate_population(order: PopulationOrder, *, json: bool) -> None:
+def simulate_population(order: _PopulationOrder, *, json: bool) -> None:
     """Simulate all policies in one world, and print their costs."""
     if order.estimator not in ESTIMATORS:
         fail(f"--estimator {order.estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
@@ -95,7 +95,7 @@ def simulate_population(order: PopulationOrder, *, json: bool) -> None:
     _show(comparison)
 
 
-def _simulated(order: PopulationOrder) -> SimulationResult:
+def _simulated(order: _PopulationOrder) -> SimulationResult:
     try:
         changes.load(order.process)
         with progress_bars() as progress:
@@ -144,7 +144,7 @@ def _ratio(cost: float, optimum: float) -> float | None:
 
 # -- simulating ephemeral ----------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class EphemeralOrder:
+class _EphemeralOrder:
     """The options of the simulation; ``bandwidth`` is in crawls per source and day."""
 
     policies: Sequence[str]
@@ -154,7 +154,7 @@ class EphemeralOrder:
     seed: int
 
 
-def simulate_ephemeral(order: EphemeralOrder, *, json: bool) -> None:
+def simulate_ephemeral(order: _EphemeralOrder, *, json: bool) -> None:
     """Let all policies crawl in one world, and print their rewards."""
     world, start = np.random.default_rng(order.seed).spawn(2)
     sources = news_sources(order.sources, start)
@@ -183,7 +183,7 @@ def _periods(days: float) -> int:
     return max(1, round(days * PERIODS_A_DAY))
 
 
-def _as_json(order: EphemeralOrder, harvest: Harvest) -> dict[str, object]:
+def _as_json(order: _EphemeralOrder, harvest: Harvest) -> dict[str, object]:
     return {
         "sources": order.sources,
         "bandwidth": order.bandwidth,
@@ -193,7 +193,7 @@ def _as_json(order: EphemeralOrder, harvest: Harvest) -> dict[str, object]:
     }
 
 
-def _show_ephemeral(order: EphemeralOrder, harvest: Harvest) -> None:
+def _show_ephemeral(order: _EphemeralOrder, harvest: Harvest) -> None:
     days = _periods(order.days) / PERIODS_A_DAY
     show_line(
         f"{counted(order.sources, 'source')} of items that fade, {amount(order.bandwidth)} crawls "
@@ -304,7 +304,7 @@ _EACH_HOST = {"politeness.key": "host"}
 
 
 @dataclass(frozen=True, slots=True)
-class WebOrder:
+class _WebOrder:
     """The options of the simulation; ``budgets`` as typed; ``db`` None keeps no store."""
 
     web: str
@@ -316,7 +316,7 @@ class WebOrder:
     db: Path | None
 
 
-def simulate_web(order: WebOrder, *, json: bool) -> None:
+def simulate_web(order: _WebOrder, *, json: bool) -> None:
     """Run the daemon for each budget and policy, and print the results."""
     settings, _ = read_settings(order.config, _EACH_HOST)
     plans = _plans(order, settings)
@@ -343,7 +343,7 @@ def simulate_web(order: WebOrder, *, json: bool) -> None:
     _show_web(order, web, runs)
 
 
-def _plans(order: WebOrder, settings: Settings) -> list[tuple[str, Plan]]:
+def _plans(order: _WebOrder, settings: Settings) -> list[tuple[str, Plan]]:
     """Return each budget with each policy, and the budget's name."""
     budgets = order.budgets or ([settings.daemon.budget] if settings.daemon.budget else [])
     if not budgets:
@@ -378,7 +378,7 @@ def _run(
 
 
 def _web_as_json(
-    order: WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Rehearsal]]
+    order: _WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Rehearsal]]
 ) -> dict[str, object]:
     return {
         "web": order.web,
@@ -395,7 +395,7 @@ def _web_as_json(
 
 
 def _show_web(
-    order: WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Rehearsal]]
+    order: _WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Rehearsal]]
 ) -> None:
     _, plan, found = runs[0]
     size = f"{counted(len(web.sites), 'site')}, {counted(found.pages, 'page')} in the end"
@@ -550,7 +550,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     named = policy or []
     if web is not None:
         simulate_web(
-            WebOrder(
+            _WebOrder(
                 web=web,
                 budgets=budget or [],
                 policies=named,
@@ -564,10 +564,10 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         return
     share = _share(bandwidth)
     if ephemeral:
-        of_news = EphemeralOrder(named, sources, share, days, seed)
+        of_news = _EphemeralOrder(named, sources, share, days, seed)
         simulate_ephemeral(of_news, json=json)
         return
-    order = PopulationOrder(
+    order = _PopulationOrder(
         policies=named,
         sources=sources,
         bandwidth=bandwidth,

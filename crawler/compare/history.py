@@ -18,8 +18,8 @@ from typing import Final
 
 from freshet.crawler.compare.layout import Item, Layout, Slot
 from freshet.crawler.reduce.sketch import Sketch
+from freshet.storage.entries import Kind
 from freshet.storage.records import PageHistory
-from freshet.storage.words import Kind
 
 #: Replacements in a row that make a slot volatile.
 STREAK: Final = 3

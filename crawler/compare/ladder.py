@@ -40,9 +40,8 @@ from freshet.crawler.compare.layout import Item, Layout, LayoutDifference, Slot,
 from freshet.crawler.compare.templates import HostRun, Template, frame_items
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.sketch import Sketch, resemblance
-from freshet.storage.entries import Amendment, Retraction
+from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Rung
 from freshet.storage.records import Digests, DueUrl, PageHistory
-from freshet.storage.words import REBASED, Kind, Rung
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ _MOST_FOLLOWED: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class _Judgement:
     """The verdict on a text, the new memory of the page, and corrections of earlier verdicts.
 
     ``keeps_sketch`` says that the next comparison uses the new sketch. It is False where only
@@ -166,7 +165,7 @@ class Judgement:
 
 def judge_blocks(
     past: PageRecord, new: Sketch, host: HostRun, at: float, *, significant_below: float = 1.0
-) -> Judgement:
+) -> _Judgement:
     """Judge a text that differs from the page's last one, seen at ``at``.
 
     Any unexplained difference counts, and so does another order of the same blocks
@@ -193,7 +192,7 @@ def judge_blocks(
         memory = replace(memory, deltas=bounded([*memory.deltas, delta]))
     memory = memory.renamed(names) if names else memory
     is_covered = verdict.rung is Rung.VOLATILE and PageRecord(past.sketch, memory).layout == layout
-    return Judgement(verdict, memory, amendments, keeps_sketch=not is_covered)
+    return _Judgement(verdict, memory, amendments, keeps_sketch=not is_covered)
 
 
 # -- learning ----------------------------------------------------------------------
@@ -473,7 +472,7 @@ class Detector:
         judged = await self._judged(due, past, new, at)
         return replace(judged.verdict, memory=judged.memory.to_bytes(), detail=detail)
 
-    async def _judged(self, due: DueUrl, past: PageRecord, new: Sketch, at: float) -> Judgement:
+    async def _judged(self, due: DueUrl, past: PageRecord, new: Sketch, at: float) -> _Judgement:
         host = await self._host(due.host_id)
         return judge_blocks(past, new, host, at, significant_below=self._significant_below)
 

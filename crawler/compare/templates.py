@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 
 from freshet.crawler.compare.history import Delta, PageRecord
 from freshet.crawler.compare.layout import Item, Slot
-from freshet.storage.words import Kind
+from freshet.storage.entries import Kind
 
 #: Pages, and the share of the sample, that make a template.
 LEAST_PAGES: Final = 3

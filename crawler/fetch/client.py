@@ -41,8 +41,8 @@ from freshet.crawler.fetch.transport import (
     own_failures,
     response_class,
 )
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
-from freshet.storage.words import Outcome
 
 # -- body --------------------------------------------------------------------
 

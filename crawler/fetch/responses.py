@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_tz
 
 from freshet.crawler.urls import is_http, resolve
-from freshet.storage.words import Outcome
+from freshet.storage.entries import Outcome
 
 #: Names and values as they came, in order.
 RawHeaders = tuple[tuple[bytes, bytes], ...]

@@ -21,7 +21,7 @@ from aiohttp.connector import Connection
 from aiohttp.http_exceptions import LineTooLong
 
 from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost
-from freshet.storage.words import Outcome
+from freshet.storage.entries import Outcome
 
 # -- decoding ----------------------------------------------------------------
 # RFC 9110, section 8.4.1. A compressed body is a program that writes memory: 66 kB of zstd can

@@ -5,9 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
+from math import isfinite
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -18,12 +21,23 @@ from freshet.config.settings import Daemon
 from freshet.crawler import terminal
 from freshet.crawler.importance import Areas, terms, weigh
 from freshet.crawler.tally import CrawlError
-from freshet.crawler.terminal import err, progress_bars
+from freshet.crawler.terminal import (
+    Cell,
+    amount,
+    counted,
+    err,
+    percent,
+    progress_bars,
+    show_line,
+    show_list,
+)
 from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.evaluate.captures import FAILED, Captures, contents_of
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.verdicts import (
     Bench,
+    Bounded,
     Comparison,
     Judge,
     Judging,
@@ -150,7 +164,7 @@ _DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class StorePast:
+class _StorePast:
     """The captures of a store; days are Unix days.
 
     ``url`` has the pages in the order of the rows, ``origin`` the hosts in the order of their
@@ -162,7 +176,7 @@ class StorePast:
     origin: Sequence[str]
 
 
-async def read_past(db: Path, daemon: Daemon) -> StorePast:
+async def read_past(db: Path, daemon: Daemon) -> _StorePast:
     """Return the whole history of a store, weighted as a ``daemon`` of these settings would.
 
     Raises:
@@ -193,7 +207,7 @@ async def read_past(db: Path, daemon: Daemon) -> StorePast:
         host=host[order],
         area=areas[order],
     )
-    return StorePast(captures, [pages.url[k] for k in order.tolist()], origins)
+    return _StorePast(captures, [pages.url[k] for k in order.tolist()], origins)
 
 
 #: What is asked where nothing else is said: the daemon's own, the published one, all in turn.
@@ -220,7 +234,7 @@ class StoreComparison:
     """The comparison, with the pages and hosts to which its rows and codes belong."""
 
     question: Question
-    past: StorePast
+    past: _StorePast
     comparison: Comparison
 
 
@@ -253,7 +267,7 @@ def ask(question: Question) -> StoreComparison:
     return StoreComparison(question, past, comparison)
 
 
-def _span(question: Question, past: StorePast) -> tuple[float, float]:
+def _span(question: Question, past: _StorePast) -> tuple[float, float]:
     captures = past.captures
     if not len(captures):
         raise CrawlError(f"{question.db}: no page has had content yet; policies cannot be compared")
@@ -267,7 +281,140 @@ def _span(question: Question, past: StorePast) -> tuple[float, float]:
     return start, end
 
 
-def _spent(past: StorePast, start: float, end: float) -> float:
+def _spent(past: _StorePast, start: float, end: float) -> float:
     """Return the archive's own fetches a day, in the time that is judged."""
     at = past.captures.at
     return float(((at > start) & (at <= end)).sum()) / (end - start)
+
+
+# -- counterfactual view -----------------------------------------------------
+#
+# A comparison of policies on an archive, as tables and as JSON.
+
+#: What is told of a verdict in a table.
+HEADER: Final = (
+    "policy", "harmonic", "binary", "age", "new pages", "after", "fetches", "missed", "flagged",
+)  # fmt: skip
+
+
+def print_answer(answer: StoreComparison) -> None:
+    """Print a table for each budget."""
+    comparison = answer.comparison
+    show_line(
+        f"{answer.question.db}: {counted(comparison.pages, 'page')}, "
+        f"{counted(comparison.captures, 'capture')}, every {amount(comparison.capture_gap_days)} "
+        f"days a page (median); judged {date_of(comparison.start)} to {date_of(comparison.end)} "
+        f"({amount(comparison.end - comparison.start)} days)",
+        "bold",
+    )
+    for budget, verdicts in groupby(comparison.verdicts, key=lambda verdict: verdict.budget):
+        of_budget = list(verdicts)
+        least = of_budget[0]
+        show_list(
+            f"With {amount(budget)} fetches a day; knowing all captures: harmonic at least "
+            f"{amount(least.least_harmonic)}, binary at least {percent(least.least_binary)}",
+            HEADER,
+            [row_of(verdict) for verdict in of_budget],
+        )
+    show_line("")
+    show_line(
+        "Ranges: each change that the archive shows came as late, or as early, as its captures "
+        "allow. In brackets: pages also changed whenever the archive did not visit.",
+        "dim",
+    )
+    if any(len(verdict.flagged) for verdict in comparison.verdicts):
+        show_line(
+            "Flagged: pages that a policy visited more often than the archive; more than half of "
+            "the visits got the same version. These figures are less reliable.",
+            "dim",
+        )
+
+
+def as_json(answer: StoreComparison) -> dict[str, object]:
+    """Return all figures except those of single pages; times in Unix seconds."""
+    comparison = answer.comparison
+    return {
+        "store": str(answer.question.db),
+        "from": comparison.start * _DAY_S,
+        "until": comparison.end * _DAY_S,
+        "pages": comparison.pages,
+        "captures": comparison.captures,
+        "failed_captures": comparison.failed,
+        "capture_gap_days": _number(comparison.capture_gap_days),
+        "pages_by_rate": comparison.by_class,
+        "verdicts": [_verdict(verdict, answer) for verdict in comparison.verdicts],
+    }
+
+
+def row_of(verdict: PolicyVerdict) -> tuple[Cell, ...]:
+    """Return the row under :data:`HEADER`; None if nothing is known."""
+    new = verdict.discovery
+    return (
+        verdict.policy,
+        _range(verdict.harmonic, amount),
+        _range(verdict.binary, percent),
+        f"{amount(verdict.age_days)} days" if isfinite(verdict.age_days) else None,
+        f"{new.found:,} of {new.appeared:,}" if new.appeared else None,
+        f"{amount(new.delay_days)} days" if isfinite(new.delay_days) else None,
+        f"{verdict.fetches:,} ({percent(verdict.fetches / verdict.paid)})",
+        verdict.misses or None,
+        f"{counted(len(verdict.flagged), 'page')} ({percent(verdict.again)} of visits)"
+        if len(verdict.flagged)
+        else None,
+    )
+
+
+def _range(cost: Bounded, shown: Callable[[float], str]) -> str:
+    between = f"{shown(cost.optimistic)} – {shown(cost.early)}"
+    if shown(cost.optimistic) == shown(cost.early):
+        between = shown(cost.early)
+    if shown(cost.pessimistic) == shown(cost.early):
+        return between
+    return f"{between} ({shown(cost.pessimistic)})"
+
+
+def _verdict(verdict: PolicyVerdict, answer: StoreComparison) -> dict[str, object]:
+    new, told = verdict.discovery, verdict.calibration
+    return {
+        "policy": verdict.policy,
+        "budget_per_day": verdict.budget,
+        "harmonic": asdict(verdict.harmonic) | {"clairvoyant": verdict.least_harmonic},
+        "binary": asdict(verdict.binary) | {"clairvoyant": verdict.least_binary},
+        "age_days": _number(verdict.age_days),
+        "new_pages": {
+            "appeared": new.appeared,
+            "found": new.found,
+            "delay_days": _number(new.delay_days),
+        },
+        "fetches": verdict.fetches,
+        "budget": verdict.paid,
+        "misses": verdict.misses,
+        "asks_without_news": verdict.again,
+        "flagged": len(verdict.flagged),
+        "flagged_pages": [answer.past.url[row] for row in verdict.flagged.tolist()],
+        "fetches_by_rate": verdict.by_class,
+        "fetches_by_host": dict(zip(answer.past.origin, verdict.by_host.tolist(), strict=True)),
+        "calibration": {
+            "asks": told.asks.tolist(),
+            "expected": _column(told.expected),
+            "changed": told.changed.tolist(),
+        },
+        "daily": {
+            "harmonic": [_column(day) for day in verdict.daily.harmonic],
+            "binary": [_column(day) for day in verdict.daily.binary],
+        },
+    }
+
+
+def _column(values: Floats | Ints) -> list[float | None]:
+    return [_number(value) for value in np.asarray(values, np.float64).tolist()]
+
+
+def _number(value: float) -> float | None:
+    """Return a number, or None for NaN, which JSON does not have."""
+    return round(value, 6) if isfinite(value) else None
+
+
+def date_of(day: float) -> str:
+    """Format a day (Unix) on the local calendar."""
+    return f"{datetime.fromtimestamp(day * _DAY_S, UTC).astimezone():%Y-%m-%d}"

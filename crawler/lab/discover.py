@@ -18,9 +18,14 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import spellings
 from freshet.crawler.urls import site_key
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.covers import RecrawlHistory, greedy, historical_limit
-from freshet.scheduler.discovery.judging import Record, judged
-from freshet.scheduler.discovery.new_sites import SiteSightings
+from freshet.scheduler.discovery.covers import (
+    Record,
+    RecrawlHistory,
+    SiteSightings,
+    greedy,
+    historical_limit,
+    judged,
+)
 from freshet.scheduler.discovery.reveals import Reveals, Sightings, yields
 from freshet.scheduler.discovery.thesis import ALGORITHMS, Algorithm, clusters
 from freshet.storage.queries import link_columns
@@ -34,7 +39,7 @@ _DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class OtherSites:
+class _OtherSites:
     """Links of a site to other sites; times in Unix days.
 
     Attributes:
@@ -65,7 +70,7 @@ class OtherSites:
 
 async def other_sites(
     connection: aiosqlite.Connection, host_ids: Sequence[int], pages: SitePages
-) -> OtherSites:
+) -> _OtherSites:
     """Return the known out-of-scope links of some hosts' pages to other sites."""
     crawled = {_site(origin) for origin in (await hosts.origins(connection)).values()}
     first: dict[str, float] = {}
@@ -80,7 +85,7 @@ async def other_sites(
             links[row, site] = min(links.get((row, site), inf), link.seen_at)
     sites = sorted({site for _, site in links})
     number = {site: n for n, site in enumerate(sites)}
-    return OtherSites(
+    return _OtherSites(
         sites,
         np.array([first[site] / _DAY_S for site in sites], np.float64),
         np.array([row for row, _ in links], np.int64),
@@ -107,7 +112,7 @@ _SHORTEST: Final = 1 / 24
 
 
 @dataclass(frozen=True, slots=True)
-class SiteHistory:
+class _SiteHistory:
     """The pages of a site, and its history in steps; times in Unix days.
 
     ``recrawls`` has one entry for each step between two ``times``. ``new_sites`` are the other
@@ -142,7 +147,7 @@ class SiteHistory:
 
 async def read_site(
     db: Path, site: str, step: float | None, *, is_of_sites: bool = False
-) -> SiteHistory:
+) -> _SiteHistory:
     """Read the history of a site (a host or URL) in steps of some days (None: a suitable length).
 
     ``is_of_sites``: a step reveals sites that no page had linked to, instead of pages.
@@ -166,8 +171,8 @@ async def read_site(
     first = next((n for n, each in enumerate(windows) if each.new <= each.old), len(windows))
     times, windows = times[first:], windows[first:]
     if others is None:
-        return SiteHistory(site, pages, history, times, windows)
-    return SiteHistory(
+        return _SiteHistory(site, pages, history, times, windows)
+    return _SiteHistory(
         site=site,
         pages=pages,
         sightings=history,
@@ -214,7 +219,7 @@ EVER: Final = "all hub pages"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class _Chosen:
     """A page of a cover.
 
     ``share`` is the share of the site's new pages that it reveals (p_x), ``expected`` the number
@@ -236,10 +241,10 @@ class Chosen:
 class Cover:
     """A cover, and the yield of all algorithms; ``past`` is empty without a history."""
 
-    history: SiteHistory
+    history: _SiteHistory
     algorithm: str
     budget: int
-    pages: list[Chosen]
+    pages: list[_Chosen]
     past: Mapping[str, Record]
 
     @property
@@ -253,7 +258,7 @@ class Cover:
         return sum(each.new for each in self.history.recrawls)
 
 
-def cover_of(history: SiteHistory, algorithm: str, budget: int) -> Cover:
+def cover_of(history: _SiteHistory, algorithm: str, budget: int) -> Cover:
     """Choose a cover of at most ``budget`` pages for the next step."""
     recrawls = history.recrawls
     pages = history.sightings.found_at.size
@@ -267,7 +272,7 @@ def cover_of(history: SiteHistory, algorithm: str, budget: int) -> Cover:
     )  # fmt: skip
 
 
-def _judged(history: SiteHistory, budget: int) -> Mapping[str, Record]:
+def _judged(history: _SiteHistory, budget: int) -> Mapping[str, Record]:
     recrawls = history.recrawls
     if not any(each.new for each in recrawls[1:]):
         return {}
@@ -285,14 +290,14 @@ def _choosing(choose: Algorithm, budget: int) -> Callable[[RecrawlHistory, Revea
     return lambda past, _now: choose(past, budget)
 
 
-def _chosen(history: SiteHistory, cover: Ints, share: Floats) -> list[Chosen]:
+def _chosen(history: _SiteHistory, cover: Ints, share: Floats) -> list[_Chosen]:
     totals = yields(history.sightings)
     revealed = totals.revealed if history.new_sites is None else _revealed(history)
     pages, now = history.pages, float(history.times[-1]) if history.times.size else 0.0
     looked_at = history.sightings.looked_before(cover, np.full(cover.size, np.inf))
     cluster_of = _clusters(history, cover)
     return [
-        Chosen(
+        _Chosen(
             url=pages.url[page], role=pages.role[page], share=float(share[page]),
             expected=float(share[page]) * history.new_per_day * max(now - float(at), 0.0),
             revealed=int(revealed[page]), looks=int(totals.looks[page]) + 1, looked_at=float(at),
@@ -302,7 +307,7 @@ def _chosen(history: SiteHistory, cover: Ints, share: Floats) -> list[Chosen]:
     ]  # fmt: skip
 
 
-def _revealed(history: SiteHistory) -> Ints:
+def _revealed(history: _SiteHistory) -> Ints:
     """Count the new things that each page led to, in all steps."""
     found = np.zeros(history.sightings.found_at.size, np.int64)
     for each in history.recrawls:
@@ -310,7 +315,7 @@ def _revealed(history: SiteHistory) -> Ints:
     return found
 
 
-def _clusters(history: SiteHistory, cover: Ints) -> list[int | None]:
+def _clusters(history: _SiteHistory, cover: Ints) -> list[int | None]:
     """Return the cluster of each page in the last step that found anything new."""
     last = next((each for each in reversed(history.recrawls) if each.members.size), None)
     if last is None:

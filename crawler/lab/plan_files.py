@@ -49,7 +49,7 @@ class PlanSources:
 
 
 @dataclass(frozen=True, slots=True)
-class FileColumns:
+class _FileColumns:
     """The columns of a file; missing ones are None.
 
     ``numbers`` tell people where to find the rows, counted in ``unit``: line, row.
@@ -90,7 +90,7 @@ def check_header(path: Path, names: Sequence[str]) -> None:
             raise BadSources(f"{path}: column {name!r} is missing; {accepted}")
 
 
-def checked(columns: FileColumns) -> PlanSources:
+def checked(columns: _FileColumns) -> PlanSources:
     """Check the columns of a file and return its sources.
 
     Defaults: importance 1, the URL's origin as the host, incomplete observations.
@@ -116,7 +116,7 @@ def checked(columns: FileColumns) -> PlanSources:
     )
 
 
-def _rates(columns: FileColumns, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rates(columns: _FileColumns, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     bad = ~(np.isfinite(values) & (values >= 0))
     if bad.any():
         row = int(np.argmax(bad))
@@ -124,7 +124,7 @@ def _rates(columns: FileColumns, name: str, values: NDArray[np.float64]) -> NDAr
     return values
 
 
-def _origins(columns: FileColumns) -> tuple[NDArray[np.intp], list[str]]:
+def _origins(columns: _FileColumns) -> tuple[NDArray[np.intp], list[str]]:
     """Return the origin of each URL, which proves that it is a URL."""
     known: dict[str, str] = {}
     names = []
@@ -148,7 +148,7 @@ def _origin(url: str) -> str | None:
         return None
 
 
-def _named(columns: FileColumns, names: list[str]) -> tuple[NDArray[np.intp], list[str]]:
+def _named(columns: _FileColumns, names: list[str]) -> tuple[NDArray[np.intp], list[str]]:
     places, hosts = numbered(names)
     for name in hosts:
         if not name.strip() or not name.isprintable():
@@ -156,7 +156,7 @@ def _named(columns: FileColumns, names: list[str]) -> tuple[NDArray[np.intp], li
     return places, hosts
 
 
-def _refuse_twice(columns: FileColumns) -> None:
+def _refuse_twice(columns: _FileColumns) -> None:
     if len(set(columns.url)) == len(columns.url):
         return
     first: dict[str, Any] = {}
@@ -178,7 +178,7 @@ _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 _Piece: TypeAlias = tuple[dict[str, Sequence[str]], list[int]]
 
 
-def read_csv(path: Path) -> FileColumns:
+def read_csv(path: Path) -> _FileColumns:
     """Read the columns of a CSV file.
 
     Raises:
@@ -198,7 +198,7 @@ def read_csv(path: Path) -> FileColumns:
                 values = _column(path, name, columns[name], lines, read)
                 pieces.setdefault(name, []).append(values)
     joined = {name: np.concatenate(parts) for name, parts in pieces.items() if parts}
-    return FileColumns(
+    return _FileColumns(
         path=path,
         unit="line",
         numbers=joined.get("line", np.empty(0, np.int64)),
@@ -363,7 +363,7 @@ def require_duckdb(path: Path) -> None:
         )
 
 
-def read_parquet(path: Path) -> FileColumns:
+def read_parquet(path: Path) -> _FileColumns:
     """Read the columns of a Parquet file.
 
     Raises:
@@ -428,9 +428,9 @@ def _checked_names(path: Path, connection: DuckDBPyConnection, name: str) -> lis
     return list(types)
 
 
-def _columns(path: Path, found: Mapping[str, NDArray[Any]]) -> FileColumns:
+def _columns(path: Path, found: Mapping[str, NDArray[Any]]) -> _FileColumns:
     host, complete = found.get("host"), found.get("complete_observations")
-    columns = FileColumns(
+    columns = _FileColumns(
         path=path,
         unit="row",
         numbers=np.arange(1, len(found["url"]) + 1),

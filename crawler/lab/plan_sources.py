@@ -100,7 +100,7 @@ def _own_share(page_id: NDArray[np.int64], links: NDArray[np.int64]) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredHistory:
+class _StoredHistory:
     """The history of a store at one moment."""
 
     pages: KeptPages
@@ -124,7 +124,7 @@ class RateLearning:
     gone: int
 
 
-async def read_history(db: Path, daemon: Daemon, said: Ephemeral) -> StoredHistory:
+async def read_history(db: Path, daemon: Daemon, said: Ephemeral) -> _StoredHistory:
     """Read pages and their histories as a daemon would, from one snapshot.
 
     The settings of ``daemon`` weight the pages; those of ``ephemeral`` all count.
@@ -137,11 +137,11 @@ async def read_history(db: Path, daemon: Daemon, said: Ephemeral) -> StoredHisto
         observed = await columns.observations(connection, pages.page_id)
         weighing = await weigh(connection, daemon.importance)
         fading = await ephemeral_pages(connection, pages, weighing, daemon, said)
-        return StoredHistory(pages, observed, weighing, fading)
+        return _StoredHistory(pages, observed, weighing, fading)
 
 
 def sources_of(
-    stored: StoredHistory, estimator: str, rules: Sequence[PageRule] = ()
+    stored: _StoredHistory, estimator: str, rules: Sequence[PageRule] = ()
 ) -> tuple[PlanSources, RateLearning]:
     """Return the pages as sources, with their change rates by the named estimator.
 

@@ -19,9 +19,8 @@ from freshet.crawler.lru import LruCache
 from freshet.crawler.push.hints import Buckets, Flow, Hints, Inbox
 from freshet.crawler.requests import ApiRequests
 from freshet.crawler.urls import origin, without_fragment
-from freshet.storage.entries import ClaimKind
+from freshet.storage.entries import ClaimKind, Outcome
 from freshet.storage.records import Entry, FetchResult
-from freshet.storage.words import Outcome
 
 MAX_URLS: Final = 10_000
 _MAX_URL: Final = 4_096

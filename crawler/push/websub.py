@@ -30,12 +30,12 @@ from freshet.storage.entries import (
     Advertised,
     Claim,
     ClaimKind,
+    Outcome,
     Subscription,
     SubscriptionNoted,
     SubscriptionState,
 )
 from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult, Visit
-from freshet.storage.words import Outcome
 
 _HOUR_S: Final = 3_600.0
 _DAY_S: Final = 24 * _HOUR_S

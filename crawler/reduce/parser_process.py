@@ -26,11 +26,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final, TypeVar, TypeVarTuple, cast
 
-from freshet.crawler.reduce.feeds import Feed, read_feed
 from freshet.crawler.reduce.markup import NO_HINTS, NO_SITE_HINTS, TEXT_VERSION, SiteHints
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_worker import FRAME, read_page
+from freshet.crawler.reduce.sitemaps import Feed, read_feed
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
@@ -118,7 +118,7 @@ class Parser:
             return Unparsable(f"{type(error).__name__}: {error}"[:200])
 
     async def parse_feed(self, body: bytes, url: str) -> Feed | Unparsable:
-        """Read as :func:`freshet.crawler.reduce.feeds.read_feed`, out of the event loop's process.
+        """Read as :func:`crawler.reduce.sitemaps.read_feed`, out of the event loop's process.
 
         Raises:
             ParserLost: as :meth:`parse`.

@@ -16,8 +16,7 @@ from random import Random
 from freshet.crawler.lru import LruCache
 from freshet.crawler.politeness import PolitenessRules, back_off_s
 from freshet.crawler.robots.parser import RobotsTxt, RobotsVerdict, after_fetch, in_force
-from freshet.storage.entries import Host, RobotsRecord
-from freshet.storage.words import RobotsStanding
+from freshet.storage.entries import Host, RobotsRecord, RobotsStanding
 
 
 @dataclass(frozen=True, slots=True)

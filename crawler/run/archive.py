@@ -25,8 +25,8 @@ from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.network import user_agent
 from freshet.crawler.tally import CrawlError
 from freshet.storage.database import StoreUnavailable
+from freshet.storage.entries import Outcome
 from freshet.storage.records import DueUrl, Observation, StoredSeed
-from freshet.storage.words import Outcome
 
 #: Settings that decide how a response is processed; others may hold secrets.
 _DESCRIBED: Final = ("crawl", "fetch", "robots", "sitemaps", "signals", "traps", "change", "parse")

@@ -26,7 +26,6 @@ from freshet.crawler.pool import Ending, FetchPool, PoolRules
 from freshet.crawler.run.archive import ArchivedRun, archiving
 from freshet.crawler.run.orders import CrawlReport, given, make_report, require_readable
 from freshet.crawler.run.push import sender
-from freshet.crawler.run.status import DaemonSnapshot
 from freshet.crawler.run.upkeep import GroupingProgress, catch_up, correct, retention_of
 from freshet.crawler.run.wiring import (
     Assembly,
@@ -35,7 +34,7 @@ from freshet.crawler.run.wiring import (
     copy_rule,
     stopping_on_signals,
 )
-from freshet.crawler.tally import CrawlError, Tally
+from freshet.crawler.tally import CrawlError, DaemonSnapshot, Tally
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store

@@ -39,11 +39,18 @@ from freshet.crawler.run.orders import (
     open_run,
     require_readable,
 )
-from freshet.crawler.run.outages import StoreOutages, UnreachableHosts, handling_reload_signals
 from freshet.crawler.run.push import receiving, sender
 from freshet.crawler.run.service import DaemonParts, Service
 from freshet.crawler.run.state import DaemonState
-from freshet.crawler.run.upkeep import GroupingProgress, catch_up, correct, retention_of
+from freshet.crawler.run.upkeep import (
+    GroupingProgress,
+    StoreOutages,
+    UnreachableHosts,
+    catch_up,
+    correct,
+    handling_reload_signals,
+    retention_of,
+)
 from freshet.crawler.run.wiring import (
     Assembly,
     Observer,
@@ -60,19 +67,18 @@ from freshet.scheduler.arrays import Bools
 from freshet.scheduler.policy import PolicyError
 from freshet.storage import maintenance
 from freshet.storage.database import Database, StoreError, open_store
-from freshet.storage.entries import Outlook
+from freshet.storage.entries import Kind, Outlook
 from freshet.storage.queries import columns
 from freshet.storage.records import Estimate, StoredSeed
-from freshet.storage.tables import estimates, hosts, observations, runs
+from freshet.storage.tables import hosts, observations, runs
 from freshet.storage.tables.alerts import PendingAlert
 from freshet.storage.tables.runs import RunState
-from freshet.storage.words import Kind
 
 # -- chosen sites ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenSites:
+class _ChosenSites:
     """The seeds that the daemon keeps fresh, and the scope of the store's other seeds."""
 
     seeds: list[StoredSeed]
@@ -86,7 +92,7 @@ class ChosenSites:
             [self.left_out.contains(url) and not scope.contains(url) for url in urls], np.bool_
         )
 
-    def beside(self, before: ChosenSites) -> str:
+    def beside(self, before: _ChosenSites) -> str:
         """Return the change in the number of seeds for a log line, or ""."""
         now, then = ({seed.url for seed in each.seeds} for each in (self, before))
         came, went = len(now - then), len(then - now)
@@ -95,12 +101,12 @@ class ChosenSites:
 
 async def chosen_sites(
     connection: aiosqlite.Connection, named: Sequence[Seed], scope: str
-) -> ChosenSites:
+) -> _ChosenSites:
     """Return the stored seeds that are ``named``; all of them if none is."""
     stored = await runs.load(connection)
     urls = {seed.url for seed in named} or {seed.url for seed in stored}
     others = [seed.root_url or seed.url for seed in stored if seed.url not in urls]
-    return ChosenSites(
+    return _ChosenSites(
         [seed for seed in stored if seed.url in urls], Scope(ScopeKind(scope), others)
     )
 
@@ -157,7 +163,7 @@ async def resume_time(database: Database, clock: Clock) -> None:
 _UNLOGGED: Final = 0.02
 
 
-class BudgetUsage:
+class _BudgetUsage:
     """Reports unused budget, each time since the last report."""
 
     def __init__(self) -> None:
@@ -279,7 +285,7 @@ class _Daemon:
         context: RunContext,
         order: DaemonOrder,
         ranker: Ranker,
-        chosen: ChosenSites,
+        chosen: _ChosenSites,
         network: Network,
         service: Service,
     ) -> None:
@@ -293,7 +299,7 @@ class _Daemon:
         self._reread: Reread | None = None
         self._pool: FetchPool | None = None
         self._pacer = Pacer(order.budget, context.clock.now())
-        self._usage = BudgetUsage()
+        self._usage = _BudgetUsage()
         self._tally = Tally()
         self.state = DaemonState(
             context.database.reader,
@@ -412,7 +418,7 @@ class _Daemon:
 
         def close(connection: sqlite3.Connection) -> None:
             runs.append(connection, run_id, [last])
-            estimates.write(connection, changed)
+            observations.write(connection, changed)
             runs.close(connection, run_id, RunState.ENDED, now)
 
         await self._context.database.write(close)

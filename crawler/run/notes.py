@@ -12,11 +12,11 @@ import numpy as np
 from freshet.crawler.capacities import Limits
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.run.state import DaemonState
-from freshet.crawler.run.status import DaemonSnapshot
+from freshet.crawler.tally import DaemonSnapshot
 from freshet.scheduler.agenda.ephemeral import decays
 from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
 from freshet.scheduler.agenda.ranker import Beliefs, BoundsRates, Ranker
-from freshet.scheduler.agenda.valuation import Valuation
+from freshet.scheduler.agenda.recrawl import Valuation
 from freshet.scheduler.arrays import Column, Floats
 from freshet.scheduler.policy import IndexPolicy, Policy
 from freshet.scheduler.sources import Rows

@@ -20,6 +20,7 @@ from freshet.crawler.run.wiring import copy_rule
 from freshet.crawler.tally import CrawlError, Tally
 from freshet.crawler.terminal import fail
 from freshet.storage.database import Database, StoreError, Versioned, formats
+from freshet.storage.entries import Kind
 from freshet.storage.queries import overview
 from freshet.storage.queries.overview import (
     BoundedPattern,
@@ -32,7 +33,6 @@ from freshet.storage.records import SeedLine
 from freshet.storage.tables import near_duplicates, runs, url_patterns
 from freshet.storage.tables import pages as pages_tables
 from freshet.storage.tables.near_duplicates import IndexState
-from freshet.storage.words import Kind
 
 NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
 

@@ -29,7 +29,7 @@ _DAY_S = 86_400.0
 _RANDOM_BYTES = 32
 
 
-class PushReceiver:
+class _PushReceiver:
     """The parts that receive pushes; ``endpoint`` answers.
 
     Attributes:
@@ -89,7 +89,7 @@ class PushReceiver:
 @asynccontextmanager
 async def receiving(
     context: RunContext, assembly: Assembly, pool: FetchPool
-) -> AsyncIterator[PushReceiver | None]:
+) -> AsyncIterator[_PushReceiver | None]:
     """Listen while the block runs, if the settings name an address; else yield None.
 
     Raises:
@@ -105,7 +105,7 @@ async def receiving(
             )
         yield None
         return
-    receiving_parts = PushReceiver(context, assembly, pool, await _leases(context, settings))
+    receiving_parts = _PushReceiver(context, assembly, pool, await _leases(context, settings))
     listener = PushListener(
         receiving_parts.endpoint.answer,
         receiving_parts.refusals,
@@ -138,7 +138,7 @@ def _secret() -> str:
     return made
 
 
-def _attach(receiving_parts: PushReceiver, assembly: Assembly, pool: FetchPool) -> None:
+def _attach(receiving_parts: _PushReceiver, assembly: Assembly, pool: FetchPool) -> None:
     """Let the pool call the receiver at each turn and for each committed batch."""
 
     async def chore(now: float) -> None:

@@ -24,11 +24,16 @@ from freshet.crawler.frontier import Frontier
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.notes import StatusRecorder
-from freshet.crawler.run.outages import StoreOutages
 from freshet.crawler.run.status import measured
+from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.service.health import DaemonPhase, NotifySocket, Vitality, Vitals
-from freshet.crawler.service.listener import Health, HealthListener
-from freshet.crawler.service.metrics import Figures, MeasuredFreshness, Metrics
+from freshet.crawler.service.metrics import (
+    Figures,
+    Health,
+    HealthListener,
+    MeasuredFreshness,
+    Metrics,
+)
 from freshet.crawler.terminal import counted, percent
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.storage.database import Database, StoreError, store_errors

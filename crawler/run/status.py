@@ -88,21 +88,6 @@ class DaemonStatus:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonSnapshot:
-    """A daemon at one moment, and its last outlook.
-
-    ``spent`` requests of the ``flowed`` ones, which the budget has allowed since the start;
-    ``next_url`` is requested next, not before ``next_at``.
-    """
-
-    spent: int
-    flowed: float
-    next_at: float
-    next_url: str | None
-    outlook: Outlook | None
-
-
 async def daemon_status(
     connection: aiosqlite.Connection, db: Path, run: CrawlRun | None, now: float
 ) -> DaemonStatus | None:

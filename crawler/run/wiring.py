@@ -56,7 +56,7 @@ Observer = Callable[[Sequence[Acknowledged]], None]
 Patience = Callable[[StoreUnavailable], Awaitable[None]]
 
 
-class OpenAgenda(Agenda, Protocol):
+class _OpenAgenda(Agenda, Protocol):
     """An agenda that reads the store when it is opened."""
 
     async def open(self) -> None:
@@ -132,7 +132,7 @@ class Assembly:
     """
 
     def __init__(
-        self, context: RunContext, agenda: OpenAgenda, *, alias_age_s: float = inf
+        self, context: RunContext, agenda: _OpenAgenda, *, alias_age_s: float = inf
     ) -> None:
         self._context = context
         self._alias_age_s = alias_age_s

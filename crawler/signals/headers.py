@@ -18,9 +18,8 @@ from freshet.crawler.reduce.page import MAX_HEADER, header_links
 from freshet.crawler.signals.dates import Span, span_of
 from freshet.crawler.signals.listings import Claimed, Complaints, claimed
 from freshet.crawler.urls import is_http, resolve, without_fragment
-from freshet.storage.entries import Advertised, ClaimKind, HeaderSigns
+from freshet.storage.entries import Advertised, ClaimKind, HeaderSigns, Kind, Role
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
-from freshet.storage.words import Kind, Role
 
 _DAY_S: Final = 86_400.0
 #: A Last-Modified this near to the time of the response is that time.

@@ -15,16 +15,20 @@ from typing import Final
 
 from freshet.crawler.admission.admit import Admission, FoundUrls, sitemap_links
 from freshet.crawler.lru import LruCache
-from freshet.crawler.reduce.feeds import Feed
 from freshet.crawler.reduce.markup import is_feed
 from freshet.crawler.reduce.page import header_links
-from freshet.crawler.reduce.sitemaps import SitemapKind, SitemapLimits, entry_allowed, parse_sitemap
+from freshet.crawler.reduce.sitemaps import (
+    Feed,
+    SitemapKind,
+    SitemapLimits,
+    entry_allowed,
+    parse_sitemap,
+)
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.signals.dates import Span, Unbelievable, believed, span_of
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
-from freshet.storage.entries import Claim
+from freshet.storage.entries import Claim, Role
 from freshet.storage.records import DueUrl, Links, Targets
-from freshet.storage.words import Role
 
 # -- claiming ----------------------------------------------------------------
 

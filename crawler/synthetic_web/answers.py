@@ -16,6 +16,7 @@ from itertools import chain, groupby
 
 from freshet.crawler.lru import LruCache
 from freshet.crawler.synthetic_web.content import Content, Form, Link, Place, generator, version_at
+from freshet.crawler.synthetic_web.difficult_sites import trap_content
 from freshet.crawler.synthetic_web.site import (
     UTF_8,
     Addresses,
@@ -33,7 +34,6 @@ from freshet.crawler.synthetic_web.site import (
     without_utm,
 )
 from freshet.crawler.synthetic_web.sites import CONTENT_TYPES, manifest_bytes
-from freshet.crawler.synthetic_web.traps import trap_content
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 
 # -- conditional -------------------------------------------------------------
@@ -100,7 +100,7 @@ class SiteResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class SiteValidators:
+class _SiteValidators:
     """The validators of one version of a representation (RFC 9110, section 8.8)."""
 
     etag: str | None = None
@@ -125,7 +125,7 @@ def strong_etag(body: bytes) -> str:
 
 
 def success(
-    ask: SiteRequest, at: float, body: bytes, validators: SiteValidators, *headers: Header
+    ask: SiteRequest, at: float, body: bytes, validators: _SiteValidators, *headers: Header
 ) -> SiteResponse:
     """Return 200 with the body, or 304 if the client already has it."""
     common = (("Date", http_date(at)), *validators.headers())
@@ -200,7 +200,7 @@ def noise(
 
 
 @dataclass(frozen=True, slots=True)
-class PageTemplate:
+class _PageTemplate:
     """A page's bytes, with slots: ``pieces[0] slots[0] pieces[1] … pieces[-1]``."""
 
     pieces: tuple[bytes, ...]
@@ -208,7 +208,7 @@ class PageTemplate:
     codec: str
 
     @classmethod
-    def of(cls, parts: Iterable[str | Slot], encoding: Encoding) -> PageTemplate:
+    def of(cls, parts: Iterable[str | Slot], encoding: Encoding) -> _PageTemplate:
         """Join and encode the text between the slots; unencodable characters become references."""
         pieces, slots = [encoding.mark], []
         for is_slot, run in groupby(parts, key=lambda part: isinstance(part, Slot)):
@@ -234,7 +234,7 @@ Parts = Iterator[str | Slot]
 
 
 @dataclass(frozen=True, slots=True)
-class FrameVersion:
+class _FrameVersion:
     """The number of changes of each part of a site's frame so far."""
 
     footer: int
@@ -244,10 +244,10 @@ class FrameVersion:
     rebuild: int = 0
 
 
-def look_at(site: SyntheticSite, version: int) -> FrameVersion:
+def look_at(site: SyntheticSite, version: int) -> _FrameVersion:
     """Return the frame of a site after that many revisions."""
     past = [revision.form for revision in site.frame.revisions[:version]]
-    return FrameVersion(
+    return _FrameVersion(
         footer=past.count(Form.FOOTER),
         navigation=past.count(Form.NAVIGATION),
         advert=past.count(Form.ADVERT),
@@ -256,7 +256,7 @@ def look_at(site: SyntheticSite, version: int) -> FrameVersion:
     )
 
 
-def adverts(site: SyntheticSite, look: FrameVersion) -> tuple[str, ...]:
+def adverts(site: SyntheticSite, look: _FrameVersion) -> tuple[str, ...]:
     """Return the advertisements of a campaign; each answer shows one."""
     rng = generator(site.name, "advert", look.advert)
     return tuple(site.language.sentence(rng) for _ in range(5))
@@ -276,8 +276,8 @@ class Renderer:
     addresses: Addresses
 
     def page(
-        self, head: Head, encoding: Encoding, content: Content, look: FrameVersion
-    ) -> PageTemplate:
+        self, head: Head, encoding: Encoding, content: Content, look: _FrameVersion
+    ) -> _PageTemplate:
         """Render a whole page, with slots for noise."""
         skins = {
             Skin.SEMANTIC: self._semantic,
@@ -287,7 +287,7 @@ class Renderer:
         }
         body = skins[self.site.skin](content, look)
         start = self._head(head, encoding, content)
-        return PageTemplate.of(chain((start,), body, ("</body></html>\n",)), encoding)
+        return _PageTemplate.of(chain((start,), body, ("</body></html>\n",)), encoding)
 
     def _head(self, head: Head, encoding: Encoding, content: Content) -> str:
         name = self.site.name
@@ -312,10 +312,10 @@ class Renderer:
 
     # -- skins ---------------------------------------------------------------------
 
-    def _bare(self, content: Content, look: FrameVersion) -> Parts:
+    def _bare(self, content: Content, look: _FrameVersion) -> Parts:
         yield self._main(content)
 
-    def _semantic(self, content: Content, look: FrameVersion) -> Parts:
+    def _semantic(self, content: Content, look: _FrameVersion) -> Parts:
         yield from ('<script nonce="', Slot.NONCE, '">window.ready = true;</script>\n')
         yield '<div class="cookie-banner" role="dialog">We use cookies. <button>OK</button></div>\n'
         yield f"<header><p>{escape(self.site.title)}</p>"
@@ -325,7 +325,7 @@ class Renderer:
         yield from ('</article></main>\n<aside class="advert"><p>', Slot.ADVERT, "</p></aside>\n")
         yield from ("<footer>", *self._form(), *self._stamps(look), "</footer>\n")
 
-    def _soup(self, content: Content, look: FrameVersion) -> Parts:
+    def _soup(self, content: Content, look: _FrameVersion) -> Parts:
         yield f'<div class="header"><div class="logo">{escape(self.site.title)}</div>'
         yield f'<div class="navigation">{self._navigation(look)}</div></div>\n'
         yield from ('<div class="content" data-token="', Slot.NONCE, '">\n')
@@ -334,7 +334,7 @@ class Renderer:
         yield '<div class="cookie-notice">This shop uses cookies.</div></div>\n'
         yield from ('<div class="footer">', *self._form(), *self._stamps(look), "</div>\n")
 
-    def _cluttered(self, content: Content, look: FrameVersion) -> Parts:
+    def _cluttered(self, content: Content, look: _FrameVersion) -> Parts:
         """Mix frame and noise into the content; a rebuild renames the wrappers."""
         rng = generator(self.site.name, "rebuild", look.rebuild)
         name, slogan = self.site.language.word(rng), self.site.language.sentence(rng)
@@ -363,7 +363,7 @@ class Renderer:
             lines.append("<ul>\n{}\n</ul>".format("\n".join(items)))
         return "\n".join((*lines, ""))
 
-    def _navigation(self, look: FrameVersion) -> str:
+    def _navigation(self, look: _FrameVersion) -> str:
         rng = generator(self.site.name, "navigation", look.navigation)
         word = self.site.language.word(rng)
         items = (f"<li>{self._anchor(link)}</li>" for link in self.site.frame.links)
@@ -373,7 +373,7 @@ class Renderer:
         start = '<form method="post" action="/subscribe"><input type="hidden" name="csrf_token"'
         return (start, ' value="', Slot.TOKEN, '"><button>Subscribe</button></form>')
 
-    def _stamps(self, look: FrameVersion) -> tuple[str | Slot, ...]:
+    def _stamps(self, look: _FrameVersion) -> tuple[str | Slot, ...]:
         build = generator(self.site.name, "build", look.footer).getrandbits(32)
         return (
             *("<p>Page rendered at ", Slot.RENDERED_AT, "</p><p>", Slot.VISITORS),
@@ -407,7 +407,7 @@ class _Face:
 
     version: int
     since: float
-    look: FrameVersion
+    look: _FrameVersion
     adverts: tuple[str, ...]
     variants: tuple[str, ...]
 
@@ -423,7 +423,7 @@ class Responder:
         self.addresses = addresses
         self._web = web
         self._asked: Counter[Place] = Counter()
-        self._templates: LruCache[_Key, PageTemplate] = LruCache(_TEMPLATES)
+        self._templates: LruCache[_Key, _PageTemplate] = LruCache(_TEMPLATES)
         self._faces: dict[str, _Face] = {}
         self._renderers = {name: Renderer(site, addresses) for name, site in web.sites.items()}
 
@@ -488,7 +488,7 @@ class Responder:
             case _:
                 mime = CONTENT_TYPES[resource]
                 body = manifest_bytes(site, resource, at, self.addresses)
-        return success(ask, at, body, SiteValidators(strong_etag(body)), ("Content-Type", mime))
+        return success(ask, at, body, _SiteValidators(strong_etag(body)), ("Content-Type", mime))
 
     def _redirect(self, site: SyntheticSite, redirect: Redirect, at: float) -> SiteResponse:
         if redirect.to is None:
@@ -507,7 +507,7 @@ class Responder:
         if content is None:
             return plight(404, at)
         page = self._renderers[site.name].page(Head(), UTF_8, content, face.look)
-        return success(ask, at, page.fill(values), SiteValidators(), content_type(UTF_8))
+        return success(ask, at, page.fill(values), _SiteValidators(), content_type(UTF_8))
 
     # -- what answers are made of ------------------------------------------------------
 
@@ -537,7 +537,7 @@ class Responder:
             )
         return face
 
-    def _template(self, document: Document, key: _Key, look: FrameVersion) -> PageTemplate:
+    def _template(self, document: Document, key: _Key, look: _FrameVersion) -> _PageTemplate:
         template = self._templates.use(key)
         if template is None:
             place, version, _ = key
@@ -549,17 +549,17 @@ class Responder:
 
     def _validators(
         self, site: SyntheticSite, key: _Key, changed_at: float, body: bytes
-    ) -> SiteValidators:
+    ) -> _SiteValidators:
         """Return the validators that the site sends with a version of a document."""
         if site.validation is Validation.NONE:
-            return SiteValidators()
+            return _SiteValidators()
         if site.validation is Validation.BYTES:
-            return SiteValidators(strong_etag(body))
+            return _SiteValidators(strong_etag(body))
         if site.validation is Validation.DATE:
-            return SiteValidators(None, changed_at)
+            return _SiteValidators(None, changed_at)
         # With noise the bytes of one version differ: its tag is weak.
         weak = "" if site.skin is Skin.BARE else "W/"
-        return SiteValidators(weak + strong_etag(f"{self._web.seed}/{key}".encode()), changed_at)
+        return _SiteValidators(weak + strong_etag(f"{self._web.seed}/{key}".encode()), changed_at)
 
 
 def _place(site: SyntheticSite, ask: SiteRequest) -> Place:

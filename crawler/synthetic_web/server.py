@@ -39,8 +39,8 @@ from freshet.crawler.synthetic_web.content import Place
 from freshet.crawler.synthetic_web.site import Addresses, authority
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebClock
 from freshet.crawler.urls import origin
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
-from freshet.storage.words import Outcome
 
 _BACKLOG = 1024
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from freshet.crawler.synthetic_web.content import DAY_S, Place
+from freshet.crawler.synthetic_web.content import DAY_S, EditKind, Form, Place, Revision
 from freshet.crawler.synthetic_web.difficult_sites import (
     EVENT_TRAPS,
     bazaar,
@@ -18,11 +18,234 @@ from freshet.crawler.synthetic_web.difficult_sites import (
     statuses,
     zoo,
 )
-from freshet.crawler.synthetic_web.site import Clutter, SyntheticSite, Trap
-from freshet.crawler.synthetic_web.sites import Plot, documentation, news, shop, wiki
+from freshet.crawler.synthetic_web.site import (
+    Clutter,
+    Document,
+    Fault,
+    File,
+    Manifest,
+    Redirect,
+    SyntheticSite,
+    Trap,
+)
+from freshet.crawler.synthetic_web.sites import Plot, documentation, listed, news, shop, wiki
 from freshet.crawler.synthetic_web.sites import newsroom as newsroom_site
 from freshet.crawler.synthetic_web.sites import plain as plain_site
-from freshet.crawler.synthetic_web.truth import Truth, reachable
+
+# -- truth -------------------------------------------------------------------
+#
+# The truth about a web: edits, lives, and the pages that a complete polite crawl finds.
+#
+# Labels come from the generator that made the edits, never from a detector.
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of a page that was alive. An edit of the frame counts once for each page."""
+
+    place: Place
+    at: float
+    form: Form
+
+    @property
+    def kind(self) -> EditKind:
+        """The part of the page that was touched."""
+        return self.form.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A birth or death of a page; a move is a death with the place that took over."""
+
+    place: Place
+    at: float
+    moved_to: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A page's birth and death, and the times of the changes of its main content, in order.
+
+    An edit and its reversal count as two changes. ``died_at`` None: it does not die.
+    """
+
+    place: Place
+    born_at: float
+    died_at: float | None
+    changed_at: tuple[float, ...]
+
+
+class Truth:
+    """Questions about the past and future of a web; intervals are (after, until]."""
+
+    def __init__(self, sites: Mapping[str, SyntheticSite]) -> None:
+        self._sites = sites
+        self._documents = {
+            Place(site.name, target): document
+            for site in sites.values()
+            for target, document in site.documents()
+        }
+
+    def alive(self, at: float) -> frozenset[Place]:
+        """Return the documents that answer 200, reachable or not."""
+        return frozenset(place for place, page in self._documents.items() if page.is_alive(at))
+
+    def edits_between(self, after: float, until: float) -> list[Edit]:
+        """Return all edits in order of time; a birth is not an edit."""
+        edits = [
+            edit
+            for place, page in self._documents.items()
+            for edit in self._edits(place, page)
+            if after < edit.at <= until
+        ]
+        return sorted(edits, key=lambda edit: (edit.at, edit.place))
+
+    def changed_significantly(self, place: Place, first: float, second: float) -> bool:
+        """Return whether the visible main content differs between two times.
+
+        An edit that was reversed in between does not count.
+
+        Raises:
+            KeyError: the web has no such document.
+        """
+        page = self._documents[place]
+        return page.content_at(first).text != page.content_at(second).text
+
+    def lives(self) -> Iterator[Life]:
+        """Yield the lives of all pages."""
+        for place, page in self._documents.items():
+            changed_at = tuple(
+                revision.at
+                for version, revision in enumerate(page.history.revisions)
+                if page.born_at < revision.at
+                and page.is_alive(revision.at)
+                and page.history.content(version).text != page.history.content(version + 1).text
+            )
+            yield Life(place, page.born_at, page.died_at, changed_at)
+
+    def births(self, after: float, until: float) -> list[Event]:
+        """Return the births of pages, in order of time."""
+        born = (Event(place, page.born_at) for place, page in self._documents.items())
+        return _in_order(event for event in born if after < event.at <= until)
+
+    def deaths(self, after: float, until: float) -> list[Event]:
+        """Return the deaths and moves of pages, in order of time."""
+        dead = (
+            Event(place, page.died_at, Place(place.host, page.moved_to) if page.moved_to else None)
+            for place, page in self._documents.items()
+            if page.died_at is not None
+        )
+        return _in_order(event for event in dead if after < event.at <= until)
+
+    def moves(self, after: float, until: float) -> list[Event]:
+        """Return the moves of pages, in order of time."""
+        return [event for event in self.deaths(after, until) if event.moved_to is not None]
+
+    def _edits(self, place: Place, page: Document) -> Iterator[Edit]:
+        revisions: tuple[Revision, ...] = (
+            *page.history.revisions,
+            *self._sites[place.host].frame.revisions,
+        )
+        for revision in revisions:
+            if page.born_at < revision.at and page.is_alive(revision.at):
+                yield Edit(place, revision.at, revision.form)
+
+
+def _in_order(events: Iterator[Event]) -> list[Event]:
+    return sorted(events, key=lambda event: (event.at, event.place))
+
+
+# -- reach -------------------------------------------------------------------
+#: Redirects in a row that are followed.
+MAX_REDIRECTS = 10
+
+
+def reachable(
+    sites: Mapping[str, SyntheticSite], seeds: Iterable[str], at: float
+) -> frozenset[Place]:
+    """Return the pages that a complete polite crawl from the roots of some sites finds at a time.
+
+    It follows links and sitemaps within the sites that are seeds (and where their roots redirect
+    to), redirects and immediate refreshes up to :data:`MAX_REDIRECTS` in a row; neither URLs that
+    robots.txt forbids nor nofollow links; it retries after a fault. Pages answer 200 with text or
+    PDF and do not refresh to another place. The pages of endless sets are left out.
+    """
+    walk = _Walk(sites, at)
+    for name in seeds:
+        walk.start(name)
+    return walk.finish()
+
+
+class _Walk:
+    """Places to visit, with the smallest number of redirects that led there."""
+
+    def __init__(self, sites: Mapping[str, SyntheticSite], at: float) -> None:
+        self._sites = sites
+        self._at = at
+        self._scope: set[str] = set()
+        self._open: list[tuple[Place, int]] = []
+        self._hops: dict[Place, int] = {}
+        self._pages: set[Place] = set()
+
+    def start(self, name: str) -> None:
+        moved = self._sites[name].moved_to
+        self._scope.add(name)
+        self._open.append((Place(name, "/"), 0))
+        if moved is not None and moved not in self._scope:
+            self.start(moved)
+        if any(r is Manifest.SITEMAP_INDEX for r in self._sites[name].resources.values()):
+            targets = (target for target, _ in listed(self._sites[name], self._at))
+            self._open += ((Place(name, target), 0) for target in targets)
+
+    def finish(self) -> frozenset[Place]:
+        while self._open:
+            place, hops = self._open.pop()
+            if self._is_worth_asking(place, hops):
+                self._hops[place] = hops
+                self._visit(place, hops)
+        return frozenset(self._pages)
+
+    def _is_worth_asking(self, place: Place, hops: int) -> bool:
+        if place.host not in self._scope or hops > MAX_REDIRECTS:
+            return False
+        site = self._sites[place.host]
+        if place.target in site.forbidden or site.trap(place.target) is not None:
+            return False
+        return hops < self._hops.get(place, MAX_REDIRECTS + 1)
+
+    def _visit(self, place: Place, hops: int) -> None:
+        site = self._sites[place.host]
+        if site.moved_to is not None:
+            self._follow(Place(site.moved_to, place.target), hops)
+            return
+        match site.find(place.target):
+            case Redirect(to=to):
+                self._follow(to, hops)
+            case File() as file if file.is_page:
+                self._pages.add(place)
+            case Document() as page:
+                self._read(site, place, page, hops)
+            case Fault(then=Document() as page):
+                self._read(site, place, page, hops)
+
+    def _read(self, site: SyntheticSite, place: Place, page: Document, hops: int) -> None:
+        if not page.is_alive(self._at):
+            if page.moved_to is not None and self._at >= page.born_at:
+                self._follow(Place(site.name, page.moved_to), hops)
+        elif page.head.refresh is not None:
+            self._follow(Place(site.name, page.head.refresh), hops)
+        else:
+            self._pages.add(place)
+            links = () if page.head.nofollow else page.content_at(self._at).links + site.frame.links
+            self._open += (
+                (link.leads_to, 0)
+                for link in links
+                if link.leads_to is not None and "nofollow" not in link.rel
+            )
+
+    def _follow(self, place: Place | None, hops: int) -> None:
+        if place is not None:
+            self._open.append((place, hops + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +271,7 @@ class SyntheticWeb:
     def crawlable(self, at: float, names: Iterable[str] | None = None) -> frozenset[Place]:
         """Return the pages (200, text) that a complete polite crawl from the roots finds.
 
-        See :func:`~freshet.crawler.synthetic_web.truth.reachable`. ``names`` are the sites whose
+        See :func:`~freshet.crawler.synthetic_web.web.reachable`. ``names`` are the sites whose
         roots are the seeds, None for all; they are also the scope.
         """
         return reachable(self.sites, self.sites if names is None else names, at)

@@ -43,10 +43,9 @@ from freshet.scheduler.agenda.pages import Watchlist
 from freshet.scheduler.agenda.queue import ReadyQueue
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import ein
-from freshet.storage.entries import Audit
+from freshet.storage.entries import Audit, Reason
 from freshet.storage.queries import columns
 from freshet.storage.records import DueUrl
-from freshet.storage.words import Reason
 
 #: Of the normal distribution 95 % lies within this number of standard deviations.
 _Z: Final = 1.959964

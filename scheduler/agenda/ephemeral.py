@@ -38,30 +38,11 @@ import numpy as np
 
 from freshet.scheduler.agenda.new_pages import Churning, Discovering, rate_of_silent
 from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.terms import SourceTerms
 from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
 from freshet.scheduler.discovery.precedents import Revealing
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.sources import Rows
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTerms:
-    """Terms on which ephemeral sources compete with pages that are kept fresh.
-
-    Attributes:
-        item_worth: E, days of a stale copy.
-        missing: what a day costs on which any other page is missing, in days of a stale copy.
-        half_life: days in which an item loses half of its worth, where a page says nothing else.
-        recognise: whether pages whose links churn are taken for sources though nobody declared
-            them.
-        by_delay: whether a visit to a host that wants a longer delay costs as much more.
-    """
-
-    item_worth: float = 7.0
-    missing: float = 1.0
-    half_life: float = 0.25
-    recognise: bool = True
-    by_delay: bool = False
 
 
 @dataclass(frozen=True, slots=True)

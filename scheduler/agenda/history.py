@@ -12,7 +12,7 @@ import numpy as np
 from freshet.scheduler.agenda.pages import Watchlist
 from freshet.scheduler.agenda.ranker import HearsSignals, Ranker
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.estimate.observations import (
+from freshet.scheduler.estimate.evidence import (
     UNASKED,
     SignalBatch,
     VisitResult,
@@ -51,7 +51,7 @@ class News:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimColumns:
+class _ClaimColumns:
     """m claims on pages that are watched, in the order of their receipt.
 
     Attributes:
@@ -68,7 +68,7 @@ class ClaimColumns:
     at: Floats
 
 
-class SignalSources:
+class _SignalSources:
     """Pages under which sources of signals are requested: sitemaps and feeds are pages, too."""
 
     def __init__(self, asked: Mapping[int, int]) -> None:
@@ -79,7 +79,7 @@ class SignalSources:
             self._of.setdefault(row, []).append(source)
         self._rows = np.array(sorted(self._of), np.intp)
 
-    def news(self, looks: VisitResults, claims: ClaimColumns) -> News:
+    def news(self, looks: VisitResults, claims: _ClaimColumns) -> News:
         """Merge visits with the signals received at or between them.
 
         A visit to the page of a source that finds no claim moved is a hearing as well.
@@ -103,7 +103,7 @@ class SignalSources:
 _NONE: Final = np.empty(0, np.intp)
 
 
-def _by_hearing(claims: ClaimColumns) -> dict[tuple[int, float], Rows]:
+def _by_hearing(claims: _ClaimColumns) -> dict[tuple[int, float], Rows]:
     """Group the claims that came from one source at one time."""
     order = np.lexsort((claims.source, claims.at))
     parted = (np.diff(claims.source[order]) != 0) | (np.diff(claims.at[order]) != 0)
@@ -112,13 +112,15 @@ def _by_hearing(claims: ClaimColumns) -> dict[tuple[int, float], Rows]:
 
 
 def _keyed(
-    claims: ClaimColumns, groups: Sequence[Rows]
+    claims: _ClaimColumns, groups: Sequence[Rows]
 ) -> Iterator[tuple[tuple[int, float], Rows]]:
     for places in groups:
         yield (int(claims.source[places[0]]), float(claims.at[places[0]])), places
 
 
-def _hearing(claims: ClaimColumns, places: Rows, source: int, asked: int, at: float) -> SignalBatch:
+def _hearing(
+    claims: _ClaimColumns, places: Rows, source: int, asked: int, at: float
+) -> SignalBatch:
     return SignalBatch(
         source=source,
         asked=asked,
@@ -203,11 +205,11 @@ def _news(looks: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[int
     asked = dict(zip(sources[is_watched].tolist(), asked_rows.tolist(), strict=True))
     rows, known = rows_of(said.page_id)
     tells = known & (said.kind != _NO_NEWS)
-    columns = ClaimColumns(
+    columns = _ClaimColumns(
         said.source_id[tells], rows[tells[known]], said.since[tells] / _DAY_S,
         said.until[tells] / _DAY_S, said.received_at[tells] / _DAY_S,
     )  # fmt: skip
-    return SignalSources(asked).news(looks, columns)
+    return _SignalSources(asked).news(looks, columns)
 
 
 def _joined(said: list[Claims]) -> Claims:

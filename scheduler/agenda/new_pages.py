@@ -20,8 +20,8 @@ from freshet.scheduler.agenda.pages import Watchlist
 from freshet.scheduler.arrays import Bools, Column, Floats, Ints
 from freshet.scheduler.discovery.precedents import PageSnapshot, Precedents, Revealing
 from freshet.scheduler.discovery.reveals import looked_before
-from freshet.scheduler.ephemeral.arrivals import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
-from freshet.scheduler.estimate.observations import VisitResults
+from freshet.scheduler.ephemeral.sources import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
+from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import Rows
 from freshet.storage.queries import columns as columns_queries
 from freshet.storage.queries import link_columns
@@ -31,7 +31,7 @@ from freshet.storage.tables import links as links_tables
 # -- churn: pages whose links churn, and their rates -------------------------
 # A *source* is a page that shows links to new pages again and again while old ones drop off: a
 # front page, a list of the newest, a feed. How fast items come there is learnt by
-# :mod:`scheduler.ephemeral.arrivals`; where nothing is left of what appeared there before, more
+# :mod:`scheduler.ephemeral.sources`; where nothing is left of what appeared there before, more
 # may have come and gone unseen. That a source is *churning* needs
 #
 #     occasions  visits at which something appeared, and something of before stayed     at least 4
@@ -301,7 +301,7 @@ async def recall(
         # A page that was never more than gone was not visited before.
         ever = looked_before(looks.row[shown], looks.at[shown], by, at)
         before[np.isneginf(ever)] = -np.inf
-        _tell(discovering, pages, Sighted(by, row, at, before))
+        _tell(discovering, pages, _Sighted(by, row, at, before))
 
 
 async def appearing(reader: aiosqlite.Connection, rows_of: RowsOf, found_at: Floats) -> Appearing:
@@ -322,7 +322,7 @@ async def appearing(reader: aiosqlite.Connection, rows_of: RowsOf, found_at: Flo
 
 
 @dataclass(frozen=True, slots=True)
-class Sighted:
+class _Sighted:
     """m visits to rows ``by`` that first saw a link to the pages of ``row``.
 
     Days; ``before`` is that of the visit before, -inf where there was none.
@@ -334,7 +334,7 @@ class Sighted:
     before: Floats
 
 
-def _tell(discovering: Discovering, pages: Watchlist, it: Sighted) -> None:
+def _tell(discovering: Discovering, pages: Watchlist, it: _Sighted) -> None:
     found_at = pages["found_at"][it.row].astype(np.float64, copy=False)
     is_first = np.isneginf(it.before)
     tells = np.where(is_first, found_at == it.at, found_at > it.before) & (it.by != it.row)

@@ -13,18 +13,20 @@ one that was never read is worth ten pages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import inf
-from typing import Final
+from typing import Final, Protocol
 
+import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
 from freshet.scheduler.arrays import Bools, Column, Floats, Ints
-from freshet.scheduler.estimate.observations import VisitResults
+from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import AREAS, Rows
+from freshet.storage.entries import AliasKind, Kind
+from freshet.storage.queries import columns as columns_queries
 from freshet.storage.records import Visit
-from freshet.storage.words import AliasKind, Kind
 
 _DAY_S: Final = 86_400.0
 #: A page that is refused, skipped or leads elsewhere is requested again after that many days.
@@ -288,3 +290,58 @@ def _share(
     tried = there + np.bincount(group, dead, minlength=groups)[group]
     found: Floats = (there + prior * expected) / (tried + prior)
     return found
+
+
+# -- moved pages -------------------------------------------------------------
+#
+# Pages that move: the history of the old URL is handed on to the new one.
+#
+# A redirect says where a page may stand now; that it is the same page is known when the target has
+# been visited, and its first copy was found to be that of the old URL.
+
+
+class _Heir(Protocol):
+    """A learner of pages, which have rows."""
+
+    def inherit(self, old: int, new: int) -> None:
+        """Hand the state of one row on to another, where its page stands now."""
+        ...
+
+
+def has_come(pages: Watchlist, visit: Visit) -> bool:
+    """Return whether a page's first copy was compared with one of its old URL."""
+    row = pages.row(visit.due.page_id)
+    if row is None or pages["captured"][row] or visit.due.digests is not None:
+        return False
+    return visit.observation.kind in {Kind.CHANGED, Kind.UNCHANGED}
+
+
+async def inherit(
+    reader: aiosqlite.Connection,
+    pages: Watchlist,
+    learners: Collection[_Heir],
+    page_ids: Collection[int],
+) -> None:
+    """Hand on to pages what was learnt at their old URLs."""
+    for page_id in page_ids:
+        row = pages.row(page_id)
+        if row is None:
+            continue
+        for old in await columns_queries.moves(reader, page_id):
+            before = pages.row(old)
+            if before is not None:
+                for each in learners:
+                    each.inherit(before, row)
+
+
+async def follow(reader: aiosqlite.Connection, pages: Watchlist, visits: Collection[Visit]) -> None:
+    """Move pages that redirect for good to the targets of these visits."""
+    for visit in visits:
+        row, alias = pages.row(visit.due.page_id), visit.alias
+        if row is None or alias is None or alias.kind is not AliasKind.PERMANENT:
+            continue
+        for page_id in await columns_queries.ids(reader, [alias.url]):
+            target = pages.row(page_id)
+            if target is not None:
+                since, at = float(pages["since"][row]), visit.observation.at / _DAY_S
+                pages.led_to(target, since, at)

@@ -11,8 +11,8 @@ import numpy as np
 
 from freshet.scheduler.arrays import Floats, Ints, compiled
 from freshet.scheduler.sources import Rows
+from freshet.storage.entries import Reason
 from freshet.storage.records import DueUrl
-from freshet.storage.words import Reason
 
 #: Of the pages taken last it is remembered what they were worth.
 _REMEMBERED: Final = 200

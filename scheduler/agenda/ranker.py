@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
+from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.estimate.sources_trust import Listening
 from freshet.scheduler.sources import Rows
 

@@ -21,9 +21,8 @@ from freshet.scheduler.agenda.ranker import Beliefs, Ranker
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Bools, Column, Floats
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
-from freshet.scheduler.estimate.evidence import Evidence
-from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
-from freshet.scheduler.estimate.signal_rates import SignalRates
+from freshet.scheduler.estimate.evidence import Evidence, SignalBatch, VisitResults
+from freshet.scheduler.estimate.sources_trust import SignalRates
 from freshet.scheduler.policies.greedy_index import SiteClock
 from freshet.scheduler.policy import (
     CrawlPlan,
@@ -263,7 +262,7 @@ def _fault(worth: object, n: int) -> str | None:
     return f"says that page {row} is worth {worth[row]}"
 
 
-class LearningRanker(ABC):
+class _LearningRanker(ABC):
     """A :class:`~freshet.scheduler.agenda.ranker.Ranker` by the learnt rates of pages."""
 
     def __init__(self, learning: PageLearner | None, guard: Guard | None) -> None:
@@ -307,7 +306,7 @@ class LearningRanker(ABC):
         self._learning.inherit(old, new)
 
 
-class TableRanker(LearningRanker):
+class _TableRanker(_LearningRanker):
     """A ranker by a policy that sees the table of all pages, with hosts and signals."""
 
     def hear(self, said: SignalBatch) -> None:
@@ -319,7 +318,7 @@ class TableRanker(LearningRanker):
         self._learning.hosts(lane, per_day, cost)
 
 
-class IndexRanker(TableRanker):
+class IndexRanker(_TableRanker):
     """A ranker by an index policy: the worthiest first."""
 
     def __init__(
@@ -335,7 +334,7 @@ class IndexRanker(TableRanker):
         return self._policy.index(table, now)
 
 
-class RateRanker(TableRanker):
+class RateRanker(_TableRanker):
     """A ranker by a plan of crawl rates, renewed as rates change.
 
     Each visit is followed by the next after a time with mean 1/ρ: exactly that where the plan is
@@ -415,7 +414,7 @@ class RateRanker(TableRanker):
         return -np.log1p(-share)
 
 
-class IntervalRanker(LearningRanker):
+class IntervalRanker(_LearningRanker):
     """A ranker by an interval policy: the most overdue first, whatever the importance.
 
     No page is worth a visit before it is due. Servers do not say when a page changed: the policy

@@ -24,34 +24,160 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from math import inf
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
 import aiosqlite
 import numpy as np
 
-from freshet.scheduler.agenda import moved_pages
+from freshet.scheduler.agenda import pages as pages_agenda
 from freshet.scheduler.agenda.audit import AuditSampling
-from freshet.scheduler.agenda.ephemeral import SourceTerms
-from freshet.scheduler.agenda.history import Unlearnt
+from freshet.scheduler.agenda.ephemeral import fading
+from freshet.scheduler.agenda.history import News, Unlearnt
 from freshet.scheduler.agenda.new_pages import Discovering, recall
 from freshet.scheduler.agenda.pages import Watchlist
-from freshet.scheduler.agenda.queue import NewPages, ReadyQueue, Sharing
-from freshet.scheduler.agenda.ranker import Ranker
-from freshet.scheduler.agenda.terms import TermsOf
-from freshet.scheduler.agenda.valuation import Inquiry, Timed, Valuation, value_pages
-from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import VisitResults
+from freshet.scheduler.agenda.queue import NewPages, ReadyQueue, Sharing, worthiest
+from freshet.scheduler.agenda.ranker import Ranker, SetsDueTimes
+from freshet.scheduler.agenda.terms import SourceTerms, TermsOf
+from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import Rows
-from freshet.storage.entries import Host
+from freshet.storage.entries import Host, Reason
 from freshet.storage.queries import columns
 from freshet.storage.queries.columns import WatchedPages
 from freshet.storage.records import Acknowledged, Churn, DueUrl, Supply, Visit
 from freshet.storage.tables import hosts as hosts_tables
-from freshet.storage.words import Reason
+
+# -- valuation ---------------------------------------------------------------
+#
+# The valuation of all pages, and the choice of those that come next; days are Unix days.
+
+
+@dataclass(frozen=True, slots=True)
+class _Inquiry:
+    """The state of an agenda at one moment.
+
+    Attributes:
+        now: day.
+        news: visits and signals since the last time.
+        free: (H,), how many pages of each host may come into the ready queue.
+        room: how many of all.
+        drawing: whether pages will be sampled at random.
+        new_page: what a page costs that is missing, in stale copies; ``revealed`` one that is not
+            known yet.
+        favoured: whether visits for discovery come before all others, or after; None: neither.
+        budget: visits a day.
+        exchange: on which terms ephemeral sources compete.
+        cost: (H,), the cost of a visit to each host.
+    """
+
+    now: float
+    news: News
+    free: Ints
+    room: int
+    drawing: bool
+    new_page: float
+    revealed: float
+    favoured: bool | None
+    budget: float
+    exchange: SourceTerms
+    cost: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Valuation:
+    """The value of each page, and the choice that follows.
+
+    Attributes:
+        at: day.
+        worth: (n,), the value of a visit to each page.
+        discovers: (n,), whether most of that is for pages that are not captured yet.
+        chosen: the rows that come into the ready queue, the worthiest first.
+        sources: the rows of the pages that are taken for ephemeral sources, ascending.
+        arrivals: the new items a day at each of these.
+        urgent: the rows of the items that come at once.
+        reveals: (n,), how many new pages a visit to each page is expected to reveal.
+        hazard: (n,), the changes expected since the last visit, where pages are drawn; else empty.
+        unknown, per_day: new pages that are thought to be there unknown, and those a day.
+    """
+
+    at: float
+    worth: Floats
+    discovers: Bools
+    chosen: Rows
+    sources: Rows
+    arrivals: Floats
+    urgent: Rows
+    reveals: Floats
+    hazard: Floats
+    unknown: float
+    per_day: float
+
+
+#: Times a piece of work, by its name.
+Timed: TypeAlias = Callable[[str], AbstractContextManager[None]]
+#: What is not favoured comes after all that is; what comes at once is no exception to that.
+_AFTER: Final = 1e-150
+_AT_ONCE: Final = 1e120
+
+
+def value_pages(
+    pages: Watchlist, ranker: Ranker, discovering: Discovering, asked: _Inquiry, timed: Timed
+) -> Valuation:
+    """Learn from visits, value all pages and choose the worthiest that may be requested.
+
+    A visit is worth what it keeps fresh and what it reveals together. A page that has never been
+    captured must be once, sooner or later, so that waiting saves nothing: it is worth a turn (the
+    days in which all captured pages could be visited) more than one that has certainly changed. Of
+    ephemeral sources, and of what appears there, :mod:`freshet.scheduler.agenda.ephemeral` speaks.
+    """
+    with timed("learn"):
+        asked.news.teach(ranker)
+    with timed("value"):
+        fresh = ranker.worth(asked.now)
+    revealing = discovering.revealing(pages, asked.now)
+    new = asked.revealed * revealing.worth
+    if isinstance(ranker, SetsDueTimes):
+        new[~ranker.due(asked.now)] = 0.0
+    captured = pages["captured"].astype(np.bool_, copy=False)
+    turn = int(np.count_nonzero(captured)) / asked.budget
+    faded = fading(
+        pages=pages,
+        discovering=discovering,
+        revealing=revealing,
+        on=asked.exchange,
+        now=asked.now,
+        cost=asked.cost,
+    )
+    both = fresh + new
+    both[faded.row] = np.maximum(both[faded.row], faded.worth)
+    new[faded.row] = np.maximum(new[faded.row], faded.worth)
+    worth = pages.weighted(both, asked.now, turn, asked.new_page)
+    worth[faded.urgent] = _AT_ONCE * faded.urgency
+    discovers: Bools = (new > fresh) | ~captured
+    left = np.where(pages.may_be_asked(asked.now), worth, 0.0)
+    if asked.favoured is not None:
+        left[discovers != asked.favoured] *= _AFTER
+    host = pages["host"].astype(np.intp, copy=False)
+    hazard = ranker.beliefs(asked.now).hazard if asked.drawing else np.empty(0)
+    chosen = worthiest(left, host, asked.free, asked.room)
+    return Valuation(
+        at=asked.now,
+        worth=worth,
+        discovers=discovers,
+        chosen=chosen,
+        sources=faded.row,
+        arrivals=faded.rate,
+        urgent=faded.urgent,
+        reveals=revealing.pages,
+        hazard=hazard,
+        unknown=revealing.unknown,
+        per_day=revealing.per_day,
+    )
+
 
 # -- loading chosen pages into the ready queue -------------------------------
 
@@ -228,7 +354,7 @@ class RecrawlAgenda:
     async def inherit(self, page_ids: Collection[int]) -> None:
         """Hand on to these pages what was learnt at their old URLs."""
         learners = (self.ranker, self._discovering)
-        await moved_pages.inherit(self._reader, self.pages, learners, page_ids)
+        await pages_agenda.inherit(self._reader, self.pages, learners, page_ids)
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
@@ -322,7 +448,7 @@ class RecrawlAgenda:
                 continue
             self._is_altered = True
             self._is_drained |= visit.due.host_id not in self._queue
-            has_come = moved_pages.has_come(self.pages, visit)
+            has_come = pages_agenda.has_come(self.pages, visit)
             if has_come:
                 self._unlearnt.news().teach(self.ranker)
                 await self.inherit([visit.due.page_id])
@@ -336,7 +462,7 @@ class RecrawlAgenda:
             self._unlearnt.seen(row, visit.observation)
         churned, self._churned = self._churned, []
         self._make_way(self._discovering.churned(self.pages, churned))
-        await moved_pages.follow(self._reader, self.pages, settled)
+        await pages_agenda.follow(self._reader, self.pages, settled)
         await self._unlearnt.meet_sources()
 
     def _make_way(self, rows: Sequence[int]) -> None:
@@ -431,7 +557,7 @@ class RecrawlAgenda:
         self._work.add_done_callback(lambda _: self.wake())
         return set()
 
-    def _inquiry(self, now: float) -> Inquiry:
+    def _inquiry(self, now: float) -> _Inquiry:
         counts, away = list(self._queue.counts()), self.away(now)
         free = np.full(len(self._host_codes), _OF_A_HOST)
         for host_id, count in counts:
@@ -439,7 +565,7 @@ class RecrawlAgenda:
         taken = sum(count for host_id, count in counts if host_id not in away)
         self._room = max(0, self._wanted - taken)
         drawing = self._audits_due >= 1
-        return Inquiry(
+        return _Inquiry(
             now=now / _DAY_S,
             news=self._unlearnt.news(),
             free=free,

@@ -38,8 +38,8 @@ from numpy.typing import NDArray
 from freshet.scheduler.agenda.queue import worthiest
 from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.arrays import Bools, Column, Floats, compiled, part
+from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.estimate.grid import POINTS, credible_interval
-from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
 from freshet.scheduler.estimate.site_clock import REWRITTEN, SHARED, ClockState
 from freshet.scheduler.estimate.site_model import (
     LOOK,

@@ -34,3 +34,23 @@ class Terms:
 
 #: The terms of pages, by their ids, their URLs and the origins of their hosts.
 TermsOf: TypeAlias = Callable[[Ints, Sequence[str], Sequence[str]], Terms]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTerms:
+    """Terms on which ephemeral sources compete with pages that are kept fresh.
+
+    Attributes:
+        item_worth: E, days of a stale copy.
+        missing: what a day costs on which any other page is missing, in days of a stale copy.
+        half_life: days in which an item loses half of its worth, where a page says nothing else.
+        recognise: whether pages whose links churn are taken for sources though nobody declared
+            them.
+        by_delay: whether a visit to a host that wants a longer delay costs as much more.
+    """
+
+    item_worth: float = 7.0
+    missing: float = 1.0
+    half_life: float = 0.25
+    recognise: bool = True
+    by_delay: bool = False

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
 
-from freshet.scheduler.conformance import index_laws, interval_laws, optimality, rate_laws
+from freshet.scheduler.conformance import laws, optimality
 from freshet.scheduler.policy import IndexPolicy, IntervalPolicy, Policy, RatePolicy
 
 #: A cost that a policy can claim to minimise.
@@ -28,7 +28,7 @@ Objective: TypeAlias = Literal["harmonic", "binary"]
 
 
 @dataclass(frozen=True, slots=True)
-class LawVerdict:
+class _LawVerdict:
     """A law, as a sentence, and a counter-example where it is broken."""
 
     law: str
@@ -41,7 +41,7 @@ class LawVerdict:
 class ConformanceError(AssertionError):
     """The laws that a policy breaks: ``broken`` verdicts, one line of message each."""
 
-    def __init__(self, policy: object, broken: list[LawVerdict]) -> None:
+    def __init__(self, policy: object, broken: list[_LawVerdict]) -> None:
         self.broken = broken
         lines = [f"{type(policy).__name__} breaks {len(broken)} of the laws:", *map(str, broken)]
         super().__init__("\n  ".join(lines))
@@ -69,7 +69,7 @@ def verify(policy: Policy, *, optimal_for: Objective | None = None, seed: int = 
 
 def verdicts(
     policy: Policy, *, optimal_for: Objective | None = None, seed: int = 0
-) -> list[LawVerdict]:
+) -> list[_LawVerdict]:
     """Yield every law of the policy's kind, kept or broken.
 
     Raises:
@@ -86,26 +86,26 @@ def _laws(
     policy: Policy, optimal_for: Objective | None, seed: int
 ) -> Iterator[tuple[str, Callable[[], str | None]]]:
     if isinstance(policy, RatePolicy):
-        for rate_law in rate_laws.LAWS:
+        for rate_law in laws.RATE_LAWS:
             yield rate_law.__name__, partial(rate_law, policy, seed)
         if optimal_for is not None:
             for optimal_law in optimality.LAWS:
                 yield optimal_law.__name__, partial(optimal_law, policy, optimal_for, seed)
     if isinstance(policy, IndexPolicy):
-        for index_law in index_laws.LAWS:
+        for index_law in laws.INDEX_LAWS:
             yield index_law.__name__, partial(index_law, policy, seed)
     if isinstance(policy, IntervalPolicy):
-        for interval_law in interval_laws.LAWS:
+        for interval_law in laws.INTERVAL_LAWS:
             yield interval_law.__name__, partial(interval_law, policy, seed)
 
 
-def _judged(name: str, check: Callable[[], str | None]) -> LawVerdict:
+def _judged(name: str, check: Callable[[], str | None]) -> _LawVerdict:
     law = name.replace("_", " ")
     with warnings.catch_warnings():
         # An overflow or a division by zero that went unnoticed is a result by accident.
         warnings.simplefilter("error", RuntimeWarning)
         try:
-            return LawVerdict(law, check())
+            return _LawVerdict(law, check())
         except Exception as error:  # noqa: BLE001 - somebody else's code: its errors are the finding
             first_line = str(error).partition("\n")[0]
-            return LawVerdict(law, f"{type(error).__name__}: {first_line}")
+            return _LawVerdict(law, f"{type(error).__name__}: {first_line}")

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.conformance.rate_laws import differ
+from freshet.scheduler.conformance.laws import differ
 from freshet.scheduler.conformance.samples import RateSample, planned, shown
 from freshet.scheduler.costs import binary_cost, harmonic_cost
 from freshet.scheduler.policy import CrawlPlan, RatePolicy

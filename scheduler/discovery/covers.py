@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
-from math import ceil, inf
+from math import ceil, inf, nan
 
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.reveals import Reveals
+from freshet.scheduler.discovery.reveals import Reveals, Sightings, from_rows, reveals_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +173,112 @@ def historical_limit(past: RecrawlHistory) -> Ints:
     step, and that for w with one at every w-th.
     """
     return np.asarray(np.flatnonzero(past.ever()), np.int64)
+
+
+# -- judging -----------------------------------------------------------------
+#
+# Evaluation of discovery algorithms: each chooses by past recrawls, the next one judges.
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An algorithm's outcomes, one for each recrawl of each site (section 3.6.6)."""
+
+    outcomes: Sequence[CoverOutcome]
+
+    @property
+    def coverage(self) -> float:
+        """Return the revealed share of the new pages of all sites; NaN if none was new."""
+        new = sum(each.new for each in self.outcomes)
+        return sum(each.found for each in self.outcomes) / new if new else nan
+
+    @property
+    def depth(self) -> float:
+        """Return the mean size of a cover; NaN without any."""
+        sizes = [each.size for each in self.outcomes]
+        return sum(sizes) / len(sizes) if sizes else nan
+
+    @property
+    def overhead(self) -> float:
+        """Return all visits for all pages that they revealed; inf where they revealed none."""
+        return CoverOutcome(
+            sum(each.size for each in self.outcomes), sum(each.found for each in self.outcomes), 0
+        ).overhead
+
+
+def judged(
+    recrawls: Sequence[Reveals],
+    choose: Callable[[RecrawlHistory, Reveals], Ints],
+    alive: Sequence[Bools] | None = None,
+    first: int = 1,
+) -> Record:
+    """Let an algorithm choose before each recrawl from ``first`` on, and compare with it.
+
+    ``choose`` is given the past, and the recrawl itself, which only a bound may use. ``alive``
+    are the old pages that were there when a step began, for each recrawl; without it, all. Steps
+    in which nothing was new are left out: no cover can be judged by them.
+    """
+    outcomes = []
+    for number in range(first, len(recrawls)):
+        now = recrawls[number]
+        if not now.new:
+            continue
+        past = RecrawlHistory(
+            now.old, float(number), list(map(float, range(number))), recrawls[:number]
+        )
+        if alive is not None:
+            past = past.of_living(alive[number])
+        outcomes.append(outcome(now, choose(past, now)))
+    return Record(outcomes)
+
+
+# -- new sites ---------------------------------------------------------------
+#
+# Pages of a site that lead to unknown sites: H_t of appendix 9.1.
+#
+# The new nodes are other sites, not pages; each is revealed by the old pages that link to it, and
+# by those that lead to it through new pages only. The covers are chosen as for pages.
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSightings:
+    """The history of the links of a site to others; times as in ``pages``.
+
+    Attributes:
+        pages: the pages of the site that links, and the links between them.
+        first_at: when each other site was first seen, by whatever page; of shape (sites,).
+        source, target: the page and the other site that a link leads to; of shape (links,).
+        seen_at: when it was first seen.
+    """
+
+    pages: Sightings
+    first_at: Floats
+    source: Ints
+    target: Ints
+    seen_at: Floats
+
+    def between(self, start: float, end: float) -> Reveals:
+        """Return H_t of the sites first seen after ``start``, up to ``end``."""
+        sources, targets, old, both = self.pages.links_between(start, end)
+        is_new = (start < self.first_at) & (self.first_at <= end)
+        known = (self.source < both) & is_new[self.target]
+        known[known] = self.pages.may_be_there(self.source[known], self.seen_at[known], end)
+        number = np.cumsum(is_new) - 1
+        new = int(is_new.sum())
+        graph = reveals_of(
+            old,
+            both - old + new,
+            np.concatenate((sources, self.source[known])),
+            np.concatenate((targets, both + number[self.target[known]])),
+        )
+        return _without_pages(graph, both - old)
+
+
+def _without_pages(graph: Reveals, pages: int) -> Reveals:
+    """Return the graph without its first new nodes: the pages, which only lead there."""
+    rows = ((int(page), graph.of(int(page))) for page in np.flatnonzero(graph.set_of >= 0))
+    return from_rows(
+        graph.old,
+        graph.new - pages,
+        ((page, found[found >= pages] - pages) for page, found in rows),
+    )

@@ -293,7 +293,7 @@ def looked_before(look_page: Ints, look_at: Floats, page: Ints, at: Floats) -> F
 
 
 @dataclass(frozen=True, slots=True)
-class Yields:
+class _Yields:
     """The new pages revealed by the visits to each page.
 
     Attributes:
@@ -314,7 +314,7 @@ class Yields:
         return self.revealed / np.maximum(self.chances, 1)
 
 
-def yields(sightings: Sightings) -> Yields:
+def yields(sightings: Sightings) -> _Yields:
     """Count what each page revealed at the given visits.
 
     A page reveals what was found since its visit before, no matter which page revealed it first:
@@ -329,7 +329,7 @@ def yields(sightings: Sightings) -> Yields:
     known = np.searchsorted(sightings.found_at, before, "right")
     seen_before = sightings.looked_before(sightings.source, sightings.seen_at)
     is_news = np.isfinite(seen_before) & (sightings.found_at[sightings.target] > seen_before)
-    return Yields(
+    return _Yields(
         np.bincount(page, minlength=pages),
         np.bincount(page, at - before, minlength=pages).astype(np.float64),
         np.bincount(page, found - known, minlength=pages).astype(np.int64),

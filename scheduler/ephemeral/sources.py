@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betainc
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
@@ -149,3 +151,165 @@ class UtilityLaw:
                 return rng.lognormal(-(self.shape**2) / 2, self.shape, count)
             case "pareto":
                 return (rng.pareto(self.shape, count) + 1) * (self.shape - 1) / self.shape
+
+
+# -- arrivals ----------------------------------------------------------------
+#
+# The rate of new items at one source: the posterior of Λ, from the items that crawls found.
+#
+# Items come as a Poisson process of rate Λ, and Λ is Gamma distributed with the shape a and the
+# rate b: a items in b days. A crawl that comes τ days after the last one and finds N new items
+# makes it
+#
+#     a ← a + N,   b ← b + τ
+#
+# If all that the page shows is new, older items may have dropped off: it says only that N ≥ c. The
+# posterior is then no Gamma law, but its moments are exact, with q = τ/(b + τ) and I_q the
+# regularised incomplete beta function,
+#
+#     E[Λ | N ≥ c]  = (a/b)         I_q(c, a + 1) / I_q(c, a)
+#     E[Λ² | N ≥ c] = (a(a + 1)/b²) I_q(c, a + 2) / I_q(c, a)
+#
+# since N is negative binomial and Λ times the density of Gamma(a, b) is a/b times that of
+# Gamma(a + 1, b). The Gamma law with these moments takes its place. So a page that showed nothing
+# (c = 0) teaches nothing, and a full one that was expected to be full hardly anything.
+#
+# What was learnt s days ago weighs 2^{−s/h}, within a stretch, too: one without a crawl that had
+# the same items per day as its two halves weighs as they do.
+#
+#     c, N  count                  new items that the crawl found     at least 0
+#     τ     elapsed                days since the last crawl          above 0
+#     a     PRIOR_ITEMS + items    shape                              items
+#     b     PRIOR_DAYS + days      rate                               days
+#     h     half_life              of what was learnt                 days
+#     Λ     result                 items per day                      one number
+#
+# Method: two sums a source, O(1) a crawl: three incomplete beta functions where the page was full,
+# else arithmetic. Numerical form: where I_q(c, a) underflows, N is far above what was expected,
+# and the excess N − c is nearly geometric with the ratio r = q(c + a)/(c + 1), of which its
+# moments are taken. The matched b is kept between b and b + τ, where it lies but for rounding.
+#
+# Edge cases: without evidence Λ is the prior's 10 items per day. A crawl 0 days after the last is
+# refused, as are counts below 0 and all that is not finite.
+#
+# Reference: none in the papers of Avrachenkov and Borkar, which take Λ as known or avoid it. The
+# conjugate Gamma law is as old as Bayes; matching moments is assumed-density filtering (Minka
+# 2001).
+
+#: The prior: half an item in a twentieth of a day. That is ten a day, as of a busy feed, and weighs
+#: less than the first item: rates differ by orders of magnitude.
+PRIOR_ITEMS: Final = 0.5
+PRIOR_DAYS: Final = 0.05
+#: The age at which evidence weighs half. A month: newsrooms change slowly, and a source of one item
+#: a day is then still known to within a sixth.
+HALF_LIFE_DAYS: Final = 30.0
+#: Below this I_q loses digits.
+_UNDERFLOW: Final = 1e-290
+#: Below this many half-lives a stretch is not faded within.
+_SHORT: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """The posterior of one source's Λ beyond the prior: two numbers to store.
+
+    Ninety-nine and a half items in 9.95 days make, with the prior, a hundred in ten.
+
+    >>> known = Arrivals(items=99.5, days=9.95)
+    >>> known.rate
+    10.0
+    >>> known.deviation
+    1.0
+
+    Attributes:
+        items: new items that were found, each by how much it still weighs.
+        days: the days in which they came, likewise.
+    """
+
+    items: float = 0.0
+    days: float = 0.0
+
+    def __post_init__(self) -> None:
+        arrays.amount("items", self.items)
+        arrays.amount("days", self.days)
+
+    @property
+    def rate(self) -> float:
+        """Return E Λ, items per day."""
+        return (PRIOR_ITEMS + self.items) / (PRIOR_DAYS + self.days)
+
+    @property
+    def deviation(self) -> float:
+        """Return the standard deviation of Λ.
+
+        Λ exceeds its mean by ``z`` of them with a probability below 1/(1 + z²): Cantelli's bound,
+        which holds for any law, hence also for one whose moments were matched.
+        """
+        return math.sqrt(PRIOR_ITEMS + self.items) / (PRIOR_DAYS + self.days)
+
+    def after(
+        self,
+        count: float,
+        elapsed: float,
+        *,
+        at_least: bool = False,
+        half_life: float = HALF_LIFE_DAYS,
+    ) -> Arrivals:
+        """Return the posterior after a crawl that found ``count`` items in ``elapsed`` days.
+
+        ``at_least``: all that the page shows was new, so that there may have been more.
+
+        Raises:
+            ValueError: if the count is negative, the elapsed time or the half-life not above 0,
+                or one of them not finite.
+        """
+        arrays.amount("count", count)
+        arrays.budget("elapsed", elapsed)
+        faded = self.faded(elapsed, half_life=half_life)
+        items, days = _at_least(faded, count, elapsed) if at_least else (count, elapsed)
+        weight = _weight(elapsed / half_life)
+        return Arrivals(faded.items + weight * items, faded.days + weight * days)
+
+    def faded(self, elapsed: float, *, half_life: float = HALF_LIFE_DAYS) -> Arrivals:
+        """Return the posterior ``elapsed`` days later without a crawl.
+
+        Raises:
+            ValueError: if the elapsed time is negative, the half-life not above 0, or one of them
+                not finite.
+        """
+        arrays.amount("elapsed", elapsed)
+        kept = 0.5 ** (elapsed / arrays.budget("half_life", half_life))
+        return Arrivals(self.items * kept, self.days * kept)
+
+
+def _weight(halvings: float) -> float:
+    """Return the weight of an interval of ``halvings`` half-lives at its end, over its length."""
+    if halvings < _SHORT:
+        return 1.0
+    y = halvings * math.log(2)
+    return -math.expm1(-y) / y
+
+
+def _at_least(known: Arrivals, count: float, elapsed: float) -> tuple[float, float]:
+    """Return the growth of a and b if ``count`` items or more came."""
+    if count == 0:
+        return 0.0, 0.0
+    a, b = PRIOR_ITEMS + known.items, PRIOR_DAYS + known.days
+    mean, variance = _moments(a, b, count, elapsed)
+    exact = b + elapsed
+    rate = min(max(mean / variance, b), exact) if variance > 0 else exact
+    return max(0.0, mean * rate - a), rate - b
+
+
+def _moments(a: float, b: float, count: float, elapsed: float) -> tuple[float, float]:
+    """Return mean and variance of Λ, Gamma distributed with a and b, given N ≥ ``count``."""
+    q = elapsed / (b + elapsed)
+    tail = float(betainc(count, a, q))
+    if tail > _UNDERFLOW:
+        mean = a / b * float(betainc(count, a + 1, q)) / tail
+        second = a / b * ((a + 1) / b) * float(betainc(count, a + 2, q)) / tail
+        return mean, second - mean * mean
+    ratio = q * (count + a) / (count + 1)
+    excess = ratio / (1 - ratio)
+    items, total = a + count + excess, b + elapsed
+    return items / total, (items + excess * (1 + excess)) / total / total

@@ -18,7 +18,7 @@ from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.evaluate.changes import offsets_of, places
 from freshet.scheduler.sources import Rows
-from freshet.storage.words import KINDS, Kind
+from freshet.storage.entries import KINDS, Kind
 
 #: In place of a content's number: the page was gone; the visit failed.
 GONE: Final = -1

@@ -124,7 +124,7 @@ class Poisson:
 
 
 @dataclass(frozen=True, slots=True)
-class Bursts:
+class _Bursts:
     """A Neyman–Scott process: bursts begin at rate Δ/m, each of a geometric number of changes.
 
     Each change of a burst follows its beginning with an exponential delay of its own, so two of
@@ -253,7 +253,7 @@ class Together:
 
 PROCESSES: Final[dict[str, Callable[..., ChangeProcess]]] = {
     "poisson": Poisson,
-    "bursts": Bursts,
+    "bursts": _Bursts,
     "drift": Drift,
     "together": Together,
 }

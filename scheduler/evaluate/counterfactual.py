@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import IntervalRanker
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.estimate.observations import VisitResults
+from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures, content_before
 from freshet.scheduler.evaluate.serving import Batch, Progress, serve
 from freshet.scheduler.sources import Rows
@@ -87,7 +87,7 @@ class Asks:
 
 def run(captures: Captures, ranker: Ranker, terms: ReplayTerms, progress: Progress) -> Asks:
     """Return all visits of a policy from ``start`` to ``end``."""
-    archive = ArchiveReplay(captures, terms)
+    archive = _ArchiveReplay(captures, terms)
     archive.catch_up(ranker)
     serve(ranker, archive, terms.budget, progress)
     return archive.asks(ranker)
@@ -107,7 +107,7 @@ _ASK = np.dtype(
 )
 
 
-class ArchiveReplay:
+class _ArchiveReplay:
     """An archive as an environment of the serving loop, with the results so far.
 
     By page: ``_content`` is the number of its copy (GONE: none), ``_capture`` the place of what it

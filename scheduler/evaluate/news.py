@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral.bounds import crawl_periods, relaxed
 from freshet.scheduler.ephemeral.policies import (
     BestSources,
     GreedyExpected,
@@ -41,6 +40,8 @@ from freshet.scheduler.ephemeral.policies import (
     StaticFrequencies,
     WhittleByAge,
     affordable,
+    crawl_periods,
+    relaxed,
     static_frequencies,
 )
 from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
@@ -54,19 +55,19 @@ from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class _Contender:
     """A policy, and its pace."""
 
     policy: PeriodPolicy
     pace: Floats
 
 
-def _whittle(sources: EphemeralSources, budget: float) -> Contender:
+def _whittle(sources: EphemeralSources, budget: float) -> _Contender:
     periods = crawl_periods(sources, relaxed(sources, budget).price)
-    return Contender(WhittleByAge(sources), 1 / periods)
+    return _Contender(WhittleByAge(sources), 1 / periods)
 
 
-def _greedy(sources: EphemeralSources, budget: float) -> Contender:
+def _greedy(sources: EphemeralSources, budget: float) -> _Contender:
     """Visit a source when its waiting items, (u*/C)(1 − e^{−μTk}), reach a common level."""
     most = sources.ceiling / sources.cost
 
@@ -83,27 +84,27 @@ def _greedy(sources: EphemeralSources, budget: float) -> Contender:
             low = middle
         else:
             high = middle
-    return Contender(GreedyExpected(sources), at(high) if high > 0 else np.zeros(len(sources)))
+    return _Contender(GreedyExpected(sources), at(high) if high > 0 else np.zeros(len(sources)))
 
 
-def _round_robin(sources: EphemeralSources, budget: float) -> Contender:
+def _round_robin(sources: EphemeralSources, budget: float) -> _Contender:
     share = min(1.0, budget / float(sources.cost.sum()))
-    return Contender(RoundRobin(), np.full(len(sources), share))
+    return _Contender(RoundRobin(), np.full(len(sources), share))
 
 
-def _static(sources: EphemeralSources, budget: float) -> Contender:
+def _static(sources: EphemeralSources, budget: float) -> _Contender:
     frequencies = static_frequencies(sources, budget)
-    return Contender(StaticFrequencies(frequencies), frequencies)
+    return _Contender(StaticFrequencies(frequencies), frequencies)
 
 
-def _best(sources: EphemeralSources, budget: float) -> Contender:
+def _best(sources: EphemeralSources, budget: float) -> _Contender:
     pace = np.zeros(len(sources))
     pace[affordable(sources.fresh / sources.cost, sources.cost, budget)] = 1.0
-    return Contender(BestSources(sources), pace)
+    return _Contender(BestSources(sources), pace)
 
 
 #: By name: of sources and the budget of a period.
-CONTENDERS: Final[Mapping[str, Callable[[EphemeralSources, float], Contender]]] = {
+CONTENDERS: Final[Mapping[str, Callable[[EphemeralSources, float], _Contender]]] = {
     "whittle": _whittle,
     "static": _static,
     "greedy": _greedy,
@@ -112,7 +113,7 @@ CONTENDERS: Final[Mapping[str, Callable[[EphemeralSources, float], Contender]]] 
 }
 
 
-def load(name: str) -> Callable[[EphemeralSources, float], Contender]:
+def load(name: str) -> Callable[[EphemeralSources, float], _Contender]:
     """Return the maker of a contender.
 
     Raises:
@@ -130,7 +131,7 @@ _GONE: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reaped:
+class _Reaped:
     """Utility of a policy in the measured days.
 
     Attributes:
@@ -166,7 +167,7 @@ class Harvest:
 
     coming: float
     bound: float
-    policies: dict[str, Reaped]
+    policies: dict[str, _Reaped]
 
 
 def budget_a_period(sources: EphemeralSources, bandwidth: float) -> float:
@@ -186,7 +187,7 @@ def budget_a_period(sources: EphemeralSources, bandwidth: float) -> float:
 
 def reap(
     sources: EphemeralSources,
-    contenders: Mapping[str, Contender],
+    contenders: Mapping[str, _Contender],
     budget: float,
     periods: int,
     rng: np.random.Generator,
@@ -264,7 +265,7 @@ class _Crawler:
     def __init__(
         self,
         sources: EphemeralSources,
-        contender: Contender,
+        contender: _Contender,
         budget: float,
         phase: Floats,
         rng: np.random.Generator,
@@ -330,11 +331,11 @@ class _Crawler:
         for counts in (self._span, self._items):
             counts[rows] = 0
 
-    def reaped(self, bound: float) -> Reaped:
+    def reaped(self, bound: float) -> _Reaped:
         """Return the utility since the measuring began; ``bound`` is that of a period."""
         days = self._measured * self._sources.period
         middle = median_age(self._items_by_span)
-        return Reaped(
+        return _Reaped(
             utility=self._utility / days,
             expected=self._earned / days,
             of_bound=self._earned / self._measured / bound if bound else 0.0,

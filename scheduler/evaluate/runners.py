@@ -56,10 +56,9 @@ import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.costs import changes_per_crawl
-from freshet.scheduler.estimate.observations import VisitResults
+from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.evaluate.changes import ChangeProcess
-from freshet.scheduler.evaluate.judging import Crawls
-from freshet.scheduler.evaluate.learning import RateLearner, gaps_of
+from freshet.scheduler.evaluate.judging import Crawls, RateLearner, gaps_of
 from freshet.scheduler.evaluate.serving import Batch, Progress, Valuer, serve, silent, worthiest
 from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.greedy_index import valuation

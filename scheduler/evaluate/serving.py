@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import VisitResults
+from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import Rows
 
 #: Is told the day that a run has reached.

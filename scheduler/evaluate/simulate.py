@@ -29,8 +29,7 @@ from freshet.scheduler.costs import Costs, plan_costs
 from freshet.scheduler.evaluate import changes as changes_evaluate
 from freshet.scheduler.evaluate import judging, runners
 from freshet.scheduler.evaluate.changes import ChangeProcess, Poisson
-from freshet.scheduler.evaluate.judging import Crawls
-from freshet.scheduler.evaluate.learning import RateLearner
+from freshet.scheduler.evaluate.judging import Crawls, RateLearner
 from freshet.scheduler.evaluate.runners import OverBudget, WaitingSources
 from freshet.scheduler.evaluate.serving import Progress
 from freshet.scheduler.evaluate.world import World
@@ -55,7 +54,7 @@ _HISTORY_CHANGES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedCost:
+class _SimulatedCost:
     """A policy's cost, the mean over the sources, and its crawls over the measured days.
 
     ``budget`` is R times the measured days; random crawl times meet it in the mean.
@@ -79,7 +78,7 @@ class Optimum:
 class SimulationResult:
     """Costs of all policies, by the name under which they were requested."""
 
-    policies: dict[str, SimulatedCost]
+    policies: dict[str, _SimulatedCost]
     lambda_crawl_optimum: Optimum
 
 
@@ -177,7 +176,7 @@ class Experiment:
 
     def outcome(
         self, name: str, policy: Policy, progress: PolicyProgress | None = None
-    ) -> SimulatedCost:
+    ) -> _SimulatedCost:
         """Return the cost of a policy in this world; errors and progress have its ``name``.
 
         Raises:
@@ -252,13 +251,13 @@ class Experiment:
             return None
         return RateLearner(table, estimate.load(self._estimator, table.host))
 
-    def _judged(self, start: SourceTable, crawls: Crawls) -> SimulatedCost:
+    def _judged(self, start: SourceTable, crawls: Crawls) -> _SimulatedCost:
         begin, end = self.measured
         table = replace(
             self._world.table, last_crawl=start.last_crawl, pending_signals=start.pending_signals
         )
         costs = self._costs(table, crawls, begin, end)
-        return SimulatedCost(
+        return _SimulatedCost(
             float(costs.harmonic.mean()),
             float(costs.binary.mean()),
             crawls.within(begin, end),

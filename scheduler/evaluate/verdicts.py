@@ -52,7 +52,7 @@ class Bounded:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class _Calibration:
     """Visits that compared, by the forecast probability of change, in bins of equal width.
 
     Of ``asks`` (20,) in each bin ``changed`` (20,) found a change; ``expected`` (20,) is the sum
@@ -73,7 +73,7 @@ class Daily:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscoveryDelay:
+class _DiscoveryDelay:
     """Pages that appeared in the archive after the start, and those of them that were ``found``.
 
     ``delay_days`` is the mean time from a page's first capture to its first answer, of those that
@@ -115,14 +115,14 @@ class PolicyVerdict:
     least_harmonic: float
     least_binary: float
     age_days: float
-    discovery: DiscoveryDelay
+    discovery: _DiscoveryDelay
     fetches: int
     paid: float
     misses: int
     flagged: Rows
     again: float
     daily: Daily
-    calibration: Calibration
+    calibration: _Calibration
     believed: Floats
     by_page: Ints
     by_host: Ints
@@ -208,14 +208,14 @@ def _flagged(asks: Asks, blind: Bools, pages: int) -> Rows:
     return np.flatnonzero((number >= 2) & (again > _FLAGGED * number))
 
 
-def _discovery(timeline: Timeline, asks: Asks, terms: ReplayTerms) -> DiscoveryDelay:
+def _discovery(timeline: Timeline, asks: Asks, terms: ReplayTerms) -> _DiscoveryDelay:
     appeared = timeline.first_content
     new = np.isneginf(asks.copy) & (appeared >= terms.start) & (appeared < terms.end)
     first = np.full(len(asks.copy), np.inf)
     np.minimum.at(first, asks.page[asks.answered], asks.at[asks.answered])
     found = new & np.isfinite(first)
     delays = (first - appeared)[found]
-    return DiscoveryDelay(
+    return _DiscoveryDelay(
         int(new.sum()), len(delays), float(np.maximum(delays, 0).mean()) if len(delays) else np.nan
     )
 
@@ -226,11 +226,11 @@ def _daily(costs: Bill) -> Daily:
     return Daily(costs.days[:, HARMONIC] / weight, costs.days[:, BINARY] / weight)
 
 
-def _calibration(asks: Asks) -> Calibration:
+def _calibration(asks: Asks) -> _Calibration:
     told = asks.compared & np.isfinite(asks.expected)
     expected, changed = asks.expected[told], asks.changed[told]
     place = np.minimum((expected * _BINS).astype(np.intp), _BINS - 1)
-    return Calibration(
+    return _Calibration(
         np.bincount(place, minlength=_BINS),
         np.asarray(np.bincount(place, expected, minlength=_BINS), np.float64),
         np.bincount(place[changed], minlength=_BINS),

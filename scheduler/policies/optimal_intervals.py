@@ -24,7 +24,7 @@ policy crawls in the long run: the two are the same optimum, once as rule, once 
 can tell a user that a page is due every 3.2 days.
 
 **Whole numbers.** The rates Δ/k are steps, so in general no price spends R exactly. The k are
-chosen first, at the price of all sources together (:mod:`freshet.scheduler.solve.every_kth`);
+chosen first, at the price of all sources together (:mod:`freshet.scheduler.solve.demand`);
 the sources of W⁻ share what is left of R, to 1e-13. Where there are none, less than one source's
 next step is left over; where the capacities, or k = 1, bind everywhere, more.
 
@@ -57,8 +57,7 @@ from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.costs import costs_of
 from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.solve.budget import Allocation, Hosts, allocate
-from freshet.scheduler.solve.demand import IntervalDemand, changes_at
-from freshet.scheduler.solve.every_kth import Wishes, whole_changes
+from freshet.scheduler.solve.demand import IntervalDemand, Wishes, changes_at, whole_changes
 from freshet.scheduler.sources import Rows, SourceTable
 
 #: A sum of rates may miss the budget by rounding only.

@@ -16,8 +16,8 @@ from freshet.crawler.admission.site_lists import Seed, seeds_from_arguments
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, Live, ResumeMode, crawl
 from freshet.crawler.run.wiring import Observer
+from freshet.storage.entries import Outcome
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Visit
-from freshet.storage.words import Outcome
 from scripts.benchmarks.crawl_tree import Tree
 
 _TYPES = {".txt": "text/plain"}

@@ -12,7 +12,7 @@ from freshet.crawler.importance import Areas
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate import observations as recrawl
+from freshet.scheduler.estimate import evidence as recrawl
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
 from freshet.storage.queries import columns as columns_queries

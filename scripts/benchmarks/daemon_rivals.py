@@ -15,8 +15,7 @@ import numpy as np
 from freshet.scheduler.agenda.ranker import Beliefs, Ranker
 from freshet.scheduler.agenda.rankers import IndexRanker, ranker_of
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.evidence import Evidence
-from freshet.scheduler.estimate.observations import VisitResults
+from freshet.scheduler.estimate.evidence import Evidence, VisitResults
 from freshet.scheduler.estimate.poisson import PoissonMle
 from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive, StormCrawlerAdaptive
 from freshet.scheduler.policies.greedy_index import GreedyIndex

@@ -24,7 +24,7 @@ import zstandard
 from freshet.crawler.importance import Areas
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
-from freshet.scheduler.estimate.observations import VisitResults
+from freshet.scheduler.estimate.evidence import VisitResults
 from scripts.benchmarks import command
 from scripts.benchmarks.daemon_rivals import RIVALS
 

@@ -11,8 +11,8 @@ import numpy as np
 from freshet.crawler.clock import Clock
 from freshet.crawler.fetch.client import Request
 from freshet.scheduler.evaluate.changes import ChangeTimes
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
-from freshet.storage.words import Outcome
 
 DAY_S = 86_400.0
 ORIGIN = "http://poisson.localhost"

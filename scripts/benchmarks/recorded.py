@@ -24,7 +24,7 @@ from freshet.crawler.compare.templates import HostRun, Template
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sketch import Sketch, sketch
-from freshet.storage.words import Kind, Rung
+from freshet.storage.entries import Kind, Rung
 
 _DAY_S = 86_400
 _SAMPLE = 32

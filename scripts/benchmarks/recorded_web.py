@@ -21,8 +21,8 @@ import zstandard
 from freshet.crawler.clock import Clock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.fetch.responses import judge
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
-from freshet.storage.words import Outcome
 
 _EXCHANGE_S = 0.05
 _TYPES = {

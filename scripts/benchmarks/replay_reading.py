@@ -23,7 +23,7 @@ from freshet.crawler.archive.index import ArchiveIndex, IndexBuilder, transactio
 from freshet.crawler.archive.inputs import ArchiveFile, inputs_of
 from freshet.crawler.archive.reader import Reading, fetch_result
 from freshet.crawler.archive.records import ArchivedExchange, CaptureKind, RecordPlace, written
-from freshet.storage.words import Outcome
+from freshet.storage.entries import Outcome
 from scripts.benchmarks.command import say, workspace
 from tests.crawler.archive.archives import OK, digest, record
 

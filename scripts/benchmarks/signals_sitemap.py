@@ -25,8 +25,8 @@ from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.reduce.sitemaps import SitemapLimits, parse_sitemap
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.listings import Complaints, Listings
+from freshet.storage.entries import Role
 from freshet.storage.records import DueUrl
-from freshet.storage.words import Role
 from scripts.benchmarks.command import workspace
 
 _ENTRIES = 50_000

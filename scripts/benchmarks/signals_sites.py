@@ -20,7 +20,7 @@ import numpy as np
 
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
-from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
+from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from scripts.benchmarks import command
 from scripts.benchmarks.daemon_sites import (
     Page,

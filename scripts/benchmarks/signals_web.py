@@ -15,8 +15,8 @@ from freshet.crawler.fetch.client import Request
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.sources import Rows
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
-from freshet.storage.words import Outcome
 from scripts.benchmarks import daemon_web
 from scripts.benchmarks.daemon_web import DAY_S, PoissonWeb
 

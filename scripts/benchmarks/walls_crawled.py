@@ -22,8 +22,8 @@ from freshet.crawler.compare.not_content.page import Wall, WallKind
 from freshet.crawler.fetch.client import Accept, Request
 from freshet.crawler.run.crawl import CrawlOrder, Live, ResumeMode, crawl
 from freshet.crawler.run.wiring import Observer
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
-from freshet.storage.words import Outcome
 
 _HTML: Final = ((b"Content-Type", b"text/html; charset=utf-8"),)
 #: A home page that says enough of its own to be no wall, whatever it links to.

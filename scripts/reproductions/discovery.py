@@ -1,6 +1,6 @@
 """Table 3.2 and figures 3.2 to 3.6 of Pandey's thesis: covers that discover new pages.
 
-On synthetic sites (scheduler.evaluate.growing_site) and, where FRESHET_EVOLUTION_DIR names a
+On synthetic sites (scheduler.evaluate.world) and, where FRESHET_EVOLUTION_DIR names a
 directory of recorded sites, on these, in weekly steps; NOT on the 42 sites of the thesis, which
 are not at hand. Prints the table with the thesis's numbers beside ours, and the bounds of whatever
 goes by history; writes figures as PNG and everything as discovery.json.
@@ -22,7 +22,7 @@ import numpy as np
 from freshet.crawler.terminal import Cell, counted, show_line, show_list
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.discovery.reveals import LinkHistory
-from freshet.scheduler.evaluate.growing_site import growing_sites
+from freshet.scheduler.evaluate.world import growing_sites
 from scripts.benchmarks.command import say
 from scripts.reproductions import discovery_drawing as drawing
 from scripts.reproductions import discovery_measures as measures

@@ -11,7 +11,7 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.estimate.poisson import PoissonMle
 from freshet.scheduler.evaluate.changes import Poisson
-from freshet.scheduler.evaluate.learning import RateLearner
+from freshet.scheduler.evaluate.judging import RateLearner
 from freshet.scheduler.evaluate.runners import Execution, Start, split
 from freshet.scheduler.evaluate.world import World, surrogate
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawlFloor

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from freshet.crawler.terminal import Cell, show_line, show_list
-from freshet.scheduler.ephemeral.bounds import dual, relaxed
-from freshet.scheduler.ephemeral.policies import WhittleByAge
+from freshet.scheduler.ephemeral.policies import WhittleByAge, dual, relaxed
 from scripts.benchmarks.command import say
 from scripts.reproductions import whittle_drawing as drawing
 from scripts.reproductions import whittle_learners

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral.bounds import relaxed
 from freshet.scheduler.ephemeral.policies import (
     BestSources,
     GreedyExpected,
@@ -16,6 +15,7 @@ from freshet.scheduler.ephemeral.policies import (
     RoundRobin,
     StaticFrequencies,
     WhittleByAge,
+    relaxed,
     static_frequencies,
 )
 from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw

@@ -1,7 +1,7 @@
 """Learning whom to crawl: the Whittle index of estimated parameters, and some optimism.
 
 The index needs Λ, ξ̄ and μ of each source. What crawls find and what clicks tell gives posteriors of
-them (:mod:`scheduler.ephemeral.arrivals`, :mod:`scripts.reproductions.whittle_fading`). Plugged in
+them (:mod:`scheduler.ephemeral.sources`, :mod:`scripts.reproductions.whittle_fading`). Plugged in
 are
 
     Λ̃ = E Λ + sσ(Λ),    ξ̃ = E ξ̄ + sσ(ξ̄),    μ̃ = μ̂ e^{−sσ(log μ)},    s = z √(1 + ln k)
@@ -41,8 +41,8 @@ from numpy.typing import ArrayLike
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral.arrivals import HALF_LIFE_DAYS, Arrivals
 from freshet.scheduler.ephemeral.policies import Seen
+from freshet.scheduler.ephemeral.sources import HALF_LIFE_DAYS, Arrivals
 from freshet.scheduler.policies import whittle
 from scripts.reproductions.whittle_fading import Fading, Worth, exposure
 from scripts.reproductions.whittle_items import Watched

@@ -13,9 +13,9 @@ from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import code_of, columns_of, load_columns, pieces, row_to, table_of
+from freshet.storage.entries import KINDS, AliasKind, Kind, Reason, Role, Rung
 from freshet.storage.records import DueUrl
 from freshet.storage.tables.frontier import due_columns
-from freshet.storage.words import KINDS, AliasKind, Kind, Reason, Role, Rung
 
 #: Of the URLs that lead here for good.
 _MOVED = (
@@ -367,7 +367,7 @@ _VISIT = np.dtype(
 
 
 @dataclass(frozen=True, slots=True)
-class PastPages:
+class _PastPages:
     """The n pages, in the order of their ids.
 
     Attributes:
@@ -386,7 +386,7 @@ class PastPages:
 
 
 @dataclass(frozen=True, slots=True)
-class PastVisits:
+class _PastVisits:
     """The m visits of these pages, as judged today, in the order of their ids.
 
     Attributes:
@@ -405,7 +405,7 @@ class PastVisits:
         return len(self.page)
 
 
-async def read(db: Reader) -> tuple[PastPages, PastVisits]:
+async def read(db: Reader) -> tuple[_PastPages, _PastVisits]:
     """Return the pages that ever had content, and their visits."""
     moved = await moves(db)
     pages = await table_of(db, _PAGES_PAST, _PAST_PAGE)
@@ -421,8 +421,8 @@ async def read(db: Reader) -> tuple[PastPages, PastVisits]:
     visit, row = visit[mine], row[mine]
     np.minimum.at(found, row, visit["at"])
     return (
-        PastPages(pages["id"].copy(), pages["host"].copy(), pages["url"].tolist(), found),
-        PastVisits(row, visit["at"].copy(), visit["kind"].copy(), visit["digest"].copy()),
+        _PastPages(pages["id"].copy(), pages["host"].copy(), pages["url"].tolist(), found),
+        _PastVisits(row, visit["at"].copy(), visit["kind"].copy(), visit["digest"].copy()),
     )
 
 

@@ -12,7 +12,7 @@ from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import pieces, table_of
-from freshet.storage.words import AliasKind, Kind, Role
+from freshet.storage.entries import AliasKind, Kind, Role
 
 _PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("depth", np.int32), ("links", np.bool_)])
 _ALIAS = np.dtype([("id", np.int64), ("of", np.int64), ("depth", np.int32), ("moved", np.bool_)])
@@ -195,7 +195,7 @@ async def read(db: Reader, host_ids: Sequence[int]) -> SitePages:
 
 
 @dataclass(frozen=True, slots=True)
-class Leading:
+class _Leading:
     """m links and redirects; ``source`` and ``target`` are ids, ``seen_at`` Unix seconds."""
 
     source: NDArray[np.int64]
@@ -203,11 +203,11 @@ class Leading:
     seen_at: NDArray[np.float64]
 
 
-async def leading_to(db: Reader, page_ids: Sequence[int]) -> Leading:
+async def leading_to(db: Reader, page_ids: Sequence[int]) -> _Leading:
     """Return the links and redirects to these pages, and when each was first seen."""
     rows = await db.execute_fetchall(_LEADING_TO, (json.dumps(list(page_ids)),))
     found = _columns(rows, 3)
-    return Leading(found[0].astype(np.int64), found[1].astype(np.int64), found[2])
+    return _Leading(found[0].astype(np.int64), found[1].astype(np.int64), found[2])
 
 
 def _columns(rows: Any, count: int) -> NDArray[np.float64]:

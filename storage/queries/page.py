@@ -13,8 +13,8 @@ import zstandard
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import StoreError, columns_of, reading, row_to
+from freshet.storage.entries import AliasKind, Reason, Role
 from freshet.storage.records import Digests, Observation, Validators
-from freshet.storage.words import AliasKind, Reason, Role
 
 _NEIGHBOURS = 40
 

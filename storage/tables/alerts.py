@@ -18,8 +18,8 @@ from typing import Final
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to
+from freshet.storage.entries import REBASED, Kind, Role
 from freshet.storage.records import Observation, Visit
-from freshet.storage.words import REBASED, Kind, Role
 
 #: Kind of an alert that takes back the one before it.
 WITHDRAWN: Final = "withdrawn"

@@ -20,12 +20,12 @@ from freshet.storage.entries import (
     Claim,
     ClaimKind,
     Claims,
+    Kind,
     Subscription,
     SubscriptionNoted,
     no_claims,
 )
 from freshet.storage.records import Announcement, Entry, Visit
-from freshet.storage.words import Kind
 
 _SLICE = 5_000
 _KNOW = (

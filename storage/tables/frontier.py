@@ -13,8 +13,8 @@ from sqlite3 import Connection
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to
+from freshet.storage.entries import Reason
 from freshet.storage.records import DueUrl, Visit
-from freshet.storage.words import Reason
 
 #: The priority of URLs that a former run deferred; others have their depth plus one.
 _DEFERRED = 0

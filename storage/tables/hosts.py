@@ -11,9 +11,8 @@ from sqlite3 import Connection
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
-from freshet.storage.entries import HeaderSigns, Host, HostState, RobotsRecord
+from freshet.storage.entries import HeaderSigns, Host, HostState, Kind, RobotsRecord
 from freshet.storage.records import Visit
-from freshet.storage.words import Kind
 
 #: Observations that the mean duration of requests is taken from.
 _LAST = 20_000

@@ -17,8 +17,8 @@ from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import columns_of, load_columns
+from freshet.storage.entries import Role
 from freshet.storage.records import Churn, Links, Visit
-from freshet.storage.words import Role
 
 _UPSERT = """
     ON CONFLICT DO UPDATE SET position = excluded.position, rel = excluded.rel,
@@ -141,7 +141,7 @@ def forget_churn(db: Connection, page_id: int, parses: Iterable[float]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredChurn:
+class _StoredChurn:
     """m visits in the order of their times; every column has length m.
 
     Attributes:
@@ -168,7 +168,7 @@ async def shown(db: Reader, page_ids: Sequence[int]) -> NDArray[np.int64]:
     return np.array([tuple(row) for row in rows], np.int64).reshape(-1, 2)
 
 
-async def load(db: Reader) -> StoredChurn:
+async def load(db: Reader) -> _StoredChurn:
     """Return all churn."""
-    sql = f"SELECT {columns_of(StoredChurn)} FROM churn ORDER BY at, page_id"
-    return await load_columns(db, StoredChurn, sql)
+    sql = f"SELECT {columns_of(_StoredChurn)} FROM churn ORDER BY at, page_id"
+    return await load_columns(db, _StoredChurn, sql)

@@ -7,15 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from math import inf, log1p
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import columns_of, values_of
-from freshet.storage.entries import Amendment, Retraction
-from freshet.storage.records import Observation, PageHistory, Visit
+from freshet.storage.database import columns_of, row_to, values_of
+from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Rung
+from freshet.storage.records import Estimate, Observation, PageHistory, Visit
 from freshet.storage.tables import links, near_duplicates, pages
-from freshet.storage.words import REBASED, Kind, Rung
 
 #: Kinds that saw the page's content and so refer to a version of it.
 _SAW_CONTENT = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
@@ -159,7 +158,7 @@ _SEEN = f"'{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}'"
 
 
 @dataclass(frozen=True, slots=True)
-class AuditResult:
+class _AuditResult:
     """An audit as judged today: whether the copy was stale, and the chance expected of that.
 
     ``hazard`` is the number of changes expected since the visit before.
@@ -185,7 +184,7 @@ def append_audit(db: Connection, visits: Sequence[Visit]) -> None:
     )
 
 
-async def results(db: Reader, since: float) -> list[AuditResult]:
+async def results(db: Reader, since: float) -> list[_AuditResult]:
     """Return the audits since a time that were answered, in their order."""
     rows = await db.execute_fetchall(
         "SELECT f.at, a.importance, a.expected, a.hazard, f.kind <> ? FROM audit AS a "
@@ -194,7 +193,7 @@ async def results(db: Reader, since: float) -> list[AuditResult]:
         (Kind.UNCHANGED, since),
     )
     return [
-        AuditResult(at, importance, expected, _hazard(hazard, expected), bool(stale))
+        _AuditResult(at, importance, expected, _hazard(hazard, expected), bool(stale))
         for at, importance, expected, hazard, stale in rows
     ]
 
@@ -371,3 +370,27 @@ def _forget_versions(db: Connection, visits: Sequence[_Visit]) -> list[float]:
     sql = "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at"
     rows = db.execute(sql, (json.dumps([visit.version_id for visit in visits]),)).fetchall()
     return [row[0] for row in rows]
+
+
+# -- estimates ---------------------------------------------------------------
+#
+# Table ``estimate``: the daemon's last belief about each page.
+
+COLUMNS: Final = tuple(Estimate.__dataclass_fields__)
+#: A restart forgets the price paid: the stored one stays.
+_UPDATES: Final = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:-1])
+_WRITE: Final = (
+    f"INSERT INTO estimate ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
+    f"ON CONFLICT (page_id) DO UPDATE SET {_UPDATES}, paid = coalesce(excluded.paid, paid)"
+)
+
+
+def write(db: Connection, estimates: Iterable[Estimate]) -> None:
+    """Replace the estimates of these pages."""
+    db.executemany(_WRITE, map(values_of, estimates))
+
+
+async def of_page(db: Reader, page_id: int) -> Estimate | None:
+    """Return the estimate of a page, or None before its first valuation."""
+    sql = f"SELECT {columns_of(Estimate)} FROM estimate WHERE page_id = ?"
+    return next(map(row_to(Estimate), await db.execute_fetchall(sql, (page_id,))), None)

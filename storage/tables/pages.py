@@ -10,8 +10,8 @@ from sqlite3 import Connection
 
 from aiosqlite import Connection as Reader
 
+from freshet.storage.entries import Kind
 from freshet.storage.records import Alias, Targets, Visit
-from freshet.storage.words import Kind
 
 #: Reasons to hold a URL back that a better link to it lifts.
 _LIFTED = ("nofollow", "depth")

@@ -11,11 +11,10 @@ from typing import Final, NamedTuple
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.entries import CopyFinding
+from freshet.storage.entries import CopyFinding, Reason
 from freshet.storage.records import Targets, Visit
 from freshet.storage.tables import frontier
 from freshet.storage.tables.pages import Admitted
-from freshet.storage.words import Reason
 
 # -- copies: patterns whose URLs keep giving known pages ---------------------
 # A pattern gathers URLs that differ in the values of their parameters, or consist of recurring
@@ -65,7 +64,7 @@ class CopyPattern:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownText:
+class _KnownText:
     """A page's URL, and its last sketch as bytes."""
 
     page_id: int
@@ -179,7 +178,7 @@ async def original_of(db: Reader, page_id: int) -> str | None:
     return next((str(row[0]) for row in await db.execute_fetchall(sql, (page_id,))), None)
 
 
-async def texts(db: Reader, host_id: int, limit: int) -> list[KnownText]:
+async def texts(db: Reader, host_id: int, limit: int) -> list[_KnownText]:
     """Return the texts of the first ``limit`` pages of a host, in the order of discovery."""
     sql = (
         "SELECT id AS page_id, url, (SELECT sketch FROM version WHERE page_id = page.id "
@@ -187,7 +186,7 @@ async def texts(db: Reader, host_id: int, limit: int) -> list[KnownText]:
         "WHERE host_id = ? AND role = 'page' AND text_digest IS NOT NULL "
         "AND last_kind <> 'gone' AND sketch IS NOT NULL ORDER BY id LIMIT ?"
     )
-    return [KnownText(**row) for row in await db.execute_fetchall(sql, (host_id, limit))]
+    return [_KnownText(**row) for row in await db.execute_fetchall(sql, (host_id, limit))]
 
 
 def _let_pass(db: Connection, page_ids: Collection[int]) -> None:

@@ -9,9 +9,8 @@ from freshet.crawler.frontier import Frontier
 from freshet.crawler.politeness import HostAnswer, PolitenessRules
 from freshet.crawler.requests import FrontierRequest, PageRequest
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.storage.entries import Host, HostState, RobotsRecord
+from freshet.storage.entries import Host, HostState, RobotsRecord, RobotsStanding
 from freshet.storage.records import Acknowledged, DueUrl, Supply
-from freshet.storage.words import RobotsStanding
 
 DAY_S = 86_400.0
 RULES = PolitenessRules()

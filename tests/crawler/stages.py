@@ -12,15 +12,13 @@ from freshet.crawler.compare.ladder import Detector
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.politeness import PolitenessRules, Retries
-from freshet.crawler.reduce.feeds import Feed, read_feed
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
-from freshet.crawler.reduce.sitemaps import SitemapLimits
+from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, read_feed
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.visit import Comparer, Pipeline, PoliteFetcher, Recorder, Reducer
-from freshet.storage.entries import RobotsRecord
+from freshet.storage.entries import Outcome, RobotsRecord
 from freshet.storage.records import DueUrl, FetchResult, PageHistory, Visit
-from freshet.storage.words import Outcome
 from tests.crawler.frontier_world import ALLOW, World, parsed
 
 NOON = 1_800_000_000.0

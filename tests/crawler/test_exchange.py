@@ -4,7 +4,7 @@ import pytest
 
 from freshet.config.loading import ConfigError, load
 from freshet.crawler.capacities import costs_of, exchange_of, relative_delays
-from freshet.scheduler.agenda.ephemeral import SourceTerms
+from freshet.scheduler.agenda.terms import SourceTerms
 from freshet.storage.entries import Host, HostState
 
 

@@ -7,8 +7,7 @@ import pytest
 from freshet.crawler.politeness import HostAnswer, PolitenessRules
 from freshet.crawler.requests import PageRequest, ProbeRequest, Refusal, RobotsRequest
 from freshet.crawler.robots.cache import Bar
-from freshet.storage.entries import RobotsRecord
-from freshet.storage.words import RobotsStanding
+from freshet.storage.entries import RobotsRecord, RobotsStanding
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, RULES, SLOW, World, page, parsed
 
 

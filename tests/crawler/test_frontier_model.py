@@ -17,9 +17,8 @@ from freshet.crawler.requests import (
     Refusal,
     RobotsRequest,
 )
-from freshet.storage.entries import HostState, RobotsRecord
+from freshet.storage.entries import HostState, RobotsRecord, RobotsStanding
 from freshet.storage.records import DueUrl
-from freshet.storage.words import RobotsStanding
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, SLOW, World, page, parsed
 
 

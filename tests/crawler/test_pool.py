@@ -12,8 +12,8 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
 from freshet.crawler.requests import FrontierRequest, PageRequest, ProbeRequest, Refusal
 from freshet.crawler.visit import unasked
+from freshet.storage.entries import Kind, Outcome
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Observation, Visit
-from freshet.storage.words import Kind, Outcome
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
 
 Perform = Callable[[FrontierRequest], Awaitable[Sequence[Entry]]]

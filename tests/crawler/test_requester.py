@@ -10,7 +10,7 @@ from freshet.crawler.fetch.client import Accept, Request
 from freshet.crawler.requester import Requester
 from freshet.crawler.requests import ApiRequests, Refusal, RobotsRequest
 from freshet.crawler.robots.cache import RobotsRules
-from freshet.storage.entries import Called
+from freshet.storage.entries import Called, Kind, Outcome, RobotsStanding, Role
 from freshet.storage.records import (
     DueUrl,
     Entry,
@@ -20,7 +20,6 @@ from freshet.storage.records import (
     RobotsVisit,
     Visit,
 )
-from freshet.storage.words import Kind, Outcome, RobotsStanding, Role
 from tests.crawler.frontier_world import ALLOW
 from tests.crawler.stages import DUE, NOON, SITE, Stages, answer, no_answer
 

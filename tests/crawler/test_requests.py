@@ -3,9 +3,8 @@
 import pytest
 
 from freshet.crawler.requests import ApiRequest, ApiRequests, PageRequest, RobotsRequest
-from freshet.storage.entries import Called
+from freshet.storage.entries import Called, Outcome
 from freshet.storage.records import Entry, FetchResult
-from freshet.storage.words import Outcome
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
 
 HUB = "https://hub.example/"

@@ -27,9 +27,8 @@ from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading
-from freshet.storage.entries import RobotsRecord
+from freshet.storage.entries import Kind, RobotsRecord, RobotsStanding
 from freshet.storage.records import Acknowledged, Entry, Observation, Visit
-from freshet.storage.words import Kind, RobotsStanding
 from tests.storage.small_store import SmallStore, small_store
 
 DAY_S = 86_400.0

@@ -23,9 +23,8 @@ from freshet.crawler.visit import (
     Unmodified,
     unasked,
 )
-from freshet.storage.entries import ClaimKind
+from freshet.storage.entries import AliasKind, ClaimKind, Kind, Outcome, Role, Rung
 from freshet.storage.records import Alias, Digests, DueUrl, Observation, Validators, Visit
-from freshet.storage.words import AliasKind, Kind, Outcome, Role, Rung
 from tests.crawler.stages import (
     DUE,
     NOON,

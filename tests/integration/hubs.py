@@ -17,8 +17,8 @@ import aiohttp
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
-from freshet.storage.words import Outcome
 
 HUB = "http://hub.localhost/"
 

@@ -11,8 +11,8 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
-from freshet.storage.words import Outcome
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_daemon import DAY_S, Server, Stage
 

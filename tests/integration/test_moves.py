@@ -16,8 +16,8 @@ from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.storage.database import reading
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
-from freshet.storage.words import Outcome
 from tests.integration.quick import assert_consistent, quick, unwatched
 
 DAY_S = 86_400.0

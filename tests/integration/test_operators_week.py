@@ -27,9 +27,9 @@ from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.service import Service
 from freshet.scheduler.agenda.site_clock_ranker import prepare
+from freshet.storage.entries import Outcome as Fetched
 from freshet.storage.maintenance import back_up
 from freshet.storage.records import FetchResult
-from freshet.storage.words import Outcome as Fetched
 from scripts.benchmarks.alert_kill import KINDS, Told, seen
 from tests.console import app
 from tests.integration.quick import assert_consistent, quick, unwatched

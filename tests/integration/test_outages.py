@@ -14,7 +14,7 @@ import pytest
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run import daemon
-from freshet.crawler.run.outages import StoreOutages
+from freshet.crawler.run.upkeep import StoreOutages
 from freshet.storage.database import Database, StoreUnavailable, open_store
 from freshet.storage.records import FetchResult
 from tests.integration.quick import assert_consistent

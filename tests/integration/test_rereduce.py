@@ -25,9 +25,9 @@ from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.storage.database import reading
+from freshet.storage.entries import Outcome
 from freshet.storage.queries import columns, overview
 from freshet.storage.records import FetchResult
-from freshet.storage.words import Outcome
 from tests.console import app
 from tests.integration.quick import quick, unwatched
 

@@ -14,8 +14,8 @@ from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.difficult_sites import guarded, statuses
 from freshet.crawler.synthetic_web.server import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebClock, WebSpec
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
-from freshet.storage.words import Outcome
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 

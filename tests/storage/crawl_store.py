@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from freshet.storage.database import Database, open_store
+from freshet.storage.entries import AliasKind, Kind, Role
 from freshet.storage.records import (
     Acknowledged,
     Alias,
@@ -22,7 +23,6 @@ from freshet.storage.records import (
     Visit,
 )
 from freshet.storage.tables import frontier, runs
-from freshet.storage.words import AliasKind, Kind, Role
 from freshet.storage.writer import VisitTables
 
 SITE = "https://a.example"

@@ -8,10 +8,9 @@ import pytest
 
 from freshet.storage import writer
 from freshet.storage.database import StoreError
-from freshet.storage.entries import HostState, RobotsRecord
+from freshet.storage.entries import HostState, Kind, RobotsRecord, RobotsStanding, Role, Rung
 from freshet.storage.records import RobotsVisit, SeedsSettled
 from freshet.storage.tables import frontier, hosts, observations
-from freshet.storage.words import Kind, RobotsStanding, Role, Rung
 from tests.storage.crawl_store import (
     START,
     CrawlStore,

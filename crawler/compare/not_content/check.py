@@ -31,9 +31,8 @@ from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.page import ParsedPage, is_plain
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import Sketch, sketch
-from freshet.storage.entries import Retraction
+from freshet.storage.entries import Outcome, Retraction
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
-from freshet.storage.words import Outcome
 
 #: Hosts whose signs are held.
 _HOSTS: Final = 512

@@ -82,7 +82,7 @@ def word_count(folded_text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class _Condition:
     """One of the beginnings stands in the sentence, or with ``absent`` none of them.
 
     ``keys`` index the beginnings.
@@ -109,12 +109,12 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Cue:
+class _Cue:
     """The kind that a sentence suggests if all conditions hold, and its weight (1 to 3)."""
 
     kind: str
     weight: int
-    conditions: tuple[Condition, ...]
+    conditions: tuple[_Condition, ...]
     label: bool = False
 
     def holds(self, sentence: str) -> bool:
@@ -123,7 +123,7 @@ class Cue:
 
 
 @cache
-def cues(language: Language) -> tuple[Cue, ...]:
+def cues(language: Language) -> tuple[_Cue, ...]:
     """Return all cues of a language (``any``: those of every language); none if unknown."""
     lists = _table().get(language, {})
     return tuple(
@@ -145,17 +145,17 @@ def _table() -> dict[Language, dict[str, Any]]:
     return tomllib.loads((files(__package__) / "words.toml").read_text(encoding="utf-8"))
 
 
-def _cue(kind: str, written: str, lists: dict[str, str]) -> Cue:
+def _cue(kind: str, written: str, lists: dict[str, str]) -> _Cue:
     weight, _, conditions = written.partition(" ")
     read = tuple(_condition(each.strip(), lists) for each in conditions.split(" & "))
-    return Cue(kind, int(weight.lstrip("t")), read, weight.startswith("t"))
+    return _Cue(kind, int(weight.lstrip("t")), read, weight.startswith("t"))
 
 
-def _condition(written: str, lists: dict[str, str]) -> Condition:
+def _condition(written: str, lists: dict[str, str]) -> _Condition:
     absent, written = written.startswith("!"), written.removeprefix("!")
     named = (lists[each[1:]] if each.startswith("@") else each for each in written.split("|"))
     beginnings = tuple(_beginning(each) for name in named for each in name.split("|"))
-    return Condition(beginnings, tuple(map(_key, beginnings)), absent)
+    return _Condition(beginnings, tuple(map(_key, beginnings)), absent)
 
 
 def _beginning(written: str) -> str:
@@ -164,7 +164,7 @@ def _beginning(written: str) -> str:
     return folded(written.rstrip("_")).rstrip() + (" " if written.endswith("_") else "")
 
 
-def _possible(language: Language, keys: Set[str]) -> Iterator[Cue]:
+def _possible(language: Language, keys: Set[str]) -> Iterator[_Cue]:
     """Return a language's cues of which a beginning can be in a text with these keys."""
     numbers: set[int] = set()
     index = _index(language)

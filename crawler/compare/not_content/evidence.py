@@ -28,19 +28,19 @@ from freshet.crawler.compare.not_content.page import PageLook, PageSigns, WallKi
 
 
 @dataclass(frozen=True, slots=True)
-class Support:
+class _Support:
     """The weight of markup for a kind, and the strongest sign in words."""
 
     weight: int = 0
     why: str = ""
 
-    def __or__(self, other: Support) -> Support:
+    def __or__(self, other: _Support) -> _Support:
         """Return the sum, with the words of the weightier."""
         why = self.why if self.weight >= other.weight else other.why
-        return Support(min(6, self.weight + other.weight), why)
+        return _Support(min(6, self.weight + other.weight), why)
 
 
-_NONE: Final = Support()
+_NONE: Final = _Support()
 
 _NOT_FOUND: Final = re.compile(
     r"error-?_?404|\b404|page-?404|not-?_?found|no-?article|page-?missing|erreur404|seite404", re.I
@@ -91,12 +91,12 @@ _QUEUE: Final = re.compile(
 _COOKIE: Final = re.compile(r"cookie", re.I)
 
 
-def structure(look: PageLook) -> dict[WallKind, Support]:
+def structure(look: PageLook) -> dict[WallKind, _Support]:
     """Return the support for each kind."""
     found = {kind: judge(look) for kind, judge in _JUDGES.items()}
     if any(map(_TICKET.search, look.signs.texts)):
         for kind in _TICKETED:
-            found[kind] |= Support(1, "the visitor's address or a number in its text")
+            found[kind] |= _Support(1, "the visitor's address or a number in its text")
     wayside = _wayside(look)
     if wayside.weight:
         for kind, support in found.items():
@@ -121,10 +121,10 @@ def has_wayside_sign(look: PageLook) -> bool:
     return len(path) > 4 and path in unquote(look.signs.scripts)
 
 
-def _wayside(look: PageLook) -> Support:
-    found = Support(1, "a form that leads back here") if returns(look) else _NONE
+def _wayside(look: PageLook) -> _Support:
+    found = _Support(1, "a form that leads back here") if returns(look) else _NONE
     if look.signs.noindex or look.signs.refresh_s is not None:
-        found |= Support(1, "a note to search engines or a timer")
+        found |= _Support(1, "a note to search engines or a timer")
     return found
 
 
@@ -136,71 +136,72 @@ def _addressed(signs: PageSigns, pattern: re.Pattern[str]) -> bool:
     return any(map(pattern.search, signs.addresses))
 
 
-def _soft_404(look: PageLook) -> Support:
+def _soft_404(look: PageLook) -> _Support:
     signs = look.signs
     found = _NONE
     if signs.statuses & {404, 410}:
-        found |= Support(3, "a script that states 404")
+        found |= _Support(3, "a script that states 404")
     if _named(signs, _NOT_FOUND):
-        found |= Support(2, "the names of its elements")
+        found |= _Support(2, "the names of its elements")
     path = urlsplit(look.url).path
     if len(path) > 4 and any(path in unquote(text) for text in signs.texts):
-        found |= Support(1, "its own URL in the text")
+        found |= _Support(1, "its own URL in the text")
     return found
 
 
-def _error(look: PageLook) -> Support:
+def _error(look: PageLook) -> _Support:
     signs = look.signs
     found = _NONE
     if any(status >= 500 for status in signs.statuses):
-        found |= Support(3, "a script that states an error of the server")
+        found |= _Support(3, "a script that states an error of the server")
     if _named(signs, _ERROR):
-        found |= Support(1, "the names of its elements")
+        found |= _Support(1, "the names of its elements")
     if sum(bool(_TRACE.search(text)) for text in signs.texts):
-        found |= Support(3, "a stack trace")
+        found |= _Support(3, "a stack trace")
     return found
 
 
-def _login(look: PageLook) -> Support:
+def _login(look: PageLook) -> _Support:
     signs = look.signs
     found = _NONE
     if any(map(_SAML.match, signs.hidden)):
-        found |= Support(4, "a form for single sign-on")
+        found |= _Support(4, "a form for single sign-on")
     if signs.passwords and not signs.long_fields:
         lonely = signs.fields <= 2 and signs.passwords == 1
         bare = lonely and not signs.texts and not signs.headings
-        found |= Support(4 if bare else 3 if lonely else 1, "a form for a password")
+        found |= _Support(4 if bare else 3 if lonely else 1, "a form for a password")
     if _named(signs, _PAYWALL):
-        found |= Support(2, "the names of its elements")
+        found |= _Support(2, "the names of its elements")
     if _named(signs, _LOGIN) and (signs.passwords or signs.fields):
-        found |= Support(1, "the names of its form")
+        found |= _Support(1, "the names of its form")
     return found
 
 
-def _consent(look: PageLook) -> Support:
+def _consent(look: PageLook) -> _Support:
     signs = look.signs
     found = _NONE
     if _named(signs, _CONSENT):
-        found |= Support(2, "the names of its elements")
+        found |= _Support(2, "the names of its elements")
     if _addressed(signs, _CONSENT):
-        found |= Support(2 if signs.iframes and not signs.texts else 1, "its embedded addresses")
+        found |= _Support(2 if signs.iframes and not signs.texts else 1, "its embedded addresses")
     return found
 
 
-def _captcha(look: PageLook) -> Support:
+def _captcha(look: PageLook) -> _Support:
     signs = look.signs
     found = _NONE
     if _named(signs, _CHALLENGE):
-        found |= Support(2, "the names of its elements")
+        found |= _Support(2, "the names of its elements")
     if _addressed(signs, _CHALLENGE):
-        found |= Support(3 if signs.iframes and not signs.headings else 2, "its embedded addresses")
+        points = 3 if signs.iframes and not signs.headings else 2
+        found |= _Support(points, "its embedded addresses")
     if _CHALLENGE.search(signs.scripts):
-        found |= Support(1 if signs.fields else 2, "its scripts")
+        found |= _Support(1 if signs.fields else 2, "its scripts")
     if signs.iframes and signs.elements <= 4 and not (signs.texts or signs.headings):
-        found |= Support(3 + signs.noindex, "a frame from elsewhere and nothing else")
+        found |= _Support(3 + signs.noindex, "a frame from elsewhere and nothing else")
     if _is_bare_script(signs):
-        found |= Support(5, "a script that sets a cookie and loads again, and nothing else")
-    return Support(min(found.weight, 1), found.why) if signs.long_fields else found
+        found |= _Support(5, "a script that sets a cookie and loads again, and nothing else")
+    return _Support(min(found.weight, 1), found.why) if signs.long_fields else found
 
 
 def _is_bare_script(signs: PageSigns) -> bool:
@@ -210,19 +211,19 @@ def _is_bare_script(signs: PageSigns) -> bool:
     return bool(empty and _COOKIE.search(scripts) and "location" in scripts)
 
 
-def _rate_limited(look: PageLook) -> Support:
+def _rate_limited(look: PageLook) -> _Support:
     signs = look.signs
     found = _NONE
     if _named(signs, _QUEUE) or _addressed(signs, _QUEUE) or "lineModel" in signs.scripts:
-        found |= Support(2, "the names of its elements")
+        found |= _Support(2, "the names of its elements")
     if look.retry_after:
-        found |= Support(3, "a Retry-After header")
+        found |= _Support(3, "a Retry-After header")
     if 429 in signs.statuses:
-        found |= Support(3, "a script that states 429")
+        found |= _Support(3, "a script that states 429")
     return found
 
 
-_JUDGES: Final[dict[WallKind, Callable[[PageLook], Support]]] = {
+_JUDGES: Final[dict[WallKind, Callable[[PageLook], _Support]]] = {
     WallKind.SOFT_404: _soft_404,
     WallKind.ERROR_PAGE: _error,
     WallKind.LOGIN_WALL: _login,
@@ -330,7 +331,7 @@ def _greatest(many: Iterable[dict[str, int]]) -> dict[str, int]:
 
 
 def _weighed(
-    kind: WallKind, weights: _CueWeights, support: Support, look: PageLook
+    kind: WallKind, weights: _CueWeights, support: _Support, look: PageLook
 ) -> KindEvidence:
     title, heading = (
         # A weak cue does not name a page.
@@ -396,7 +397,7 @@ def _own_words(
 
 
 def _reasons(
-    look: PageLook, support: Support, *, title: int, heading: int, spoken: int, controls: int
+    look: PageLook, support: _Support, *, title: int, heading: int, spoken: int, controls: int
 ) -> str:
     found = [
         (title, f"its title “{(look.title or '')[:60]}”"),

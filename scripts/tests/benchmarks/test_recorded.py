@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage.words import Rung
+from freshet.storage.entries import Rung
 from scripts.benchmarks.recorded import Recording, opinions
 
 FOLDER = os.environ.get("FRESHET_EVOLUTION_DIR")

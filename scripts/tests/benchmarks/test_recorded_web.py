@@ -12,8 +12,8 @@ import zstandard
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
-from freshet.storage.words import Outcome
 from scripts.benchmarks.recorded_web import RecordedWeb, Recording
 
 ORIGIN = "https://site.example"

@@ -12,8 +12,8 @@ from freshet.crawler.fetch.client import Request
 from freshet.scheduler.evaluate.runners import run_index
 from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.storage.entries import Outcome
 from freshet.storage.records import Validators
-from freshet.storage.words import Outcome
 from scripts.benchmarks.daemon_web import DAY_S
 from scripts.benchmarks.signals_daemon import BEGIN
 from scripts.benchmarks.signals_reference import heard_at, informed

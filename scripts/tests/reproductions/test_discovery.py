@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from freshet.scheduler.discovery.covers import greedy, outcome
 from freshet.scheduler.discovery.reveals import Reveals
-from freshet.scheduler.evaluate.growing_site import growing_sites
+from freshet.scheduler.evaluate.world import growing_sites
 from scripts.reproductions import discovery
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions import discovery_weekly as within

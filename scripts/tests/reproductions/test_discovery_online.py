@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.scheduler.evaluate.growing_site import Growth, growing_site
+from freshet.scheduler.evaluate.world import Growth, growing_site
 from scripts.reproductions import courses
 from scripts.reproductions import discovery_online as online
 from scripts.reproductions.courses import Course, Links, soonest

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.discovery.reveals import LinkHistory
-from freshet.scheduler.evaluate.growing_site import growing_sites
+from freshet.scheduler.evaluate.world import growing_sites
 from scripts.reproductions import discovery_weekly as weekly
 from scripts.reproductions.discovery_measures import OPTIMAL
 from scripts.reproductions.discovery_recorded import recorded

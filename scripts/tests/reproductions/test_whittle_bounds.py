@@ -3,8 +3,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from freshet.scheduler.ephemeral.bounds import dual, relaxed
-from freshet.scheduler.ephemeral.policies import WhittleByAge
+from freshet.scheduler.ephemeral.policies import WhittleByAge, dual, relaxed
 from freshet.scheduler.ephemeral.sources import EphemeralSources
 from scripts.reproductions.whittle_bounds import descend, optimum, replicated
 from scripts.reproductions.whittle_periods import run

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.ephemeral.bounds import relaxed
 from freshet.scheduler.ephemeral.policies import (
     BestSources,
     GreedyExpected,
@@ -11,6 +10,7 @@ from freshet.scheduler.ephemeral.policies import (
     RoundRobin,
     StaticFrequencies,
     WhittleByAge,
+    relaxed,
     static_frequencies,
 )
 from freshet.scheduler.ephemeral.sources import EphemeralSources

@@ -10,8 +10,8 @@ from freshet.crawler.admission.admit import (
     sitemap_links,
 )
 from freshet.crawler.admission.traps import Proof, TrapLimits
+from freshet.storage.entries import Role
 from freshet.storage.records import Links, Targets
-from freshet.storage.words import Role
 
 SITE = "https://a.example"
 

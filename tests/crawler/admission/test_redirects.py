@@ -16,8 +16,8 @@ from freshet.crawler.admission.admit import (
 )
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.compare.ladder import Verdict
+from freshet.storage.entries import AliasKind, Kind, Role
 from freshet.storage.records import Alias, DueUrl
-from freshet.storage.words import AliasKind, Kind, Role
 
 SITE = "https://a.example"
 NOON = 1_800_000_000.0

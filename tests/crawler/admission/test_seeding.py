@@ -4,8 +4,8 @@ import pytest
 
 from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind, Seeding
 from freshet.crawler.admission.traps import TrapLimits
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, StoredSeed
-from freshet.storage.words import Outcome
 
 NOON = 1_800_000_000.0
 ROBOTS = "https://a.example/robots.txt"

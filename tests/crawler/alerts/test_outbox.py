@@ -20,9 +20,9 @@ from freshet.crawler.alerts.receivers import Delivery, DeliveryOutcome, Dispatch
 from freshet.crawler.alerts.rules import Channel, Rhythm, RuleMode
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.network import parser_of
+from freshet.storage.entries import Kind
 from freshet.storage.tables import alerts
 from freshet.storage.tables.alerts import AlertFilter
-from freshet.storage.words import Kind
 from tests.integration.quick import quick
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit, writing
 

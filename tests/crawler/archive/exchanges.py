@@ -9,8 +9,8 @@ from warcio.checker import Checker
 
 from freshet.crawler.archive.warc import WireExchange
 from freshet.crawler.fetch.client import Accept, Request
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
-from freshet.storage.words import Outcome
 
 URL = "http://news.localhost/a?b=1"
 START_AT = 1_767_225_600.123456

@@ -19,8 +19,8 @@ from freshet.crawler.archive.records import (
 )
 from freshet.crawler.fetch.client import Accept
 from freshet.crawler.fetch.responses import RawHeaders
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
-from freshet.storage.words import Outcome
 
 HTML = ((b"Content-Type", b"text/html"),)
 MAX_BYTES = 10_000

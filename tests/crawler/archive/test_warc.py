@@ -14,8 +14,8 @@ from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
 from freshet.crawler.archive.warc import Original, Unasked, WireExchange, records, warc_date
 from freshet.crawler.fetch.client import Accept, Request
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
-from freshet.storage.words import Outcome
 from tests.crawler.archive.exchanges import START_AT, URL, fetched, not_modified, read
 
 TOKEN = st.text("abcXYZ0189!#$%&'*+-.^_`|~", min_size=1, max_size=12).map(str.encode)

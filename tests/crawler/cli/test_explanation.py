@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.cli.explain import Explanation, ExplanationRules, Provenance, explain
+from freshet.storage.entries import RobotsStanding
 from freshet.storage.queries.page import snapshot
-from freshet.storage.words import RobotsStanding
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 NOW = 1_800_000_000.0

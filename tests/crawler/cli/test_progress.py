@@ -10,12 +10,10 @@ from rich.console import Console
 
 from freshet.crawler.cli.progress import Screen, watching
 from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.status import DaemonSnapshot
 from freshet.crawler.run.upkeep import GroupingProgress
-from freshet.crawler.tally import Tally
-from freshet.storage.entries import CappedLane, Outlook
+from freshet.crawler.tally import DaemonSnapshot, Tally
+from freshet.storage.entries import CappedLane, Kind, Outlook, Rung
 from freshet.storage.records import Acknowledged, DueUrl, Observation, Visit
-from freshet.storage.words import Kind, Rung
 
 DUE = DueUrl(1, "https://a.example/", "https://a.example/", 1, 0.0)
 

@@ -7,8 +7,7 @@ from freshet.crawler.compare.history import PageMemory, PageRecord
 from freshet.crawler.compare.ladder import Verdict, judge_blocks
 from freshet.crawler.compare.templates import HostRun
 from freshet.crawler.reduce.sketch import Sketch, sketch
-from freshet.storage.entries import Amendment
-from freshet.storage.words import Kind, Rung
+from freshet.storage.entries import Amendment, Kind, Rung
 
 #: Where blocks stand that a test does not place.
 PROSE = [f"Paragraph {n} of a text that stays as it is." for n in range(8)]

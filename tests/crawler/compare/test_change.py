@@ -1,8 +1,8 @@
 """The ladder of change detection."""
 
 from freshet.crawler.compare.ladder import Verdict, judge_text
+from freshet.storage.entries import Kind, Rung
 from freshet.storage.records import Digests
-from freshet.storage.words import Kind, Rung
 
 KNOWN = Digests(b"body", b"text")
 

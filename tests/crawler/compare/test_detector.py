@@ -5,8 +5,8 @@ from dataclasses import replace
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, Verdict
 from freshet.crawler.reduce.sketch import sketch
+from freshet.storage.entries import REBASED, Kind, Rung
 from freshet.storage.records import Digests, DueUrl, PageHistory
-from freshet.storage.words import REBASED, Kind, Rung
 
 URL = "https://a.example/"
 OLD = [f"Paragraph {n} of some prose." for n in range(10)]

@@ -10,7 +10,7 @@ from freshet.crawler.compare.history import PageRecord
 from freshet.crawler.compare.ladder import Verdict, judge_blocks
 from freshet.crawler.compare.templates import HostRun, Template
 from freshet.crawler.reduce.sketch import sketch
-from freshet.storage.words import Kind, Rung
+from freshet.storage.entries import Kind, Rung
 from tests.crawler.compare.pages_over_time import PROSE, Page, sketch_of
 
 CHANGED, UNCHANGED = Kind.CHANGED, Kind.UNCHANGED

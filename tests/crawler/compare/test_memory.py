@@ -16,8 +16,8 @@ from freshet.crawler.compare.history import (
 )
 from freshet.crawler.compare.layout import Item, Layout
 from freshet.crawler.reduce.sketch import sketch
+from freshet.storage.entries import Kind
 from freshet.storage.records import PageHistory
-from freshet.storage.words import Kind
 
 U64 = st.integers(0, 2**64 - 1)
 SLOTS = st.tuples(U64, st.integers(-500, 500))

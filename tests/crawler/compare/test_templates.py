@@ -15,7 +15,7 @@ from freshet.crawler.compare.templates import (
     frame_items,
     settled,
 )
-from freshet.storage.words import Kind
+from freshet.storage.entries import Kind
 from tests.crawler.compare.pages_over_time import sketch_of
 
 CHANGED, UNCHANGED = Kind.CHANGED, Kind.UNCHANGED

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from freshet.crawler.fetch.client import Accept, FetchLimits
-from freshet.storage.words import Outcome
+from freshet.storage.entries import Outcome
 from tests.crawler.fetch.hostile_server import closes, page, repeats, sends
 from tests.crawler.fetch.test_fetch import AGENT, exchange
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.fetch.client import Body, BodyPace, Intake
 from freshet.crawler.fetch.transport import CorruptBody, Unfetched
-from freshet.storage.words import Outcome
+from freshet.storage.entries import Outcome
 
 KIB = 1024
 

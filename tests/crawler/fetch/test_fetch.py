@@ -16,8 +16,8 @@ from aiohttp.abc import ResolveResult
 
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
 from freshet.crawler.fetch.client import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
-from freshet.storage.words import Outcome
 from tests.crawler.fetch.dns_server import SERVFAIL, name_server
 from tests.crawler.fetch.hostile_server import (
     CERTIFICATE,

@@ -11,7 +11,7 @@ from freshet.crawler.fetch.responses import (
     parse_date,
     parse_retry_after,
 )
-from freshet.storage.words import Outcome
+from freshet.storage.entries import Outcome
 
 URL = "https://example.org/a/b?c"
 NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110

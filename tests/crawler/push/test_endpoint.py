@@ -16,9 +16,8 @@ from freshet.crawler.push.server import Endpoint, Pushed, Refusals, Reply
 from freshet.crawler.push.websub import Bulletins, LeaseRules, Leases, Subscriber
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.requests import ApiRequest, ApiRequests
-from freshet.storage.entries import Advertised, Subscription, SubscriptionNoted
+from freshet.storage.entries import Advertised, Outcome, Subscription, SubscriptionNoted
 from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult
-from freshet.storage.words import Outcome
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 
 KEY = "0a1b2c3d"

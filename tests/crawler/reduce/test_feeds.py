@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.reduce.feeds import MAX_FEED_BYTES, read_feed
+from freshet.crawler.reduce.sitemaps import MAX_FEED_BYTES, read_feed
 from freshet.storage.records import Links
 
 URL = "https://h.example/blog/feed.xml"

@@ -12,10 +12,10 @@ import pytest
 import uvloop
 
 from freshet.crawler.reduce import parser_process
-from freshet.crawler.reduce.feeds import Feed
 from freshet.crawler.reduce.markup import SiteHints
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.sitemaps import Feed
 from freshet.storage.records import Links
 
 URL = "https://h.example/"

@@ -6,8 +6,7 @@ import pytest
 
 from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.robots.cache import Bar, RobotsCache, RobotsRules
-from freshet.storage.entries import Host, RobotsRecord
-from freshet.storage.words import RobotsStanding
+from freshet.storage.entries import Host, RobotsRecord, RobotsStanding
 
 DAY_S = 86_400.0
 NOON = 1_800_000_000.0

@@ -15,8 +15,7 @@ from freshet.crawler.robots.parser import (
     parse,
     standing,
 )
-from freshet.storage.entries import RobotsRecord
-from freshet.storage.words import RobotsStanding
+from freshet.storage.entries import RobotsRecord, RobotsStanding
 
 RFC_CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "robots_rfc_cases.json").read_text("utf-8")

@@ -8,7 +8,7 @@ from freshet.crawler.compare.history import Delta, PageMemory
 from freshet.crawler.compare.layout import Item
 from freshet.crawler.reduce.sketch import sketch
 from freshet.crawler.run.upkeep import correct
-from freshet.storage.words import Kind, Rung
+from freshet.storage.entries import Kind, Rung
 from tests.storage.crawl_store import START, CrawlStore, capture, captured, crawl_store
 
 

@@ -16,8 +16,8 @@ from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.state import DaemonState, load_state
 from freshet.scheduler.agenda.ranker import BoundsRates
 from freshet.storage.database import Database, open_store
+from freshet.storage.entries import Kind
 from freshet.storage.records import Acknowledged, DueUrl, Estimate, Observation, Visit
-from freshet.storage.words import Kind
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 DAY_S = 86_400.0

@@ -9,8 +9,7 @@ import pytest
 import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
-from freshet.crawler.service.listener import Health, HealthListener
-from freshet.crawler.service.metrics import Metrics
+from freshet.crawler.service.metrics import Health, HealthListener, Metrics
 
 
 class Place:

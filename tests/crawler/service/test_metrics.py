@@ -9,9 +9,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from freshet.crawler.service.health import DaemonPhase
 from freshet.crawler.service.metrics import Figures, MeasuredFreshness, Metrics
-from freshet.storage.entries import CappedLane, HostState, Outlook, RobotsRecord
+from freshet.storage.entries import (
+    CappedLane,
+    HostState,
+    Kind,
+    Outlook,
+    RobotsRecord,
+    RobotsStanding,
+    Role,
+)
 from freshet.storage.records import Acknowledged, DueUrl, Observation, RobotsVisit, Visit
-from freshet.storage.words import Kind, RobotsStanding, Role
 
 OUTLOOK = Outlook(
     5e8, 4e8, 100.0, "greedy_index", 50.0, 1.0, 9, 7, 2, 1, 0.25, 0.3, None, (1, 2, 3, 4, 5), 0.0,

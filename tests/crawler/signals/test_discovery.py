@@ -10,8 +10,8 @@ from freshet.crawler.signals.listings import (
     SourceDiscovery,
     header_feeds,
 )
+from freshet.storage.entries import Role
 from freshet.storage.records import DueUrl, Targets
-from freshet.storage.words import Role
 
 SITE = "https://a.example"
 

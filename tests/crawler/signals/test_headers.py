@@ -13,9 +13,8 @@ from freshet.crawler.signals.headers import (
     times_of,
 )
 from freshet.crawler.signals.listings import Complaints, claimed
-from freshet.storage.entries import Claim, ClaimKind
+from freshet.storage.entries import Claim, ClaimKind, Kind, Outcome, Role
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
-from freshet.storage.words import Kind, Outcome, Role
 
 NOW = 1_800_000_000.0
 HOUR_S = 3_600.0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from freshet.crawler.reduce.feeds import read_feed
 from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.sitemaps import read_feed
 from freshet.crawler.signals.headers import advertised
 from freshet.storage.entries import Advertised
 

@@ -10,13 +10,11 @@ import pytest
 from freshet.crawler.admission.admit import Admission, AdmissionRules, FoundUrls, Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.politeness import PolitenessRules
-from freshet.crawler.reduce.feeds import read_feed
-from freshet.crawler.reduce.sitemaps import SitemapLimits
+from freshet.crawler.reduce.sitemaps import SitemapLimits, read_feed
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.listings import Complaints, Listings, SitemapEntries
-from freshet.storage.entries import Claim
+from freshet.storage.entries import Claim, Role
 from freshet.storage.records import DueUrl
-from freshet.storage.words import Role
 
 SITE = "https://a.example"
 DUE = DueUrl(1, f"{SITE}/sitemap.xml", f"{SITE}/sitemap.xml", 1, 0.0, role=Role.SITEMAP)

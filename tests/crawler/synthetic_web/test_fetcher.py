@@ -7,8 +7,8 @@ from freshet.crawler.fetch.client import Accept, Fetcher, FetchLimits, NetworkFe
 from freshet.crawler.synthetic_web.content import DAY_S
 from freshet.crawler.synthetic_web.server import SyntheticFetcher, WebServer, serve
 from freshet.crawler.synthetic_web.web import WebClock, showcase
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
-from freshet.storage.words import Outcome
 
 WEB = showcase()
 

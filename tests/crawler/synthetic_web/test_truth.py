@@ -15,8 +15,7 @@ from freshet.crawler.synthetic_web.site import (
     Story,
     SyntheticSite,
 )
-from freshet.crawler.synthetic_web.truth import Edit, Event, Life, Truth
-from freshet.crawler.synthetic_web.web import WebSpec, mixed
+from freshet.crawler.synthetic_web.web import Edit, Event, Life, Truth, WebSpec, mixed
 
 WORDS = tuple(Revision(at, Form.WORD) for at in (10.0, 20.0, 30.0))
 PAGE = Place("site", "/page")

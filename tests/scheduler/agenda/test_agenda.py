@@ -9,13 +9,13 @@ from random import Random
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.ephemeral import SourceTerms
 from freshet.scheduler.agenda.rankers import IndexRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
-from freshet.scheduler.agenda.terms import Terms
+from freshet.scheduler.agenda.terms import SourceTerms, Terms
 from freshet.scheduler.arrays import Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading
+from freshet.storage.entries import Kind
 from freshet.storage.records import (
     Acknowledged,
     Churn,
@@ -25,7 +25,6 @@ from freshet.storage.records import (
     Targets,
     Visit,
 )
-from freshet.storage.words import Kind
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 

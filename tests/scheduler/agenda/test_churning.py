@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.agenda.new_pages import Appearing, Churning, rate_of_silent
-from freshet.scheduler.ephemeral.arrivals import Arrivals
+from freshet.scheduler.ephemeral.sources import Arrivals
 
 #: (day, the look before, appeared, dropped, stayed): two items a look, a quarter of a day apart.
 STEADY = [(0.25 * n, 0.25 * (n - 1), 2, 2, 4) for n in range(1, 13)]

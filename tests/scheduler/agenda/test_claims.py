@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import UNASKED, SignalBatch, VisitResults
+from freshet.scheduler.estimate.evidence import UNASKED, SignalBatch, VisitResults
 from freshet.scheduler.estimate.sources_trust import Listening
 
 _PAGES = 60

@@ -8,9 +8,10 @@ from math import exp, inf, log, nan
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.ephemeral import SourceTerms, fading
+from freshet.scheduler.agenda.ephemeral import fading
 from freshet.scheduler.agenda.new_pages import Appearing, Discovering
 from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.terms import SourceTerms
 from freshet.scheduler.arrays import Bools, Floats
 
 NOW = 10.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.agenda.rankers import PageLearner
-from freshet.scheduler.estimate.observations import VisitResults
+from freshet.scheduler.estimate.evidence import VisitResults
 
 
 def looks(*, pages: int, days: int) -> VisitResults:

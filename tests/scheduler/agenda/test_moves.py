@@ -13,11 +13,11 @@ from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Floats, Ints
-from freshet.scheduler.estimate.observations import SignalBatch, VisitResults
+from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
+from freshet.storage.entries import AliasKind, Kind
 from freshet.storage.records import Acknowledged, Alias, DueUrl, Observation, Visit
-from freshet.storage.words import AliasKind, Kind
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 DAY_S = 86_400.0

@@ -24,7 +24,7 @@ from freshet.scheduler.agenda.rankers import (
 )
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import UNASKED, SignalBatch, VisitResults
+from freshet.scheduler.estimate.evidence import UNASKED, SignalBatch, VisitResults
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.policies.noisy_signal_index import NoisySignalIndex

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from freshet.scheduler.agenda import breadth_first as agenda_module
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
+from freshet.storage.entries import Kind
 from freshet.storage.records import Acknowledged, DueUrl, SeedsSettled, Visit
 from freshet.storage.tables import frontier
-from freshet.storage.words import Kind
 from tests.storage.crawl_store import (
     START,
     CrawlStore,

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.agenda.queue import NewPages, ReadyQueue, Sharing
+from freshet.storage.entries import Reason
 from freshet.storage.records import DueUrl
-from freshet.storage.words import Reason
 
 
 def test_without_bounds_nothing_is_favoured() -> None:

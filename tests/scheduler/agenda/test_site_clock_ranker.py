@@ -11,7 +11,7 @@ from freshet.scheduler.agenda import site_clock_ranker
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import ein
-from freshet.scheduler.estimate.observations import VisitResults
+from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.estimate.site_model import PAGE
 
 #: Page, days since the look before, and what it found.

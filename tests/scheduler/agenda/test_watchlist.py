@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.agenda.pages import Watchlist
+from freshet.storage.entries import Kind
 from freshet.storage.records import DueUrl, Observation, Visit
-from freshet.storage.words import Kind
 
 DAY_S = 86_400.0
 

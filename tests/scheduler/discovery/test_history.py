@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 
 from freshet.scheduler.arrays import Ints
-from freshet.scheduler.discovery.covers import RecrawlHistory, historical_limit
-from freshet.scheduler.discovery.judging import judged
+from freshet.scheduler.discovery.covers import RecrawlHistory, historical_limit, judged
 from freshet.scheduler.discovery.reveals import Reveals
 from freshet.scheduler.discovery.thesis import (
     ALGORITHMS,

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.new_sites import SiteSightings
+from freshet.scheduler.discovery.covers import SiteSightings
 from freshet.scheduler.discovery.reveals import Sightings
 
 #: Pages and sites of a drawn history; all pages are looked at at times 0, 1 and 2.

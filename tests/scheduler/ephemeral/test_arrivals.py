@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import gamma, poisson
 
-from freshet.scheduler.ephemeral import arrivals
-from freshet.scheduler.ephemeral.arrivals import PRIOR_DAYS, PRIOR_ITEMS, Arrivals
+from freshet.scheduler.ephemeral import sources
+from freshet.scheduler.ephemeral.sources import PRIOR_DAYS, PRIOR_ITEMS, Arrivals
 
 LONG = 1e12
 
 
 def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(arrivals).failed == 0
+    assert doctest.testmod(sources).failed == 0
 
 
 def by_quadrature(known: Arrivals, count: int, elapsed: float) -> tuple[float, float]:

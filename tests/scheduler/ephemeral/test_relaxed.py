@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from freshet.scheduler.ephemeral.bounds import crawl_periods, dual, relaxed, spending
+from freshet.scheduler.ephemeral.policies import crawl_periods, dual, relaxed, spending
 from freshet.scheduler.ephemeral.sources import EphemeralSources
 from tests.scheduler.ephemeral.tables import TABLE_1, sources
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.estimate.evidence import Histories, evidence_of
-from freshet.storage.words import KINDS, Kind
+from freshet.storage.entries import KINDS, Kind
 
 DAY = 86_400.0
 

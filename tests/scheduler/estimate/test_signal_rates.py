@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.estimate.observations import VisitResults
-from freshet.scheduler.estimate.signal_rates import SignalColumns, SignalRates
+from freshet.scheduler.estimate.evidence import VisitResults
+from freshet.scheduler.estimate.sources_trust import SignalColumns, SignalRates
 
 DAYS = 400
 EVENTS = st.lists(

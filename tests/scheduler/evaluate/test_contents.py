@@ -3,7 +3,7 @@
 import numpy as np
 
 from freshet.scheduler.evaluate.captures import FAILED, GONE, contents_of
-from freshet.storage.words import KINDS, Kind
+from freshet.storage.entries import KINDS, Kind
 
 
 def contents(*visits: tuple[int, Kind, int]) -> list[int]:

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from freshet.scheduler import estimate
-from freshet.scheduler.evaluate.judging import Crawls
-from freshet.scheduler.evaluate.learning import RateLearner, gaps_of
+from freshet.scheduler.evaluate.judging import Crawls, RateLearner, gaps_of
 from freshet.scheduler.sources import SourceTable
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from freshet.scheduler import estimate
 from freshet.scheduler.evaluate import runners
 from freshet.scheduler.evaluate.changes import ChangeTimes, Poisson
-from freshet.scheduler.evaluate.judging import Crawls
-from freshet.scheduler.evaluate.learning import RateLearner
+from freshet.scheduler.evaluate.judging import Crawls, RateLearner
 from freshet.scheduler.evaluate.runners import (
     OverBudget,
     WaitingSources,

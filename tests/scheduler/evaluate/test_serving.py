@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.observations import VisitResults
+from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.evaluate import serving
 from freshet.scheduler.evaluate.serving import Batch, serve, worthiest
 from freshet.scheduler.sources import Rows

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.solve.budget import Hosts
-from freshet.scheduler.solve.every_kth import whole_changes
+from freshet.scheduler.solve.demand import whole_changes
 from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import host_totals
 

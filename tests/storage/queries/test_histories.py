@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from freshet.storage import database
+from freshet.storage.entries import KINDS, Kind
 from freshet.storage.queries import columns
 from freshet.storage.queries.columns import KeptHost, KeptPages, PastObservations
 from freshet.storage.queries.page import snapshot
-from freshet.storage.words import KINDS, Kind
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 

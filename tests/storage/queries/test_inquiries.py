@@ -9,6 +9,7 @@ import aiosqlite
 import pytest
 
 from freshet.storage.database import Database, StoreError, open_store
+from freshet.storage.entries import AliasKind, Kind, Reason, Role, Rung
 from freshet.storage.queries import page as page_queries
 from freshet.storage.queries.page import FrontierPlace, InLink, KnownUrl, snapshot
 from freshet.storage.records import (
@@ -24,7 +25,6 @@ from freshet.storage.records import (
     Visit,
 )
 from freshet.storage.tables import frontier, hosts, runs
-from freshet.storage.words import AliasKind, Kind, Reason, Role, Rung
 from freshet.storage.writer import VisitTables
 from tests.storage.crawl_store import writing
 from tests.storage.small_store import HOST, SmallStore, small_store

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from freshet.storage.database import reading
+from freshet.storage.entries import RobotsStanding
 from freshet.storage.queries import overview
 from freshet.storage.queries.overview import (
     BusyHost,
@@ -13,7 +14,6 @@ from freshet.storage.queries.overview import (
     ParkedHost,
     UnreachableRobots,
 )
-from freshet.storage.words import RobotsStanding
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 NOW = 1_000_000.0

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from freshet.storage.entries import KINDS, Kind
 from freshet.storage.queries import columns, page
-from freshet.storage.words import KINDS, Kind
 from tests.storage.small_store import small_store
 
 

@@ -14,12 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.storage import maintenance
-from freshet.storage.entries import Amendment, Retraction
+from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Rung
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import Visit
 from freshet.storage.tables import alerts, observations
 from freshet.storage.tables.alerts import AlertFilter, Message
-from freshet.storage.words import REBASED, Kind, Rung
 from tests.storage.crawl_store import (
     SITE,
     START,

@@ -3,11 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage.entries import Amendment
+from freshet.storage.entries import Amendment, Kind, Rung
 from freshet.storage.queries import overview
 from freshet.storage.tables import observations
 from freshet.storage.tables.observations import Move
-from freshet.storage.words import Kind, Rung
 from tests.storage.crawl_store import (
     START,
     CrawlStore,

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage.entries import Retraction
+from freshet.storage.entries import Retraction, Role
 from freshet.storage.records import Churn, DueUrl, Targets
 from freshet.storage.tables import links
-from freshet.storage.words import Role
 from tests.storage.crawl_store import DAY_S, START, CrawlStore, captured, crawl_store, targets
 
 FRONT = ("/about", "/1", "/2")

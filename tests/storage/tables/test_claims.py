@@ -8,11 +8,19 @@ from aiosqlite import IntegrityError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.storage.entries import CLAIM_KINDS, Claim, ClaimKind, Claims, HeaderSigns
+from freshet.storage.entries import (
+    CLAIM_KINDS,
+    AliasKind,
+    Claim,
+    ClaimKind,
+    Claims,
+    HeaderSigns,
+    Kind,
+    Role,
+)
 from freshet.storage.records import Alias, Announcement
 from freshet.storage.tables import claims, hosts
 from freshet.storage.tables.claims import HeardClaim
-from freshet.storage.words import AliasKind, Kind, Role
 from tests.storage.crawl_store import (
     DAY_S,
     SITE,

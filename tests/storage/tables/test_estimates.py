@@ -8,7 +8,7 @@ import pytest
 
 from freshet.storage.database import open_store
 from freshet.storage.records import Estimate, EstimateBatch
-from freshet.storage.tables import estimates
+from freshet.storage.tables import observations
 from freshet.storage.writer import VisitTables
 from tests.storage.small_store import SmallStore, small_store
 
@@ -37,15 +37,15 @@ async def test_the_writer_stores_a_batch_and_replaces_what_was_there(store: Smal
     for batch in ((FIRST, PLAIN), (replace(FIRST, rate=0.7, claimed=None),)):
         apply = partial(VisitTables(1).apply, entries=[EstimateBatch(batch, 200.0)])
         await database.write(apply)
-    assert await estimates.of_page(database.reader, 1) == replace(FIRST, rate=0.7, claimed=None)
-    assert await estimates.of_page(database.reader, 2) == PLAIN
-    assert await estimates.of_page(database.reader, 3) is None
+    assert await observations.of_page(database.reader, 1) == replace(FIRST, rate=0.7, claimed=None)
+    assert await observations.of_page(database.reader, 2) == PLAIN
+    assert await observations.of_page(database.reader, 3) is None
     await database.close()
 
 
 async def test_a_price_that_is_not_known_any_more_stays(store: SmallStore) -> None:
     database = await open_store(store.path)
     for estimate in (FIRST, replace(FIRST, at=300.0, paid=None)):
-        await database.write(partial(estimates.write, estimates=[estimate]))
-    assert await estimates.of_page(database.reader, 1) == replace(FIRST, at=300.0)
+        await database.write(partial(observations.write, estimates=[estimate]))
+    assert await observations.of_page(database.reader, 1) == replace(FIRST, at=300.0)
     await database.close()

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
+from freshet.storage.entries import AliasKind, Kind, Reason, Role
 from freshet.storage.records import Digests, SeedsSettled, Validators
 from freshet.storage.tables import frontier
-from freshet.storage.words import AliasKind, Kind, Reason, Role
 from tests.storage.crawl_store import (
     DAY_S,
     START,

@@ -4,10 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from freshet.storage.database import reading
-from freshet.storage.entries import Host, HostState, RobotsRecord
+from freshet.storage.entries import Host, HostState, RobotsRecord, RobotsStanding
 from freshet.storage.records import RobotsVisit
 from freshet.storage.tables import hosts
-from freshet.storage.words import RobotsStanding
 from tests.storage.crawl_store import SITE, START, CrawlStore, crawl_store, visit
 from tests.storage.small_store import small_store
 

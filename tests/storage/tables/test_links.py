@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from freshet.storage.entries import Kind
 from freshet.storage.records import Digests, Links
 from freshet.storage.tables import links as link_tables
-from freshet.storage.words import Kind
 from tests.storage.crawl_store import (
     SITE,
     START,

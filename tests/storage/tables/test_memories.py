@@ -3,9 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
+from freshet.storage.entries import AliasKind, Kind
 from freshet.storage.records import PageHistory
 from freshet.storage.tables import observations
-from freshet.storage.words import AliasKind, Kind
 from tests.storage.crawl_store import (
     START,
     CrawlStore,

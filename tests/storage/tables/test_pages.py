@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from freshet.storage.entries import AliasKind, Kind, Role
 from freshet.storage.records import Alias, SeedsSettled, Validators, Visit
 from freshet.storage.tables import pages
-from freshet.storage.words import AliasKind, Kind, Role
 from tests.storage.crawl_store import (
     DAY_S,
     START,

@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.storage.entries import Retraction
+from freshet.storage.entries import KINDS, Kind, Retraction, Rung
 from freshet.storage.queries import columns, overview, page
 from freshet.storage.records import Acknowledged, DueUrl, Validators, Visit
 from freshet.storage.tables import near_duplicates, observations
 from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
-from freshet.storage.words import KINDS, Kind, Rung
 from tests.storage.crawl_store import (
     DAY_S,
     START,

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage.entries import CopyFinding
+from freshet.storage.entries import CopyFinding, Kind
 from freshet.storage.records import DueUrl, Observation, SeedsSettled
 from freshet.storage.tables.url_patterns import STRENGTH, CopyRule, Yield, representatives, yields
-from freshet.storage.words import Kind
 from freshet.storage.writer import VisitTables
 from tests.storage.crawl_store import START, CrawlStore, crawl_store, targets, visit
 

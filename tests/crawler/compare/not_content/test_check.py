@@ -9,8 +9,8 @@ from freshet.crawler.compare.not_content.page import WallKind
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sketch import sketch
+from freshet.storage.entries import Outcome
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
-from freshet.storage.words import Outcome
 from tests.crawler.stages import NOON, NOT_FOUND, PAGE, PROSE, SITE, Past, answer
 
 #: A page that does not say that it is none, but shows the same for any URL.

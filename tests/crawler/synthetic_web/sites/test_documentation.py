@@ -1,7 +1,6 @@
 from freshet.crawler.synthetic_web.content import DAY_S, EditKind
 from freshet.crawler.synthetic_web.sites import documentation
-from freshet.crawler.synthetic_web.truth import Truth
-from freshet.crawler.synthetic_web.web import START_AT, WebSpec
+from freshet.crawler.synthetic_web.web import START_AT, Truth, WebSpec
 
 SITE = documentation(WebSpec().plot("docs"))
 TRUTH = Truth({"docs": SITE})
