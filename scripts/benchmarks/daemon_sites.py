@@ -70,8 +70,12 @@ def load(path: Path) -> list[Page]:
     return sorted(load_pages(path).values(), key=lambda page: page.birth)
 
 
-def load_pages(path: Path) -> dict[int, Page]:
-    """The pages of a recorded site by their ids."""
+def load_pages(path: Path, significant: float = _SIGNIFICANT) -> dict[int, Page]:
+    """The pages of a recorded site by their ids.
+
+    A change is ``significant`` where the main text resembles the one before by so much at most: by
+    1, where it is another at all.
+    """
     connection = sqlite3.connect(path)
     (start,) = connection.execute("SELECT min(time) FROM versions").fetchone()
     (end,) = connection.execute("SELECT max(time) FROM versions").fetchone()
@@ -84,7 +88,7 @@ def load_pages(path: Path) -> dict[int, Page]:
         death = ((end if last is None else last) - start) / _DAY_S
         if death - birth >= _LEAST_LIFE and birth < horizon:
             death = min(death, horizon)
-            days = _changes(connection, page_id, start)
+            days = _changes(connection, page_id, start, significant)
             changes = tuple(at for at in days if birth < at < death)
             pages[page_id] = Page(f"{_ORIGIN}{url}", birth, death, changes)
     connection.close()
@@ -197,7 +201,9 @@ def _wins(better: dict[str, bool]) -> dict[str, object]:
     }
 
 
-def _changes(connection: sqlite3.Connection, page_id: int, start: float) -> Iterator[float]:
+def _changes(
+    connection: sqlite3.Connection, page_id: int, start: float, significant: float
+) -> Iterator[float]:
     before = None
     for at, blob, main, likeness in connection.execute(
         "SELECT time, blob, main_hash, jac_main FROM versions WHERE page = ? ORDER BY time",
@@ -206,7 +212,7 @@ def _changes(connection: sqlite3.Connection, page_id: int, start: float) -> Iter
         if blob is None:
             continue
         # Without a likeness it stood after a deletion: it is there again, not another.
-        if before is not None and main != before and (likeness or 2.0) <= _SIGNIFICANT:
+        if before is not None and main != before and (likeness or 2.0) <= significant:
             yield (at - start) / _DAY_S
         before = main
 

@@ -158,7 +158,7 @@ _SEEN = f"'{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}'"
 
 
 @dataclass(frozen=True, slots=True)
-class _AuditResult:
+class AuditResult:
     """An audit as judged today: whether the copy was stale, and the chance expected of that.
 
     ``hazard`` is the number of changes expected since the visit before.
@@ -184,7 +184,7 @@ def append_audit(db: Connection, visits: Sequence[Visit]) -> None:
     )
 
 
-async def results(db: Reader, since: float) -> list[_AuditResult]:
+async def results(db: Reader, since: float) -> list[AuditResult]:
     """Return the audits since a time that were answered, in their order."""
     rows = await db.execute_fetchall(
         "SELECT f.at, a.importance, a.expected, a.hazard, f.kind <> ? FROM audit AS a "
@@ -193,7 +193,7 @@ async def results(db: Reader, since: float) -> list[_AuditResult]:
         (Kind.UNCHANGED, since),
     )
     return [
-        _AuditResult(at, importance, expected, _hazard(hazard, expected), bool(stale))
+        AuditResult(at, importance, expected, _hazard(hazard, expected), bool(stale))
         for at, importance, expected, hazard, stale in rows
     ]
 
