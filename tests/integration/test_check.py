@@ -60,7 +60,7 @@ async def test_the_main_text_is_shown_as_the_selectors_cut_it(tmp_path: Path) ->
 async def test_without_a_store_a_page_is_new(tmp_path: Path) -> None:
     async with scripted({"h": {"/": Page(TEXT)}}) as web:
         found = await checked(web, "/", tmp_path / "no.db")
-    assert found.conclusion.startswith("new: there is no ")
+    assert found.conclusion.startswith("new: the store ")
     assert not (tmp_path / "no.db").exists()
 
 

@@ -74,8 +74,8 @@ class Site:
 def upgrade(patch: Callable[[object, str, object], None]) -> None:
     """Let the program extract another text from each page."""
 
-    def parse(*arguments: object) -> ParsedPage:
-        parsed = page.parse(*arguments)  # type: ignore[arg-type]
+    def parse(*arguments: object, **options: object) -> ParsedPage:
+        parsed = page.parse(*arguments, **options)  # type: ignore[arg-type]
         texts = tuple(text.replace("paragraph", "section") for text in parsed.blocks.texts)
         return replace(parsed, blocks=replace(parsed.blocks, texts=texts))
 

@@ -184,8 +184,8 @@ async def test_a_port_that_is_taken_is_one_warning(
             assert service.address is None
     (record,) = caplog.records
     assert record.message == (
-        f"operation.listen = {listen}: Address already in use; there is no /healthz and no "
-        "/metrics, the daemon goes on without"
+        f"operation.listen = {listen}: Address already in use; the daemon runs without "
+        "/healthz and /metrics: choose another address and restart it"
     )
 
 

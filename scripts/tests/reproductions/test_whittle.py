@@ -63,7 +63,7 @@ def test_what_the_papers_print_is_read_by_the_script_alone() -> None:
         path.relative_to(ROOT).as_posix()
         for folder in ("config", "crawler", "scheduler", "storage", "scripts")
         for path in (ROOT / folder).rglob("*.py")
-        if "whittle_paper" in path.read_text(encoding="utf-8")
+        if path.name != Path(__file__).name and "whittle_paper" in path.read_text(encoding="utf-8")
     ]
     assert readers == ["scripts/reproductions/whittle.py"]
     numbers = {

@@ -34,7 +34,7 @@ def the_line(result: Result) -> str:
 def test_a_budget_of_nothing_or_nonsense_is_refused(tmp_path: Path, budget: str) -> None:
     result = daemon("--db", str(tmp_path / "crawl.db"), "--budget", budget)
     assert result.exit_code == 2
-    assert f"{budget}: accepted is a number" in the_line(result)
+    assert f"{budget}: must be a number" in the_line(result)
     assert not (tmp_path / "crawl.db").exists()
 
 
@@ -115,7 +115,7 @@ def test_what_came_from_standard_input_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "sites", "said"),
     [
-        ('[daemon]\nbudget = "0/day"\n', "a.example", "0/day: accepted is"),
+        ('[daemon]\nbudget = "0/day"\n', "a.example", "0/day: must be"),
         ("[daemon\n", "a.example", "is not TOML"),
         ('[daemon]\nbudget = "9/day"\nbugdet = 1\n', "a.example", "daemon.bugdet is not a setting"),
         ('[daemon]\nbudget = "9/day"\n', None, "No such file"),

@@ -57,7 +57,7 @@ def test_sites_are_named_once_with_when_they_were_first_seen(store: SmallStore) 
     shown = discover("one.example", "--new-sites", "--db", store.path).stdout
     assert f"first led to {WEEKS + 1} other sites in 6 steps" in shown
     assert "blog-6.example" in shown
-    assert "looks for each site found" in shown
+    assert "visits for each site found" in shown
 
 
 def test_a_site_that_the_store_crawls_is_not_new(store: SmallStore) -> None:

@@ -113,7 +113,7 @@ def test_a_budget_without_a_number_or_a_unit_is_wrong_usage(sources: Path, budge
     result = plan("--sources", sources, f"--budget={budget}")
     assert result.exit_code == 2
     assert result.stderr == (
-        f"freshet: --budget {budget}: accepted is a number of crawls above 0 and its unit, "
+        f"freshet: --budget {budget}: must be a number of crawls above 0 with its unit, "
         "such as 1000/day or 50/hour\n"
     )
 

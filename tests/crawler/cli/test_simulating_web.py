@@ -118,7 +118,7 @@ def test_rules_of_the_settings_hold_and_its_budget_and_policy_are_the_defaults(
             ["--web", "nothing", "--budget", "9/day"],
             "--web: 'nothing' is not known; accepted are endless",
         ),
-        (["--web", "synthetic", "--budget", "9"], "--budget 9: accepted is a number"),
+        (["--web", "synthetic", "--budget", "9"], "--budget 9: must be a number"),
         (["--web", "synthetic", "--sources", "10"], "--sources: has no effect with --web"),
         (["--web", "synthetic", "--learn"], "--learn: has no effect with --web"),
         (["--budget", "10/day"], "--budget: has no effect without --web"),

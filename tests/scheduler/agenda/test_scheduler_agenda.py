@@ -389,8 +389,11 @@ class Play:
         await self.finish()
 
     async def read(self, host_id: int, n: int) -> None:
+        real = frontier.load
         meanwhile(self.monkeypatch, lambda: self.do(self.interleaved, host_id, n))
         await self.crawl.agenda.replenish(self.now)
+        # Where there was nothing to load, nothing happens at a later read either.
+        self.monkeypatch.setattr(frontier, "load", real)
 
     async def do(self, step: str, host_id: int, n: int) -> None:
         match step:

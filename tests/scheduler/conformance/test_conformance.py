@@ -96,9 +96,7 @@ RATE_LAW_BREAKERS: dict[str, Shares] = {
         alter=lambda plan, table, budget: replace(plan, on_signals=table.complete_observations)
     ),
     "the order of sources does not matter": Shares(lambda table: np.arange(1.0, len(table) + 1)),
-    "the same question has the same answer": Shares(
-        lambda table: table.importance + (next(CALLS) % 2)
-    ),
+    "the same table has the same plan": Shares(lambda table: table.importance + (next(CALLS) % 2)),
     "the table is left as it was": Shares(alter=overwriting),
     "a budget that is none is refused": Shares(check=lambda name, budget: budget),
 }
