@@ -294,5 +294,5 @@ async def test_an_address_that_is_taken_is_told_in_one_line(stage: Stage) -> Non
 
 
 async def test_a_public_url_without_a_listener_is_refused(stage: Stage) -> None:
-    with pytest.raises(CrawlError, match="receiver.listen is not"):
+    with pytest.raises(CrawlError, match=r"receiver\.listen is not"):
         await stage.keep(0.1, receiver__listen="")

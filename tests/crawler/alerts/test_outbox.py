@@ -184,7 +184,7 @@ async def test_a_message_is_given_up_after_its_time_and_sent_when_asked_for(
             await it.send(1.5 * HOUR_S)
         assert await it.states() == ["failed"]
         assert caplog.text.count("failed (HTTP 503)") == 1
-        assert caplog.text.count("is given up (HTTP 503)") == 1
+        assert caplog.text.count("gave up a message (HTTP 503)") == 1
         with writing(it.store.database) as connection:
             assert alerts.requeue(connection, None, it.clock.now()) == 1
         it.receivers["a"].answers = []
