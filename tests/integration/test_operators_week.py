@@ -237,7 +237,7 @@ def assert_logged_once(records: list[logging.LogRecord]) -> None:
         "the store can be written again after ",
         " requests of the budget were not used",
         "reloaded: 480 requests a day by site_clock",
-        "not reloaded: alerts.rules: now: url: the environment has no FRESHET_NOT_THERE",
+        "not reloaded: alerts.rules: now: url: environment variable FRESHET_NOT_THERE is not set",
     ]
     assert len(told) == len(wanted), told
     assert all(words in line for words, line in zip(wanted, told, strict=True)), told
