@@ -25,14 +25,13 @@ from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.signals.listings import SourceDiscovery
 from freshet.crawler.urls import canonical, is_http, resolve
 from freshet.crawler.visit import Pipeline, PoliteFetcher, unasked
-from freshet.storage.entries import Called, Kind, Outcome, RobotsRecord, RobotsStanding, Role
+from freshet.storage.entries import Kind, Outcome, RobotsRecord, RobotsStanding, Role
 from freshet.storage.records import (
     DueUrl,
     Entry,
     FetchResult,
+    Note,
     Observation,
-    Probed,
-    RobotsVisit,
     Targets,
     Visit,
 )
@@ -94,18 +93,18 @@ class Requester:
             self.on_refusal(due, observation)
         return unasked(due, observation)
 
-    async def _probe(self, request: ProbeRequest) -> Probed:
+    async def _probe(self, request: ProbeRequest) -> Note:
         """Request a page that cannot exist, for the visits that wait for the response."""
         result = await self.fetcher.fetch(request.lane, Request(request.url, Accept.PROBE))
         self.probes.answered(request.host_id, result)
         host = self.frontier.host_state(request.host_id)
-        return Probed(request.host_id, self.clock.now(), host=host)
+        return Note(self.clock.now(), fetches=1, host=host)
 
     async def _call(self, request: ApiRequest) -> Sequence[Entry]:
         wanted = Request(request.url, Accept.ANSWER, form=request.form)
         result = await self.fetcher.fetch(request.lane, wanted)
         now = self.clock.now()
-        return [Called(now), *self.api_requests.answered(request, result, now)]
+        return [Note(now, fetches=1), *self.api_requests.answered(request, result, now)]
 
     # -- robots.txt ----------------------------------------------------------------
 
@@ -137,15 +136,14 @@ class Requester:
         fetched = self._record(result, now)
         record = self.robots.settle(request.host_id, request.origin, fetched, now)
         self.frontier.robots_known(request.host_id, now)
-        visit = RobotsVisit(
-            host_id=request.host_id,
-            record=record,
+        note = Note(
             at=now,
+            robots=(request.host_id, record),
             fetches=request.redirects + 1,
             targets=await self._sitemaps(request, record),
             host=self.frontier.host_state(request.host_id),
         )
-        return [visit, *self.seeding.settle(request.origin, result, now)]
+        return [note, *self.seeding.settle(request.origin, result, now)]
 
     async def _sitemaps(self, request: RobotsRequest, record: RobotsRecord) -> Targets:
         """Admit the sitemaps that a robots.txt names, where its origin is in scope.

@@ -1,4 +1,4 @@
-"""Values of which writer entries consist; import them from :mod:`freshet.storage.records`."""
+"""The words that the store keeps, and values that the nouns in ``records.py`` consist of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 # -- words -------------------------------------------------------------------
 #
@@ -304,28 +304,6 @@ class Subscription:
     detail: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionNoted:
-    """A new state of a subscription; it does not exist any more if ``ended``."""
-
-    subscription: Subscription
-    at: float
-    ended: bool = False
-    fetches: int = 0
-    targets: None = None
-    host: HostState | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Called:
-    """A request that is for no page: to a hub, or for the key of a ping."""
-
-    at: float
-    fetches: int = 1
-    targets: None = None
-    host: HostState | None = None
-
-
 # -- outlook: forecasts of a daemon ------------------------------------------
 
 #: Least changes a day of the classes of :attr:`Outlook.changing`.
@@ -388,7 +366,7 @@ class Discovered:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """A daemon's status and forecast; an entry for the writer.
+    """A daemon's status and forecast.
 
     Attributes:
         at: Unix seconds; ``began_at`` is the start of this invocation.
@@ -426,7 +404,3 @@ class Outlook:
     next_page_id: int | None
     capped: tuple[CappedLane, ...] = ()
     discovered: Discovered = Discovered()
-
-    fetches: ClassVar[int] = 0
-    targets: ClassVar[None] = None
-    host: ClassVar[None] = None

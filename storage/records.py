@@ -1,4 +1,4 @@
-"""The nouns that cross packages: plain values. Their words are in :mod:`freshet.storage.entries`.
+"""The nouns that cross packages: plain values of those in :mod:`freshet.storage.entries`.
 
 In order of travel: a :class:`DueUrl` leaves the frontier, becomes a :class:`FetchResult`, is
 reduced and compared into an :class:`Observation`, and stored as part of a :class:`Visit`.
@@ -9,24 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from freshet.storage.entries import (
-    CLAIM_KINDS,
-    KINDS,
-    RATE_CLASSES,
-    REBASED,
     Advertised,
     AliasKind,
     Amendment,
     Audit,
-    Called,
-    CappedLane,
     Claim,
     ClaimKind,
     Claims,
     CopyFinding,
-    Discovered,
     HeaderSigns,
     Host,
     HostState,
@@ -36,12 +29,9 @@ from freshet.storage.entries import (
     Reason,
     Retraction,
     RobotsRecord,
-    RobotsStanding,
     Role,
     Rung,
     Subscription,
-    SubscriptionNoted,
-    SubscriptionState,
     no_claims,
 )
 
@@ -111,19 +101,6 @@ class Churn:
     appeared: int
     dropped: int
     stayed: int
-
-
-__all__ = [
-    "CLAIM_KINDS", "KINDS", "RATE_CLASSES", "REBASED", "Acknowledged", "Advertised", "Agenda",
-    "Alias", "AliasKind", "Amendment", "Announcement", "Audit", "Called", "CappedLane", "Capture",
-    "Churn", "Claim", "ClaimKind", "Claims", "CopyFinding", "Digests", "Discovered", "DueUrl",
-    "Entry", "Estimate", "EstimateBatch", "FetchResult", "HeaderSigns", "Host", "HostState",
-    "Kind", "Links", "Observation",
-    "Outcome", "Outlook", "PageHistory", "Reason", "Retraction", "RobotsRecord", "RobotsStanding",
-    "RobotsVisit", "Role", "Rung", "SeedLine", "SeedsSettled", "StoredSeed", "Subscription",
-    "SubscriptionNoted", "SubscriptionState", "Supply", "Targets", "Validators", "Visit",
-    "no_claims",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,18 +298,6 @@ class Visit:
     advertised: Advertised | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsVisit:
-    """A robots.txt fetch with all its redirects: the record, and the sitemaps that it names."""
-
-    host_id: int
-    record: RobotsRecord
-    at: float
-    fetches: int = 1
-    targets: Targets | None = None
-    host: HostState | None = None
-
-
 class SeedLine(NamedTuple):
     """A line of the site list for the store; see :class:`StoredSeed`."""
 
@@ -359,28 +324,6 @@ class StoredSeed:
     page_id: int | None
     importance: float
     half_life_hours: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SeedsSettled:
-    """The decision at which URLs some seeds are crawled: pairs of seed id and URL."""
-
-    seeds: tuple[tuple[int, str], ...]
-    at: float
-    targets: Targets
-    fetches: int = 0
-    host: HostState | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """A request for a page that cannot exist; its result is stored with a visit."""
-
-    host_id: int
-    at: float
-    fetches: int = 1
-    targets: None = None
-    host: HostState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,21 +393,28 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class EstimateBatch:
-    """Estimates that the writer stores together, noted ``at`` (Unix seconds)."""
+class Note:
+    """All changes that something other than a visit makes to the store, in one transaction.
 
-    estimates: tuple[Estimate, ...]
+    ``fetches`` counts requests; afterwards the host is in the state ``host``. ``robots`` is the new
+    robots.txt of the host with that id. ``seeds`` are pairs of a seed's id and the URL at which it
+    is crawled. ``subscription`` has a new state, or does not exist any more if ``ended``.
+    ``outlook`` and ``estimates`` are those of a daemon.
+    """
+
     at: float
+    fetches: int = 0
+    targets: Targets = field(default_factory=Targets)
+    host: HostState | None = None
+    robots: tuple[int, RobotsRecord] | None = None
+    seeds: tuple[tuple[int, str], ...] = ()
+    subscription: Subscription | None = None
+    ended: bool = False
+    outlook: Outlook | None = None
+    estimates: tuple[Estimate, ...] = ()
 
-    fetches: ClassVar[int] = 0
-    targets: ClassVar[None] = None
-    host: ClassVar[None] = None
 
-
-Entry = (
-    Visit | RobotsVisit | SeedsSettled | Probed | Called | Announcement | SubscriptionNoted
-    | Outlook | EstimateBatch
-)  # fmt: skip
+Entry = Visit | Announcement | Note
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,24 +15,8 @@ from itertools import chain
 from sqlite3 import Connection
 
 from freshet.storage.database import Database, StoreUnavailable
-from freshet.storage.entries import (
-    Claims,
-    HostState,
-    Kind,
-    Outlook,
-    Reason,
-    Retraction,
-    SubscriptionNoted,
-)
-from freshet.storage.records import (
-    Acknowledged,
-    Entry,
-    EstimateBatch,
-    RobotsVisit,
-    SeedsSettled,
-    Targets,
-    Visit,
-)
+from freshet.storage.entries import Claims, HostState, Kind, Reason, Retraction
+from freshet.storage.records import Acknowledged, Entry, Note, Targets, Visit
 from freshet.storage.tables import (
     alerts,
     claims,
@@ -109,15 +93,13 @@ class VisitTables:
         }
         weighed = url_patterns.weigh(db, visits, self._run_id, self._rule, revealed)
         self._record_hosts(db, entries)
-        self._record_seeds(db, entries)
+        hosts.save_walls(db, [(v.due.host_id, v.walls) for v in visits if v.walls])
+        for visit in visits:
+            if visit.new_root is not None:
+                runs.move(db, visit.due.page_id, visit.new_root)
         runs.count_fetches(db, self._run_id, sum(e.fetches for e in entries))
-        noted = [e for e in entries if isinstance(e, Outlook)]
-        runs.append(db, self._run_id, noted)
-        for entry in entries:
-            if isinstance(entry, EstimateBatch):
-                observations.write(db, entry.estimates)
-        agreed = [e for e in entries if isinstance(e, SubscriptionNoted)]
-        claims.record(db, agreed)
+        for note in (e for e in entries if isinstance(e, Note)):
+            self._record_note(db, note)
         acknowledged = [
             replace(
                 each,
@@ -188,6 +170,17 @@ class VisitTables:
         if unknown:
             self._host_ids |= hosts.ensure(db, unknown)
 
+    def _record_note(self, db: Connection, note: Note) -> None:
+        if note.robots is not None:
+            hosts.save_robots(db, *note.robots)
+        for seed_id, url in note.seeds:
+            runs.settle(db, seed_id, url)
+        if note.outlook is not None:
+            runs.append(db, self._run_id, note.outlook)
+        observations.write(db, note.estimates)
+        if note.subscription is not None:
+            claims.record(db, note.subscription, ended=note.ended)
+
     def _record_hosts(self, db: Connection, entries: Iterable[Entry]) -> None:
         states: dict[int, HostState] = {}
         exchanges: Counter[int] = Counter()
@@ -196,20 +189,6 @@ class VisitTables:
                 states[entry.host.host_id] = entry.host
                 exchanges[entry.host.host_id] += entry.fetches
         hosts.save_states(db, [(s, exchanges[i]) for i, s in states.items()])
-        hosts.save_walls(
-            db, [(e.due.host_id, e.walls) for e in entries if isinstance(e, Visit) and e.walls]
-        )
-        hosts.save_robots(
-            db, [(e.host_id, e.record) for e in entries if isinstance(e, RobotsVisit)]
-        )
-
-    def _record_seeds(self, db: Connection, entries: Iterable[Entry]) -> None:
-        for entry in entries:
-            if isinstance(entry, SeedsSettled):
-                for seed_id, url in entry.seeds:
-                    runs.settle(db, seed_id, url)
-            elif isinstance(entry, Visit) and entry.new_root is not None:
-                runs.move(db, entry.due.page_id, entry.new_root)
 
 
 def _with(

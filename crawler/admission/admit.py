@@ -32,7 +32,7 @@ from freshet.storage.records import (
     DueUrl,
     FetchResult,
     Links,
-    SeedsSettled,
+    Note,
     StoredSeed,
     Targets,
 )
@@ -435,7 +435,7 @@ class Seeding:
             if seed.root_url is None and seed.fallback_url is not None:
                 self._open.setdefault(str(origin(seed.url)), []).append(seed)
 
-    def decided(self, now: float) -> SeedsSettled:
+    def decided(self, now: float) -> Note:
         """Return the seeds that need no probe, and set the scope; redirects may move them later."""
         decided, self._decided = self._decided, []
         return self._settled([(s, s.root_url or s.url) for s in decided], now)
@@ -444,7 +444,7 @@ class Seeding:
         """Return the https origins whose robots.txt decides the scheme of some seeds."""
         return list(self._open)
 
-    def settle(self, at_origin: str, result: FetchResult, now: float) -> list[SeedsSettled]:
+    def settle(self, at_origin: str, result: FetchResult, now: float) -> list[Note]:
         """Decide the seeds that waited for an origin, which has answered or failed."""
         seeds = self._open.pop(at_origin, [])
         if not seeds:
@@ -459,7 +459,7 @@ class Seeding:
             )
         ]
 
-    def _settled(self, seeds: Sequence[tuple[StoredSeed, str]], now: float) -> SeedsSettled:
+    def _settled(self, seeds: Sequence[tuple[StoredSeed, str]], now: float) -> Note:
         targets = Targets()
         pairs = []
         for seed, url in seeds:
@@ -467,4 +467,4 @@ class Seeding:
             self._admission.scope.add_seed(page_url)
             self._admission.add(targets, page_url, url, depth=0)
             pairs.append((seed.seed_id, page_url))
-        return SeedsSettled(tuple(pairs), now, targets)
+        return Note(now, targets=targets, seeds=tuple(pairs))

@@ -26,8 +26,8 @@ from freshet.storage.records import (
     DueUrl,
     Entry,
     FetchResult,
+    Note,
     Observation,
-    SeedsSettled,
     Targets,
     Visit,
 )
@@ -231,7 +231,7 @@ class Player:
         if not self._stage.admission.scope.contains(url):
             self._stage.admission.scope.add_seed(url)
         self._stage.admission.add(targets, url, result.url, depth=0, role=role)
-        await self._uncommitted.submit(SeedsSettled((), result.started_at, targets))
+        await self._uncommitted.submit(Note(result.started_at, targets=targets))
         await self._uncommitted.settled()
         due = await self._stage.known.page(url)
         if due is None:

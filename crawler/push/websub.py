@@ -32,10 +32,9 @@ from freshet.storage.entries import (
     ClaimKind,
     Outcome,
     Subscription,
-    SubscriptionNoted,
     SubscriptionState,
 )
-from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult, Visit
+from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult, Note, Visit
 
 _HOUR_S: Final = 3_600.0
 _DAY_S: Final = 24 * _HOUR_S
@@ -308,7 +307,7 @@ class Subscriber:
                     due.page_id, due.host_id, due.url, visit.advertised, at
                 )
                 if new is not None:
-                    self._inbox.post(SubscriptionNoted(new, at))
+                    self._inbox.post(Note(at, subscription=new))
 
     async def ask(self, now: float) -> list[Entry]:
         """Send the requests that are due to hubs; return what to store before that."""
@@ -317,13 +316,13 @@ class Subscriber:
         for each in self.leases.due(now):
             if self.leases.has_ended(each):
                 self.leases.forget(each.token)
-                noted.append(SubscriptionNoted(each, now, ended=True))
+                noted.append(Note(now, subscription=each, ended=True))
             elif len(self._calls) < _CALLS:
                 requested = self.leases.requested(each.token, now)
                 to = await self._lane_key(each.hub)
                 form = urlencode(self.leases.request(requested, self._callback_base + each.token))
                 self._calls.place(to, each.hub, partial(self._answered, each.token), form=form)
-                noted.append(SubscriptionNoted(requested, now))
+                noted.append(Note(now, subscription=requested))
         return noted
 
     def _answered(self, token: str, result: FetchResult, now: float) -> list[Entry]:
@@ -336,7 +335,7 @@ class Subscriber:
         if failure is not None and moved_to is None and known is not None:
             log.info("the hub %s of %s: %s", known.hub, known.url, failure)
         noted = self.leases.answered(token, now, failure, moved_to)
-        return [] if noted is None else [SubscriptionNoted(noted, now)]
+        return [] if noted is None else [Note(now, subscription=noted)]
 
     def _look_at_scope(self, now: float) -> None:
         if self._scope_at is not None and now < self._scope_at + _SCOPE_EVERY_S:
@@ -348,7 +347,7 @@ class Subscriber:
         )  # fmt: skip
         gone = before & self._outside
         for each in self.leases.leave(lambda url: url not in gone, now):
-            self._inbox.post(SubscriptionNoted(each, now))
+            self._inbox.post(Note(now, subscription=each))
 
     async def verify(
         self, token: str, mode: str, topic: str, lease_s: float | None, now: float
@@ -359,13 +358,13 @@ class Subscriber:
         if noted is None or before is None:
             return False
         ended = mode == "unsubscribe"
-        if await self._inbox.commit(SubscriptionNoted(noted, now, ended=ended)):
+        if await self._inbox.commit(Note(now, subscription=noted, ended=ended)):
             if ended and self.leases.of(token) is not None:
                 self.leases.forget(token)
             return True
         if self.leases.of(token) is not None:
             # The hub takes silence for a no; it may send the request again.
-            self._inbox.post(SubscriptionNoted(self.leases.put(before), now))
+            self._inbox.post(Note(now, subscription=self.leases.put(before)))
         return None
 
     def deny(self, token: str, topic: str, reason: str, now: float) -> bool:
@@ -374,7 +373,7 @@ class Subscriber:
         if noted is None:
             return False
         log.info("the hub %s denies %s: %s", noted.hub, topic, noted.detail)
-        self._inbox.post(SubscriptionNoted(noted, now))
+        self._inbox.post(Note(now, subscription=noted))
         return True
 
     async def notified(self, known: Subscription, now: float) -> bool:

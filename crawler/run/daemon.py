@@ -417,7 +417,7 @@ class _Daemon:
         run_id, now = self._context.run_id, self._clock.now()
 
         def close(connection: sqlite3.Connection) -> None:
-            runs.append(connection, run_id, [last])
+            runs.append(connection, run_id, last)
             observations.write(connection, changed)
             runs.close(connection, run_id, RunState.ENDED, now)
 

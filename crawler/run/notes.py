@@ -21,7 +21,7 @@ from freshet.scheduler.arrays import Column, Floats
 from freshet.scheduler.policy import IndexPolicy, Policy
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import CappedLane, Discovered, Outlook
-from freshet.storage.records import Estimate, EstimateBatch
+from freshet.storage.records import Estimate, Note
 
 _DAY_S: Final = 86_400.0
 _EVERY_S: Final = 3_600.0
@@ -67,9 +67,7 @@ class StatusRecorder:
         self._ranker: Ranker | None = None
         self._written = Column[np.void](_WRITTEN)
 
-    async def chore(
-        self, now: float, submit: Callable[[Outlook | EstimateBatch], Awaitable[None]]
-    ) -> None:
+    async def chore(self, now: float, submit: Callable[[Note], Awaitable[None]]) -> None:
         """Write status and estimates if it is time; in the background if pages are many."""
         if self._task is not None and self._task.done():
             self._task.result()
@@ -83,10 +81,8 @@ class StatusRecorder:
         else:
             await self._note(now, submit)
 
-    async def _note(
-        self, now: float, submit: Callable[[Outlook | EstimateBatch], Awaitable[None]]
-    ) -> None:
-        await submit(await self.outlook(now))
+    async def _note(self, now: float, submit: Callable[[Note], Awaitable[None]]) -> None:
+        await submit(Note(now, outlook=await self.outlook(now)))
         async for batch in self.estimates():
             await submit(batch)
             await asyncio.sleep(_PAUSE_S if len(self._agenda.pages) > _MANY else 0)
@@ -190,7 +186,7 @@ class StatusRecorder:
 
     # -- estimates of pages ------------------------------------------------------
 
-    async def estimates(self) -> AsyncIterator[EstimateBatch]:
+    async def estimates(self) -> AsyncIterator[Note]:
         """Yield the outdated estimates of the store, as of the last valuation.
 
         If pages are few, all are yielded. A page that was visited since that valuation waits for
@@ -229,7 +225,7 @@ class StatusRecorder:
 
     def _batch(
         self, rows: Rows, found: Valuation, beliefs: Beliefs, rates: tuple[Floats, Floats]
-    ) -> EstimateBatch:
+    ) -> Note:
         """Return the estimates of these rows; ``rates`` bound theirs."""
         pages: Any = {name: self._agenda.pages[name][rows] for name in _OF_PAGES}
         noted, worth, paid = self._written.rows[rows], found.worth[rows], pages["paid"]
@@ -276,9 +272,9 @@ class StatusRecorder:
             "paid": _known(np.where(has_index & (paid > 0) & (paid < _FORCED), paid, np.nan)),
         }
         values = zip(*columns.values(), strict=True)
-        return EstimateBatch(
-            tuple(Estimate(**dict(zip(columns, each, strict=True))) for each in values),
+        return Note(
             found.at * _DAY_S,
+            estimates=tuple(Estimate(**dict(zip(columns, each, strict=True))) for each in values),
         )
 
 

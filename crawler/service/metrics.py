@@ -31,7 +31,7 @@ from prometheus_client.registry import Collector
 
 from freshet.crawler.service.health import DaemonPhase
 from freshet.storage.entries import HostState, Outlook, Role
-from freshet.storage.records import Acknowledged, Entry, RobotsVisit, SeedsSettled, Visit
+from freshet.storage.records import Acknowledged, Entry, Note, Visit
 
 _LAG_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
 _WORK_BUCKETS: Final = (0.001, 0.01, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0)
@@ -171,10 +171,8 @@ def _purpose(entry: Entry) -> str:
     match entry:
         case Visit():
             return str(entry.role)
-        case RobotsVisit():
+        case Note(robots=(_, _)):
             return "robots"
-        case SeedsSettled():
-            return "scheme"
         case _:
             return "probe"
 
@@ -183,8 +181,8 @@ def _outcome(entry: Entry) -> str:
     match entry:
         case Visit():
             return str(entry.observation.kind)
-        case RobotsVisit():
-            return str(entry.record.standing)
+        case Note(robots=(_, record)):
+            return str(record.standing)
         case _:
             return "settled"
 

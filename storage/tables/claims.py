@@ -22,7 +22,6 @@ from freshet.storage.entries import (
     Claims,
     Kind,
     Subscription,
-    SubscriptionNoted,
     no_claims,
 )
 from freshet.storage.records import Announcement, Entry, Visit
@@ -219,19 +218,18 @@ def _slices(said: Iterable[_Said]) -> Iterator[str]:
 # -- subscriptions: agreements with the hubs of pages ------------------------
 
 
-def record(db: Connection, noted: Sequence[SubscriptionNoted]) -> None:
-    """Write the state of these subscriptions; the last one counts."""
-    for each in noted:
-        row = asdict(each.subscription)
-        del row["host_id"], row["url"]
-        if each.ended:
-            db.execute("DELETE FROM subscription WHERE page_id = ?", (row["page_id"],))
-        else:
-            db.execute(
-                f"INSERT OR REPLACE INTO subscription ({', '.join(row)}) "
-                f"VALUES ({', '.join('?' * len(row))})",
-                (*row.values(),),
-            )
+def record(db: Connection, subscription: Subscription, *, ended: bool) -> None:
+    """Write the state of a subscription, or delete it if it has ``ended``."""
+    row = asdict(subscription)
+    del row["host_id"], row["url"]
+    if ended:
+        db.execute("DELETE FROM subscription WHERE page_id = ?", (row["page_id"],))
+    else:
+        db.execute(
+            f"INSERT OR REPLACE INTO subscription ({', '.join(row)}) "
+            f"VALUES ({', '.join('?' * len(row))})",
+            (*row.values(),),
+        )
 
 
 async def load_subscriptions(db: Reader) -> list[Subscription]:

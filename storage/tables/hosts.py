@@ -82,12 +82,12 @@ def save_states(db: Connection, exchanged: Sequence[tuple[HostState, int]]) -> N
     )
 
 
-def save_robots(db: Connection, records: Sequence[tuple[int, RobotsRecord]]) -> None:
-    """Replace the robots.txt of these hosts."""
-    db.executemany(
+def save_robots(db: Connection, host_id: int, record: RobotsRecord) -> None:
+    """Replace the robots.txt of a host."""
+    db.execute(
         f"INSERT OR REPLACE INTO robots (host_id, {columns_of(RobotsRecord)}) "
         "VALUES (?, ?, ?, ?, ?, ?)",
-        [(host_id, *values_of(record)) for host_id, record in records],
+        (host_id, *values_of(record)),
     )
 
 

@@ -144,25 +144,24 @@ class RunProgress:
     flowed: float
 
 
-def append(db: Connection, run_id: int, outlooks: Sequence[Outlook]) -> None:
-    """Store outlooks of a run, after its requests have been counted, and thin old ones."""
-    for it in outlooks:
-        db.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
-        db.execute(
-            f"INSERT OR REPLACE INTO outlook (run_id, fetches, {_VALUES}) VALUES "
-            f"(?1, (SELECT fetches FROM crawl_run WHERE id = ?1){', ?' * _VALUES.count(',')}, ?)",
-            (
-                run_id,
-                *(getattr(it, name) for name in _PLAIN),
-                *it.changing,
-                *(getattr(it.discovered, name) for name in _DISCOVERED),
-            ),
-        )
-        db.executemany(
-            "INSERT INTO capped_lane VALUES (?, ?, ?, ?, ?)",
-            [(it.at, *values_of(lane)) for lane in it.capped],
-        )
-        _thin(db, it.at - _ALL_S)
+def append(db: Connection, run_id: int, it: Outlook) -> None:
+    """Store an outlook of a run, after its requests have been counted, and thin old ones."""
+    db.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
+    db.execute(
+        f"INSERT OR REPLACE INTO outlook (run_id, fetches, {_VALUES}) VALUES "
+        f"(?1, (SELECT fetches FROM crawl_run WHERE id = ?1){', ?' * _VALUES.count(',')}, ?)",
+        (
+            run_id,
+            *(getattr(it, name) for name in _PLAIN),
+            *it.changing,
+            *(getattr(it.discovered, name) for name in _DISCOVERED),
+        ),
+    )
+    db.executemany(
+        "INSERT INTO capped_lane VALUES (?, ?, ?, ?, ?)",
+        [(it.at, *values_of(lane)) for lane in it.capped],
+    )
+    _thin(db, it.at - _ALL_S)
 
 
 def _thin(db: Connection, before: float) -> None:

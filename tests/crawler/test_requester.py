@@ -10,14 +10,13 @@ from freshet.crawler.fetch.client import Accept, Request
 from freshet.crawler.requester import Requester
 from freshet.crawler.requests import ApiRequests, Refusal, RobotsRequest
 from freshet.crawler.robots.cache import RobotsRules
-from freshet.storage.entries import Called, Kind, Outcome, RobotsStanding, Role
+from freshet.storage.entries import Kind, Outcome, RobotsStanding, Role
 from freshet.storage.records import (
     DueUrl,
     Entry,
     FetchResult,
+    Note,
     Observation,
-    Probed,
-    RobotsVisit,
     Visit,
 )
 from tests.crawler.frontier_world import ALLOW
@@ -65,8 +64,10 @@ async def test_a_robots_txt_opens_its_host_and_names_sitemaps() -> None:
     hosts = Hosts()
     hosts.stages.world.frontier.ask_robots(1)
     (visit,) = await hosts.perform_next(answer(FILE))
-    assert isinstance(visit, RobotsVisit)
-    assert (visit.host_id, visit.record.standing, visit.fetches) == (1, RobotsStanding.PARSED, 1)
+    assert isinstance(visit, Note)
+    assert visit.robots is not None
+    host_id, record = visit.robots
+    assert (host_id, record.standing, visit.fetches) == (1, RobotsStanding.PARSED, 1)
     assert visit.targets is not None
     assert (visit.targets.urls, visit.targets.roles) == ([f"{SITE}/map.xml"], [Role.SITEMAP])
     assert hosts.stages.world.frontier.permits(1, f"{SITE}/private/x", NOON) is False
@@ -78,7 +79,7 @@ async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak() -
     hosts = Hosts()
     hosts.stages.world.frontier.ask_robots(1)
     (visit,) = await hosts.perform_next(answer(b"Sitemap: http://h2/map.xml"))
-    assert isinstance(visit, RobotsVisit)
+    assert isinstance(visit, Note)
     assert visit.targets is not None
     assert visit.targets.urls == ["http://h2/map.xml", f"{SITE}/listed"]
     assert visit.targets.depths == [0, 3]
@@ -95,8 +96,9 @@ async def test_a_redirected_robots_txt_is_followed_on_the_lane_of_its_target() -
     )
     hosts.stages.answers.results.append(answer(FILE))
     (visit,) = await hosts.requester.perform(request)
-    assert isinstance(visit, RobotsVisit)
-    assert (visit.fetches, visit.record.standing) == (2, RobotsStanding.PARSED)
+    assert isinstance(visit, Note)
+    assert visit.robots is not None
+    assert (visit.fetches, visit.robots[1].standing) == (2, RobotsStanding.PARSED)
 
 
 async def test_redirects_of_a_robots_txt_are_followed_five_times() -> None:
@@ -119,8 +121,9 @@ async def test_a_host_without_an_address_is_given_up_in_a_run_that_ends(*, lasti
 async def test_a_file_that_broke_off_says_nothing_and_the_older_copy_counts() -> None:
     broken = replace(answer(FILE), outcome=Outcome.FAILED, reason="cut_short")
     (visit, *_) = await Hosts().requester.robots_answered(ROBOTS, broken)
-    assert isinstance(visit, RobotsVisit)
-    assert (visit.record.body, visit.record.stale_since) == (ALLOW, NOON)
+    assert isinstance(visit, Note)
+    assert visit.robots is not None
+    assert (visit.robots[1].body, visit.robots[1].stale_since) == (ALLOW, NOON)
 
 
 async def test_a_probe_is_asked_for_and_recorded() -> None:
@@ -128,15 +131,15 @@ async def test_a_probe_is_asked_for_and_recorded() -> None:
     assert hosts.stages.world.frontier.probe(1, f"{SITE}/none")
     (entry,) = await hosts.perform_next(no_answer(Outcome.GONE, 404, "http_404"))
     host = hosts.stages.world.frontier.host_state(1)
-    assert entry == Probed(1, NOON, host=host)
+    assert entry == Note(NOON, fetches=1, host=host)
     assert hosts.stages.answers.asked == [Request(f"{SITE}/none", Accept.PROBE)]
 
 
 async def test_what_follows_from_an_api_request_is_written_with_it() -> None:
     hosts = Hosts()
-    noted = Probed(1, NOON)
+    noted = Note(NOON, fetches=1)
     hosts.api_requests.place("hub", "http://hub/", lambda _result, _now: [noted], form="a=b")
-    assert await hosts.perform_next(answer(b"ok")) == [Called(NOON), noted]
+    assert await hosts.perform_next(answer(b"ok")) == [Note(NOON, fetches=1), noted]
     assert hosts.stages.answers.asked == [Request("http://hub/", Accept.ANSWER, form="a=b")]
 
 

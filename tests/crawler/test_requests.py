@@ -3,8 +3,8 @@
 import pytest
 
 from freshet.crawler.requests import ApiRequest, ApiRequests, PageRequest, RobotsRequest
-from freshet.storage.entries import Called, Outcome
-from freshet.storage.records import Entry, FetchResult
+from freshet.storage.entries import Outcome
+from freshet.storage.records import Entry, FetchResult, Note
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
 
 HUB = "https://hub.example/"
@@ -23,7 +23,7 @@ def test_who_placed_a_call_hears_its_answer_and_no_other(world: World) -> None:
 
     def hearing(name: str) -> list[Entry]:
         heard.append(name)
-        return [Called(1.0)]
+        return [Note(1.0, fetches=1)]
 
     calls.place("hub", HUB, lambda *_: hearing("first"), form="a=b")
     calls.place("other", HUB, lambda *_: hearing("second"))
@@ -32,7 +32,7 @@ def test_who_placed_a_call_hears_its_answer_and_no_other(world: World) -> None:
     assert isinstance(second, ApiRequest)
     assert (first.form, second.form) == ("a=b", None)
     answer = FetchResult(HUB, Outcome.FETCHED, 0.0, 0.0, 202)
-    assert calls.answered(second, answer, 1.0) == [Called(1.0)]
+    assert calls.answered(second, answer, 1.0) == [Note(1.0, fetches=1)]
     assert heard == ["second"]
     assert len(calls) == 1
 

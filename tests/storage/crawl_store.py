@@ -17,8 +17,8 @@ from freshet.storage.records import (
     DueUrl,
     Entry,
     Links,
+    Note,
     Observation,
-    SeedsSettled,
     Targets,
     Visit,
 )
@@ -42,7 +42,7 @@ class CrawlStore:
         return await self.tables.write(self.database, entries)
 
     async def admit(self, *paths: str, at: float = START) -> list[Acknowledged]:
-        return await self.apply(SeedsSettled((), at, targets(*paths)))
+        return await self.apply(Note(at, targets=targets(*paths)))
 
     async def new_run(self, at: float, recheck_before: float = 0.0) -> None:
         with writing(self.database) as connection:

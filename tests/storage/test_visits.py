@@ -9,7 +9,7 @@ import pytest
 from freshet.storage import writer
 from freshet.storage.database import StoreError
 from freshet.storage.entries import HostState, Kind, RobotsRecord, RobotsStanding, Role, Rung
-from freshet.storage.records import RobotsVisit, SeedsSettled
+from freshet.storage.records import Note
 from freshet.storage.tables import frontier, hosts, observations
 from tests.storage.crawl_store import (
     START,
@@ -110,7 +110,9 @@ async def test_a_robots_txt_admits_its_sitemaps(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/")
         named = targets("https://cdn.example/map.xml", role=Role.SITEMAP)
-        (acknowledged,) = await store.apply(RobotsVisit(1, ROBOTS, START, fetches=3, targets=named))
+        (acknowledged,) = await store.apply(
+            Note(START, robots=(1, ROBOTS), fetches=3, targets=named)
+        )
         assert (acknowledged.admitted, acknowledged.supplied) == (1, frozenset({2}))
         assert await store.rows("SELECT host_id, standing FROM robots") == [(1, "allow_all")]
         assert await store.value("SELECT fetches FROM crawl_run") == 3
@@ -131,7 +133,7 @@ async def test_two_pages_of_a_batch_that_find_one_url_admit_it_once(tmp_path: Pa
 async def test_a_url_held_back_stays_open_to_a_better_link(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         for held_back, admitted in (("nofollow", 0), ("nofollow", 0), (None, 1), (None, 0)):
-            found = SeedsSettled((), START, targets("/a", "/b", held_back=held_back))
+            found = Note(START, targets=targets("/a", "/b", held_back=held_back))
             (acknowledged,) = await store.apply(found)
             assert acknowledged.admitted == 2 * admitted
         assert await store.due_paths() == ["/a", "/b"]
@@ -168,8 +170,8 @@ async def test_an_entry_without_targets_supplies_nobody(tmp_path: Path) -> None:
         await store.admit("/")
         acknowledged = await store.apply(
             visit(await store.taken("/")),
-            RobotsVisit(1, ROBOTS, START),
-            SeedsSettled((), START, targets()),
+            Note(START, robots=(1, ROBOTS)),
+            Note(START, targets=targets()),
         )
         assert {(a.admitted, a.supplied) for a in acknowledged} == {(0, frozenset())}
 

@@ -16,8 +16,8 @@ from freshet.crawler.push.server import Endpoint, Pushed, Refusals, Reply
 from freshet.crawler.push.websub import Bulletins, LeaseRules, Leases, Subscriber
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.requests import ApiRequest, ApiRequests
-from freshet.storage.entries import Advertised, Outcome, Subscription, SubscriptionNoted
-from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult
+from freshet.storage.entries import Advertised, Outcome, Subscription
+from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult, Note
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 
 KEY = "0a1b2c3d"
@@ -188,7 +188,7 @@ async def test_what_cannot_be_noted_is_not_confirmed_to_the_hub(stage: Stage) ->
     assert (await stage.send("GET", "/websub/token", query)).status == 503
     stage.away = False
     assert await stage.send("GET", "/websub/token", query) == Reply(200, "c")
-    noted = [e.subscription for e in stage.written if isinstance(e, SubscriptionNoted)]
+    noted = [e.subscription for e in stage.written if isinstance(e, Note) and e.subscription]
     assert [s.lease_until is None for s in noted] == [False, True, False]
 
 

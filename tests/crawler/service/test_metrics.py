@@ -18,7 +18,7 @@ from freshet.storage.entries import (
     RobotsStanding,
     Role,
 )
-from freshet.storage.records import Acknowledged, DueUrl, Observation, RobotsVisit, Visit
+from freshet.storage.records import Acknowledged, DueUrl, Note, Observation, Visit
 
 OUTLOOK = Outlook(
     5e8, 4e8, 100.0, "greedy_index", 50.0, 1.0, 9, 7, 2, 1, 0.25, 0.3, None, (1, 2, 3, 4, 5), 0.0,
@@ -53,7 +53,7 @@ def state(**changes: Any) -> HostState:
 
 def test_exchanges_are_told_by_purpose_outcome_and_state_of_the_host() -> None:
     metrics = Metrics("1.2")
-    robots = RobotsVisit(1, RobotsRecord(RobotsStanding.PARSED, 9.0), 9.0, fetches=3)
+    robots = Note(9.0, fetches=3, robots=(1, RobotsRecord(RobotsStanding.PARSED, 9.0)))
     metrics.count(
         [
             visit(Kind.CHANGED, host=state()),

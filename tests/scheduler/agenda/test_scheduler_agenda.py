@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from freshet.scheduler.agenda import breadth_first as agenda_module
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage.entries import Kind
-from freshet.storage.records import Acknowledged, DueUrl, SeedsSettled, Visit
+from freshet.storage.records import Acknowledged, DueUrl, Note, Visit
 from freshet.storage.tables import frontier
 from tests.storage.crawl_store import (
     START,
@@ -39,7 +39,7 @@ class Crawl:
 
     async def find(self, *paths: str, depth: int = 0) -> None:
         for acknowledged in await self.store.apply(
-            SeedsSettled((), START, targets(*paths, depth=depth))
+            Note(START, targets=targets(*paths, depth=depth))
         ):
             self.agenda.done(acknowledged)
 
@@ -441,7 +441,7 @@ async def test_what_is_withdrawn_is_not_handed_out(tmp_path: Path) -> None:
         await crawl.find(*(f"/{n}" for n in range(5)))
         await crawl.replenish()
         assert crawl.agenda.next([1], START) is not None
-        settled = SeedsSettled((), START, targets())
+        settled = Note(START, targets=targets())
         withdrawn = ((1, frozenset({2, 3, 5})), (9, frozenset({7})))
         crawl.agenda.done(Acknowledged(settled, withdrawn=withdrawn))
         assert [due.page_id for due in crawl.take(1)] == [4]
@@ -452,7 +452,7 @@ async def test_where_all_is_withdrawn_one_keeps_the_place(tmp_path: Path) -> Non
     async with crawling(tmp_path / "db") as crawl:
         await crawl.find(*(f"/{n}" for n in range(5)))
         await crawl.replenish()
-        settled = SeedsSettled((), START, targets())
+        settled = Note(START, targets=targets())
         crawl.agenda.done(Acknowledged(settled, withdrawn=((1, frozenset(range(1, 6))),)))
         assert crawl.agenda.waiting(1)
         assert [due.page_id for due in crawl.take(1)] == [1]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.storage.entries import CopyFinding
-from freshet.storage.records import Acknowledged, DueUrl, SeedsSettled
+from freshet.storage.records import Acknowledged, DueUrl, Note
 from freshet.storage.tables import url_patterns
 from freshet.storage.tables.url_patterns import KIND, CopyPattern, CopyRule, is_sampled, sampling
 from freshet.storage.writer import VisitTables
@@ -39,7 +39,7 @@ async def shop(store: CrawlStore) -> None:
 
 async def find(store: CrawlStore, *paths: str, depth: int = 1) -> None:
     found = targets(*paths, depth=depth, pattern=PATTERN)
-    await store.apply(SeedsSettled((), START, found))
+    await store.apply(Note(START, targets=found))
 
 
 async def read(store: CrawlStore, path: str, original: str | None) -> Acknowledged:
@@ -186,7 +186,7 @@ async def test_new_pages_of_a_pattern_that_gave_pages_are_worth_leading_to(tmp_p
     async with crawl_store(tmp_path / "db") as store:
         await shop(store)
         product = "/product?id"
-        await store.apply(SeedsSettled((), START, targets("/product?id=1", pattern=product)))
+        await store.apply(Note(START, targets=targets("/product?id=1", pattern=product)))
         page_id = await store.page_id("/product?id=1")
         own = CopyFinding(page_id, product, None)
         due = DueUrl(page_id, "/product?id=1", "/product?id=1", 1, START)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from freshet.storage.database import open_store
-from freshet.storage.records import Estimate, EstimateBatch
+from freshet.storage.records import Estimate, Note
 from freshet.storage.tables import observations
 from freshet.storage.writer import VisitTables
 from tests.storage.small_store import SmallStore, small_store
@@ -35,7 +35,7 @@ async def store(tmp_path: Path) -> SmallStore:
 async def test_the_writer_stores_a_batch_and_replaces_what_was_there(store: SmallStore) -> None:
     database = await open_store(store.path)
     for batch in ((FIRST, PLAIN), (replace(FIRST, rate=0.7, claimed=None),)):
-        apply = partial(VisitTables(1).apply, entries=[EstimateBatch(batch, 200.0)])
+        apply = partial(VisitTables(1).apply, entries=[Note(200.0, estimates=batch)])
         await database.write(apply)
     assert await observations.of_page(database.reader, 1) == replace(FIRST, rate=0.7, claimed=None)
     assert await observations.of_page(database.reader, 2) == PLAIN

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from freshet.storage.entries import AliasKind, Kind, Reason, Role
-from freshet.storage.records import Digests, SeedsSettled, Validators
+from freshet.storage.records import Digests, Note, Validators
 from freshet.storage.tables import frontier
 from tests.storage.crawl_store import (
     DAY_S,
@@ -50,7 +50,7 @@ async def test_what_leaves_is_a_due_url_with_all_that_is_known_of_the_page(tmp_p
 async def test_shallow_pages_come_first_and_older_before_newer(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         for depth, path in ((2, "/deep"), (0, "/a"), (1, "/mid"), (0, "/b")):
-            await store.apply(SeedsSettled((), START, targets(path, depth=depth)))
+            await store.apply(Note(START, targets=targets(path, depth=depth)))
         assert await store.due_paths() == ["/a", "/b", "/mid", "/deep"]
 
 
@@ -111,8 +111,8 @@ async def test_hosts_are_woken_for_their_first_url_and_for_every_retry(tmp_path:
 async def test_a_new_run_makes_every_known_page_due(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/", "/gone")
-        await store.apply(SeedsSettled((), START, targets("/map.xml", role=Role.SITEMAP)))
-        await store.apply(SeedsSettled((), START, targets("/hidden", held_back="nofollow")))
+        await store.apply(Note(START, targets=targets("/map.xml", role=Role.SITEMAP)))
+        await store.apply(Note(START, targets=targets("/hidden", held_back="nofollow")))
         await store.apply(
             captured(await store.taken("/")),
             visit(await store.taken("/gone"), Kind.GONE),
@@ -128,7 +128,7 @@ async def test_a_new_run_makes_every_known_page_due(tmp_path: Path) -> None:
 async def test_what_a_run_deferred_is_due_first_in_the_next(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/a", "/b", "https://down.example/x")
-        await store.apply(SeedsSettled((), START, targets("/deep", depth=9)))
+        await store.apply(Note(START, targets=targets("/deep", depth=9)))
         for path in ("/a", "/b"):
             await store.apply(captured(await store.taken(path)))
         failed = visit(await store.taken("/deep"), Kind.FAILED)

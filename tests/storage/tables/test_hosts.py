@@ -5,7 +5,7 @@ from pathlib import Path
 
 from freshet.storage.database import reading
 from freshet.storage.entries import Host, HostState, RobotsRecord, RobotsStanding
-from freshet.storage.records import RobotsVisit
+from freshet.storage.records import Note
 from freshet.storage.tables import hosts
 from tests.storage.crawl_store import SITE, START, CrawlStore, crawl_store, visit
 from tests.storage.small_store import small_store
@@ -30,10 +30,10 @@ async def test_state_and_robots_come_back_as_they_were_stored(tmp_path: Path) ->
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/")
         state = HostState(1, "a.example", START, 2.5, 3, START + 60, "http_429")
-        await store.apply(RobotsVisit(1, ROBOTS, START, host=state))
+        await store.apply(Note(START, robots=(1, ROBOTS), host=state))
         assert await load(store, 1) == {1: Host(1, SITE, state, ROBOTS)}
         stale = replace(ROBOTS, stale_since=START + 1, reason="dns")
-        await store.apply(RobotsVisit(1, stale, START + 1, host=state))
+        await store.apply(Note(START + 1, robots=(1, stale), host=state))
         assert (await load(store, 1))[1].robots == stale
 
 

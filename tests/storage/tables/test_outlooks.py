@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from freshet.storage.entries import CappedLane, Outlook
-from freshet.storage.records import SeedsSettled
+from freshet.storage.records import Note
 from freshet.storage.tables import runs
 from freshet.storage.tables.runs import RunProgress
 from tests.storage.crawl_store import DAY_S, START, crawl_store, targets
@@ -17,12 +17,15 @@ LOOK = Outlook(
 )  # fmt: skip
 
 
+def note(outlook: Outlook) -> Note:
+    return Note(outlook.at, outlook=outlook)
+
+
 async def test_an_outlook_is_read_as_it_was_noted(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/first")
         noted = replace(LOOK, next_page_id=await store.page_id("/first"))
-        (acknowledged,) = await store.apply(noted)
-        assert acknowledged.entry is noted
+        await store.apply(note(noted))
         assert await runs.latest_outlook(store.database.reader, store.run_id) == noted
         assert await runs.upcoming(store.database.reader, noted) == "https://a.example/first"
         assert await runs.upcoming(store.database.reader, LOOK) is None
@@ -31,7 +34,7 @@ async def test_an_outlook_is_read_as_it_was_noted(tmp_path: Path) -> None:
 
 async def test_the_last_outlook_is_that_of_the_run(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
-        await store.apply(LOOK, replace(LOOK, at=START + 60, price=None, capped=()))
+        await store.apply(note(LOOK), note(replace(LOOK, at=START + 60, price=None, capped=())))
         first = store.run_id
         await store.new_run(START + 100)
         assert await runs.latest_outlook(store.database.reader, store.run_id) is None
@@ -41,9 +44,9 @@ async def test_the_last_outlook_is_that_of_the_run(tmp_path: Path) -> None:
 
 async def test_an_outlook_counts_the_requests_of_its_batch(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
-        await store.apply(SeedsSettled((), START, targets("/"), fetches=3), LOOK)
-        await store.apply(SeedsSettled((), START, targets("/"), fetches=2))
-        await store.apply(replace(LOOK, at=START + 5))
+        await store.apply(Note(START, targets=targets("/"), fetches=3), note(LOOK))
+        await store.apply(Note(START, targets=targets("/"), fetches=2))
+        await store.apply(note(replace(LOOK, at=START + 5)))
         assert await runs.spendings(store.database.reader, START) == [
             RunProgress(START, store.run_id, START - 60, 3, 3.5),
             RunProgress(START + 5, store.run_id, START - 60, 5, 3.5),
@@ -55,9 +58,9 @@ async def test_of_days_long_past_the_last_outlook_is_kept(tmp_path: Path) -> Non
     midnight = START // DAY_S * DAY_S
     hours = [midnight + hour * 3_600.0 for hour in range(-30, 30)]
     async with crawl_store(tmp_path / "db") as store:
-        await store.apply(*(replace(LOOK, at=at) for at in hours))
+        await store.apply(*(note(replace(LOOK, at=at)) for at in hours))
         assert await store.value("SELECT count(*) FROM outlook") == 60
-        await store.apply(replace(LOOK, at=midnight + 32 * DAY_S))
+        await store.apply(note(replace(LOOK, at=midnight + 32 * DAY_S)))
         left = [row[0] for row in await store.rows("SELECT at FROM outlook ORDER BY at")]
         kept_days = [midnight - 25 * 3_600.0, midnight - 3_600.0, midnight + 23 * 3_600.0]
         assert left == [*kept_days, *hours[-6:], midnight + 32 * DAY_S]

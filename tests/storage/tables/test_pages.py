@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.storage.entries import AliasKind, Kind, Role
-from freshet.storage.records import Alias, SeedsSettled, Validators, Visit
+from freshet.storage.records import Alias, Note, Validators, Visit
 from freshet.storage.tables import pages
 from tests.storage.crawl_store import (
     DAY_S,
@@ -47,7 +47,7 @@ async def test_a_page_that_was_crawled_is_not_due_again_when_it_is_linked(tmp_pa
 
 async def test_a_held_back_url_is_known_but_not_due(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
-        found = SeedsSettled((), START, targets("/a", held_back="nofollow"))
+        found = Note(START, targets=targets("/a", held_back="nofollow"))
         (acknowledged,) = await store.apply(found)
         assert acknowledged.admitted == 0
         assert await store.value("SELECT held_back FROM page") == "nofollow"
@@ -59,8 +59,8 @@ async def test_a_better_link_lifts_what_was_held_back_and_tells_the_depth(
     tmp_path: Path, why: str
 ) -> None:
     async with crawl_store(tmp_path / "db") as store:
-        await store.apply(SeedsSettled((), START, targets("/a", depth=9, held_back=why)))
-        (again,) = await store.apply(SeedsSettled((), START, targets("/a", depth=2)))
+        await store.apply(Note(START, targets=targets("/a", depth=9, held_back=why)))
+        (again,) = await store.apply(Note(START, targets=targets("/a", depth=2)))
         assert again.admitted == 1
         (due,) = await store.due()
         assert (due.url, due.depth) == (url_of("/a"), 2)
@@ -70,14 +70,14 @@ async def test_a_better_link_lifts_what_was_held_back_and_tells_the_depth(
 @pytest.mark.parametrize("why", ["extension", "trap: calendar"])
 async def test_other_reasons_are_not_lifted(tmp_path: Path, why: str) -> None:
     async with crawl_store(tmp_path / "db") as store:
-        await store.apply(SeedsSettled((), START, targets("/a", held_back=why)))
+        await store.apply(Note(START, targets=targets("/a", held_back=why)))
         assert (await store.admit("/a"))[0].admitted == 0
 
 
 async def test_a_worse_link_does_not_hold_a_page_back(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/a")
-        await store.apply(SeedsSettled((), START, targets("/a", held_back="nofollow")))
+        await store.apply(Note(START, targets=targets("/a", held_back="nofollow")))
         assert await store.due_paths() == ["/a"]
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage.records import SeedLine, SeedsSettled, StoredSeed
+from freshet.storage.records import Note, SeedLine, StoredSeed
 from freshet.storage.tables import runs
 from tests.storage.crawl_store import (
     START,
@@ -48,7 +48,7 @@ async def test_a_line_that_is_given_again_takes_its_new_importance(tmp_path: Pat
 async def test_a_settled_seed_stands_at_its_page(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await add(store, LINES)
-        await store.apply(SeedsSettled(((1, url_of("/")),), START, targets("/")))
+        await store.apply(Note(START, targets=targets("/"), seeds=((1, url_of("/")),)))
         first, second, _ = await runs.load(store.database.reader)
         assert (first.root_url, first.page_id) == (url_of("/"), 1)
         assert second.root_url is None
@@ -59,7 +59,7 @@ async def test_all_seeds_of_a_page_move_with_its_redirect(tmp_path: Path) -> Non
     async with crawl_store(tmp_path / "db") as store:
         await add(store, LINES)
         settled = ((1, url_of("/")), (2, url_of("/")), (3, "https://b.example/x"))
-        await store.apply(SeedsSettled(settled, START, targets("/", "https://b.example/x")))
+        await store.apply(Note(START, targets=targets("/", "https://b.example/x"), seeds=settled))
         moved = redirected(await store.taken("/"), "https://new.example/")
         await store.apply(replace(moved, new_root="https://new.example/"))
         assert [(s.root_url, s.page_id) for s in await runs.load(store.database.reader)] == [

@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from freshet.storage.database import open_store
-from freshet.storage.entries import Subscription, SubscriptionNoted, SubscriptionState
+from freshet.storage.entries import Subscription, SubscriptionState
+from freshet.storage.records import Note
 from freshet.storage.tables import claims
 from freshet.storage.writer import VisitTables
 from tests.storage.crawl_store import writing
@@ -29,11 +30,11 @@ async def test_a_subscription_is_loaded_as_it_was_noted_last(tmp_path: Path) -> 
     )  # fmt: skip
     for entries in ([WANTED], [active, replace(active, failures=0)]):
         with writing(database) as connection:
-            noted = [SubscriptionNoted(each, 1.0) for each in entries]
+            noted = [Note(1.0, subscription=each) for each in entries]
             acknowledged = tables.apply(connection, noted)
         assert [each.entry for each in acknowledged] == noted
     assert await claims.load_subscriptions(database.reader) == [replace(active, failures=0)]
     with writing(database) as connection:
-        tables.apply(connection, [SubscriptionNoted(active, 2.0, ended=True)])
+        tables.apply(connection, [Note(2.0, subscription=active, ended=True)])
     assert await claims.load_subscriptions(database.reader) == []
     await database.close()

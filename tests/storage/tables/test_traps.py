@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.storage.records import SeedsSettled
+from freshet.storage.records import Note
 from tests.storage.crawl_store import START, CrawlStore, crawl_store, targets
 
 CALENDAR = ("/calendar?month=#", "trap: calendar", 3)
@@ -15,7 +15,7 @@ CALENDAR = ("/calendar?month=#", "trap: calendar", 3)
 async def find(
     store: CrawlStore, *paths: str, trap: tuple[str, str, int] = CALENDAR
 ) -> frozenset[int]:
-    (acknowledged,) = await store.apply(SeedsSettled((), START, targets(*paths, trap=trap)))
+    (acknowledged,) = await store.apply(Note(START, targets=targets(*paths, trap=trap)))
     return acknowledged.supplied
 
 
@@ -66,7 +66,7 @@ async def test_counts_survive_a_restart(tmp_path: Path) -> None:
 
 async def test_a_nofollow_url_counts_when_a_better_link_lifts_it(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
-        held = SeedsSettled((), START, targets("/c?month=1", held_back="nofollow"))
+        held = Note(START, targets=targets("/c?month=1", held_back="nofollow"))
         await store.apply(held)
         assert await store.rows("SELECT * FROM trap") == []
         assert await find(store, "/c?month=1") == {1}

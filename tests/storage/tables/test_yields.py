@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from freshet.storage.entries import CopyFinding, Kind
-from freshet.storage.records import DueUrl, Observation, SeedsSettled
+from freshet.storage.records import DueUrl, Note, Observation
 from freshet.storage.tables.url_patterns import STRENGTH, CopyRule, Yield, representatives, yields
 from freshet.storage.writer import VisitTables
 from tests.storage.crawl_store import START, CrawlStore, crawl_store, targets, visit
@@ -27,7 +27,7 @@ async def shop(store: CrawlStore, least: int) -> None:
     store.tables = VisitTables(store.run_id, CopyRule(least, 0.7))
     await store.admit("/list", "/other", "/moved")
     paths = [f"/list?sort={n}" for n in range(6)]
-    await store.apply(SeedsSettled((), START, targets(*paths, depth=1, pattern=PATTERN)))
+    await store.apply(Note(START, targets=targets(*paths, depth=1, pattern=PATTERN)))
     await read(store, "/list", None)
     await read(store, "/other", None, Kind.FAILED)
     await read(store, "/moved", None, Kind.REDIRECTED)
