@@ -119,13 +119,13 @@ def print_seeds(report: CrawlReport) -> None:
     show_list(
         "Sites that moved (http, https and www count as one site)",
         ("site", "crawled at"),
-        [(seed.text, seed.root_url) for seed in report.moved_seeds],
+        report.moved_seeds,
         _SHOWN,
     )
     show_list(
         "Sites without a page",
         ("site", "why"),
-        [(seed.text, seed.reason) for seed in report.silent_seeds],
+        [(text, why) for text, _, why in report.silent_seeds],
         _SHOWN,
     )
 
@@ -140,7 +140,7 @@ def _print_left_out(report: CrawlReport) -> None:
     show_list(
         "Bounded URL patterns (possible traps)",
         ("pattern", "kind", "crawled", "not"),
-        [(p.origin + p.shape, p.kind, p.admitted, p.refused) for p in report.bounded],
+        [(f"{origin}{p.shape}", p.kind, p.crawled, p.held) for origin, p in report.bounded],
         _SHOWN,
     )
     show_list("Known but not crawled", ("why", "URLs"), list(report.held_back.items()))

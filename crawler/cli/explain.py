@@ -43,7 +43,7 @@ from freshet.storage.queries.page import (
 from freshet.storage.tables import claims as claims_tables
 from freshet.storage.tables import hosts, url_patterns
 from freshet.storage.tables.claims import HeardClaim
-from freshet.storage.tables.url_patterns import CopyPattern
+from freshet.storage.tables.url_patterns import Throttle
 
 _ALIASES = 20
 _OBSERVATIONS = 5
@@ -105,7 +105,7 @@ class Explanation:
     host: HostState | None
     capture: GoodCapture | None
     aliases: list[OtherName]
-    pattern: CopyPattern | None
+    pattern: Throttle | None
     copy_of: str | None
     observations: list[PastObservation]
     claims: list[HeardClaim]
@@ -114,7 +114,14 @@ class Explanation:
 
     def as_json(self) -> dict[str, object]:
         """Return the explanation as JSON values."""
-        return asdict(self)
+        pattern = self.pattern
+        return asdict(self) | {
+            "pattern": pattern
+            and {
+                "shape": pattern.shape, "read": pattern.crawled, "copies": pattern.copies,
+                "closed_at": pattern.closed_at,
+            },
+        }  # fmt: skip
 
 
 async def explain(
@@ -231,13 +238,13 @@ def _outlook(
     return f"{when}; {obstacle}" if obstacle else when
 
 
-def _because(known: KnownUrl, pattern: CopyPattern | None) -> str:
+def _because(known: KnownUrl, pattern: Throttle | None) -> str:
     """Return the reason why the pattern of a held-back URL is closed."""
     if known.held_back != url_patterns.KIND or pattern is None:
         return ""
     return (
-        f": {pattern.copies:,} of {pattern.read:,} pages like {pattern.shape} repeat the text of "
-        "other pages; a sample is visited to see if that changes"
+        f": {pattern.copies:,} of {pattern.crawled:,} pages like {pattern.shape} repeat the text "
+        "of other pages; a sample is visited to see if that changes"
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
+from freshet.crawler.run.orders import bounded_as_json, deferred_as_json
 from freshet.crawler.run.status import AUDITED_S, DaemonStatus, Spent, daemon_status
 from freshet.crawler.terminal import (
     amount,
@@ -26,22 +27,15 @@ from freshet.crawler.terminal import (
     span,
 )
 from freshet.scheduler.agenda.audit import MeasuredMean
-from freshet.storage.entries import Discovered, Outlook
+from freshet.storage.entries import Discovered, Outlook, RobotsRecord, RobotsStanding
 from freshet.storage.queries import overview, page
-from freshet.storage.queries.overview import (
-    BoundedPattern,
-    BusyHost,
-    DeferredHost,
-    FrontierCounts,
-    Holdings,
-    ParkedHost,
-    UnreachableRobots,
-)
+from freshet.storage.queries.overview import Holdings, WaitingHost
 from freshet.storage.tables import alerts as alerts_tables
-from freshet.storage.tables import near_duplicates, runs
+from freshet.storage.tables import hosts, near_duplicates, runs, url_patterns
 from freshet.storage.tables.alerts import RuleCounts
 from freshet.storage.tables.near_duplicates import IndexState
 from freshet.storage.tables.runs import CrawlRun, RunState
+from freshet.storage.tables.url_patterns import Throttle
 
 # -- standing view -----------------------------------------------------------
 #
@@ -233,12 +227,12 @@ class Status:
     last_run: _RunStatus | None
     holdings: Holdings
     file_bytes: int
-    frontier: FrontierCounts
-    busiest: list[BusyHost]
-    parked: list[ParkedHost]
-    deferred: list[DeferredHost]
-    robots_unreachable: list[UnreachableRobots]
-    bounded: list[BoundedPattern]
+    frontier: dict[str, int]
+    busiest: list[tuple[str, int]]
+    parked: list[WaitingHost]
+    deferred: list[WaitingHost]
+    robots_unreachable: list[tuple[str, RobotsRecord]]
+    bounded: list[tuple[str, Throttle]]
     held_back: dict[str, int]
     duplicates: IndexState
     alerts: list[RuleCounts]
@@ -249,7 +243,17 @@ class Status:
         return asdict(self) | {
             "last_run": self.last_run and self.last_run.as_json(),
             "daemon": self.daemon and self.daemon.as_json(),
-        }
+            "busiest": [{"origin": origin, "due": due} for origin, due in self.busiest],
+            "deferred": deferred_as_json(self.deferred),
+            "robots_unreachable": [
+                {
+                    "origin": origin, "standing": robots.standing, "since": _since(robots),
+                    "reason": robots.reason,
+                }
+                for origin, robots in self.robots_unreachable
+            ],
+            "bounded": bounded_as_json(self.bounded),
+        }  # fmt: skip
 
 
 def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
@@ -279,8 +283,8 @@ async def _read(db: Path, now: float) -> Status:
             busiest=await overview.busiest(connection, now, _SHOWN),
             parked=await overview.parked(connection, now),
             deferred=await overview.deferred(connection),
-            robots_unreachable=await overview.unreachable_robots(connection),
-            bounded=await overview.bounded(connection),
+            robots_unreachable=await hosts.unreachable_robots(connection),
+            bounded=await url_patterns.bounded(connection),
             held_back=await overview.held_back(connection),
             duplicates=await near_duplicates.state(connection),
             alerts=await alerts_tables.counts(connection),
@@ -303,7 +307,7 @@ def _print(status: Status) -> None:
     show_list(
         "Bounded patterns (possible traps)",
         ("pattern", "kind", "crawled", "not"),
-        [(f"{p.origin}{p.shape}", p.kind, p.admitted, p.refused) for p in status.bounded],
+        [(f"{origin}{p.shape}", p.kind, p.crawled, p.held) for origin, p in status.bounded],
         _SHOWN,
     )
     _print_alerts(status)
@@ -378,9 +382,9 @@ def _print_holdings(status: Status) -> None:
     show_facts(
         "Frontier",
         {
-            "due now": frontier.due,
-            "waiting for their time": frontier.waiting or None,
-            "deferred to the next run": frontier.deferred or None,
+            "due now": frontier["due"],
+            "waiting for their time": frontier["waiting"] or None,
+            "deferred to the next run": frontier["deferred"] or None,
         },
     )
 
@@ -397,15 +401,11 @@ def _near_duplicates(found: IndexState) -> str | None:
 def _print_hosts(status: Status) -> None:
     now = status.at
     if status.daemon is None:
-        show_list(
-            "Hosts with the most URLs due",
-            ("host", "due"),
-            [(h.origin, h.due) for h in status.busiest],
-        )
+        show_list("Hosts with the most URLs due", ("host", "due"), status.busiest)
     show_list(
         "Parked hosts",
         ("host", "until", "why", "URLs"),
-        [(h.origin, moment(h.until, now), h.reason, h.urls) for h in status.parked],
+        [(h.origin, _moment(h.until, now), h.reason, h.urls) for h in status.parked],
         _SHOWN,
     )
     show_list(
@@ -418,13 +418,17 @@ def _print_hosts(status: Status) -> None:
         "robots.txt cannot be reached",
         ("host", "since", "why", "meanwhile"),
         [
-            (r.origin, moment(r.since, now), r.reason, _meanwhile(r))
-            for r in status.robots_unreachable
+            (origin, moment(_since(robots), now), robots.reason, _meanwhile(robots))
+            for origin, robots in status.robots_unreachable
         ],
         _SHOWN,
     )
 
 
-def _meanwhile(robots: UnreachableRobots) -> str:
-    closed = robots.standing == "unreachable"
+def _since(robots: RobotsRecord) -> float:
+    return robots.fetched_at if robots.stale_since is None else robots.stale_since
+
+
+def _meanwhile(robots: RobotsRecord) -> str:
+    closed = robots.standing is RobotsStanding.UNREACHABLE
     return "nothing is fetched" if closed else "an older copy is used"

@@ -22,17 +22,12 @@ from freshet.crawler.terminal import fail
 from freshet.storage.database import Database, StoreError, Versioned, formats
 from freshet.storage.entries import Kind
 from freshet.storage.queries import overview
-from freshet.storage.queries.overview import (
-    BoundedPattern,
-    ChangedPage,
-    DeferredHost,
-    MovedSeed,
-    SilentSeed,
-)
+from freshet.storage.queries.overview import PageChange, WaitingHost
 from freshet.storage.records import SeedLine
 from freshet.storage.tables import near_duplicates, runs, url_patterns
 from freshet.storage.tables import pages as pages_tables
 from freshet.storage.tables.near_duplicates import IndexState
+from freshet.storage.tables.url_patterns import Throttle
 
 NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
 
@@ -152,20 +147,50 @@ class CrawlReport:
     retries: int
     seconds: float
     reasons: dict[str, int]
-    changed_pages: list[ChangedPage]
+    changed_pages: list[PageChange]
     appeared: list[str]
     vanished: list[str]
-    deferred: list[DeferredHost]
-    silent_seeds: list[SilentSeed]
-    moved_seeds: list[MovedSeed]
-    bounded: list[BoundedPattern]
+    deferred: list[WaitingHost]
+    silent_seeds: list[tuple[str, str, str]]
+    moved_seeds: list[tuple[str, str]]
+    bounded: list[tuple[str, Throttle]]
     held_back: dict[str, int]
     duplicates: IndexState
     forgone: float | None = None
 
     def as_json(self) -> dict[str, object]:
         """Return the report as JSON values."""
-        return asdict(self) | {"seconds": round(self.seconds, 3)}
+        return asdict(self) | {
+            "seconds": round(self.seconds, 3),
+            "changed_pages": [
+                {name: getattr(page, name) for name in _CHANGE} for page in self.changed_pages
+            ],
+            "deferred": deferred_as_json(self.deferred),
+            "silent_seeds": [
+                {"text": text, "url": url, "reason": why} for text, url, why in self.silent_seeds
+            ],
+            "moved_seeds": [{"text": text, "root_url": url} for text, url in self.moved_seeds],
+            "bounded": bounded_as_json(self.bounded),
+        }
+
+
+_CHANGE = ("url", "at", "resemblance", "blocks_added", "blocks_removed")
+
+
+def deferred_as_json(found: Sequence[WaitingHost]) -> list[dict[str, object]]:
+    """Return the hosts with deferred URLs as JSON values."""
+    return [{"origin": each.origin, "urls": each.urls, "reason": each.reason} for each in found]
+
+
+def bounded_as_json(found: Sequence[tuple[str, Throttle]]) -> list[dict[str, object]]:
+    """Return bounded patterns, with their origins, as JSON values."""
+    return [
+        {
+            "origin": origin, "kind": each.kind, "shape": each.shape, "admitted": each.crawled,
+            "refused": each.held,
+        }
+        for origin, each in found
+    ]  # fmt: skip
 
 
 async def make_report(
@@ -204,7 +229,7 @@ async def make_report(
         deferred=await overview.deferred(reader),
         silent_seeds=await overview.silent_seeds(reader, run_id),
         moved_seeds=await overview.moved_seeds(reader),
-        bounded=await overview.bounded(reader),
+        bounded=await url_patterns.bounded(reader),
         held_back=await overview.held_back(reader),
         duplicates=await near_duplicates.state(reader),
     )

@@ -10,7 +10,7 @@ from typing import Final
 import aiosqlite
 from aiosqlite import Connection as Reader
 
-from freshet.storage.entries import REBASED, RobotsStanding
+from freshet.storage.entries import REBASED
 from freshet.storage.tables.observations import COLUMNS
 
 
@@ -36,44 +36,13 @@ class Holdings:
 
 
 @dataclass(frozen=True, slots=True)
-class FrontierCounts:
-    """The URLs of the frontier: due now, waiting for a retry, deferred to the next run."""
-
-    due: int
-    waiting: int
-    deferred: int
-
-
-@dataclass(frozen=True, slots=True)
-class BusyHost:
-    """A host with URLs that are due."""
+class WaitingHost:
+    """A host with ``urls`` in the frontier, for which a run, or a pause ``until`` then, waits."""
 
     origin: str
-    due: int
-
-
-@dataclass(frozen=True, slots=True)
-class ParkedHost:
-    """A host that is not visited for a while; ``urls`` of it are in the frontier."""
-
-    origin: str
-    until: float
+    until: float | None
     reason: str | None
     urls: int
-
-
-@dataclass(frozen=True, slots=True)
-class UnreachableRobots:
-    """A host whose robots.txt could not be fetched at the last attempt.
-
-    ``standing`` is ``unreachable`` (nothing may be fetched), or ``parsed`` or ``allow_all`` while
-    an older copy is in use, which began at ``since``.
-    """
-
-    origin: str
-    standing: RobotsStanding
-    since: float
-    reason: str | None
 
 
 async def holdings(db: Reader) -> Holdings:
@@ -93,45 +62,34 @@ async def holdings(db: Reader) -> Holdings:
     return Holdings(*next(iter(rows)))
 
 
-async def frontier_counts(db: Reader, now: float) -> FrontierCounts:
-    """Count the URLs of the frontier."""
+async def frontier_counts(db: Reader, now: float) -> dict[str, int]:
+    """Count the URLs of the frontier: due now, waiting for a retry, deferred to the next run."""
     sql = (
         "SELECT count(*) FILTER (WHERE deferred IS NULL AND due_at <= ?1) AS due, "
         "       count(*) FILTER (WHERE deferred IS NULL AND due_at > ?1) AS waiting, "
         "       count(deferred) AS deferred FROM frontier"
     )
-    return FrontierCounts(**next(iter(await db.execute_fetchall(sql, (now,)))))
+    return dict(next(iter(await db.execute_fetchall(sql, (now,)))))
 
 
-async def busiest(db: Reader, now: float, limit: int) -> list[BusyHost]:
-    """Return the hosts with the most URLs due now."""
+async def busiest(db: Reader, now: float, limit: int) -> list[tuple[str, int]]:
+    """Return the origins with the most URLs due now, and how many."""
     sql = (
         "SELECT h.origin, d.n AS due FROM (SELECT host_id, count(*) AS n FROM frontier "
         "  WHERE deferred IS NULL AND due_at <= ? GROUP BY host_id) AS d "
         "JOIN host AS h ON h.id = d.host_id ORDER BY d.n DESC, h.origin LIMIT ?"
     )
-    return [BusyHost(**row) for row in await db.execute_fetchall(sql, (now, limit))]
+    return [(row[0], row[1]) for row in await db.execute_fetchall(sql, (now, limit))]
 
 
-async def parked(db: Reader, now: float) -> list[ParkedHost]:
+async def parked(db: Reader, now: float) -> list[WaitingHost]:
     """Return the hosts that are parked now, the first to be free first."""
     sql = (
         "SELECT origin, parked_until AS until, parked_reason AS reason, "
         "       (SELECT count(*) FROM frontier WHERE host_id = host.id) AS urls "
         "FROM host WHERE parked_until > ? ORDER BY parked_until, origin"
     )
-    return [ParkedHost(**row) for row in await db.execute_fetchall(sql, (now,))]
-
-
-async def unreachable_robots(db: Reader) -> list[UnreachableRobots]:
-    """Return the hosts whose robots.txt is unreachable, with or without an older copy."""
-    rows = await db.execute_fetchall(
-        "SELECT h.origin, r.standing, coalesce(r.stale_since, r.fetched_at), r.reason "
-        "FROM robots AS r JOIN host AS h ON h.id = r.host_id "
-        "WHERE r.standing = ? OR r.stale_since IS NOT NULL ORDER BY h.origin",
-        (RobotsStanding.UNREACHABLE,),
-    )
-    return [UnreachableRobots(row[0], RobotsStanding(row[1]), row[2], row[3]) for row in rows]
+    return [WaitingHost(**row) for row in await db.execute_fetchall(sql, (now,))]
 
 
 async def last_sign_of_life(db: Reader, run_id: int) -> float | None:
@@ -149,64 +107,6 @@ def file_bytes(path: Path) -> int:
 # -- reports -----------------------------------------------------------------
 
 _GOOD = "('new', 'changed', 'unchanged')"
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedPage:
-    """A page whose main text changed; ``resemblance`` is to the text before."""
-
-    url: str
-    at: float
-    resemblance: float | None
-    blocks_added: int | None
-    blocks_removed: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class DeferredHost:
-    """A host whose URLs a run left for the next one."""
-
-    origin: str
-    urls: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class SilentSeed:
-    """A line of the site list that gave no page in a run, and the reason."""
-
-    text: str
-    url: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class BoundedPattern:
-    """A URL pattern that was bounded: ``refused`` of its URLs were not crawled."""
-
-    origin: str
-    kind: str
-    shape: str
-    admitted: int
-    refused: int
-
-
-@dataclass(frozen=True, slots=True)
-class MovedSeed:
-    """A seed whose scope has moved from the URL of its line."""
-
-    text: str
-    root_url: str
-
-
-async def changed(db: Reader, run_id: int) -> list[ChangedPage]:
-    """Return the pages whose main text changed in a run, newest first."""
-    sql = (
-        "SELECT p.url, o.at, o.resemblance, o.blocks_added, o.blocks_removed "
-        "FROM finding AS o JOIN page AS p ON p.id = o.page_id "
-        "WHERE o.run_id = ? AND o.kind = 'changed' AND p.role = 'page' ORDER BY o.at DESC, o.id"
-    )
-    return [ChangedPage(**row) for row in await db.execute_fetchall(sql, (run_id,))]
 
 
 async def appeared(db: Reader, run_id: int) -> list[str]:
@@ -230,18 +130,18 @@ async def vanished(db: Reader, run_id: int) -> list[str]:
     return [row[0] for row in await db.execute_fetchall(sql, (run_id,))]
 
 
-async def deferred(db: Reader) -> list[DeferredHost]:
+async def deferred(db: Reader) -> list[WaitingHost]:
     """Return the hosts with URLs that wait for the next run."""
     rows = await db.execute_fetchall(
-        "SELECT h.origin, count(*) AS urls, max(f.deferred) AS reason FROM frontier AS f "
-        "JOIN host AS h ON h.id = f.host_id WHERE f.deferred IS NOT NULL "
+        "SELECT h.origin, NULL AS until, max(f.deferred) AS reason, count(*) AS urls "
+        "FROM frontier AS f JOIN host AS h ON h.id = f.host_id WHERE f.deferred IS NOT NULL "
         "GROUP BY h.id ORDER BY h.origin"
     )
-    return [DeferredHost(**row) for row in rows]
+    return [WaitingHost(**row) for row in rows]
 
 
-async def silent_seeds(db: Reader, run_id: int) -> list[SilentSeed]:
-    """Return the seeds whose host gave no page in a run, with the last result of each."""
+async def silent_seeds(db: Reader, run_id: int) -> list[tuple[str, str, str]]:
+    """Return the seeds whose host gave no page in a run: line, URL, and the last result."""
     rows = await db.execute_fetchall(
         "SELECT s.text, coalesce(s.root_url, s.url), f.deferred, o.kind, o.reason, o.detail, "
         "       o.status, p.held_back FROM seed AS s LEFT JOIN page AS p ON p.id = s.page_id "
@@ -251,25 +151,16 @@ async def silent_seeds(db: Reader, run_id: int) -> list[SilentSeed]:
         "  AND q.checked_at >= (SELECT started_at FROM crawl_run WHERE id = ?1)) ORDER BY s.id",
         (run_id,),
     )
-    return [SilentSeed(row[0], row[1], _why_silent(row)) for row in rows]
+    return [(row[0], row[1], _why_silent(row)) for row in rows]
 
 
-async def moved_seeds(db: Reader) -> list[MovedSeed]:
-    """Return the seeds that redirected: their scope has moved."""
+async def moved_seeds(db: Reader) -> list[tuple[str, str]]:
+    """Return the seeds that redirected, so that their scope has moved: line and new URL."""
     rows = await db.execute_fetchall(
         "SELECT text, root_url FROM seed WHERE root_url IS NOT NULL AND root_url <> url "
         "AND root_url <> coalesce(fallback_url, '') ORDER BY id"
     )
-    return [MovedSeed(**row) for row in rows]
-
-
-async def bounded(db: Reader) -> list[BoundedPattern]:
-    """Return the URL patterns with URLs that were not crawled."""
-    rows = await db.execute_fetchall(
-        "SELECT h.origin, t.kind, t.shape, t.admitted, t.refused FROM trap AS t "
-        "JOIN host AS h ON h.id = t.host_id WHERE t.refused > 0 ORDER BY t.refused DESC"
-    )
-    return [BoundedPattern(**row) for row in rows]
+    return [(row[0], row[1]) for row in rows]
 
 
 async def held_back(db: Reader) -> dict[str, int]:
@@ -320,6 +211,20 @@ class PageChange:
     before_id: int | None
 
 
+_CHANGES: Final = (
+    "SELECT o.at, p.url, o.kind, p.title, o.resemblance, o.blocks_added, o.blocks_removed, "
+    "       o.version_id, (SELECT max(v.id) FROM version AS v "
+    "         WHERE v.page_id = o.page_id AND v.id < o.version_id) AS before_id "
+    "FROM finding AS o JOIN page AS p ON p.id = o.page_id WHERE p.role = 'page' AND "
+)
+
+
+async def changed(db: Reader, run_id: int) -> list[PageChange]:
+    """Return the pages whose main text changed in a run, newest first."""
+    sql = f"{_CHANGES} o.run_id = ? AND o.kind = 'changed' ORDER BY o.at DESC, o.id"
+    return [PageChange(**row) for row in await db.execute_fetchall(sql, (run_id,))]
+
+
 async def since(db: Reader, at: float, limit: int, *, all_kinds: bool = False) -> list[PageChange]:
     """Return the newest ``limit`` changes after a moment (Unix seconds), newest first.
 
@@ -327,11 +232,7 @@ async def since(db: Reader, at: float, limit: int, *, all_kinds: bool = False) -
     """
     kinds = "('changed', 'new', 'gone')" if all_kinds else "('changed')"
     sql = (
-        "SELECT o.at, p.url, o.kind, p.title, o.resemblance, o.blocks_added, o.blocks_removed, "
-        "       o.version_id, (SELECT max(v.id) FROM version AS v "
-        "         WHERE v.page_id = o.page_id AND v.id < o.version_id) AS before_id "
-        "FROM finding AS o JOIN page AS p ON p.id = o.page_id "
-        f"WHERE o.kind IN {kinds} AND o.at > ? AND p.role = 'page' "
+        f"{_CHANGES} o.kind IN {kinds} AND o.at > ? "
         # A page that was gone before is not gone again.
         "AND (o.kind <> 'gone' OR (SELECT b.kind FROM finding AS b "
         "  WHERE b.page_id = o.page_id AND b.id < o.id ORDER BY b.id DESC LIMIT 1) "

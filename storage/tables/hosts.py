@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
-from freshet.storage.entries import HeaderSigns, Host, HostState, Kind, RobotsRecord
+from freshet.storage.entries import HeaderSigns, Host, HostState, Kind, RobotsRecord, RobotsStanding
 from freshet.storage.records import Visit
 
 #: Observations that the mean duration of requests is taken from.
@@ -89,6 +89,20 @@ def save_robots(db: Connection, host_id: int, record: RobotsRecord) -> None:
         "VALUES (?, ?, ?, ?, ?, ?)",
         (host_id, *values_of(record)),
     )
+
+
+async def unreachable_robots(db: Reader) -> list[tuple[str, RobotsRecord]]:
+    """Return the origins whose robots.txt is unreachable, with or without an older copy.
+
+    The records are without their bodies.
+    """
+    rows = await db.execute_fetchall(
+        f"SELECT h.origin, {columns_of(RobotsRecord, 'r', body='zeroblob(0)')} "
+        "FROM robots AS r JOIN host AS h ON h.id = r.host_id "
+        "WHERE r.standing = ? OR r.stale_since IS NOT NULL ORDER BY h.origin",
+        (RobotsStanding.UNREACHABLE,),
+    )
+    return [(row[0], row_to(RobotsRecord)(row[1:])) for row in rows]
 
 
 def save_walls(db: Connection, walls: Sequence[tuple[int, bytes]]) -> None:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from aiosqlite import Connection as Reader
 
+from freshet.storage.database import columns_of, row_to
 from freshet.storage.entries import CopyFinding, Reason
 from freshet.storage.records import Targets, Visit
 from freshet.storage.tables import frontier
@@ -54,13 +55,32 @@ class CopyRule:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyPattern:
-    """Counts of a pattern: pages ``read``, and ``copies`` among them."""
+class Throttle:
+    """A reason, ``kind`` (``trap: …``, ``nofollow`` …), that holds URLs of a host back.
 
-    shape: str
-    read: int
-    copies: int
-    closed_at: float | None
+    ``shape`` is their pattern, None without one: ``crawled`` of its URLs were admitted and ``held``
+    were not. Of a pattern of copies ``crawled`` URLs were read, ``copies`` had no content of their
+    own, and ``sampled`` were requested since it was closed at ``closed_at``. ``example`` is a
+    URL held back, None if the store does not have it.
+    """
+
+    host_id: int
+    kind: str
+    shape: str | None
+    crawled: int
+    held: int
+    copies: int = 0
+    sampled: int = 0
+    closed_at: float | None = None
+    example: str | None = None
+
+
+def _pattern(sampled: str = "0", example: str = "NULL") -> str:
+    """Return the columns of a :class:`Throttle` in table ``trap``."""
+    return columns_of(
+        Throttle, "trap", crawled="trap.admitted", held="trap.refused", sampled=sampled,
+        example=example,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,29 +164,37 @@ def weigh(
         row = db.execute(
             "INSERT INTO trap (host_id, shape, kind, admitted, copies) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET admitted = admitted + excluded.admitted, "
-            "copies = copies + excluded.copies RETURNING admitted, copies, closed_at",
+            f"copies = copies + excluded.copies RETURNING {_pattern()}",
             (host_id, shape, KIND, change.read, change.copies),
         ).fetchone()
-        _decide(db, host_id, CopyPattern(shape, *row), rule, at=at, effect=effect)
+        _decide(db, row_to(Throttle)(row), rule, at=at, effect=effect)
     return effect
 
 
 def reconsider(db: Connection, rule: CopyRule, at: float) -> None:
     """Close and open patterns by this rule, which may differ from the last run's."""
-    sql = "SELECT host_id, shape, admitted, copies, closed_at FROM trap WHERE kind = ?"
-    rows = db.execute(sql, (KIND,)).fetchall()
-    for host_id, *found in rows:
-        _decide(db, host_id, CopyPattern(*found), rule, at=at, effect=FrontierEffect())
+    rows = db.execute(f"SELECT {_pattern()} FROM trap WHERE kind = ?", (KIND,)).fetchall()
+    for found in map(row_to(Throttle), rows):
+        _decide(db, found, rule, at=at, effect=FrontierEffect())
 
 
-async def pattern_of(db: Reader, page_id: int) -> CopyPattern | None:
+async def pattern_of(db: Reader, page_id: int) -> Throttle | None:
     """Return the counts of the pattern of a URL, or None."""
     rows = await db.execute_fetchall(
-        "SELECT t.shape, t.admitted AS read, t.copies, t.closed_at FROM page AS p JOIN trap AS t "
-        "ON t.host_id = p.host_id AND t.shape = p.pattern AND t.kind = ? WHERE p.id = ?",
+        f"SELECT {_pattern()} FROM page AS p JOIN trap "
+        "ON trap.host_id = p.host_id AND trap.shape = p.pattern AND trap.kind = ? WHERE p.id = ?",
         (KIND, page_id),
     )
-    return next((CopyPattern(**row) for row in rows), None)
+    return next(map(row_to(Throttle), rows), None)
+
+
+async def bounded(db: Reader) -> list[tuple[str, Throttle]]:
+    """Return the patterns with URLs that are not crawled, each with the origin of its host."""
+    rows = await db.execute_fetchall(
+        f"SELECT h.origin, {_pattern()} FROM trap JOIN host AS h ON h.id = trap.host_id "
+        "WHERE trap.refused > 0 ORDER BY trap.refused DESC"
+    )
+    return [(row[0], row_to(Throttle)(row[1:])) for row in rows]
 
 
 async def original_of(db: Reader, page_id: int) -> str | None:
@@ -267,25 +295,19 @@ def _known(
 
 
 def _decide(
-    db: Connection,
-    host_id: int,
-    found: CopyPattern,
-    rule: CopyRule,
-    *,
-    at: float,
-    effect: FrontierEffect,
+    db: Connection, found: Throttle, rule: CopyRule, *, at: float, effect: FrontierEffect
 ) -> None:
     """Close or open a pattern where its counts say so."""
-    closes = rule.closes(found.read, found.copies)
+    host_id, shape = found.host_id, str(found.shape)
+    closes = rule.closes(found.crawled, found.copies)
     if closes == (found.closed_at is not None):
         return
     sql = "UPDATE trap SET closed_at = ? WHERE host_id = ? AND shape = ? AND kind = ?"
-    db.execute(sql, (at if closes else None, host_id, found.shape, KIND))
+    db.execute(sql, (at if closes else None, host_id, shape, KIND))
     if closes:
         before = effect.withdrawn.get(host_id, frozenset())
-        withdrawn = _withdraw(db, host_id, found.shape)
-        effect.withdrawn[host_id] = before.union(withdrawn)
-    elif released := _release(db, host_id, found.shape, at):
+        effect.withdrawn[host_id] = before.union(_withdraw(db, host_id, shape))
+    elif released := _release(db, host_id, shape, at):
         before = effect.released.get(host_id, frozenset())
         effect.released[host_id] = before.union(released)
 
@@ -485,27 +507,6 @@ class Reach:
     held: int
 
 
-@dataclass(frozen=True, slots=True)
-class Throttle:
-    """URLs of a host ``held`` back for one reason, ``kind`` (``trap: …``, ``nofollow`` …).
-
-    ``shape`` is their pattern, None without one; ``crawled`` of its URLs were admitted. Of a closed
-    pattern they were read, ``copies`` of them had no content of their own, and ``sampled`` were
-    requested since ``closed_at``. ``example`` is a URL held back, None if the store does not have
-    it.
-    """
-
-    host_id: int
-    kind: str
-    shape: str | None
-    crawled: int
-    held: int
-    copies: int = 0
-    sampled: int = 0
-    closed_at: float | None = None
-    example: str | None = None
-
-
 async def reach(db: Reader, host_ids: Collection[int]) -> Reach:
     """Count the pages of these hosts by their progress."""
     rows = await db.execute_fetchall(
@@ -520,11 +521,7 @@ async def reach(db: Reader, host_ids: Collection[int]) -> Reach:
 
 async def throttles(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
     """Return the reasons that hold URLs of these hosts back, the largest first."""
-    found = [
-        *await _closed(db, host_ids),
-        *await _capped(db, host_ids),
-        *await _others(db, host_ids),
-    ]
+    found = [*await _traps(db, host_ids), *await _others(db, host_ids)]
     return sorted(found, key=lambda each: (-each.held, each.kind, each.shape or ""))
 
 
@@ -534,26 +531,23 @@ async def held(db: Reader, host_id: int, kind: str, limit: int) -> list[str]:
     return [row[0] for row in await db.execute_fetchall(sql, (host_id, kind, limit))]
 
 
-async def _closed(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
-    sql = (
-        "SELECT t.host_id, t.kind, t.shape, t.admitted AS crawled, t.refused AS held, t.copies, "
-        "  (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id AND p.pattern = t.shape "
-        "     AND p.last_at > t.closed_at AND p.found_at > t.closed_at) AS sampled, t.closed_at, "
-        "  (SELECT url FROM page AS p WHERE p.host_id = t.host_id AND p.pattern = t.shape "
-        "     AND p.held_back = t.kind ORDER BY p.id LIMIT 1) AS example "
-        "FROM json_each(?) AS k CROSS JOIN trap AS t ON t.host_id = k.value "
-        "WHERE t.kind = ? AND t.closed_at IS NOT NULL"
-    )
-    return [Throttle(**row) for row in await db.execute_fetchall(sql, (_list(host_ids), KIND))]
+_OF_PATTERN = "FROM page AS p WHERE p.host_id = trap.host_id AND p.pattern = trap.shape"
 
 
-async def _capped(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
-    sql = (
-        "SELECT t.host_id, t.kind, t.shape, t.admitted AS crawled, t.refused AS held "
-        "FROM json_each(?) AS k CROSS JOIN trap AS t ON t.host_id = k.value "
-        "WHERE t.kind <> ? AND t.refused > 0"
+async def _traps(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
+    """Return the closed patterns of copies, and the bounded patterns with URLs beyond the cap."""
+    columns = _pattern(
+        sampled=f"(SELECT count(*) {_OF_PATTERN} AND p.last_at > trap.closed_at "
+        "  AND p.found_at > trap.closed_at)",
+        example=f"iif(trap.kind = ?2, (SELECT url {_OF_PATTERN} "
+        "  AND p.held_back = trap.kind ORDER BY p.id LIMIT 1), NULL)",
     )
-    return [Throttle(**row) for row in await db.execute_fetchall(sql, (_list(host_ids), KIND))]
+    rows = await db.execute_fetchall(
+        f"SELECT {columns} FROM json_each(?1) AS k CROSS JOIN trap ON trap.host_id = k.value "
+        "WHERE iif(trap.kind = ?2, trap.closed_at IS NOT NULL, trap.refused > 0)",
+        (_list(host_ids), KIND),
+    )
+    return list(map(row_to(Throttle), rows))
 
 
 async def _others(db: Reader, host_ids: Collection[int]) -> list[Throttle]:

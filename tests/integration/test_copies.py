@@ -66,7 +66,7 @@ async def test_orders_sessions_and_printer_versions_are_left_and_every_page_is_f
     assert wasted < 0.3 * needless
     assert all(is_variant(url) for url in urls(db, "SELECT url FROM page WHERE copy_of <> id"))
     assert_consistent(db)
-    closed = {p.shape for p in report.bounded if p.kind == "trap: copies"}
+    closed = {p.shape for _, p in report.bounded if p.kind == "trap: copies"}
     assert {"/list?category&sort", "/list?category (sid)", "/product?id (sid)"} <= closed
     assert urls(db, "SELECT shape FROM trap WHERE closed_at IS NOT NULL") == closed
     assert not closed & {"/list?category", "/product?id", "/news?page"}

@@ -69,7 +69,7 @@ async def test_endless_calendars_and_session_ids_are_bounded_and_reported(tmp_pa
     settings = quick(traps__max_calendar_urls=6, traps__max_session_urls=4)
     async with serve(web) as server:
         report = await crawl(settings, order(db, server, ["events"]), watch=unwatched)
-    kinds = {pattern.kind for pattern in report.bounded}
+    kinds = {pattern.kind for _, pattern in report.bounded}
     assert kinds == {"trap: calendar", "trap: session"}
     assert report.ending is Ending.NOTHING_DUE
 
@@ -186,7 +186,7 @@ async def test_loopback_is_refused_by_default_and_the_seed_is_named(tmp_path: Pa
             watch=unwatched,
         )
     assert len(server.log) == 0
-    assert [(s.text, "loopback" in s.reason) for s in report.silent_seeds] == [
+    assert [(text, "loopback" in why) for text, _, why in report.silent_seeds] == [
         (server.url("h1"), True)
     ]
 
@@ -211,5 +211,5 @@ async def test_a_host_that_is_down_is_deferred_with_its_reason(tmp_path: Path) -
     )
     assert report.ending is Ending.NOTHING_DUE
     assert [(host.origin, host.urls) for host in report.deferred] == [("http://127.0.0.1:9", 1)]
-    assert "robots.txt unreachable" in report.deferred[0].reason
-    assert "robots.txt unreachable" in report.silent_seeds[0].reason
+    assert "robots.txt unreachable" in str(report.deferred[0].reason)
+    assert "robots.txt unreachable" in report.silent_seeds[0][2]

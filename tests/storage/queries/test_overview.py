@@ -5,15 +5,9 @@ from pathlib import Path
 import pytest
 
 from freshet.storage.database import reading
-from freshet.storage.entries import RobotsStanding
 from freshet.storage.queries import overview
-from freshet.storage.queries.overview import (
-    BusyHost,
-    FrontierCounts,
-    Holdings,
-    ParkedHost,
-    UnreachableRobots,
-)
+from freshet.storage.queries.overview import Holdings, WaitingHost
+from freshet.storage.tables import hosts
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 NOW = 1_000_000.0
@@ -31,7 +25,11 @@ async def test_an_empty_store_holds_nothing(tmp_path: Path) -> None:
     empty = await small_store(tmp_path / "empty.db")
     async with reading(empty.path) as connection:
         assert await overview.holdings(connection) == Holdings(*[0] * 11)
-        assert await overview.frontier_counts(connection, NOW) == FrontierCounts(0, 0, 0)
+        assert await overview.frontier_counts(connection, NOW) == {
+            "due": 0,
+            "waiting": 0,
+            "deferred": 0,
+        }
 
 
 async def test_pages_are_captured_urls_that_are_no_alias_sitemap_or_mere_link(
@@ -73,7 +71,7 @@ async def test_the_frontier_is_split_into_due_waiting_and_deferred(store: SmallS
         store.due(store.page(f"/{i}"), due_at, deferred=deferred)
     async with reading(store.path) as connection:
         counts = await overview.frontier_counts(connection, NOW)
-    assert counts == FrontierCounts(due=2, waiting=1, deferred=1)
+    assert counts == {"due": 2, "waiting": 1, "deferred": 1}
 
 
 async def test_the_busiest_hosts_come_first_and_waiting_urls_do_not_count(
@@ -87,7 +85,7 @@ async def test_the_busiest_hosts_come_first_and_waiting_urls_do_not_count(
     async with reading(store.path) as connection:
         busiest = await overview.busiest(connection, NOW, 9)
         assert await overview.busiest(connection, NOW, 1) == busiest[:1]
-    assert busiest == [BusyHost("http://two.example", 2), BusyHost(HOST, 1)]
+    assert busiest == [("http://two.example", 2), (HOST, 1)]
 
 
 async def test_hosts_are_parked_until_their_time_has_come(store: SmallStore) -> None:
@@ -97,8 +95,8 @@ async def test_hosts_are_parked_until_their_time_has_come(store: SmallStore) -> 
     store.due(store.page("http://sooner.example/", host=host), NOW, host=host)
     async with reading(store.path) as connection:
         assert await overview.parked(connection, NOW) == [
-            ParkedHost("http://sooner.example", NOW + 5, "http_429", 1),
-            ParkedHost("http://later.example", NOW + 60, "http_503", 0),
+            WaitingHost("http://sooner.example", NOW + 5, "http_429", 1),
+            WaitingHost("http://later.example", NOW + 60, "http_503", 0),
         ]
 
 
@@ -116,12 +114,8 @@ async def test_robots_that_cannot_be_reached_are_listed_with_and_without_a_copy(
             stale_since=stale_since, reason=reason, body=b"",
         )  # fmt: skip
     async with reading(store.path) as connection:
-        assert await overview.unreachable_robots(connection) == [
-            UnreachableRobots(
-                "http://closed.example", RobotsStanding.UNREACHABLE, NOW - 99, "timeout"
-            ),
-            UnreachableRobots("http://copied.example", RobotsStanding.PARSED, NOW - 50, "http_500"),
-        ]
+        found = await hosts.unreachable_robots(connection)
+    assert [(origin, r.standing, r.stale_since, r.reason) for origin, r in found] == rows[:2]
 
 
 async def test_a_sign_of_life_is_the_newest_observation_of_that_very_run(
