@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.config.settings import Daemon, Ephemeral
-from freshet.scheduler.agenda.terms import SourceTerms
+from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import Host
@@ -92,12 +92,17 @@ _DAY_HOURS: Final = 24.0
 _LEAST_DELAY_S: Final = 0.1
 
 
-def exchange_of(said: Ephemeral, daemon: Daemon) -> SourceTerms:
-    """Return the terms on which ephemeral sources compete, by these settings."""
-    return SourceTerms(
-        said.item_worth, daemon.new_page_worth, said.half_life_hours / _DAY_HOURS,
-        said.recognise, by_delay=said.cost == "delay",
-    )  # fmt: skip
+def exchange_of(said: Ephemeral, daemon: Daemon) -> DiscoveryTerms:
+    """Return the terms on which new pages and ephemeral sources compete, by these settings."""
+    return DiscoveryTerms(
+        missing=daemon.new_page_worth,
+        item_worth=said.item_worth,
+        half_life=said.half_life_hours / _DAY_HOURS,
+        recognise=said.recognise,
+        by_delay=said.cost == "delay",
+        least=daemon.least_discovery,
+        most=daemon.most_discovery,
+    )
 
 
 def costs_of(hosts: Sequence[Host], delay_s: float) -> Floats:

@@ -16,7 +16,7 @@ from freshet.crawler.cli.page_forecast import daemon_settings
 from freshet.crawler.run.orders import require_readable
 from freshet.crawler.run.state import DaemonState, load_state
 from freshet.crawler.terminal import counted, moment, print_json, show_line, show_list, span
-from freshet.scheduler.agenda.ranker import JudgesSources
+from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.estimate.sources_trust import Reputation, Trust
 from freshet.storage.queries import page
 from freshet.storage.tables import claims, hosts, runs
@@ -107,7 +107,7 @@ async def _read(db: Path, host: str | None) -> _SignalReport:
 async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
     """Return what is thought of sources, by the origins of the hosts that they speak for."""
     ranker = state.ranker
-    if not isinstance(ranker, JudgesSources):
+    if not isinstance(ranker, SiteClockRanker):
         return {}
     return {
         (host.origin, each.source): each

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from freshet.crawler.lab.plan_files import PlanSources
 from freshet.crawler.lab.plan_sources import EphemeralPages, RateLearning
 from freshet.scheduler import planning
-from freshet.scheduler.agenda.terms import SourceTerms
+from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.ephemeral.joint_plan import FadingSources, JointPlan, joint_plan
@@ -74,7 +74,7 @@ class Competing:
     """
 
     pages: EphemeralPages
-    exchange: SourceTerms
+    exchange: DiscoveryTerms
     cost: Floats
     day: float
 

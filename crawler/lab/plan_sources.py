@@ -17,8 +17,8 @@ from freshet.crawler.capacities import exchange_of, numbered
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.lab.plan_files import PlanSources
 from freshet.scheduler import estimate
-from freshet.scheduler.agenda.ephemeral import VisitSpans, decays, sources
-from freshet.scheduler.agenda.new_pages import Churning, appearing
+from freshet.scheduler.agenda.ephemeral import decays, sources
+from freshet.scheduler.agenda.new_pages import Churning, recall_churn
 from freshet.scheduler.arrays import Bools, Floats, rows_among
 from freshet.scheduler.estimate.evidence import evidence_of
 from freshet.scheduler.sources import Rows
@@ -73,21 +73,16 @@ async def ephemeral_pages(
     listed = weighing.half_lives(pages.page_id, pages.url)
     half_life = terms(pages.url, pages.host, np.ones(n), daemon.rules, listed).half_life_days
     on, since = exchange_of(said, daemon), pages.checked_at / _DAY_S
-    churning = await _churning(connection, pages)
-    looked = VisitSpans(pages.found_at / _DAY_S, since, np.ones(n, np.bool_))
-    row, rate = sources(half_life, looked, churning, on)
+    churning, found_at = Churning(), pages.found_at / _DAY_S
+    await recall_churn(connection, churning, partial(rows_among, pages.page_id), found_at)
+    row, rate = sources(
+        half_life, churning, on, found_at=found_at, since=since, held=np.ones(n, np.bool_)
+    )
     links = await links_tables.shown(connection, pages.page_id[row].tolist())
     return EphemeralPages(
         row=row, rate=rate, own=_own_share(pages.page_id[row], links),
         decay=decays(half_life[row], on), declared=half_life[row] > 0, last_look=since[row],
     )  # fmt: skip
-
-
-async def _churning(connection: aiosqlite.Connection, pages: KeptPages) -> Churning:
-    known = Churning()
-    rows_of = partial(rows_among, pages.page_id)
-    known.learn(await appearing(connection, rows_of, pages.found_at / _DAY_S))
-    return known
 
 
 def _own_share(page_id: NDArray[np.int64], links: NDArray[np.int64]) -> Floats:

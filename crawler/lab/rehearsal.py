@@ -263,7 +263,7 @@ async def rehearse(
     def watch(live: Live) -> Observer:
         def progress(_batch: Sequence[Acknowledged]) -> None:
             if tell is not None:
-                tell((live.clock.now() - web.start_at) / (plan.days * _DAY_S))
+                tell((live.pool.clock.now() - web.start_at) / (plan.days * _DAY_S))
 
         return progress
 

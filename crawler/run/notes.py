@@ -15,7 +15,7 @@ from freshet.crawler.run.state import DaemonState
 from freshet.crawler.tally import DaemonSnapshot
 from freshet.scheduler.agenda.ephemeral import decays
 from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
-from freshet.scheduler.agenda.ranker import Beliefs, BoundsRates, Ranker
+from freshet.scheduler.agenda.ranker import Beliefs, Ranker
 from freshet.scheduler.agenda.recrawl import Valuation
 from freshet.scheduler.arrays import Column, Floats
 from freshet.scheduler.policy import IndexPolicy, Policy
@@ -58,7 +58,7 @@ class StatusRecorder:
 
     def __init__(self, state: DaemonState, pacer: Pacer, began_at: float) -> None:
         self._state = state
-        self._agenda = state.agenda
+        self.agenda = state.agenda
         self._pacer = pacer
         self._began_at = began_at
         self._next_at = began_at
@@ -76,7 +76,7 @@ class StatusRecorder:
             return
         hour = (now // _EVERY_S + 1) * _EVERY_S
         self._next_at = min(hour, max(2 * now - self._began_at, now + _FIRST_S))
-        if len(self._agenda.pages) > _MANY:
+        if len(self.agenda.pages) > _MANY:
             self._task = asyncio.create_task(self._note(now, submit))
         else:
             await self._note(now, submit)
@@ -85,7 +85,7 @@ class StatusRecorder:
         await submit(Note(now, outlook=await self.outlook(now)))
         async for batch in self.estimates():
             await submit(batch)
-            await asyncio.sleep(_PAUSE_S if len(self._agenda.pages) > _MANY else 0)
+            await asyncio.sleep(_PAUSE_S if len(self.agenda.pages) > _MANY else 0)
 
     async def stop(self) -> None:
         """Cancel the background work."""
@@ -100,7 +100,7 @@ class StatusRecorder:
 
     def snapshot(self, now: float) -> DaemonSnapshot:
         """Return the status of this moment, without new forecasts."""
-        upcoming = self._agenda.upcoming()
+        upcoming = self.agenda.queue.worthiest()
         return DaemonSnapshot(
             spent=self._pacer.spent,
             flowed=self._pacer.flowed(now),
@@ -114,7 +114,7 @@ class StatusRecorder:
         limits, followed = await self._state.limits(), self._state.policy
         name = self._state.settings.daemon.policy
         # Copied at one moment: pages come and are visited during the computation.
-        pages = Census.of(self._agenda.pages)
+        pages = Census.of(self.agenda.pages)
         beliefs = (
             self._state.ranker.beliefs(now / _DAY_S) if len(pages) else Beliefs(*(np.zeros(0),) * 3)
         )
@@ -123,11 +123,11 @@ class StatusRecorder:
             return self._expected(followed, pages, beliefs, limits, now / _DAY_S)
 
         found, capped = await asyncio.to_thread(work) if len(pages) > _MANY else work()
-        upcoming = self._agenda.upcoming()
+        upcoming = self.agenda.queue.worthiest()
         self._last = Outlook(
             at=now,
             began_at=self._began_at,
-            budget=self._agenda.budget,
+            budget=self.agenda.budget,
             policy=name,
             flowed=self._pacer.flowed(now),
             forgone=self._pacer.forgone,
@@ -137,7 +137,7 @@ class StatusRecorder:
             gone=found.gone,
             stale=found.stale,
             harmonic=found.harmonic,
-            price=price(self._agenda.paid) if isinstance(followed, IndexPolicy) else None,
+            price=price(self.agenda.queue.paid) if isinstance(followed, IndexPolicy) else None,
             changing=found.changing,
             clocked=found.clocked,
             next_at=self._pacer.allows_at(now),
@@ -148,20 +148,20 @@ class StatusRecorder:
         return self._last
 
     def _discovered(self) -> Discovered:
-        agenda, shares = self._agenda, self._agenda.sharing
+        shares, last = self.agenda.sharing, self.agenda.valuation
         return Discovered(
             shares.found,
             shares.revealed,
             shares.refreshed,
-            agenda.unknown_pages,
-            agenda.new_per_day,
+            0.0 if last is None else last.unknown,
+            0.0 if last is None else last.per_day,
         )
 
     def _expected(
         self, followed: Policy, pages: Census, beliefs: Beliefs, limits: Limits, day: float
     ) -> tuple[Forecast, tuple[CappedLane, ...]]:
         found = forecast(pages, beliefs)
-        if not len(pages) or limits.per_day.min() >= self._agenda.budget:
+        if not len(pages) or limits.per_day.min() >= self.agenda.budget:
             return found, ()
         return found, self._capped(followed, pages, beliefs, limits, day)
 
@@ -171,7 +171,7 @@ class StatusRecorder:
         """Return the host queues for which more visits are wanted than politeness allows."""
         table, waited = sources(pages, beliefs, limits.lane, limits.per_day, day)
         try:
-            visits = wanted(followed, table, waited, self._agenda.budget)
+            visits = wanted(followed, table, waited, self.agenda.budget)
         except Exception:  # noqa: BLE001 - a plug-in policy; the ranker's guard logs the error
             return ()
         count = np.bincount(table.host, minlength=len(limits.keys))
@@ -192,17 +192,17 @@ class StatusRecorder:
         If pages are few, all are yielded. A page that was visited since that valuation waits for
         the next one.
         """
-        found, pages, ranker = self._agenda.valuation, self._agenda.pages, self._state.ranker
-        if found is None or not isinstance(ranker, BoundsRates):
+        found, pages, ranker = self.agenda.valuation, self.agenda.pages, self._state.ranker
+        if found is None:
             return
         if ranker is not self._ranker:
             self._ranker, self._written = ranker, Column[np.void](_WRITTEN)
-        await self._agenda.at_rest()
+        await self.agenda.at_rest()
         beliefs = ranker.beliefs(found.at)
         rows = self._outdated(found, beliefs)
         for first in range(0, len(rows), _BATCH):
-            await self._agenda.at_rest()
-            if pages is not self._agenda.pages:
+            await self.agenda.at_rest()
+            if pages is not self.agenda.pages:
                 # The daemon has reloaded: rows are other pages.
                 return
             some = rows[first : first + _BATCH]
@@ -214,7 +214,7 @@ class StatusRecorder:
         self._written.append(n - len(self._written))
         written, now = self._written.rows, np.zeros(n, _WRITTEN)
         now["at"], now["rate"], now["hazard"] = found.at, beliefs.rate[:n], beliefs.hazard[:n]
-        now["asked"] = self._agenda.pages["asked"][:n]
+        now["asked"] = self.agenda.pages["asked"][:n]
         days = found.at - written["at"]
         expected = np.exp(-written["hazard"] - written["rate"] * days)
         outdated = (days > _KEPT_DAYS) | (written["asked"] != now["asked"]) | (n <= _FEW)
@@ -227,12 +227,12 @@ class StatusRecorder:
         self, rows: Rows, found: Valuation, beliefs: Beliefs, rates: tuple[Floats, Floats]
     ) -> Note:
         """Return the estimates of these rows; ``rates`` bound theirs."""
-        pages: Any = {name: self._agenda.pages[name][rows] for name in _OF_PAGES}
+        pages: Any = {name: self.agenda.pages[name][rows] for name in _OF_PAGES}
         noted, worth, paid = self._written.rows[rows], found.worth[rows], pages["paid"]
         low, high = rates
         arrivals = np.full(len(found.worth), np.nan)
         arrivals[found.sources] = found.arrivals
-        half_life = np.log(2) / decays(pages["half_life"], self._agenda.exchange) * 24.0
+        half_life = np.log(2) / decays(pages["half_life"], self.agenda.sharing.terms) * 24.0
         half_life[np.isnan(arrivals[rows])] = np.nan
         has_index = isinstance(self._state.policy, IndexPolicy)
         worth = np.where(has_index & (worth < _FORCED), worth, np.nan)
@@ -240,7 +240,7 @@ class StatusRecorder:
         urgent = np.isin(rows, found.urgent)
         free = np.where(pages["captured"], pages["since"] + pages["least"], -np.inf)
         free = np.maximum(free, pages["not_before"])
-        paid_lately = price(self._agenda.paid)
+        paid_lately = price(self.agenda.queue.paid)
         least = np.inf if paid_lately is None else paid_lately
         wait = np.maximum(least - worth, 0.0) / pages["importance"]
         again = _wait(worth, noted["hazard"], noted["rate"], least)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf
 from random import Random
 
@@ -14,9 +15,8 @@ from freshet.crawler.capacities import Limits, Spacing, costs_of, exchange_of, l
 from freshet.crawler.importance import Areas, Weighing, terms, weigh
 from freshet.crawler.run.orders import parsed
 from freshet.scheduler import policy
-from freshet.scheduler.agenda.queue import NewPages
-from freshet.scheduler.agenda.ranker import KnowsHosts, Ranker
-from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.scheduler.agenda.ranker import Ranker
+from freshet.scheduler.agenda.rankers import PolicyRanker, ranker_of
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Ints
@@ -69,13 +69,8 @@ class DaemonState:
         self.settings, said = settings, settings.daemon
         self.policy = policy.load(said.policy)
         self.agenda.audit_share, self.agenda.budget = said.audit_share, parsed(said.budget)
-        self.agenda.exchange = exchange_of(settings.ephemeral, said)
-        self.agenda.sharing.terms = NewPages(
-            said.new_page_worth,
-            said.least_discovery,
-            said.most_discovery,
-            come=settings.crawl.scope != "list",
-        )
+        exchange = exchange_of(settings.ephemeral, said)
+        self.agenda.sharing.terms = replace(exchange, come=settings.crawl.scope != "list")
 
     def terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         """Return the terms of pages; ``origins`` are those of their hosts."""
@@ -127,7 +122,7 @@ class DaemonState:
         self.agenda.costs = costs_of(in_order, polite.delay_s)
         spacing = Spacing(polite.delay_s, polite.connections_per_host)
         found = limits_of(in_order, exchange_s, spacing)
-        if isinstance(self.ranker, KnowsHosts):
+        if isinstance(self.ranker, PolicyRanker):
             self.ranker.hosts(found.lane, found.per_day, self.agenda.costs)
         return found
 

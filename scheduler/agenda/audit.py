@@ -45,7 +45,6 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import ein
 from freshet.storage.entries import Audit, Reason
 from freshet.storage.queries import columns
-from freshet.storage.records import DueUrl
 
 #: Of the normal distribution 95 % lies within this number of standard deviations.
 _Z: Final = 1.959964
@@ -135,50 +134,37 @@ _DAY_S: Final = 86_400.0
 _OF_AWAY_HOST: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class AuditSampling:
-    """Random audit samples of watched pages; ``host_ids`` are those of the host codes."""
+async def draw_audit(
+    reader: aiosqlite.Connection,
+    rng: Random,
+    pages: Watchlist,
+    queue: ReadyQueue,
+    *,
+    host_ids: Sequence[int],
+    hazard: Floats,
+    now: float,
+) -> set[int]:
+    """Draw a captured page, each equally likely; return its host, one of ``host_ids`` by code.
 
-    reader: aiosqlite.Connection
-    rng: Random
-
-    async def draw(
-        self,
-        pages: Watchlist,
-        queue: ReadyQueue,
-        host_ids: Sequence[int],
-        hazard: Floats,
-        now: float,
-    ) -> set[int]:
-        """Draw a captured page, each equally likely; return its host.
-
-        ``hazard`` (n,) are the changes expected since the last visit. What is in the ready queue is
-        drawn as well: only a page in flight is passed over.
-        """
-        known = slice(len(hazard))
-        captured = np.flatnonzero(pages["captured"][known] & (pages["gone"][known] == 0))
-        if not len(captured):
-            return set()
-        row = int(captured[self.rng.randrange(len(captured))])
-        host_id = host_ids[int(pages["host"][row])]
-        if queue.count(host_id) > _OF_AWAY_HOST:
-            return set()
-        due = await self._drawn(pages, queue, host_id, row, now)
-        if due is None:
-            return set()
-        x = float(hazard[row])
-        audit = Audit(
-            float(pages["importance"][row]), float(pages["since"][row]) * _DAY_S, -expm1(-x), x
-        )
-        pages["taken"][row] = True
-        queue.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))
-        return {due.host_id}
-
-    async def _drawn(
-        self, pages: Watchlist, queue: ReadyQueue, host_id: int, row: int, now: float
-    ) -> DueUrl | None:
-        """Take a page from the ready queue or the store; return None while it is in flight."""
-        page_id = int(pages["page_id"][row])
-        if pages["taken"][row]:
-            return queue.withdraw(host_id, page_id)
-        return next(iter(await columns.due_urls(self.reader, [page_id], now)), None)
+    ``hazard`` (n,) are the changes expected since the last visit. What is in the ready queue is
+    drawn as well: only a page in flight is passed over.
+    """
+    known = slice(len(hazard))
+    captured = np.flatnonzero(pages["captured"][known] & (pages["gone"][known] == 0))
+    if not len(captured):
+        return set()
+    row = int(captured[rng.randrange(len(captured))])
+    host_id, page_id = host_ids[pages["host"][row]], int(pages["page_id"][row])
+    if queue.count(host_id) > _OF_AWAY_HOST:
+        return set()
+    if pages["taken"][row]:
+        due = queue.withdraw(host_id, page_id)
+    else:
+        due = next(iter(await columns.due_urls(reader, [page_id], now)), None)
+    if due is None:
+        return set()
+    x, since = float(hazard[row]), float(pages["since"][row]) * _DAY_S
+    audit = Audit(float(pages["importance"][row]), since, -expm1(-x), x)
+    pages["taken"][row] = True
+    queue.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))
+    return {due.host_id}

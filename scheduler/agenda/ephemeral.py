@@ -31,107 +31,81 @@ what stands of overlaps and of items is ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
-
 import numpy as np
 
 from freshet.scheduler.agenda.new_pages import Churning, Discovering, rate_of_silent
 from freshet.scheduler.agenda.pages import Watchlist
-from freshet.scheduler.agenda.terms import SourceTerms
-from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
+from freshet.scheduler.agenda.terms import DiscoveryTerms
+from freshet.scheduler.arrays import Bools, Floats, rows_among
 from freshet.scheduler.discovery.precedents import Revealing
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.sources import Rows
 
 
-@dataclass(frozen=True, slots=True)
-class Fading:
-    """Values of sources and items on a day.
-
-    Attributes:
-        row: (k,), the pages that are ephemeral sources, ascending.
-        rate: (k,), Λ.
-        worth: (k,), W.
-        urgent: (m,), the rows of the items that come at once.
-        urgency: (m,), what a day costs by which each comes later.
-    """
-
-    row: Rows
-    rate: Floats
-    worth: Floats
-    urgent: Rows
-    urgency: Floats
-
-
 def fading(
-    pages: Watchlist, discovering: Discovering, revealing: Revealing, on: SourceTerms, now: float,
+    pages: Watchlist,
+    discovering: Discovering,
+    revealing: Revealing,
+    on: DiscoveryTerms,
+    now: float,
+    *,
     cost: Floats,
-) -> Fading:  # fmt: skip
-    """Return the values of visits to sources on a day, and the items to fetch at once.
+) -> tuple[tuple[Rows, Floats, Floats], tuple[Rows, Floats]]:
+    """Return the ephemeral sources on a day, and the items to fetch at once.
 
-    ``cost`` (H,) is C of a visit at each host.
+    Of the k sources: their rows, ascending, Λ, and W; of the m items: their rows, and what a day
+    costs by which each comes later. ``cost`` (H,) is C of a visit at each host.
     """
-    columns: Any = {each.name: pages[each.name] for each in fields(_Columns)}
-    it = _Columns(**columns)
-    looked = VisitSpans(it.found_at, it.since, it.captured & (it.gone == 0))
-    row, rate = sources(it.half_life, looked, discovering.churning, on)
+    since, half_life = pages["since"], pages["half_life"]
+    row, rate = sources(
+        half_life,
+        discovering.churning,
+        on,
+        found_at=pages["found_at"],
+        since=since,
+        held=pages["captured"] & (pages["gone"] == 0),
+    )
     if not len(row):
-        return Fading(row, rate, np.zeros(0), np.zeros(0, np.intp), np.zeros(0))
-    decay = decays(it.half_life[row], on)
-    place = np.full(len(it.since), -1)
+        return (row, rate, rate), (row, rate)
+    decay = decays(half_life[row], on)
+    place = np.full(len(since), -1)
     place[row] = np.arange(len(row))
     reveals = (place[revealing.by] >= 0) & (revealing.item >= 0)
     by, item = place[revealing.by[reveals]], revealing.item[reveals]
-    since = np.maximum(now - it.since[row], 0.0)
-    worth = it.importance[row] * on.item_worth * rate
-    worth *= _reaped(since, decay, by, revealing.waited[reveals])
+    worth = pages["importance"][row] * on.item_worth * rate
+    worth *= _reaped(np.maximum(now - since[row], 0.0), decay, by, revealing.waited[reveals])
     if on.by_delay:
-        worth /= cost[it.host[row]]
-    return Fading(row, rate, worth, *_urgent(it, item, decay[by], on, now))
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """Columns of the watchlist, (n,) each."""
-
-    host: Rows
-    importance: Floats
-    half_life: Floats
-    since: Floats
-    found_at: Floats
-    captured: Bools
-    gone: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class VisitSpans:
-    """First and last visit (days) of n pages, and whether a copy is ``held``."""
-
-    found_at: Floats
-    since: Floats
-    held: Bools
+        worth /= cost[pages["host"][row]]
+    return (row, rate, worth), _urgent(pages, item, decay[by], on, now)
 
 
 def sources(
-    half_life: Floats, looked: VisitSpans, churning: Churning, on: SourceTerms
+    half_life: Floats,
+    churning: Churning,
+    on: DiscoveryTerms,
+    *,
+    found_at: Floats,
+    since: Floats,
+    held: Bools,
 ) -> tuple[Rows, Floats]:
     """Return (k,) each: the rows of the pages that are sources, ascending, and their Λ.
 
-    ``half_life`` (n,) is as :class:`~freshet.scheduler.agenda.terms.Terms` has it.
+    Of n pages: ``half_life`` is as :class:`~freshet.scheduler.agenda.terms.Terms` has it,
+    ``found_at`` and ``since`` are the days of the first and the last visit; of the ``held`` ones
+    there is a copy.
     """
-    known = churning.rates(looked.since)
+    known, known_rate, is_churning = churning.rates(since)
     is_source: Bools = half_life > 0
     if on.recognise:
-        is_source[known.row[known.churning]] = True
-    row = np.flatnonzero(is_source & looked.held & (half_life != 0))
-    rate = rate_of_silent(looked.since[row] - looked.found_at[row])
-    place, told = rows_among(row, known.row)
-    rate[place] = known.rate[told]
+        is_source[known[is_churning]] = True
+    row = np.flatnonzero(is_source & held & (half_life != 0))
+    rate = rate_of_silent(since[row] - found_at[row])
+    place, told = rows_among(row, known)
+    rate[place] = known_rate[told]
     return row, rate
 
 
-def decays(half_life: Floats, on: SourceTerms) -> Floats:
+def decays(half_life: Floats, on: DiscoveryTerms) -> Floats:
     """Return (k,), μ of the items of sources."""
     own = np.isfinite(half_life) & (half_life > 0)
     decay: Floats = np.log(2) / np.where(own, half_life, on.half_life)
@@ -148,18 +122,18 @@ def _reaped(since: Floats, decay: Floats, by: Rows, waited: Floats) -> Floats:
 
 
 def _urgent(
-    it: _Columns, item: Rows, decay: Floats, on: SourceTerms, now: float
+    pages: Watchlist, item: Rows, decay: Floats, on: DiscoveryTerms, now: float
 ) -> tuple[Rows, Floats]:
     """Return the rows of the items to fetch at once, and the cost of a day of delay.
 
     ``item`` (m,) was revealed by a source at which things fade at the rate ``decay``; by the
     fastest, where there are several.
     """
-    waits = ~it.captured[item] & (it.gone[item] == 0)
+    waits = ~pages["captured"][item] & (pages["gone"][item] == 0)
     row, which = np.unique(item[waits], return_inverse=True)
     fastest = np.zeros(len(row))
     np.maximum.at(fastest, which, decay[waits])
-    age = np.maximum(now - it.found_at[row], 0.0)
+    age = np.maximum(now - pages["found_at"][row], 0.0)
     a_day = on.item_worth * fastest * np.exp(-fastest * age)
     hurry = a_day > on.missing
-    return row[hurry], it.importance[row[hurry]] * a_day[hurry]
+    return row[hurry], pages["importance"][row[hurry]] * a_day[hurry]

@@ -8,8 +8,7 @@ are remembered by their URLs (:mod:`freshet.scheduler.discovery.precedents`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import aiosqlite
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from freshet.scheduler.agenda.history import RowsOf
 from freshet.scheduler.agenda.pages import Watchlist
-from freshet.scheduler.arrays import Bools, Column, Floats, Ints
+from freshet.scheduler.arrays import Bools, Column, Floats
 from freshet.scheduler.discovery.precedents import PageSnapshot, Precedents, Revealing
 from freshet.scheduler.discovery.reveals import looked_before
 from freshet.scheduler.ephemeral.sources import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
@@ -72,40 +71,6 @@ _SOURCE: Final = np.dtype(
 _EVIDENCE: Final = ("occasions", "appeared", "dropped", "largest")
 
 
-@dataclass(frozen=True, slots=True)
-class Appearing:
-    """m visits that saw new links, in the order of time; every column has length m.
-
-    Attributes:
-        row: of the page.
-        at: day of the visit.
-        began: day since when the page is visited.
-        appeared, dropped, stayed: links; see :mod:`freshet.storage.tables.links`.
-    """
-
-    row: Rows
-    at: Floats
-    began: Floats
-    appeared: Ints
-    dropped: Ints
-    stayed: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Churn of the k pages with any new links so far; every column has length k.
-
-    Attributes:
-        row: of the page.
-        rate: Λ, new items a day.
-        churning: whether the page's links churn.
-    """
-
-    row: Rows
-    rate: Floats
-    churning: Bools
-
-
 class Churning:
     """Learns the churn of links; rows are those of the pages.
 
@@ -117,16 +82,12 @@ class Churning:
         self._place: dict[int, int] = {}
         self._sources = Column[np.void](_SOURCE)
 
-    def __len__(self) -> int:
-        return len(self._sources)
+    def saw(self, row: int, at: float, began: float, links: tuple[int, int, int]) -> None:
+        """Take in a visit on a day that saw new links on a page visited since ``began``.
 
-    def learn(self, looks: Appearing) -> None:
-        """Take in visits that saw new links."""
-        columns = (getattr(looks, name).tolist() for name in Appearing.__slots__)
-        for row, at, began, appeared, dropped, stayed in zip(*columns, strict=True):
-            self._saw(row, at, began, (appeared, dropped, stayed))
-
-    def _saw(self, row: int, at: float, began: float, links: tuple[int, int, int]) -> None:
+        ``links`` counts those that appeared, dropped and stayed; see
+        :mod:`freshet.storage.tables.links`.
+        """
         appeared, dropped, stayed = links
         place = self._place.get(row)
         is_first = place is None
@@ -156,13 +117,16 @@ class Churning:
             self._place[new] = self._place.pop(old)
             self._sources.rows["row"][place] = new
 
-    def rates(self, since: Floats) -> Rates:
-        """Return the churn of pages whose last visits were on the days ``since``, (n,)."""
+    def rates(self, since: Floats) -> tuple[Rows, Floats, Bools]:
+        """Return (k,) each: the rows of the pages with any new links, Λ, and whether they churn.
+
+        The last visits to the pages were on the days ``since`` (n,).
+        """
         it = self._sources.rows
         quiet = np.maximum(since[it["row"]] - it["at"], 0.0)
         kept = 0.5 ** (quiet / HALF_LIFE_DAYS)
         rate = _rate(it["items"] * kept, it["days"] * kept, quiet)
-        return Rates(it["row"].copy(), rate, _churn(it, rate, kept))
+        return it["row"].copy(), rate, _churn(it, rate, kept)
 
 
 def rate_of_silent(watched: Floats) -> Floats:
@@ -245,18 +209,14 @@ class Discovering:
 
     def churned(self, pages: Watchlist, seen: Sequence[tuple[int, float, Churn]]) -> list[int]:
         """Take in churn of pages (ids) on these days; return the rows."""
-        known = [(row, at, it) for page, at, it in seen if (row := pages.row(page)) is not None]
-        self.churning.learn(
-            Appearing(
-                row=np.array([row for row, _, _ in known], np.intp),
-                at=np.array([at for _, at, _ in known], np.float64),
-                began=np.array([pages["found_at"][row] for row, _, _ in known], np.float64),
-                appeared=np.array([it.appeared for _, _, it in known], np.int64),
-                dropped=np.array([it.dropped for _, _, it in known], np.int64),
-                stayed=np.array([it.stayed for _, _, it in known], np.int64),
-            )
-        )
-        return [row for row, _, _ in known]
+        rows = []
+        for page_id, at, it in seen:
+            row = pages.row(page_id)
+            if row is not None:
+                began = float(pages["found_at"][row])
+                self.churning.saw(row, at, began, (it.appeared, it.dropped, it.stayed))
+                rows.append(row)
+        return rows
 
     @property
     def newest(self) -> list[int]:
@@ -271,8 +231,7 @@ class Discovering:
     def revealing(self, pages: Watchlist, now: float) -> Revealing:
         """Return the expected new pages that a visit to each page reveals on this day."""
         names = ("host", "importance", "found_at", "since", "captured")
-        columns: Any = [pages[name] for name in names]
-        return self._precedents.value(PageSnapshot(*columns), now)
+        return self._precedents.value(PageSnapshot(*(pages[name] for name in names)), now)
 
 
 # -- new pages that former runs revealed, from the store ---------------------
@@ -287,8 +246,7 @@ async def recall(
     """Learn from all visits which of these pages revealed new ones."""
     newest = np.array(discovering.newest, np.intp)
     moved = await columns_queries.moves(reader)
-    found_at: Any = pages["found_at"]
-    discovering.churning.learn(await appearing(reader, pages.rows, found_at))
+    await recall_churn(reader, discovering.churning, pages.rows, pages["found_at"])
     order = np.argsort(looks.at, kind="stable")
     shown = order[~looks.gone[order]]
     for first in range(0, len(newest), _AT_ONCE):
@@ -301,45 +259,24 @@ async def recall(
         # A page that was never more than gone was not visited before.
         ever = looked_before(looks.row[shown], looks.at[shown], by, at)
         before[np.isneginf(ever)] = -np.inf
-        _tell(discovering, pages, _Sighted(by, row, at, before))
+        found_at = pages["found_at"][row]
+        is_first = np.isneginf(before)
+        tells = np.where(is_first, found_at == at, found_at > before) & (by != row)
+        for k in np.flatnonzero(tells)[np.argsort(at[tells], kind="stable")].tolist():
+            last = None if is_first[k] else float(before[k])
+            discovering.shown(int(by[k]), last, float(at[k]), int(row[k]), float(found_at[k]))
 
 
-async def appearing(reader: aiosqlite.Connection, rows_of: RowsOf, found_at: Floats) -> Appearing:
-    """Return the stored churn of pages that were found on the days ``found_at`` (n,).
+async def recall_churn(
+    reader: aiosqlite.Connection, churning: Churning, rows_of: RowsOf, found_at: Floats
+) -> None:
+    """Learn the stored churn of pages that were found on the days ``found_at`` (n,).
 
     Those that have moved are the pages where they stand now.
     """
     stored, moved = await links_tables.load(reader), await columns_queries.moves(reader)
-    row, known = rows_of(columns_queries.where_now(stored.page_id, moved))
-    return Appearing(
-        row=row,
-        at=stored.at[known] / _DAY_S,
-        began=found_at[row],
-        appeared=stored.appeared[known],
-        dropped=stored.dropped[known],
-        stayed=stored.stayed[known],
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Sighted:
-    """m visits to rows ``by`` that first saw a link to the pages of ``row``.
-
-    Days; ``before`` is that of the visit before, -inf where there was none.
-    """
-
-    by: Rows
-    row: Rows
-    at: Floats
-    before: Floats
-
-
-def _tell(discovering: Discovering, pages: Watchlist, it: _Sighted) -> None:
-    found_at = pages["found_at"][it.row].astype(np.float64, copy=False)
-    is_first = np.isneginf(it.before)
-    tells = np.where(is_first, found_at == it.at, found_at > it.before) & (it.by != it.row)
-    for k in np.flatnonzero(tells)[np.argsort(it.at[tells], kind="stable")].tolist():
-        before = None if is_first[k] else float(it.before[k])
-        discovering.shown(
-            int(it.by[k]), before, float(it.at[k]), int(it.row[k]), float(found_at[k])
-        )
+    rows, known = rows_of(columns_queries.where_now(stored.page_id, moved))
+    days = (stored.at[known] / _DAY_S).tolist()
+    links = np.stack([stored.appeared, stored.dropped, stored.stayed], axis=1)[known].tolist()
+    for row, at, (appeared, dropped, stayed) in zip(rows.tolist(), days, links, strict=True):
+        churning.saw(row, at, float(found_at[row]), (appeared, dropped, stayed))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from math import inf
-from typing import Final, Protocol
+from typing import Any, Final
 
 import aiosqlite
 import numpy as np
@@ -103,7 +103,7 @@ class Watchlist:
     def __len__(self) -> int:
         return len(self._table)
 
-    def __getitem__(self, name: str) -> NDArray[np.generic]:
+    def __getitem__(self, name: str) -> NDArray[Any]:
         return self._rows[name]
 
     @property
@@ -124,14 +124,6 @@ class Watchlist:
             added[name] = values
         self._row_of.update(zip(page_id.tolist(), rows.tolist(), strict=True))
         return rows
-
-    def as_added(self) -> tuple[Rows, Rows, Floats, Floats]:
-        """Return host, area, importance and day of discovery, (n,) each, for a ranker."""
-        rows = self._rows
-        return (
-            rows["host"].copy(), rows["area"].copy(), rows["importance"].copy(),
-            rows["found_at"].copy(),
-        )  # fmt: skip
 
     def recall_gone(self, looks: VisitResults) -> None:
         """Count for each page how often in a row it was gone at its last visits."""
@@ -300,38 +292,12 @@ def _share(
 # been visited, and its first copy was found to be that of the old URL.
 
 
-class _Heir(Protocol):
-    """A learner of pages, which have rows."""
-
-    def inherit(self, old: int, new: int) -> None:
-        """Hand the state of one row on to another, where its page stands now."""
-        ...
-
-
 def has_come(pages: Watchlist, visit: Visit) -> bool:
     """Return whether a page's first copy was compared with one of its old URL."""
     row = pages.row(visit.due.page_id)
     if row is None or pages["captured"][row] or visit.due.digests is not None:
         return False
     return visit.observation.kind in {Kind.CHANGED, Kind.UNCHANGED}
-
-
-async def inherit(
-    reader: aiosqlite.Connection,
-    pages: Watchlist,
-    learners: Collection[_Heir],
-    page_ids: Collection[int],
-) -> None:
-    """Hand on to pages what was learnt at their old URLs."""
-    for page_id in page_ids:
-        row = pages.row(page_id)
-        if row is None:
-            continue
-        for old in await columns_queries.moves(reader, page_id):
-            before = pages.row(old)
-            if before is not None:
-                for each in learners:
-                    each.inherit(before, row)
 
 
 async def follow(reader: aiosqlite.Connection, pages: Watchlist, visits: Collection[Visit]) -> None:

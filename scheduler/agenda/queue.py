@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Floats, Ints, compiled
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import Reason
@@ -145,45 +145,20 @@ def _two_of_each(worth: Floats, host: Rows, hosts: int) -> tuple[Rows, Rows]:
 _MOST: Final = 50.0
 
 
-@dataclass(frozen=True, slots=True)
-class NewPages:
-    """Value of new pages, and the share of visits that may go to discovery.
-
-    Attributes:
-        worth: what a page costs that is missing, in copies that are stale.
-        least, most: shares of the visits, 0 to 1.
-        come: whether there can be others than those that are known.
-    """
-
-    worth: float = 1.0
-    least: float = 0.0
-    most: float = 1.0
-    come: bool = True
-
-    @property
-    def revealed(self) -> float:
-        """Return the cost of an unknown page."""
-        return self.worth if self.come else 0.0
-
-
 class Sharing:
-    """Keeps the shares of visits for discovery.
+    """Keeps the shares of visits for discovery between a floor and a ceiling.
 
     Attributes:
+        terms: those of the user.
         found, revealed: visits for discovery: at pages never captured, and at those that may reveal
             some.
         refreshed: all others.
     """
 
-    def __init__(self, terms: NewPages) -> None:
-        self.terms = terms
+    def __init__(self) -> None:
+        self.terms = DiscoveryTerms()
         self.found = self.revealed = self.refreshed = 0
         self._below_most = self._above_least = 0.0
-
-    @property
-    def bounded(self) -> bool:
-        """Return whether there is a floor or a ceiling."""
-        return self.terms.least > 0 or self.terms.most < 1
 
     @property
     def favoured(self) -> bool | None:

@@ -1,17 +1,12 @@
-"""The protocol by which a policy ranks pages for a daemon, a simulation or a replay.
-
-A :class:`Ranker` can do six things. What only some can do is a protocol of its own, which is asked
-for once, where a ranker is taken up.
-"""
+"""The protocol by which a policy ranks pages for a daemon, a simulation or a replay."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
-from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
-from freshet.scheduler.estimate.sources_trust import Listening
 from freshet.scheduler.sources import Rows
 
 
@@ -52,6 +47,10 @@ class Ranker(Protocol):
         """Take in visits, in their order; a page that is gone counts again when it is back."""
         ...
 
+    def hear(self, said: SignalBatch) -> None:
+        """Take in the signals of one source at one time."""
+        ...
+
     def worth(self, now: float) -> Floats:
         """Return (n,), the value of a visit to each page on this day, at least 0."""
         ...
@@ -60,58 +59,14 @@ class Ranker(Protocol):
         """Return the estimates for all pages on this day; not to be written into."""
         ...
 
+    def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Return the rates, (m,) each, between which those of pages lie at 90 %."""
+        ...
+
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """Give these pages another importance, (m,) each."""
         ...
 
     def inherit(self, old: int, new: int) -> None:
         """Hand the state of one row on to another, where its page stands now."""
-        ...
-
-
-@runtime_checkable
-class BoundsRates(Protocol):
-    """A ranker that says how sure its change rates are."""
-
-    def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Return the rates, (m,) each, between which those of pages lie at 90 %."""
-        ...
-
-
-@runtime_checkable
-class HearsSignals(Protocol):
-    """A ranker that heeds change signals: sitemaps, feeds, pings."""
-
-    def hear(self, said: SignalBatch) -> None:
-        """Take in the signals of one source at one time."""
-        ...
-
-
-@runtime_checkable
-class JudgesSources(Protocol):
-    """A ranker that learns how reliable the sources of signals are."""
-
-    def listening(self, site: int) -> Listening | None:
-        """Return the record of a site's signals, or None if there never was one."""
-        ...
-
-
-@runtime_checkable
-class SetsDueTimes(Protocol):
-    """A ranker that leaves pages alone until they are due, whatever a visit might reveal."""
-
-    def due(self, now: float) -> Bools:
-        """Return (n,), whether each page is due on this day."""
-        ...
-
-
-@runtime_checkable
-class KnowsHosts(Protocol):
-    """A ranker whose policy sees hosts: what politeness allows them, and what a visit costs."""
-
-    def hosts(self, lane: Rows, per_day: Floats, cost: Floats) -> None:
-        """Take it that site s has host ``lane[s]``, which allows ``per_day[lane[s]]`` visits.
-
-        ``cost`` (sites,) is that of a visit, in delays of the usual length.
-        """
         ...

@@ -1,18 +1,16 @@
 """Rankers of policies that see a table of pages, and the choice of a ranker by a policy's name.
 
-All of them learn change rates and signals as :mod:`scheduler.agenda.rankers` does, and hand the
-policy one table with rates, hosts, costs and signals. The daemon contains a policy's faults: where
-it raises, or answers with anything but n finite numbers from 0 on, its last good answer holds.
+The daemon contains a policy's faults: where it raises, or answers with anything but n finite
+numbers from 0 on, its last good answer holds.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -29,32 +27,116 @@ from freshet.scheduler.policy import (
     IndexPolicy,
     IntervalPolicy,
     Pace,
-    Policy,
     RatePolicy,
     Revisit,
 )
 from freshet.scheduler.sources import Rows, SourceTable
 
-# -- learnt table of pages that policies see ---------------------------------
+log = logging.getLogger(__name__)
+
+#: The value (n,) of each page of a table on a day.
+_Value: TypeAlias = Callable[[SourceTable, float], Floats]
 
 _HALF_LIFE_DAYS: Final = 480.0
 _GROWTH_TOGETHER: Final = 4.0
 _NOT_COUNTED: Final = np.zeros(1, np.bool_)
+#: The value of a page that is not due, at most, compared with one that has been for a day.
+_NOT_DUE: Final = 1e-9
+#: A plan is made anew when there are that many more pages.
+_GROWN: Final = 1.1
+_DAYS: Final = 1.0
+#: A limit that moves by so much calls for another plan.
+_MOVED: Final = 0.2
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+_MOST_TOLD: Final = 100
+#: Pages that were visited since the last good answer come after those that were not.
+_AFTER: Final = 1e-6
 
 
-class PageLearner:
-    """n pages that come and never go; each one's rate follows its visits.
+def ranker_of(specification: str, budget: float, *, archived: bool = False) -> Ranker:
+    """Return the ranker of the policy of this name, for ``budget`` visits a day.
 
-    A page's rate is estimated after each visit, those of all others when the prior that they share
-    has been fitted anew. Rates drift: evidence that is 480 days old weighs half, which served best
-    on recorded sites.
+    Before an archive (``archived``) a policy's faults are not contained, and visits are learnt
+    from together, which takes a tenth of the time.
+
+    Raises:
+        PolicyError: there is none of this name, or an option or value is not accepted.
+    """
+    chosen = policy.load(specification)
+    guard = None if archived else specification
+    if isinstance(chosen, SiteClock):
+        return SiteClockRanker(budget)
+    if isinstance(chosen, IndexPolicy):
+        return PolicyRanker(chosen.index, guard=guard, together=archived)
+    if isinstance(chosen, RatePolicy):
+        return RateRanker(chosen, budget, guard=guard, together=archived)
+    return IntervalRanker(chosen, guard=guard, together=archived)
+
+
+class _Guard:
+    """Contains the faults of somebody else's policy; a kind of fault is logged once."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._told: set[str] = set()
+        self._good = np.empty(0)
+
+    def visited(self, rows: Rows) -> None:
+        """Forget what was said of these pages before they were visited."""
+        self._good[rows[rows < len(self._good)]] = 0.0
+
+    def worth(self, value: _Value, table: SourceTable, now: float) -> Floats:
+        """Return what the policy says, or said last; other pages go by importance and age."""
+        try:
+            worth: object = value(table, now)
+            fault = _fault(worth, len(table))
+        except Exception as error:  # noqa: BLE001 - whatever another's code raises is told
+            worth, fault = None, f"{type(error).__name__}: {error}"
+        if fault is None and isinstance(worth, np.ndarray):
+            self._good = worth.copy()
+            return worth
+        self.tell(fault or "")
+        rest = table.importance * np.maximum(now - table.last_crawl, 0.0)
+        known = len(self._good)
+        rest[:known] = np.where(self._good > 0, self._good, rest[:known] * _AFTER)
+        return rest
+
+    def tell(self, fault: str) -> None:
+        """Log a fault, unless one of its kind was: the number of the page does not matter."""
+        kind = _NUMBER.sub("#", fault)
+        if kind not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(kind)
+            log.error("policy %s: %s; its last good plan goes on", self._name, fault)
+
+
+def _fault(worth: object, n: int) -> str | None:
+    if not isinstance(worth, np.ndarray):
+        return f"answers with {type(worth).__name__}"
+    if worth.shape != (n,):
+        return f"answers with {worth.shape} values for {n} pages"
+    good = np.isfinite(worth) & (worth >= 0)
+    if good.all():
+        return None
+    row = int(np.argmin(good))
+    return f"says that page {row} is worth {worth[row]}"
+
+
+class PolicyRanker:
+    """A :class:`~freshet.scheduler.agenda.ranker.Ranker` by ``value``, such as a policy's index.
+
+    It learns the change rates of pages, and how reliable signals are, into a table with hosts and
+    costs. A page's rate is estimated after each visit, those of all others when the prior that
+    they share has been fitted anew. Rates drift: evidence that is 480 days old weighs half, which
+    served best on recorded sites.
 
     Visits are learnt from one by one, so that in which batches they come does not show; or
     ``together``, with fewer fits of the prior: that takes a tenth of the time where it need not
-    hold.
+    hold. Faults of the policy named ``guard`` are contained.
     """
 
-    def __init__(self, *, together: bool = False) -> None:
+    def __init__(self, value: _Value, *, guard: str | None = None, together: bool = False) -> None:
+        self._value = value
+        self._guard = None if guard is None else _Guard(guard)
         self._together = together
         growth = {"growth": _GROWTH_TOGETHER} if together else {}
         self._learner = EmpiricalBayes(0, half_life_days=_HALF_LIFE_DAYS, **growth)
@@ -67,12 +149,9 @@ class PageLearner:
         self._host, self._per_day = np.empty(0, np.intp), np.empty(0)
         self._cost = np.empty(0)
 
-    def __len__(self) -> int:
-        return len(self._rate)
-
-    def add(self, site: Rows, importance: Floats, at: Floats) -> None:
+    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         """Append rows; their rates are what is usual on their site."""
-        first = len(self)
+        first = len(self._rate)
         self._learner.extend(site)
         self._site.extend(site)
         self._signals.add(site)
@@ -82,8 +161,10 @@ class PageLearner:
         self._rate.extend(self._learner.change_rate(np.arange(first, first + len(site))))
 
     def learn(self, looks: VisitResults) -> None:
-        """Learn from visits, in the order of time."""
+        """Learn rates, and how reliable signals are."""
         self._signals.learn(looks)
+        if self._guard is not None:
+            self._guard.visited(looks.row)
         if self._together:
             self._learn_together(looks)
             return
@@ -130,6 +211,13 @@ class PageLearner:
         """Take in the signals of one source at one time."""
         self._signals.hear(said.row, said.until)
 
+    def worth(self, now: float) -> Floats:
+        """Return (n,), the policy's value of each page."""
+        table = self.table()
+        if self._guard is None:
+            return self._value(table, now)
+        return self._guard.worth(self._value, table, now)
+
     def hosts(self, lane: Rows, per_day: Floats, cost: Floats) -> None:
         """Set the host ``lane[s]`` of each site s, with its limit and the cost of a visit."""
         self._host, self._per_day = lane, per_day
@@ -158,7 +246,7 @@ class PageLearner:
         return SourceTable(
             importance=self._importance.rows,
             change_rate=self._rate.rows,
-            complete_observations=np.zeros(len(self), np.bool_),
+            complete_observations=np.zeros(len(self._rate), np.bool_),
             host=host[np.minimum(self._site.rows, len(self._host))],
             host_capacity=np.append(self._per_day, np.inf),
             host_cost=np.append(self._cost, 1.0),
@@ -178,163 +266,7 @@ class PageLearner:
         return Beliefs(self._rate.rows * age, self._rate.rows, np.zeros(len(age)))
 
 
-log = logging.getLogger(__name__)
-
-#: The value of a page that is not due, at most, compared with one that has been for a day.
-_NOT_DUE: Final = 1e-9
-#: A plan is made anew when there are that many more pages.
-_GROWN: Final = 1.1
-_DAYS: Final = 1.0
-#: A limit that moves by so much calls for another plan.
-_MOVED: Final = 0.2
-_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
-_MOST_TOLD: Final = 100
-#: Pages that were visited since the last good answer come after those that were not.
-_AFTER: Final = 1e-6
-
-
-def ranker_of(specification: str, budget: float, *, archived: bool = False) -> Ranker:
-    """Return the ranker of the policy of this name, for ``budget`` visits a day.
-
-    Before an archive (``archived``) a policy's faults are not contained, and visits are learnt
-    from together, which takes a tenth of the time.
-
-    Raises:
-        PolicyError: there is none of this name, or an option or value is not accepted.
-    """
-    chosen: Policy = policy.load(specification)
-    if isinstance(chosen, SiteClock):
-        return SiteClockRanker(budget)
-    learning = PageLearner(together=archived)
-    guard = None if archived else Guard(specification)
-    if isinstance(chosen, IndexPolicy):
-        return IndexRanker(chosen, learning, guard)
-    if isinstance(chosen, RatePolicy):
-        return RateRanker(chosen, budget, learning, guard)
-    return IntervalRanker(chosen, learning, guard)
-
-
-class Guard:
-    """Contains the faults of somebody else's policy; a kind of fault is logged once."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._told: set[str] = set()
-        self._good = np.empty(0)
-
-    def visited(self, rows: Rows) -> None:
-        """Note that these pages were visited: what was said of them holds no more."""
-        self._good[rows[rows < len(self._good)]] = 0.0
-
-    def worth(self, say: Callable[[], Floats], table: SourceTable, now: float) -> Floats:
-        """Return what the policy says, or said last; other pages go by importance and age."""
-        try:
-            worth: object = say()
-            fault = _fault(worth, len(table))
-        except Exception as error:  # noqa: BLE001 - whatever another's code raises is told
-            worth, fault = None, f"{type(error).__name__}: {error}"
-        if fault is None and isinstance(worth, np.ndarray):
-            self._good = worth.copy()
-            return worth
-        self.tell(fault or "")
-        rest = table.importance * np.maximum(now - table.last_crawl, 0.0)
-        known = len(self._good)
-        rest[:known] = np.where(self._good > 0, self._good, rest[:known] * _AFTER)
-        return rest
-
-    def tell(self, fault: str) -> None:
-        """Log a fault, unless one of its kind was: the number of the page does not matter."""
-        kind = _NUMBER.sub("#", fault)
-        if kind not in self._told and len(self._told) < _MOST_TOLD:
-            self._told.add(kind)
-            log.error("policy %s: %s; its last good plan goes on", self._name, fault)
-
-
-def _fault(worth: object, n: int) -> str | None:
-    if not isinstance(worth, np.ndarray):
-        return f"answers with {type(worth).__name__}"
-    if worth.shape != (n,):
-        return f"answers with {worth.shape} values for {n} pages"
-    good = np.isfinite(worth) & (worth >= 0)
-    if good.all():
-        return None
-    row = int(np.argmin(good))
-    return f"says that page {row} is worth {worth[row]}"
-
-
-class _LearningRanker(ABC):
-    """A :class:`~freshet.scheduler.agenda.ranker.Ranker` by the learnt rates of pages."""
-
-    def __init__(self, learning: PageLearner | None, guard: Guard | None) -> None:
-        self._learning = learning or PageLearner()
-        self._guard = guard
-
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
-        """Append rows."""
-        self._learning.add(site, importance, at)
-
-    def learn(self, looks: VisitResults) -> None:
-        """Learn rates, and how reliable signals are."""
-        self._learning.learn(looks)
-        if self._guard is not None:
-            self._guard.visited(looks.row)
-
-    def worth(self, now: float) -> Floats:
-        """Return (n,), the policy's value of each page."""
-        table = self._learning.table()
-        if self._guard is None:
-            return self._value(table, now)
-        return self._guard.worth(lambda: self._value(table, now), table, now)
-
-    @abstractmethod
-    def _value(self, table: SourceTable, now: float) -> Floats: ...
-
-    def beliefs(self, now: float) -> Beliefs:
-        """Return what follows from the learnt rates."""
-        return self._learning.beliefs(now)
-
-    def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Return the rates, (m,) each, between which those of pages lie at 90 %."""
-        return self._learning.credible_interval(rows)
-
-    def reweigh(self, rows: Rows, importance: Floats) -> None:
-        """Give these pages another importance."""
-        self._learning.reweigh(rows, importance)
-
-    def inherit(self, old: int, new: int) -> None:
-        """Hand on what was learnt of a page."""
-        self._learning.inherit(old, new)
-
-
-class _TableRanker(_LearningRanker):
-    """A ranker by a policy that sees the table of all pages, with hosts and signals."""
-
-    def hear(self, said: SignalBatch) -> None:
-        """Take in the signals of one source at one time."""
-        self._learning.hear(said)
-
-    def hosts(self, lane: Rows, per_day: Floats, cost: Floats) -> None:
-        """Take over what politeness allows."""
-        self._learning.hosts(lane, per_day, cost)
-
-
-class IndexRanker(_TableRanker):
-    """A ranker by an index policy: the worthiest first."""
-
-    def __init__(
-        self,
-        index_policy: IndexPolicy,
-        learning: PageLearner | None = None,
-        guard: Guard | None = None,
-    ) -> None:
-        super().__init__(learning, guard)
-        self._policy = index_policy
-
-    def _value(self, table: SourceTable, now: float) -> Floats:
-        return self._policy.index(table, now)
-
-
-class RateRanker(_TableRanker):
+class RateRanker(PolicyRanker):
     """A ranker by a plan of crawl rates, renewed as rates change.
 
     Each visit is followed by the next after a time with mean 1/ρ: exactly that where the plan is
@@ -344,35 +276,30 @@ class RateRanker(_TableRanker):
 
     A page is worth its importance times the days for which it has been due. Where nothing is due,
     those go first that are nearest to it: the budget is spent whole. The plan keeps the limits of
-    the hosts, and gives what they refuse to the pages of others. ``seed`` decides the times of
-    plans at Poisson times.
+    the hosts, and gives what they refuse to the pages of others.
     """
 
     def __init__(
         self,
         rate_policy: RatePolicy,
         budget: float,
-        learning: PageLearner | None = None,
-        guard: Guard | None = None,
         *,
-        seed: int = 0,
+        guard: str | None = None,
+        together: bool = False,
     ) -> None:
-        super().__init__(learning, guard)
+        super().__init__(self._lateness, guard=guard, together=together)
         self._policy = rate_policy
-        self._seed = np.uint64(seed)
         self._budget = budget
         self._plan: CrawlPlan | None = None
         self._planned_at = -np.inf
-        self._lane, self._per_day = np.empty(0, np.intp), np.empty(0)
 
     def hosts(self, lane: Rows, per_day: Floats, cost: Floats) -> None:
         """Keep these limits from the next plan on, which comes at once where they moved."""
-        super().hosts(lane, per_day, cost)
-        if not np.array_equal(lane, self._lane) or not np.allclose(
+        if not np.array_equal(lane, self._host) or not np.allclose(
             per_day, self._per_day, rtol=_MOVED, atol=0
         ):
             self._plan = None
-        self._lane, self._per_day = lane, per_day
+        super().hosts(lane, per_day, cost)
 
     def beliefs(self, now: float) -> Beliefs:
         """Return what follows from the learnt rates, and the visits of the plan."""
@@ -382,7 +309,7 @@ class RateRanker(_TableRanker):
             planned[: len(self._plan)] = self._plan.crawl_rate
         return replace(found, planned=planned)
 
-    def _value(self, table: SourceTable, now: float) -> Floats:
+    def _lateness(self, table: SourceTable, now: float) -> Floats:
         """Return (n,), importance times the days since a visit was due."""
         plan = self._current(table, now)
         rate = np.zeros(len(table))
@@ -405,16 +332,17 @@ class RateRanker(_TableRanker):
             self._planned_at = now
         return plan
 
-    def _draws(self, last: Floats) -> Floats:
+    @staticmethod
+    def _draws(last: Floats) -> Floats:
         """Return (n,), exponentially distributed with mean 1, by the page and its last visit."""
-        mixed = last.view(np.uint64) ^ (np.arange(len(last), dtype=np.uint64) + self._seed)
+        mixed = last.view(np.uint64) ^ np.arange(len(last), dtype=np.uint64)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
             mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
         share = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return -np.log1p(-share)
 
 
-class IntervalRanker(_LearningRanker):
+class IntervalRanker(PolicyRanker):
     """A ranker by an interval policy: the most overdue first, whatever the importance.
 
     No page is worth a visit before it is due. Servers do not say when a page changed: the policy
@@ -422,10 +350,9 @@ class IntervalRanker(_LearningRanker):
     """
 
     def __init__(
-        self, interval_policy: IntervalPolicy, learning: PageLearner | None = None,
-        guard: Guard | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(learning, guard)
+        self, interval_policy: IntervalPolicy, *, guard: str | None = None, together: bool = False
+    ) -> None:
+        super().__init__(self._overdue, guard=guard, together=together)
         self._policy = interval_policy
         self._paces: list[Pace | None] = []
         self._due = Column[np.float64](np.float64)
@@ -449,7 +376,7 @@ class IntervalRanker(_LearningRanker):
 
     def restart(self) -> None:
         """Take the last visit of each page for its first, as others had made those before."""
-        last = self._learning.table().last_crawl.tolist()
+        last = self.table().last_crawl.tolist()
         for row in (row for row, pace in enumerate(self._paces) if pace is not None):
             self._modified.rows[row] = last[row]
             self._set(row, None, last[row], changed=False)
@@ -472,7 +399,7 @@ class IntervalRanker(_LearningRanker):
         due: Bools = self._due.rows <= now
         return due
 
-    def _value(self, table: SourceTable, now: float) -> Floats:
+    def _overdue(self, _table: SourceTable, now: float) -> Floats:
         """Return (n,), days overdue."""
         return np.maximum(now - self._due.rows, 0.0)
 

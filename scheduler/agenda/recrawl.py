@@ -26,6 +26,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from random import Random
 from typing import Final, TypeAlias
@@ -34,14 +35,15 @@ import aiosqlite
 import numpy as np
 
 from freshet.scheduler.agenda import pages as pages_agenda
-from freshet.scheduler.agenda.audit import AuditSampling
+from freshet.scheduler.agenda.audit import draw_audit
 from freshet.scheduler.agenda.ephemeral import fading
 from freshet.scheduler.agenda.history import News, Unlearnt
 from freshet.scheduler.agenda.new_pages import Discovering, recall
 from freshet.scheduler.agenda.pages import Watchlist
-from freshet.scheduler.agenda.queue import NewPages, ReadyQueue, Sharing, worthiest
-from freshet.scheduler.agenda.ranker import Ranker, SetsDueTimes
-from freshet.scheduler.agenda.terms import SourceTerms, TermsOf
+from freshet.scheduler.agenda.queue import ReadyQueue, Sharing, worthiest
+from freshet.scheduler.agenda.ranker import Ranker
+from freshet.scheduler.agenda.rankers import IntervalRanker
+from freshet.scheduler.agenda.terms import TermsOf
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import Rows
@@ -51,40 +53,29 @@ from freshet.storage.queries.columns import WatchedPages
 from freshet.storage.records import Acknowledged, Churn, DueUrl, Supply, Visit
 from freshet.storage.tables import hosts as hosts_tables
 
-# -- valuation ---------------------------------------------------------------
-#
-# The valuation of all pages, and the choice of those that come next; days are Unix days.
+log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class _Inquiry:
-    """The state of an agenda at one moment.
-
-    Attributes:
-        now: day.
-        news: visits and signals since the last time.
-        free: (H,), how many pages of each host may come into the ready queue.
-        room: how many of all.
-        drawing: whether pages will be sampled at random.
-        new_page: what a page costs that is missing, in stale copies; ``revealed`` one that is not
-            known yet.
-        favoured: whether visits for discovery come before all others, or after; None: neither.
-        budget: visits a day.
-        exchange: on which terms ephemeral sources compete.
-        cost: (H,), the cost of a visit to each host.
-    """
-
-    now: float
-    news: News
-    free: Ints
-    room: int
-    drawing: bool
-    new_page: float
-    revealed: float
-    favoured: bool | None
-    budget: float
-    exchange: SourceTerms
-    cost: Floats
+_DAY_S: Final = 86_400.0
+#: Pages of a host in the ready queue.
+_OF_A_HOST: Final = 2
+_LEAST: Final = 4
+_MOST: Final = 4_096
+#: The ready queue has one page in this number, so that its order is that of now.
+_SHARE: Final = 200
+#: Pages read from the store at once.
+_READ: Final = 500
+#: Seconds after which pages are valued again whatever happens: half of the time for which a request
+#: must last, but at least and at most that many.
+_VALUE_AGAIN_S: Final = 60.0
+_VALUE_AGAIN_MOST_S: Final = 900.0
+#: Seconds between two valuations at least, in all and for each page: one takes 4 % of that.
+_REST_S: Final = 0.01
+_REST_S_A_PAGE: Final = 8e-6
+#: What is not favoured comes after all that is; what comes at once is no exception to that.
+_AFTER: Final = 1e-150
+_AT_ONCE: Final = 1e120
+#: Times a piece of work, by its name.
+Timed: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,119 +108,6 @@ class Valuation:
     per_day: float
 
 
-#: Times a piece of work, by its name.
-Timed: TypeAlias = Callable[[str], AbstractContextManager[None]]
-#: What is not favoured comes after all that is; what comes at once is no exception to that.
-_AFTER: Final = 1e-150
-_AT_ONCE: Final = 1e120
-
-
-def value_pages(
-    pages: Watchlist, ranker: Ranker, discovering: Discovering, asked: _Inquiry, timed: Timed
-) -> Valuation:
-    """Learn from visits, value all pages and choose the worthiest that may be requested.
-
-    A visit is worth what it keeps fresh and what it reveals together. A page that has never been
-    captured must be once, sooner or later, so that waiting saves nothing: it is worth a turn (the
-    days in which all captured pages could be visited) more than one that has certainly changed. Of
-    ephemeral sources, and of what appears there, :mod:`freshet.scheduler.agenda.ephemeral` speaks.
-    """
-    with timed("learn"):
-        asked.news.teach(ranker)
-    with timed("value"):
-        fresh = ranker.worth(asked.now)
-    revealing = discovering.revealing(pages, asked.now)
-    new = asked.revealed * revealing.worth
-    if isinstance(ranker, SetsDueTimes):
-        new[~ranker.due(asked.now)] = 0.0
-    captured = pages["captured"].astype(np.bool_, copy=False)
-    turn = int(np.count_nonzero(captured)) / asked.budget
-    faded = fading(
-        pages=pages,
-        discovering=discovering,
-        revealing=revealing,
-        on=asked.exchange,
-        now=asked.now,
-        cost=asked.cost,
-    )
-    both = fresh + new
-    both[faded.row] = np.maximum(both[faded.row], faded.worth)
-    new[faded.row] = np.maximum(new[faded.row], faded.worth)
-    worth = pages.weighted(both, asked.now, turn, asked.new_page)
-    worth[faded.urgent] = _AT_ONCE * faded.urgency
-    discovers: Bools = (new > fresh) | ~captured
-    left = np.where(pages.may_be_asked(asked.now), worth, 0.0)
-    if asked.favoured is not None:
-        left[discovers != asked.favoured] *= _AFTER
-    host = pages["host"].astype(np.intp, copy=False)
-    hazard = ranker.beliefs(asked.now).hazard if asked.drawing else np.empty(0)
-    chosen = worthiest(left, host, asked.free, asked.room)
-    return Valuation(
-        at=asked.now,
-        worth=worth,
-        discovers=discovers,
-        chosen=chosen,
-        sources=faded.row,
-        arrivals=faded.rate,
-        urgent=faded.urgent,
-        reveals=revealing.pages,
-        hazard=hazard,
-        unknown=revealing.unknown,
-        per_day=revealing.per_day,
-    )
-
-
-# -- loading chosen pages into the ready queue -------------------------------
-
-
-async def bring(
-    reader: aiosqlite.Connection,
-    pages: Watchlist,
-    queue: ReadyQueue,
-    rows: Rows,
-    found: Valuation,
-    now: float,
-) -> set[int]:
-    """Put the pages of these rows into the ready queue; return their hosts.
-
-    What may not be fetched any more is watched no longer.
-    """
-    page_ids = pages["page_id"][rows].tolist()
-    pages["taken"][rows] = True
-    by_page = {due.page_id: due for due in await columns.due_urls(reader, page_ids, now)}
-    hosts = set()
-    for row, page_id in zip(rows.tolist(), page_ids, strict=True):
-        due = by_page.get(page_id)
-        if due is None:
-            pages.drop(np.array([row]))
-            continue
-        reason = Reason.DISCOVERY if found.discovers[row] else Reason.REFRESH
-        due = replace(due, attempt=int(pages["failures"][row]), reason=reason)
-        queue.add(float(found.worth[row]), due)
-        hosts.add(due.host_id)
-    return hosts
-
-
-log = logging.getLogger(__name__)
-
-_DAY_S: Final = 86_400.0
-#: Pages of a host in the ready queue.
-_OF_A_HOST: Final = 2
-_LEAST: Final = 4
-_MOST: Final = 4_096
-#: The ready queue has one page in this number, so that its order is that of now.
-_SHARE: Final = 200
-#: Pages read from the store at once.
-_READ: Final = 500
-#: Seconds after which pages are valued again whatever happens: half of the time for which a request
-#: must last, but at least and at most that many.
-_VALUE_AGAIN_S: Final = 60.0
-_VALUE_AGAIN_MOST_S: Final = 900.0
-#: Seconds between two valuations at least, in all and for each page: one takes 4 % of that.
-_REST_S: Final = 0.01
-_REST_S_A_PAGE: Final = 8e-6
-
-
 class RecrawlAgenda:
     """An :class:`~freshet.storage.records.Agenda` that never ends.
 
@@ -249,57 +127,53 @@ class RecrawlAgenda:
         many: float = inf,
     ) -> None:
         self._reader = reader
-        self.ranker = ranker
         self._terms_of = terms_of
         self._recheck_days = recheck_days
-        self.pages = Watchlist(recheck_days)
-        self._discovering = Discovering()
-        self.sharing = Sharing(NewPages())
-        self.exchange, self.costs = SourceTerms(), np.ones(0)
+        self._rng = rng
+        self._many = many
+        self.sharing = Sharing()
         self.budget = inf
-        #: The last valuation of all pages; None before the first.
-        self.valuation: Valuation | None = None
-        self._host_codes: dict[int, int] = {}
-        self._host_ids: list[int] = []
-        self._origins: dict[int, str] = {}
+        self.audit_share = self._audits_due = 0.0
         self._new_hosts: list[Host] = []
-        self._queue = ReadyQueue()
         self._wanted = _LEAST
-        self._settled: list[Visit] = []
-        self._churned: list[tuple[int, float, Churn]] = []
-        self._found: list[int] = []
-        self._withdrawn: list[int] = []
-        self._unlearnt = Unlearnt(reader, self.pages)
-        self._sampling = AuditSampling(reader, rng)
-        self.audit_share = 0.0
-        self._audits_due = 0.0
-        self._sources: Rows = np.zeros(0, np.intp)
         self._valued_at = 0.0
         self._room = 0
-        #: A valuation is due at once, or after the rest from the last one.
-        self._must_value = True
+        #: A valuation is due after the rest from the last one.
         self._should_value = False
         #: Since the last valuation something was taken or has come; a host that may have a page to
         #: offer has none in the ready queue; all that could come into the ready queue has.
         self._is_altered = self._is_drained = self._has_all = False
-        self._many = many
         self._work: asyncio.Future[Valuation] | None = None
         self.wake: Callable[[], None] = lambda: None
         self.timed: Timed = lambda _work: nullcontext()
         self.away: Callable[[float], Collection[int]] = lambda _now: ()
+        self._begin(ranker)
+
+    def _begin(self, ranker: Ranker) -> None:
+        """Know nothing yet."""
+        self.ranker = ranker
+        self.pages, self._discovering = Watchlist(self._recheck_days), Discovering()
+        self._unlearnt = Unlearnt(self._reader, self.pages)
+        self.queue = ReadyQueue()
+        #: The last valuation of all pages; None before the first.
+        self.valuation: Valuation | None = None
+        self._sources: Rows = np.zeros(0, np.intp)
+        #: The hosts by their codes for pages and ranker.
+        self.host_ids: list[int] = []
+        self._host_codes: dict[int, int] = {}
+        self._origins: dict[int, str] = {}
+        self.costs = np.ones(0)
+        self._settled: list[Visit] = []
+        self._churned: list[tuple[int, float, Churn]] = []
+        self._found: list[int] = []
+        self._withdrawn: list[int] = []
+        #: A valuation is due at once.
+        self._must_value = True
 
     async def forget(self, ranker: Ranker) -> None:
         """Begin anew with another ranker; nothing may be in flight."""
         await self.rest()
-        self.ranker = ranker
-        self.pages, self._discovering = Watchlist(self._recheck_days), Discovering()
-        self._host_codes, self._host_ids, self._origins = {}, [], {}
-        # Hosts get other codes, and pages other rows.
-        self.costs, self._sources = np.ones(0), np.zeros(0, np.intp)
-        self._queue, self._settled, self._found = ReadyQueue(), [], []
-        self._withdrawn, self._churned, self.valuation = [], [], None
-        self._unlearnt = Unlearnt(self._reader, self.pages)
-        self._must_value = True
+        self._begin(ranker)
 
     async def at_rest(self) -> None:
         """Wait until nothing learns; the state may be read until the caller awaits."""
@@ -327,7 +201,7 @@ class RecrawlAgenda:
         """Teach another ranker the store's history as judged now."""
         await self.rest()
         self.ranker = ranker
-        ranker.add(*self.pages.as_added())
+        ranker.add(*(self.pages[name] for name in ("host", "area", "importance", "found_at")))
         await self._learn_all()
 
     async def _learn_all(self) -> VisitResults:
@@ -353,24 +227,31 @@ class RecrawlAgenda:
 
     async def inherit(self, page_ids: Collection[int]) -> None:
         """Hand on to these pages what was learnt at their old URLs."""
-        learners = (self.ranker, self._discovering)
-        await pages_agenda.inherit(self._reader, self.pages, learners, page_ids)
+        for page_id in page_ids:
+            row = self.pages.row(page_id)
+            if row is None:
+                continue
+            for old in await columns.moves(self._reader, page_id):
+                before = self.pages.row(old)
+                if before is not None:
+                    self.ranker.inherit(before, row)
+                    self._discovering.inherit(before, row)
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
-        due = self._queue.best(ready, favoured=self.sharing.favoured)
+        due = self.queue.best(ready, favoured=self.sharing.favoured)
         if due is None:
             self._widen(now)
             return None
         self._is_altered = True
-        self._is_drained |= due.host_id not in self._queue
+        self._is_drained |= due.host_id not in self.queue
         self.sharing.took(
             discovers=due.reason is Reason.DISCOVERY, captured=due.digests is not None
         )
         self._wanted = max(_LEAST, self._wanted - 1)
         row = self.pages.row(due.page_id)
         if row is not None:
-            self.pages["paid"][row] = self._queue.paid[-1]
+            self.pages["paid"][row] = self.queue.paid[-1]
         self._audits_due += self.audit_share
         return due
 
@@ -378,7 +259,7 @@ class RecrawlAgenda:
         """Value pages again if a host could offer one that is not in the ready queue."""
         if self._work is not None:
             return
-        if not self._has_all and self._wanted < _MOST and len(self._queue) >= self._wanted:
+        if not self._has_all and self._wanted < _MOST and len(self.queue) >= self._wanted:
             self._wanted = min(_MOST, 2 * self._wanted)
             self._should_value = True
         self._should_value |= self._is_drained
@@ -386,7 +267,7 @@ class RecrawlAgenda:
 
     def waiting(self, host_id: int) -> bool:
         """Return whether a page of this host is in the ready queue."""
-        return host_id in self._queue
+        return host_id in self.queue
 
     def done(self, acknowledged: Acknowledged) -> None:
         """Note a commit; it is learnt at the next valuation."""
@@ -411,7 +292,7 @@ class RecrawlAgenda:
     def wakes_at(self) -> float:
         """Return when all pages are valued again: pages never cease to change."""
         wait = min(max(_VALUE_AGAIN_S, _DAY_S / self.budget / 2), _VALUE_AGAIN_MOST_S)
-        is_low = self._is_altered and len(self._queue) * 2 < self._wanted
+        is_low = self._is_altered and len(self.queue) * 2 < self._wanted
         if self._work is None and (self._should_value or is_low):
             wait = min(wait, _REST_S + _REST_S_A_PAGE * len(self.pages))
         return self._valued_at + wait
@@ -447,7 +328,7 @@ class RecrawlAgenda:
             if row is None:
                 continue
             self._is_altered = True
-            self._is_drained |= visit.due.host_id not in self._queue
+            self._is_drained |= visit.due.host_id not in self.queue
             has_come = pages_agenda.has_come(self.pages, visit)
             if has_come:
                 self._unlearnt.news().teach(self.ranker)
@@ -470,40 +351,9 @@ class RecrawlAgenda:
         for row in rows:
             if row in self._sources:
                 self._must_value = True
-                back = self._queue.clear(self._host_ids[self.pages["host"][row]])
+                back = self.queue.clear(self.host_ids[self.pages["host"][row]])
                 ids = np.array([due.page_id for due in back], np.int64)
                 self.pages["taken"][self.pages.rows(ids)[0]] = False
-
-    # -- what people want to know ------------------------------------------------
-
-    @property
-    def host_ids(self) -> Sequence[int]:
-        """Return the hosts by their codes for pages and ranker."""
-        return tuple(self._host_ids)
-
-    @property
-    def unknown_pages(self) -> float:
-        """Return the expected number of unknown pages, as of the last valuation."""
-        return 0.0 if self.valuation is None else self.valuation.unknown
-
-    @property
-    def new_per_day(self) -> float:
-        """Return the expected new pages a day, as of the last valuation."""
-        return 0.0 if self.valuation is None else self.valuation.per_day
-
-    @property
-    def paid(self) -> Sequence[float]:
-        """Return the worth of the last visits."""
-        return tuple(self._queue.paid)
-
-    @property
-    def queued(self) -> int:
-        """Return the pages to be requested as soon as their hosts are ready."""
-        return len(self._queue)
-
-    def upcoming(self) -> DueUrl | None:
-        """Return the page that comes next if its host is ready."""
-        return self._queue.worthiest()
 
     # -- learning ----------------------------------------------------------------
 
@@ -514,7 +364,7 @@ class RecrawlAgenda:
         unknown = set(found.host_id.tolist()) - self._host_codes.keys()
         for host in await hosts_tables.load(self._reader, sorted(unknown)):
             self._host_codes[host.host_id] = len(self._host_codes)
-            self._host_ids.append(host.host_id)
+            self.host_ids.append(host.host_id)
             self._origins[host.host_id] = host.origin
             self._new_hosts.append(host)
         host_ids = found.host_id.tolist()
@@ -548,66 +398,125 @@ class RecrawlAgenda:
         self._valued_at, self._must_value, self._should_value = now, False, False
         self._is_altered = self._is_drained = False
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
-        asked = self._inquiry(now)
-        to_value = (self.pages, self.ranker, self._discovering, asked, self.timed)
-        if len(self.pages) < self._many:
-            return await self._fill(value_pages(*to_value), now)
-        loop = asyncio.get_running_loop()
-        self._work = loop.run_in_executor(None, value_pages, *to_value)
-        self._work.add_done_callback(lambda _: self.wake())
-        return set()
-
-    def _inquiry(self, now: float) -> _Inquiry:
-        counts, away = list(self._queue.counts()), self.away(now)
-        free = np.full(len(self._host_codes), _OF_A_HOST)
+        counts, away = list(self.queue.counts()), self.away(now)
+        free = np.full(len(self.host_ids), _OF_A_HOST)
         for host_id, count in counts:
             free[self._host_codes[host_id]] -= count
         taken = sum(count for host_id, count in counts if host_id not in away)
         self._room = max(0, self._wanted - taken)
-        drawing = self._audits_due >= 1
-        return _Inquiry(
-            now=now / _DAY_S,
-            news=self._unlearnt.news(),
-            free=free,
-            room=self._room,
-            drawing=drawing,
-            new_page=self.sharing.terms.worth,
-            revealed=self.sharing.terms.revealed,
+        work = partial(
+            self._appraise,
+            self._unlearnt.news(),
+            now / _DAY_S,
+            free,
             favoured=self.sharing.favoured,
-            budget=self.budget,
-            exchange=self.exchange,
-            cost=np.append(self.costs, np.ones(len(self._host_codes) - len(self.costs))),
+            drawing=self._audits_due >= 1,
+        )
+        if len(self.pages) < self._many:
+            return await self._fill(work(), now)
+        self._work = asyncio.get_running_loop().run_in_executor(None, work)
+        self._work.add_done_callback(lambda _: self.wake())
+        return set()
+
+    def _appraise(
+        self, news: News, now: float, free: Ints, *, favoured: bool | None, drawing: bool
+    ) -> Valuation:
+        """Learn from visits, value all pages and choose the worthiest that may be requested.
+
+        A visit is worth what it keeps fresh and what it reveals together. A page that has never
+        been captured must be once, sooner or later, so that waiting saves nothing: it is worth a
+        turn (the days in which all captured pages could be visited) more than one that has
+        certainly changed. Of ephemeral sources, and of what appears there,
+        :mod:`freshet.scheduler.agenda.ephemeral` speaks.
+
+        At most ``free`` (H,) pages of each host are chosen; visits for discovery come before all
+        others, or after, as ``favoured`` says. ``drawing``: pages will be sampled at random.
+        """
+        pages, ranker, terms = self.pages, self.ranker, self.sharing.terms
+        with self.timed("learn"):
+            news.teach(ranker)
+        with self.timed("value"):
+            fresh = ranker.worth(now)
+        revealing = self._discovering.revealing(pages, now)
+        new = (terms.missing if terms.come else 0.0) * revealing.worth
+        if isinstance(ranker, IntervalRanker):
+            # It leaves pages alone until they are due, whatever a visit might reveal.
+            new[~ranker.due(now)] = 0.0
+        turn = int(np.count_nonzero(pages["captured"])) / self.budget
+        cost = np.append(self.costs, np.ones(len(free) - len(self.costs)))
+        (row, rate, faded), (urgent, urgency) = fading(
+            pages, self._discovering, revealing, terms, now, cost=cost
+        )
+        both = fresh + new
+        both[row] = np.maximum(both[row], faded)
+        new[row] = np.maximum(new[row], faded)
+        worth = pages.weighted(both, now, turn, terms.missing)
+        worth[urgent] = _AT_ONCE * urgency
+        discovers: Bools = (new > fresh) | ~pages["captured"]
+        left = np.where(pages.may_be_asked(now), worth, 0.0)
+        if favoured is not None:
+            left[discovers != favoured] *= _AFTER
+        return Valuation(
+            at=now,
+            worth=worth,
+            discovers=discovers,
+            chosen=worthiest(left, pages["host"], free, self._room),
+            sources=row,
+            arrivals=rate,
+            urgent=urgent,
+            reveals=revealing.pages,
+            hazard=ranker.beliefs(now).hazard if drawing else np.empty(0),
+            unknown=revealing.unknown,
+            per_day=revealing.per_day,
         )
 
     async def _fill(self, found: Valuation, now: float) -> set[int]:
         """Load the chosen pages into the ready queue, and sort it."""
         self.valuation = found
         self._sources = found.sources
-        self._queue.revalue(lambda due: self._now_worth(due, found.worth))
+        self.queue.revalue(lambda due: self._now_worth(due, found.worth))
         supplied: set[int] = set()
-        full = len(self._queue) + len(found.chosen)
+        full = len(self.queue) + len(found.chosen)
         for first in range(0, len(found.chosen), _READ):
-            rows = found.chosen[first : first + _READ]
-            supplied |= await bring(
-                reader=self._reader,
-                pages=self.pages,
-                queue=self._queue,
-                rows=rows,
-                found=found,
-                now=now,
-            )
-        if len(self._queue) < full:
+            supplied |= await self._bring(found.chosen[first : first + _READ], found, now)
+        if len(self.queue) < full:
             # For a page that may not be fetched any more, its host may offer another one.
             self._is_altered = self._is_drained = True
         self._has_all = len(found.chosen) < self._room
         if self._has_all:
-            self._wanted = max(_LEAST, len(self._queue))
+            self._wanted = max(_LEAST, len(self.queue))
         while len(found.hazard) and self._audits_due >= 1:
             self._audits_due -= 1
-            supplied |= await self._sampling.draw(
-                self.pages, self._queue, self._host_ids, found.hazard, now
+            supplied |= await draw_audit(
+                self._reader,
+                self._rng,
+                self.pages,
+                self.queue,
+                host_ids=self.host_ids,
+                hazard=found.hazard,
+                now=now,
             )
         return supplied
+
+    async def _bring(self, rows: Rows, found: Valuation, now: float) -> set[int]:
+        """Put the pages of these rows into the ready queue; return their hosts.
+
+        What may not be fetched any more is watched no longer.
+        """
+        page_ids = self.pages["page_id"][rows].tolist()
+        self.pages["taken"][rows] = True
+        by_page = {due.page_id: due for due in await columns.due_urls(self._reader, page_ids, now)}
+        hosts = set()
+        for row, page_id in zip(rows.tolist(), page_ids, strict=True):
+            due = by_page.get(page_id)
+            if due is None:
+                self.pages.drop(np.array([row]))
+                continue
+            reason = Reason.DISCOVERY if found.discovers[row] else Reason.REFRESH
+            due = replace(due, attempt=int(self.pages["failures"][row]), reason=reason)
+            self.queue.add(float(found.worth[row]), due)
+            hosts.add(due.host_id)
+        return hosts
 
     def _now_worth(self, due: DueUrl, worth: Floats) -> float:
         row = self.pages.row(due.page_id)

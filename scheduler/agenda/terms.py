@@ -37,20 +37,25 @@ TermsOf: TypeAlias = Callable[[Ints, Sequence[str], Sequence[str]], Terms]
 
 
 @dataclass(frozen=True, slots=True)
-class SourceTerms:
-    """Terms on which ephemeral sources compete with pages that are kept fresh.
+class DiscoveryTerms:
+    """Terms on which new pages and ephemeral sources compete with copies, in days of a stale copy.
 
     Attributes:
-        item_worth: E, days of a stale copy.
-        missing: what a day costs on which any other page is missing, in days of a stale copy.
+        missing: what a day costs on which a page is missing.
+        item_worth: E, the worth of an item.
         half_life: days in which an item loses half of its worth, where a page says nothing else.
         recognise: whether pages whose links churn are taken for sources though nobody declared
             them.
         by_delay: whether a visit to a host that wants a longer delay costs as much more.
+        least, most: shares of the visits for discovery, 0 to 1.
+        come: whether there can be others than the known pages.
     """
 
-    item_worth: float = 7.0
     missing: float = 1.0
+    item_worth: float = 7.0
     half_life: float = 0.25
     recognise: bool = True
     by_delay: bool = False
+    least: float = 0.0
+    most: float = 1.0
+    come: bool = True

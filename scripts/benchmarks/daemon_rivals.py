@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from freshet.scheduler.agenda.ranker import Beliefs, Ranker
-from freshet.scheduler.agenda.rankers import IndexRanker, ranker_of
+from freshet.scheduler.agenda.rankers import PolicyRanker, ranker_of
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.evidence import Evidence, VisitResults
+from freshet.scheduler.estimate.evidence import Evidence, SignalBatch, VisitResults
 from freshet.scheduler.estimate.poisson import PoissonMle
 from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive, StormCrawlerAdaptive
 from freshet.scheduler.policies.greedy_index import GreedyIndex
@@ -55,7 +55,7 @@ RIVALS: Mapping[str, Rival] = {
     ),
     "greedy_index_without_clock": Rival(
         "the greedy index on each page's own empirical-Bayes rate, without the site's clock",
-        lambda _pages, _seed, _rate: IndexRanker(GreedyIndex()),
+        lambda _pages, _seed, _rate: PolicyRanker(GreedyIndex().index),
     ),
 }
 
@@ -83,6 +83,9 @@ class _Rival:
     def beliefs(self, now: float) -> Beliefs:
         """Refuse: nothing is audited."""
         raise NotImplementedError
+
+    def hear(self, said: SignalBatch) -> None:
+        """Ignore change signals."""
 
     def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
         """Refuse: nobody reads estimates."""

@@ -17,15 +17,19 @@ from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import Seed
 from freshet.crawler.clock import VirtualClock
+from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.run.service import DaemonParts, Service
+from freshet.crawler.run.service import Service
+from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.run.wiring import Observer
-from freshet.scheduler.agenda.ranker import JudgesSources
+from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.sources_trust import Listening
 from freshet.scheduler.evaluate.judging import Crawls
+from freshet.storage.database import Database
 from freshet.storage.records import Acknowledged
 from scripts.benchmarks.daemon_web import DAY_S
 from scripts.benchmarks.signals_reference import Stage
@@ -64,7 +68,7 @@ class Diary:
     sites: int = 0
     host_ids: Sequence[int] = ()
 
-    def write(self, ranker: JudgesSources, now: float) -> None:
+    def write(self, ranker: SiteClockRanker, now: float) -> None:
         """Note, at the first valuing of a day, what is believed."""
         day = floor(now - BEGIN / DAY_S)
         if day <= self.day:
@@ -94,15 +98,17 @@ class _Observing(Service):
     @contextmanager
     def timed(self, work: str) -> Iterator[None]:
         agenda, ranker = self._agenda, self._agenda.ranker
-        if work == "value" and isinstance(ranker, JudgesSources):
+        if work == "value" and isinstance(ranker, SiteClockRanker):
             self._diary.sites = len(agenda.host_ids)
             self._diary.write(ranker, self._clock.now() / DAY_S)
         with super().timed(work):
             yield
 
-    def attend(self, parts: DaemonParts) -> None:
-        super().attend(parts)
-        self._agenda, self._clock = parts.agenda, parts.clock
+    def attend(
+        self, pool: FetchPool, recorder: StatusRecorder, outages: StoreOutages, database: Database
+    ) -> None:
+        super().attend(pool, recorder, outages, database)
+        self._agenda, self._clock = recorder.agenda, pool.clock
 
     async def leave(self) -> None:
         self._diary.host_ids = self._agenda.host_ids

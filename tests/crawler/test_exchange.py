@@ -4,7 +4,7 @@ import pytest
 
 from freshet.config.loading import ConfigError, load
 from freshet.crawler.capacities import costs_of, exchange_of, relative_delays
-from freshet.scheduler.agenda.terms import SourceTerms
+from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.storage.entries import Host, HostState
 
 
@@ -19,14 +19,14 @@ def test_the_terms_are_those_of_the_settings() -> None:
         "ephemeral.cost": "delay", "ephemeral.recognise": False, "daemon.new_page_worth": 2.0,
     }  # fmt: skip
     settings, _ = load(None, said)
-    assert exchange_of(settings.ephemeral, settings.daemon) == SourceTerms(
+    assert exchange_of(settings.ephemeral, settings.daemon) == DiscoveryTerms(
         item_worth=30.0, missing=2.0, half_life=0.5, recognise=False, by_delay=True
     )
 
 
 def test_without_settings_it_is_what_the_code_says() -> None:
     settings, _ = load(None, {})
-    assert exchange_of(settings.ephemeral, settings.daemon) == SourceTerms()
+    assert exchange_of(settings.ephemeral, settings.daemon) == DiscoveryTerms()
 
 
 def test_a_look_costs_as_many_delays_as_its_host_wants() -> None:

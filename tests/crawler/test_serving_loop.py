@@ -21,7 +21,7 @@ from freshet.crawler.politeness import HostAnswer, PolitenessRules
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.requests import FrontierRequest, PageRequest
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.scheduler.agenda.rankers import IndexRanker
+from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Floats, Ints
@@ -47,11 +47,11 @@ class Site:
     least_s: float
 
 
-class Counting(IndexRanker):
+class Counting(PolicyRanker):
     """Counts valuations since the last request, or since time has passed."""
 
     def __init__(self, clock: VirtualClock) -> None:
-        super().__init__(GreedyIndex())
+        super().__init__(GreedyIndex().index)
         self.clock, self.since = clock, -inf
         self.valuations = self.in_all = 0
 

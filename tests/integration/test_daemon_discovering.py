@@ -9,7 +9,7 @@ import pytest
 
 from freshet.crawler.run import state
 from freshet.crawler.run.status import read_status
-from freshet.scheduler.agenda.rankers import IndexRanker
+from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.policies.greedy_index import GreedyIndex
@@ -42,9 +42,9 @@ def revealed(agenda: RecrawlAgenda) -> dict[int, set[int]]:
 
 def churning(agenda: RecrawlAgenda) -> dict[int, float]:
     """New links a day at each page (id) whose links churn."""
-    found = agenda._discovering.churning.rates(np.asarray(agenda.pages["since"], np.float64))
-    ids = agenda.pages["page_id"][found.row[found.churning]].tolist()
-    return dict(zip(ids, found.rate[found.churning].tolist(), strict=True))
+    row, rate, churns = agenda._discovering.churning.rates(agenda.pages["since"])
+    ids = agenda.pages["page_id"][row[churns]].tolist()
+    return dict(zip(ids, rate[churns].tolist(), strict=True))
 
 
 def terms(page_id: Any, urls: Any, _origins: Any) -> Terms:
@@ -63,7 +63,7 @@ async def test_after_a_start_it_knows_who_reveals_what_as_before(
     await stage.keep(BUDGET, DAYS, ["news", "shop"])
     before, churned = revealed(Watched.last), churning(Watched.last)
     async with reading(stage.db) as connection:
-        again = RecrawlAgenda(connection, IndexRanker(GreedyIndex()), terms, Random(0))
+        again = RecrawlAgenda(connection, PolicyRanker(GreedyIndex().index), terms, Random(0))
         await again.open()
     assert revealed(again) == before
     assert churning(again) == pytest.approx(churned)

@@ -14,7 +14,6 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.run import notes as notes_run
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.state import DaemonState, load_state
-from freshet.scheduler.agenda.ranker import BoundsRates
 from freshet.storage.database import Database, open_store
 from freshet.storage.entries import Kind
 from freshet.storage.records import Acknowledged, DueUrl, Estimate, Observation, Visit
@@ -80,7 +79,6 @@ async def test_a_state_has_all_pages_with_their_importance_and_limits(database: 
 async def test_estimates_are_what_the_ranker_believes(database: Database, policy: str) -> None:
     state, notes = await valued(database, policy)
     found, beliefs = await noted(notes), state.ranker.beliefs(NOW / DAY_S)
-    assert isinstance(state.ranker, BoundsRates)
     low, high = state.ranker.credible_interval(np.arange(6))
     appraisal = state.agenda.valuation
     assert appraisal is not None
@@ -108,7 +106,7 @@ async def test_a_page_is_due_when_it_is_worth_what_the_last_one_was(database: Da
     state, notes = await valued(database)
     assert {each.due_at for each in await noted(notes)} == {None}
     assert state.agenda.next([1], NOW) is not None
-    (price,) = state.agenda.paid
+    (price,) = state.agenda.queue.paid
     due = {each.page_id: each.due_at for each in await noted(notes)}
     waits = {page: at for page, at in due.items() if at is not None and at > NOW and page < 6}
     assert waits

@@ -9,9 +9,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.rankers import IndexRanker
+from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
-from freshet.scheduler.agenda.terms import SourceTerms, Terms
+from freshet.scheduler.agenda.terms import DiscoveryTerms, Terms
 from freshet.scheduler.arrays import Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading
@@ -55,7 +55,7 @@ class Said:
 async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(store: SmallStore) -> None:
     for path in ("/a", "/never", "/b"):
         store.page(path, checked_at=86_400.0)
-    said, ranker = Said({2: 0.0}), IndexRanker(GreedyIndex())
+    said, ranker = Said({2: 0.0}), PolicyRanker(GreedyIndex().index)
     async with reading(store.path) as connection:
         agenda = RecrawlAgenda(connection, ranker, said, Random(0))
         await agenda.open()
@@ -93,7 +93,7 @@ async def test_in_a_thread_the_same_is_worth_the_most(store: SmallStore) -> None
     for many in (np.inf, 1):
         async with reading(store.path) as connection:
             agenda = RecrawlAgenda(
-                connection, IndexRanker(GreedyIndex()), Said(), Random(0), many=many
+                connection, PolicyRanker(GreedyIndex().index), Said(), Random(0), many=many
             )
             await agenda.open()
             found.append(await supplied(agenda, 20 * 86_400.0))
@@ -104,7 +104,9 @@ async def test_in_a_thread_the_same_is_worth_the_most(store: SmallStore) -> None
 async def test_what_comes_while_a_thread_works_waits_and_is_not_lost(store: SmallStore) -> None:
     store.page("/a", checked_at=86_400.0)
     async with reading(store.path) as connection:
-        agenda = RecrawlAgenda(connection, IndexRanker(GreedyIndex()), Said(), Random(0), many=1)
+        agenda = RecrawlAgenda(
+            connection, PolicyRanker(GreedyIndex().index), Said(), Random(0), many=1
+        )
         await agenda.open()
         await agenda.replenish(9 * 86_400.0)
         # It is at work: a page that is found is taken in only when it has ended.
@@ -138,8 +140,8 @@ async def test_a_new_item_of_a_source_comes_before_what_has_waited_long(
     item = store.page("/item", found_at=20.0 * day)
     store.link(front, item, 20.0 * day)
     async with reading(store.path) as connection:
-        agenda = RecrawlAgenda(connection, IndexRanker(GreedyIndex()), Said(), Random(0))
-        agenda.exchange = SourceTerms(recognise=recognise)
+        agenda = RecrawlAgenda(connection, PolicyRanker(GreedyIndex().index), Said(), Random(0))
+        agenda.sharing.terms = DiscoveryTerms(recognise=recognise)
         agenda.budget = 10.0
         await agenda.open()
         _, urls = await supplied(agenda, 20.1 * day)
@@ -154,10 +156,10 @@ async def test_what_appears_at_a_source_makes_way_in_the_window(store: SmallStor
         store.observe(store.page(path, checked_at=2 * day), 2 * day, "new")
     said = Said(half_life={front: 0.25})
     async with reading(store.path) as connection:
-        agenda = RecrawlAgenda(connection, IndexRanker(GreedyIndex()), said, Random(0))
+        agenda = RecrawlAgenda(connection, PolicyRanker(GreedyIndex().index), said, Random(0))
         await agenda.open()
         await agenda.replenish(21.0 * day)
-        assert agenda.queued == 2
+        assert len(agenda.queue) == 2
         # The front page is looked at, and shows an item while the window is full.
         item = store.page("/item", found_at=21.0 * day)
         store.link(front, item, 21.0 * day)
@@ -175,11 +177,11 @@ async def test_what_appears_at_a_source_makes_way_in_the_window(store: SmallStor
 async def test_a_daemon_that_begins_anew_knows_no_costs_of_hosts(store: SmallStore) -> None:
     store.page("/", checked_at=86_400.0)
     async with reading(store.path) as connection:
-        agenda = RecrawlAgenda(connection, IndexRanker(GreedyIndex()), Said(), Random(0))
+        agenda = RecrawlAgenda(connection, PolicyRanker(GreedyIndex().index), Said(), Random(0))
         await agenda.open()
         # Of hosts that have nothing to be asked for any more.
         agenda.costs = np.full(3, 5.0)
-        await agenda.forget(IndexRanker(GreedyIndex()))
+        await agenda.forget(PolicyRanker(GreedyIndex().index))
         await agenda.open()
         found, _ = await supplied(agenda, 9 * 86_400.0)
     assert found == {1}

@@ -1,29 +1,28 @@
 """Which pages' links churn, and how fast new ones come."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.new_pages import Appearing, Churning, rate_of_silent
+from freshet.scheduler.agenda.new_pages import Churning, rate_of_silent
 from freshet.scheduler.ephemeral.sources import Arrivals
 
 #: (day, the look before, appeared, dropped, stayed): two items a look, a quarter of a day apart.
 STEADY = [(0.25 * n, 0.25 * (n - 1), 2, 2, 4) for n in range(1, 13)]
 
 
-def seen(*looks: tuple[float, float, int, int, int], row: int = 0) -> Appearing:
-    columns: list[Any] = [list(column) for column in zip(*looks, strict=True)]
-    at, _, *links = columns
-    return Appearing(
-        np.full(len(at), row), np.array(at), np.zeros(len(at)), *(np.array(each) for each in links)
-    )
+Look = tuple[float, float, int, int, int]
 
 
-def churning(*looks: tuple[float, float, int, int, int], until: float | None = None) -> bool:
+def known_of(*looks: Look, row: int = 0) -> Churning:
     known = Churning()
-    known.learn(seen(*looks))
-    (found,) = known.rates(np.array([looks[-1][0] if until is None else until])).churning
+    for at, _, *links in looks:
+        known.saw(row, at, 0.0, (links[0], links[1], links[2]))
+    return known
+
+
+def churning(*looks: Look, until: float | None = None) -> bool:
+    since = np.array([looks[-1][0] if until is None else until])
+    _, _, (found,) = known_of(*looks).rates(since)
     return bool(found)
 
 
@@ -41,7 +40,7 @@ def test_links_that_come_steadily_while_old_ones_drop_off_churn() -> None:
         ("less than one a day", [(9.0 * n, 9.0 * (n - 1), 2, 2, 4) for n in range(1, 13)]),
     ],
 )
-def test_what_is_no_churn(why: str, looks: list[tuple[float, float, int, int, int]]) -> None:
+def test_what_is_no_churn(why: str, looks: list[Look]) -> None:
     assert not churning(*looks), why
 
 
@@ -51,39 +50,26 @@ def test_what_has_fallen_silent_churns_no_more() -> None:
 
 
 def test_the_rate_is_that_of_the_arrivals_also_of_looks_that_found_nothing() -> None:
-    known, arrivals = Churning(), Arrivals()
-    known.learn(seen(*STEADY))
+    known, arrivals = known_of(*STEADY), Arrivals()
     for *_, count, _, _ in STEADY:
         arrivals = arrivals.after(count, 0.25)
-    (rate,) = known.rates(np.array([3.0])).rate
+    _, (rate,), _ = known.rates(np.array([3.0]))
     assert rate == pytest.approx(arrivals.rate)
-    (later,) = known.rates(np.array([23.0])).rate
+    _, (later,), _ = known.rates(np.array([23.0]))
     assert later == pytest.approx(arrivals.after(0, 20.0).rate)
 
 
 def test_where_nothing_stayed_more_may_have_come() -> None:
-    full, whole = Churning(), Churning()
-    full.learn(seen(*STEADY[:6], (2.5, 1.5, 10, 10, 0)))
-    whole.learn(seen(*STEADY[:6], (2.5, 1.5, 10, 10, 1)))
+    full, whole = (known_of(*STEADY[:6], (2.5, 1.5, 10, 10, stayed)) for stayed in (0, 1))
     since = np.array([2.5])
-    assert full.rates(since).rate[0] > whole.rates(since).rate[0]
-
-
-def test_how_looks_are_divided_into_calls_changes_nothing() -> None:
-    once, each = Churning(), Churning()
-    once.learn(seen(*STEADY))
-    for look in STEADY:
-        each.learn(seen(look))
-    since = np.array([3.0])
-    assert once.rates(since).rate.tolist() == each.rates(since).rate.tolist()
+    assert full.rates(since)[1][0] > whole.rates(since)[1][0]
 
 
 def test_a_page_that_moves_takes_along_what_is_known() -> None:
-    known = Churning()
-    known.learn(seen(*STEADY, row=1))
+    known = known_of(*STEADY, row=1)
     known.inherit(1, 0)
-    found = known.rates(np.array([3.0, 0.0]))
-    assert (found.row.tolist(), found.churning.tolist()) == ([0], [True])
+    row, _, churns = known.rates(np.array([3.0, 0.0]))
+    assert (row.tolist(), churns.tolist()) == ([0], [True])
 
 
 def test_what_is_silent_is_learnt_to_be_silent() -> None:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.agenda.ephemeral import fading
-from freshet.scheduler.agenda.new_pages import Appearing, Discovering
+from freshet.scheduler.agenda.new_pages import Discovering
 from freshet.scheduler.agenda.pages import Watchlist
-from freshet.scheduler.agenda.terms import SourceTerms
+from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Bools, Floats
 
 NOW = 10.0
 #: An item loses half of its worth in a quarter of a day.
 DECAY = log(2) / 0.25
-ON = SourceTerms(item_worth=7.0)
+ON = DiscoveryTerms(item_worth=7.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,8 @@ class Site:
         self.since = [NOW - 0.1, NOW - 0.1]
 
     def churns(self, row: int, per_look: int = 2) -> Site:
-        at = np.linspace(0.25, 10, 40)
-        count = np.full(40, per_look)
-        self.discovering.churning.learn(
-            Appearing(np.full(40, row), at, np.zeros(40), count, count, count)
-        )
+        for day in np.linspace(0.25, 10, 40).tolist():
+            self.discovering.churning.saw(row, day, 0.0, (per_look, per_look, per_look))
         self.since[row] = NOW
         return self
 
@@ -71,7 +68,7 @@ class Site:
         known.watch(rows, np.zeros(len(rows), np.intp), urls, np.array(self.found[watched:]))
         return known
 
-    def fading(self, on: SourceTerms = ON, now: float = NOW, cost: float = 1.0) -> Columns:
+    def fading(self, on: DiscoveryTerms = ON, now: float = NOW, cost: float = 1.0) -> Columns:
         n = len(self.found)
         since = np.array(self.since)
         self.pages.add(
@@ -80,10 +77,12 @@ class Site:
             captured=~np.isnan(since), half_life=np.array([*self.half_life, *[nan] * (n - 2)]),
         )  # fmt: skip
         revealing = self._discovering(n).revealing(self.pages, now)
-        found = fading(self.pages, self.discovering, revealing, on, now, np.array([cost]))
+        (row, _, worth), (urgent, urgency) = fading(
+            self.pages, self.discovering, revealing, on, now, cost=np.array([cost])
+        )
         columns = Columns(np.zeros(n, np.bool_), np.zeros(n), np.zeros(n))
-        columns.source[found.row], columns.worth[found.row] = True, found.worth
-        columns.urgency[found.urgent] = found.urgency
+        columns.source[row], columns.worth[row] = True, worth
+        columns.urgency[urgent] = urgency
         return columns
 
 
@@ -98,7 +97,7 @@ def law(rate: float, tau: float, decay: float = DECAY) -> float:
 
 def test_a_source_is_worth_its_whittle_index() -> None:
     site = Site().churns(0)
-    rate = site.discovering.churning.rates(np.array([NOW])).rate[0]
+    _, (rate,), _ = site.discovering.churning.rates(np.array([NOW]))
     found = site.fading(now=NOW + 0.2)
     assert found.source.tolist() == [True, False]
     assert found.worth[0] == pytest.approx(law(rate, 0.2), rel=1e-6)
@@ -115,12 +114,12 @@ def test_declared_sources_have_their_own_half_life_or_the_usual_one() -> None:
 
 def test_what_is_said_to_be_none_is_none_and_recognising_can_be_turned_off() -> None:
     assert not Site((0.0, nan)).churns(0).fading().source.any()
-    assert not Site().churns(0).fading(SourceTerms(recognise=False)).source.any()
+    assert not Site().churns(0).fading(DiscoveryTerms(recognise=False)).source.any()
 
 
 def test_a_look_costs_by_the_delay_where_that_is_asked_for() -> None:
-    by_request = Site((inf, nan)).fading(SourceTerms(), cost=5.0).worth[0]
-    by_delay = Site((inf, nan)).fading(SourceTerms(by_delay=True), cost=5.0).worth[0]
+    by_request = Site((inf, nan)).fading(DiscoveryTerms(), cost=5.0).worth[0]
+    by_delay = Site((inf, nan)).fading(DiscoveryTerms(by_delay=True), cost=5.0).worth[0]
     assert by_request == pytest.approx(5 * by_delay)
 
 
@@ -145,7 +144,7 @@ def test_new_items_of_a_source_come_at_once_while_there_is_something_to_lose() -
 
 def test_where_missing_pages_cost_more_items_wait_their_turn() -> None:
     site = Site((inf, 0.0)).items(1, (0,), NOW - 0.01, captured=False)
-    assert not site.fading(SourceTerms(item_worth=0.3)).urgency.any()
+    assert not site.fading(DiscoveryTerms(item_worth=0.3)).urgency.any()
 
 
 def test_without_sources_there_is_nothing() -> None:

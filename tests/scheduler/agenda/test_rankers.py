@@ -7,21 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.agenda.ranker import (
-    HearsSignals,
-    JudgesSources,
-    KnowsHosts,
-    Ranker,
-    SetsDueTimes,
-)
-from freshet.scheduler.agenda.rankers import (
-    Guard,
-    IndexRanker,
-    IntervalRanker,
-    PageLearner,
-    RateRanker,
-    ranker_of,
-)
+from freshet.scheduler.agenda.ranker import Ranker
+from freshet.scheduler.agenda.rankers import IntervalRanker, PolicyRanker, RateRanker, ranker_of
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import UNASKED, SignalBatch, VisitResults
@@ -38,25 +25,25 @@ LOOKS = st.lists(
 )
 
 
-def pages(ranker: Ranker | PageLearner, n: int = 4, at: float = 0.0) -> None:
-    columns = np.arange(n) % 2, np.ones(n), np.full(n, at)
-    if isinstance(ranker, PageLearner):
-        ranker.add(*columns)
-    else:
-        ranker.add(columns[0], np.zeros(n, np.intp), *columns[1:])
+def pages(ranker: Ranker, n: int = 4, at: float = 0.0) -> None:
+    ranker.add(np.arange(n) % 2, np.zeros(n, np.intp), np.ones(n), np.full(n, at))
     none = np.zeros(n, np.bool_)
     ranker.learn(VisitResults(np.arange(n), np.full(n, at), none, none, none, none))
 
 
-def look(ranker: Ranker | PageLearner, row: int, at: float, *, changed: bool | None) -> None:
+def look(ranker: Ranker, row: int, at: float, *, changed: bool | None) -> None:
     ranker.learn(VisitResults.one(row, at, changed=changed))
+
+
+def greedy() -> PolicyRanker:
+    return PolicyRanker(GreedyIndex().index)
 
 
 @given(LOOKS, st.integers(1, 9))
 def test_in_which_batches_looks_come_does_not_show(
     looks: list[tuple[int, float, bool | None]], size: int
 ) -> None:
-    told, recalled = PageLearner(), PageLearner()
+    told, recalled = greedy(), greedy()
     pages(told)
     pages(recalled)
     now, batch = 0.0, []
@@ -79,20 +66,42 @@ def test_in_which_batches_looks_come_does_not_show(
     assert told.table().change_rate == pytest.approx(recalled.table().change_rate, rel=1e-12)
 
 
+def test_looks_tell_the_same_together_as_one_by_one() -> None:
+    """Each day a look at every page; the higher its row, the more often it has changed."""
+    rng = np.random.default_rng(4)
+    row = np.tile(np.arange(10), 40)
+    at = np.repeat(np.arange(40), 10) + row / 10
+    changed = (at >= 1) & (rng.random(len(row)) < row / 10)
+    looks = VisitResults(row, at, at >= 1, changed, np.zeros(len(row), np.bool_), changed)
+    tables = []
+    # A batch may have a page more than once.
+    for together, batch in ((False, 1), (True, 100)):
+        ranker = PolicyRanker(GreedyIndex().index, together=together)
+        ranker.add(*(np.zeros(10, np.intp),) * 2, np.ones(10), np.zeros(10))
+        for first in range(0, len(looks), batch):
+            ranker.learn(looks.take(slice(first, first + batch)))
+        tables.append(ranker.table())
+    one_by_one, many = tables
+    assert many.last_crawl.tolist() == one_by_one.last_crawl.tolist()
+    # Only the day on which the prior was fitted is another one.
+    assert many.change_rate == pytest.approx(one_by_one.change_rate, rel=0.1)
+    assert many.change_rate[5:].min() > many.change_rate[:4].max()
+
+
 def test_pages_that_come_later_are_like_those_of_their_site() -> None:
-    learning = PageLearner()
+    learning = greedy()
     pages(learning, 40)
     for day in range(1, 9):
         for row in range(40):
             look(learning, row, float(day), changed=row % 2 == 0)
-    learning.add(np.array([0, 1, 2]), np.ones(3), np.full(3, 8.0))
+    learning.add(np.array([0, 1, 2]), np.zeros(3, np.intp), np.ones(3), np.full(3, 8.0))
     busy, quiet, unknown = learning.table().change_rate[-3:]
     assert busy > 5 * quiet
     assert quiet < unknown < busy
 
 
 def test_an_index_policy_values_the_page_that_changes_and_was_not_looked_at() -> None:
-    ranker = IndexRanker(GreedyIndex())
+    ranker = greedy()
     pages(ranker)
     for day in range(1, 20):
         for row in range(4):
@@ -124,14 +133,14 @@ def test_lambda_crawl_is_followed_at_poisson_times() -> None:
     importance = np.array([100.0, 1.0, 1.0, 1.0])
     ranker.add(np.zeros(4, np.intp), np.zeros(4, np.intp), importance, np.zeros(4))
     counts = plan(ranker, 100.0, 4.0, 4)
-    table = SourceTable.of(importance, ranker._learning.table().change_rate)
+    table = SourceTable.of(importance, ranker.table().change_rate)
     share = LambdaCrawl().rates(table, 4.0).crawl_rate / 4.0
     assert counts / 400 == pytest.approx(share, abs=0.15)
 
 
 @pytest.mark.parametrize(
     "ranker",
-    [IndexRanker(GreedyIndex()), RateRanker(OptimalIntervals(), 2.0), SiteClockRanker(2.0)],
+    [greedy(), RateRanker(OptimalIntervals(), 2.0), SiteClockRanker(2.0)],
     ids=["index", "rate", "clock"],
 )
 def test_pages_that_weigh_more_from_now_on_are_worth_more(ranker: Ranker) -> None:
@@ -145,7 +154,7 @@ def test_pages_that_weigh_more_from_now_on_are_worth_more(ranker: Ranker) -> Non
 
 
 def test_where_a_policy_fails_pages_go_by_what_they_weigh_by_now() -> None:
-    guarded = RateRanker(Faulty(), 1.0, guard=Guard("theirs"))
+    guarded = RateRanker(Faulty(), 1.0, guard="theirs")
     pages(guarded)
     guarded.reweigh(np.array([2]), np.array([7.0]))
     assert guarded.worth(1.0).tolist() == [1.0, 1.0, 7.0, 1.0]
@@ -154,7 +163,7 @@ def test_where_a_policy_fails_pages_go_by_what_they_weigh_by_now() -> None:
 def test_the_same_looks_make_the_same_due() -> None:
     worths = []
     for _ in range(2):
-        ranker = RateRanker(LambdaCrawl(), 1.0, seed=3)
+        ranker = RateRanker(LambdaCrawl(), 1.0)
         pages(ranker)
         look(ranker, 1, 2.5, changed=True)
         worths.append(ranker.worth(4.0))
@@ -171,7 +180,7 @@ def test_what_a_full_host_refuses_goes_to_the_pages_of_the_others() -> None:
 
 
 def current(ranker: RateRanker, now: float) -> CrawlPlan:
-    return ranker._current(ranker._learning.table(), now)
+    return ranker._current(ranker.table(), now)
 
 
 def test_sites_of_one_lane_share_its_limit_and_sites_that_come_later_have_none() -> None:
@@ -239,7 +248,7 @@ def test_a_faulty_policy_is_told_of_once_and_its_last_good_plan_holds(
     answer: Floats | Exception, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     policy = Faulty()
-    ranker = IndexRanker(policy, guard=Guard("theirs"))
+    ranker = PolicyRanker(policy.index, guard="theirs")
     pages(ranker)
     good = ranker.worth(1.0)
     policy.answer = answer
@@ -257,7 +266,7 @@ def test_a_fault_that_moves_from_page_to_page_is_told_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     policy = Faulty()
-    ranker = IndexRanker(policy, guard=Guard("theirs"))
+    ranker = PolicyRanker(policy.index, guard="theirs")
     pages(ranker)
     for row in range(4):
         policy.answer = np.where(np.arange(4) == row, np.nan, 1.0)
@@ -266,27 +275,15 @@ def test_a_fault_that_moves_from_page_to_page_is_told_once(
 
 
 def test_a_policy_that_never_worked_leaves_pages_to_go_by_their_age() -> None:
-    ranker = RateRanker(Faulty(), 1.0, guard=Guard("theirs"))
+    ranker = RateRanker(Faulty(), 1.0, guard="theirs")
     pages(ranker)
     look(ranker, 0, 1.0, changed=None)
     worth = ranker.worth(3.0)
     assert worth[1] == worth[2] > worth[0] > 0
 
 
-@pytest.mark.parametrize(
-    ("name", "able"),
-    [("site_clock", {HearsSignals, JudgesSources}),
-     ("noisy_signal_index", {HearsSignals, KnowsHosts}),
-     ("lambda_crawl", {HearsSignals, KnowsHosts}), ("nutch_adaptive", {SetsDueTimes})],
-)  # fmt: skip
-def test_a_ranker_can_do_what_its_kind_of_policy_needs(name: str, able: set[type]) -> None:
-    ranker: object = ranker_of(name, 4.0)
-    asked = (HearsSignals, JudgesSources, KnowsHosts, SetsDueTimes)
-    assert {each for each in asked if isinstance(ranker, each)} == able
-
-
 def test_a_signal_moves_the_index_of_its_page_alone() -> None:
-    ranker = IndexRanker(NoisySignalIndex())
+    ranker = PolicyRanker(NoisySignalIndex().index)
     pages(ranker)
     for row in range(4):
         look(ranker, row, 2.0, changed=False)
@@ -326,7 +323,7 @@ def test_an_interval_policy_makes_pages_wait_until_they_are_due() -> None:
 def test_where_an_interval_policy_fails_the_page_goes_by_its_age(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    ranker = IntervalRanker(Doubling(), guard=Guard("theirs"))
+    ranker = IntervalRanker(Doubling(), guard="theirs")
     pages(ranker)
     look(ranker, 1, 1.0, changed=True)
     look(ranker, 2, 1.5, changed=True)

@@ -3,13 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.agenda.queue import NewPages, ReadyQueue, Sharing
+from freshet.scheduler.agenda.queue import ReadyQueue, Sharing
+from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.storage.entries import Reason
 from freshet.storage.records import DueUrl
 
 
 def test_without_bounds_nothing_is_favoured() -> None:
-    sharing = Sharing(NewPages())
+    sharing = Sharing()
     for discovers in (True,) * 200 + (False,) * 200:
         assert sharing.favoured is None
         sharing.took(discovers=discovers, captured=True)
@@ -21,7 +22,8 @@ def test_the_share_stays_between_floor_and_ceiling(
     one: float, other: float, would: list[bool]
 ) -> None:
     least, most = sorted((one, other))
-    sharing = Sharing(NewPages(1.0, least, most))
+    sharing = Sharing()
+    sharing.terms = DiscoveryTerms(least=least, most=most)
     for worthier in would:
         favoured = sharing.favoured
         sharing.took(discovers=worthier if favoured is None else favoured, captured=False)

@@ -6,7 +6,7 @@ import pytest
 from freshet.scheduler.agenda.ranker import Beliefs, Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.evidence import VisitResults
+from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.evaluate.counterfactual import Asks, ReplayTerms, run
@@ -38,6 +38,12 @@ class Turn:
 
     def beliefs(self, now: float) -> Beliefs:
         return Beliefs(*np.zeros((3, len(self.last))))
+
+    def hear(self, said: SignalBatch) -> None:
+        raise AssertionError("not in an archive")
+
+    def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
+        raise AssertionError("not in an archive")
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         raise AssertionError("not in an archive")
