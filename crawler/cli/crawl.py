@@ -29,7 +29,7 @@ from freshet.crawler.cli.options import (
 )
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.pool import Ending
-from freshet.crawler.run.crawl import CrawlOrder, ResumeMode, crawl
+from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.service.logs import LogFormat
 from freshet.crawler.terminal import (
@@ -231,8 +231,8 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             "operation.log_format": log_format,
         },
     )
-    mode = ResumeMode.RESUME if resume else ResumeMode.NEW if new else ResumeMode.AUTOMATIC
-    order = CrawlOrder(db, given_seeds(sites or [], sites_file, strict=strict), mode)
+    seeds = given_seeds(sites or [], sites_file, strict=strict)
+    order = CrawlOrder(db, seeds, resume=True if resume else False if new else None)
     logs = LogFormat(settings.operation.log_format)
     with watching(quiet=json, verbose=verbose, log_format=logs) as watch:
         report = terminal.run(crawl(settings, order, watch=watch))

@@ -15,7 +15,7 @@ from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
 from freshet.crawler.compare.near_duplicates import THRESHOLD, Variant, variant
 from freshet.crawler.run.orders import require_readable
-from freshet.crawler.run.upkeep import CaughtUp, catch_up
+from freshet.crawler.run.upkeep import Grouping, catch_up
 from freshet.crawler.terminal import (
     Cell,
     counted,
@@ -103,7 +103,7 @@ def duplicates_command(
         _print(found)
 
 
-async def _update(db: Path, threshold: float | None) -> CaughtUp:
+async def _update(db: Path, threshold: float | None) -> Grouping:
     # Where there is no store, opening it for writing would make one.
     async with page.snapshot(db) as connection:
         await require_readable(connection, db)
@@ -114,7 +114,7 @@ async def _update(db: Path, threshold: float | None) -> CaughtUp:
         await database.close()
 
 
-def _tell(done: CaughtUp) -> None:
+def _tell(done: Grouping) -> None:
     if done.rebuilt_from is not None:
         say(
             "threshold",

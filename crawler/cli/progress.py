@@ -53,7 +53,7 @@ class Screen:
 
     def __init__(self, live: Live) -> None:
         self._live = live
-        self._started_at = live.clock.now()
+        self._started_at = live.pool.clock.now()
         self._changes: deque[Text] = deque(maxlen=_CHANGES_SHOWN)
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
@@ -65,7 +65,7 @@ class Screen:
 
     def __rich__(self) -> Table:
         """Return the current lines."""
-        now = self._live.clock.now()
+        now = self._live.pool.clock.now()
         table = Table.grid(padding=(0, 1))
         if self._live.snapshot is None:
             table.add_row(self._counts_line(now))
@@ -109,7 +109,7 @@ class Screen:
 
     def _next_line(self, snapshot: DaemonSnapshot, now: float) -> str:
         """Say what a daemon waits for."""
-        waits = self._live.frontier.waits(now)
+        waits = self._live.pool.frontier.waits(now)
         parts = []
         if self._live.pool.stopping:
             parts.append("stopping: waiting for requests under way, Ctrl-C again to cancel them")
@@ -132,10 +132,10 @@ class Screen:
         return f"looking for near-duplicates: {placed:,} pages compared, Ctrl-C to leave the rest"
 
     def _hosts_line(self, now: float) -> str:
-        waits = self._live.frontier.waits(now)
-        active = self._live.frontier.active(now)
+        waits = self._live.pool.frontier.waits(now)
+        active = self._live.pool.frontier.active(now)
         parts = [f"{active:,} {'host' if active == 1 else 'hosts'} active"]
-        wakes_at = self._live.frontier.wakes_at()
+        wakes_at = self._live.pool.frontier.wakes_at()
         if not active and wakes_at is not None:
             parts[0] += f", the next in {max(0.0, wakes_at - now):.0f} s"
         if self._live.pool.stopping:
@@ -168,7 +168,7 @@ class _Log:
         self._every_page = every_page
         self._silent = silent
         self._every_s = _LOG_EVERY_S if live.snapshot is None else _DAEMON_LOG_EVERY_S
-        self._next_at = live.clock.now() + self._every_s
+        self._next_at = live.pool.clock.now() + self._every_s
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
         """Add a committed batch."""
@@ -176,7 +176,7 @@ class _Log:
             for item in batch:
                 if isinstance(item.entry, Visit):
                     _log_visit(item.entry)
-        now = self._live.clock.now()
+        now = self._live.pool.clock.now()
         if now >= self._next_at and not self._silent:
             self._next_at = now + self._every_s
             self._log_counts(now)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from freshet import __version__
 from freshet.config.settings import Settings
@@ -28,23 +28,16 @@ from freshet.storage.database import StoreUnavailable
 from freshet.storage.entries import Outcome
 from freshet.storage.records import DueUrl, Observation, StoredSeed
 
+_DescribeRun: TypeAlias = Callable[[Settings, Sequence[StoredSeed]], Fields]
 #: Settings that decide how a response is processed; others may hold secrets.
 _DESCRIBED: Final = ("crawl", "fetch", "robots", "sitemaps", "signals", "traps", "change", "parse")
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedRun:
-    """The beginning of a run (Unix seconds); a daemon's is lasting."""
-
-    began_at: float
-    is_lasting: bool
-
-
 class RunArchive:
-    """The archive of one invocation."""
+    """The archive of one invocation; ``describe_run`` gives the fields of its records."""
 
-    def __init__(self, folder: Path, archive: ArchiveWriter, run: ArchivedRun) -> None:
-        self._run = run
+    def __init__(self, folder: Path, archive: ArchiveWriter, describe_run: _DescribeRun) -> None:
+        self._describe_run = describe_run
         self._folder = folder
         self._archive = archive
 
@@ -60,7 +53,7 @@ class RunArchive:
 
     def describe(self, settings: Settings, seeds: Sequence[StoredSeed]) -> None:
         """Describe all further records by these seeds and settings."""
-        self._archive.describe(described(settings, seeds, self._run))
+        self._archive.describe(self._describe_run(settings, seeds))
 
     async def secure(self) -> None:
         """Write all finished requests to disk.
@@ -93,12 +86,13 @@ class RunArchive:
 async def archiving(
     settings: Settings,
     seeds: Sequence[StoredSeed],
-    run: ArchivedRun,
     clock: Clock,
     *,
+    began_at: float,
+    lasting: bool,
     closed_by: AsyncExitStack,
 ) -> RunArchive | None:
-    """Open the archive of the settings, if they name one.
+    """Open the archive of the settings, if they name one, for a run begun at ``began_at``.
 
     Raises:
         CrawlError: the archive cannot be written, or another process writes it.
@@ -106,11 +100,12 @@ async def archiving(
     if not settings.archive.dir:
         return None
     folder = Path(settings.archive.dir)
+    describe_run = partial(_described, run={"began": began_at, "lasting": lasting})
     try:
         archive = await asyncio.to_thread(
             ArchiveWriter,
             folder,
-            described(settings, seeds, run),
+            describe_run(settings, seeds),
             max_file_bytes=settings.archive.max_file_bytes,
             now=clock.now,
         )
@@ -121,12 +116,14 @@ async def archiving(
     except (OSError, sqlite3.Error) as error:
         why = getattr(error, "strerror", None) or error
         raise CrawlError(f"{folder}: the archive cannot be written: {why}") from error
-    opened = RunArchive(folder, archive, run)
+    opened = RunArchive(folder, archive, describe_run)
     closed_by.push_async_callback(opened.close)
     return opened
 
 
-def described(settings: Settings, seeds: Sequence[StoredSeed], run: ArchivedRun) -> Fields:
+def _described(
+    settings: Settings, seeds: Sequence[StoredSeed], run: Mapping[str, object]
+) -> Fields:
     """Return the software, settings and seeds of a run, which a replay needs."""
     columns = ("text", "url", "fallback_url", "importance", "half_life_hours")
     listed = [{name: getattr(seed, name) for name in columns} for seed in seeds]
@@ -140,7 +137,7 @@ def described(settings: Settings, seeds: Sequence[StoredSeed], run: ArchivedRun)
         ("isPartOf", settings.crawl.product),
         ("robots", "obey"),
         ("http-header-user-agent", user_agent(settings.crawl.product, settings.crawl.contact)),
-        ("freshet-run", json.dumps({"began": run.began_at, "lasting": run.is_lasting})),
+        ("freshet-run", json.dumps(run)),
         ("freshet-seeds", json.dumps(listed, ensure_ascii=False)),
         ("freshet-settings", settings.model_dump_json(include=set(_DESCRIBED))),
     )

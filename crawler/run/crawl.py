@@ -5,8 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from random import Random
@@ -19,14 +18,13 @@ from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, matching
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.fetch.client import Fetcher
-from freshet.crawler.frontier import Frontier
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
-from freshet.crawler.run.archive import ArchivedRun, archiving
+from freshet.crawler.run.archive import archiving
 from freshet.crawler.run.orders import CrawlReport, given, make_report, require_readable
 from freshet.crawler.run.push import sender
-from freshet.crawler.run.upkeep import GroupingProgress, catch_up, correct, retention_of
+from freshet.crawler.run.upkeep import Grouping, catch_up, correct, retention_of
 from freshet.crawler.run.wiring import (
     Assembly,
     Observer,
@@ -53,21 +51,13 @@ _STATE_AT = {
 }
 
 
-class ResumeMode(StrEnum):
-    """Choice between the last run and a new one; by default an unfinished run is resumed."""
-
-    AUTOMATIC = "automatic"
-    RESUME = "resume"
-    NEW = "new"
-
-
 @dataclass(frozen=True, slots=True)
 class CrawlOrder:
-    """The seeds of a crawl, and its store."""
+    """The seeds of a crawl, and its store; ``resume`` None: the last run if it is unfinished."""
 
     db: Path
     seeds: Sequence[Seed]
-    mode: ResumeMode = ResumeMode.AUTOMATIC
+    resume: bool | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +68,9 @@ class Live:
     """
 
     pool: FetchPool
-    frontier: Frontier
     tally: Tally
-    clock: Clock
     resumed: bool
-    comparing: GroupingProgress
+    comparing: Grouping = field(default_factory=Grouping)
     snapshot: Callable[[float], DaemonSnapshot] | None = None
 
 
@@ -122,8 +110,9 @@ async def crawl(
         stored = await runs.load(database.reader)
         network.require_contact([s.root_url or s.url for s in stored])
         began_at = await runs.began_at(database.reader, run_id)
-        run = ArchivedRun(began_at, is_lasting=False)
-        archive = await archiving(settings, stored, run, clock, closed_by=stack)
+        archive = await archiving(
+            settings, stored, clock, began_at=began_at, lasting=False, closed_by=stack
+        )
         context = RunContext(
             settings=settings,
             database=database,
@@ -146,11 +135,10 @@ async def _open_run(
 ) -> tuple[int, bool]:
     """Start a run, or resume the last one; return its id, and whether it was resumed."""
     last = await runs.latest(database.reader)
-    resume = last is not None and last.ended_at is None and order.mode is not ResumeMode.NEW
-    if order.mode is ResumeMode.RESUME:
-        if last is None:
-            raise CrawlError(f"{order.db}: there is no run to resume; leave out --resume")
-        resume = True
+    if order.resume and last is None:
+        raise CrawlError(f"{order.db}: there is no run to resume; leave out --resume")
+    is_unfinished = last is not None and last.ended_at is None
+    resume = is_unfinished if order.resume is None else order.resume
     if not order.seeds and not await runs.load(database.reader):
         raise CrawlError(_NOTHING_TO_CRAWL)
 
@@ -195,15 +183,8 @@ class _CrawlRun:
         )
         pacer = Pacer(inf, started_at)
         pool = self._assembly.pool(seeding, rules, pacer, begun=self._outbox.start)
-        comparing = GroupingProgress(lambda: pool.stopping)
-        live = Live(
-            pool=pool,
-            frontier=self._assembly.frontier,
-            tally=self._tally,
-            clock=self._clock,
-            resumed=resumed,
-            comparing=comparing,
-        )
+        comparing = Grouping(lambda: pool.stopping)
+        live = Live(pool=pool, tally=self._tally, resumed=resumed, comparing=comparing)
         listeners.append(watch(live))
         listeners.append(self._outbox.committed)
         await self._assembly.ask_schemes(seeding)

@@ -25,7 +25,7 @@ from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
-from freshet.crawler.run.archive import ArchivedRun, archiving
+from freshet.crawler.run.archive import archiving
 from freshet.crawler.run.crawl import COMPARED, Live
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import (
@@ -40,16 +40,16 @@ from freshet.crawler.run.orders import (
     require_readable,
 )
 from freshet.crawler.run.push import receiving, sender
-from freshet.crawler.run.service import DaemonParts, Service
+from freshet.crawler.run.service import Service
 from freshet.crawler.run.state import DaemonState
 from freshet.crawler.run.upkeep import (
-    GroupingProgress,
+    Grouping,
     StoreOutages,
-    UnreachableHosts,
     catch_up,
     correct,
     handling_reload_signals,
     retention_of,
+    unreachable_hosts,
 )
 from freshet.crawler.run.wiring import (
     Assembly,
@@ -239,8 +239,9 @@ async def keep(
         chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
         network.require_contact([s.root_url or s.url for s in chosen.seeds])
         began_at = await runs.began_at(database.reader, run_id)
-        run = ArchivedRun(began_at, is_lasting=True)
-        archive = await archiving(settings, chosen.seeds, run, clock, closed_by=stack)
+        archive = await archiving(
+            settings, chosen.seeds, clock, began_at=began_at, lasting=True, closed_by=stack
+        )
         context = RunContext(
             settings=settings,
             database=database,
@@ -337,21 +338,11 @@ class _Daemon:
         self._assembly.patience = outages.wait
         self._assembly.listeners += [
             outages.written,
-            UnreachableHosts().committed,
+            unreachable_hosts(),
             self._service.committed,
             self.outbox.committed,
         ]
-        parts = DaemonParts(
-            pool=pool,
-            frontier=self._assembly.frontier,
-            agenda=self.agenda,
-            pacer=self._pacer,
-            recorder=self._recorder,
-            outages=outages,
-            clock=self._clock,
-            database=self._context.database,
-        )
-        self._service.attend(parts)
+        self._service.attend(pool, self._recorder, outages, self._context.database)
         await self._assembly.ask_schemes(seeding)
         await self.state.weigh()
         async with receiving(self._context, self._assembly, pool):
@@ -382,15 +373,7 @@ class _Daemon:
         pool = self._assembly.pool(seeding, rules, self._pacer, begun=self.outbox.start)
         self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
         pool.chores.append(partial(self._recorder.chore, submit=pool.submit))
-        live = Live(
-            pool=pool,
-            frontier=self._assembly.frontier,
-            tally=self._tally,
-            clock=self._clock,
-            resumed=False,
-            comparing=GroupingProgress(),
-            snapshot=self._recorder.snapshot,
-        )
+        live = Live(pool=pool, tally=self._tally, resumed=False, snapshot=self._recorder.snapshot)
         self._assembly.listeners.append(watch(live))
         return pool
 
@@ -408,7 +391,7 @@ class _Daemon:
             if ending is not Ending.PAUSED:
                 self._service.keeps_up()
                 with stopping_on_signals(pool):
-                    comparing = GroupingProgress(lambda: pool.stopping)
+                    comparing = Grouping(lambda: pool.stopping)
                     await outages.endure(partial(self._upkeep, kept_up_at, comparing))
                 kept_up_at = self._clock.now()
         return ending
@@ -483,7 +466,7 @@ class _Daemon:
             return
         await self.state.learn_anew(ranker_of(self._order.policy, self._order.budget))
 
-    async def _upkeep(self, since: float, comparing: GroupingProgress) -> None:
+    async def _upkeep(self, since: float, comparing: Grouping) -> None:
         """Correct verdicts by the last days' visits, and delete old data."""
         context, now = self._context, self._clock.now()
         self._usage.report(self._pacer)

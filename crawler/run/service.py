@@ -19,9 +19,6 @@ from typing import Final
 
 from freshet import __version__
 from freshet.config.settings import Operation
-from freshet.crawler.clock import Clock
-from freshet.crawler.frontier import Frontier
-from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.status import measured
@@ -35,7 +32,6 @@ from freshet.crawler.service.metrics import (
     Metrics,
 )
 from freshet.crawler.terminal import counted, percent
-from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.storage.database import Database, StoreError, store_errors
 from freshet.storage.entries import Outlook
 from freshet.storage.records import Acknowledged
@@ -49,17 +45,13 @@ _SAMPLE_S: Final = 15.0
 _NO_ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonParts:
+@dataclass(frozen=True, slots=True)
+class _Parts:
     """The running parts of a daemon that the service reports on."""
 
     pool: FetchPool
-    frontier: Frontier
-    agenda: RecrawlAgenda
-    pacer: Pacer
     recorder: StatusRecorder
     outages: StoreOutages
-    clock: Clock
     database: Database
 
 
@@ -88,7 +80,7 @@ class Service:
         self._is_entered = self._is_lifeless = False
         self._state = DaemonPhase.STARTING
         self._vitality = Vitality(monotonic())
-        self._parts: DaemonParts | None = None
+        self._parts: _Parts | None = None
         self._turns = self._commits = self._parked = self._store_bytes = self._log_bytes = 0
         self._committed_at: float | None = None
         self._fed_at = self._sampled_at = 0.0
@@ -113,10 +105,12 @@ class Service:
 
     # -- events of the daemon ------------------------------------------------------
 
-    def attend(self, parts: DaemonParts) -> None:
-        """Report on these parts; the daemon is ready at their pool's first turn."""
-        self._parts = parts
-        parts.pool.chores.insert(0, self._turn)
+    def attend(
+        self, pool: FetchPool, recorder: StatusRecorder, outages: StoreOutages, database: Database
+    ) -> None:
+        """Report on these parts; the daemon is ready at the pool's first turn."""
+        parts = self._parts = _Parts(pool, recorder, outages, database)
+        pool.chores.insert(0, self._turn)
         if self._is_entered:
             self._sampler = asyncio.create_task(self._sampling(parts))
 
@@ -130,7 +124,7 @@ class Service:
         """Observe a committed batch."""
         self._commits += 1
         if self._parts is not None:
-            self._committed_at = self._parts.clock.now()
+            self._committed_at = self._parts.pool.clock.now()
         self.metrics.count(batch)
 
     @contextmanager
@@ -185,8 +179,8 @@ class Service:
         facts: dict[str, object] = {"state": self._state, "version": __version__}
         if self._parts is not None:
             facts |= {
-                "spent": self._parts.pacer.spent,
-                "pages": len(self._parts.agenda.pages),
+                "spent": self._parts.pool.pacer.spent,
+                "pages": len(self._parts.recorder.agenda.pages),
                 "last_commit_at": self._committed_at,
             }
         return Health(self._vitality.problems(now), facts)
@@ -196,13 +190,13 @@ class Service:
         if self._parts is None:
             return str(self._state)
         problems = self._vitality.problems(monotonic())
-        pacer, last = self._parts.pacer, self._parts.recorder.last
-        granted = pacer.flowed(self._parts.clock.now())
+        pacer, last = self._parts.pool.pacer, self._parts.recorder.last
+        granted = pacer.flowed(self._parts.pool.clock.now())
         words = [
             *(problem for problem in problems if not problem.startswith("it is ")),
             f"{pacer.spent:,} of {int(granted):,} requests spent",
         ]
-        if pages := len(self._parts.agenda.pages):
+        if pages := len(self._parts.recorder.agenda.pages):
             words.append(counted(pages, "page"))
         if last is not None and last.stale is not None:
             words.append(f"{percent(1 - last.stale)} fresh, expected")
@@ -211,17 +205,17 @@ class Service:
     def _figures(self) -> Figures | None:
         if (it := self._parts) is None:
             return None
-        granted = it.pacer.flowed(it.clock.now())
+        pacer, agenda = it.pool.pacer, it.recorder.agenda
         return Figures(
-            per_day=it.pacer.per_day,
-            granted=granted,
-            spent=it.pacer.spent,
-            forgone=it.pacer.forgone,
-            watched=len(it.agenda.pages),
-            queued=it.agenda.queued,
+            per_day=pacer.per_day,
+            granted=pacer.flowed(it.pool.clock.now()),
+            spent=pacer.spent,
+            forgone=pacer.forgone,
+            watched=len(agenda.pages),
+            queued=len(agenda.queue),
             active=it.pool.active,
             backlog=it.pool.unacknowledged,
-            hosts=it.frontier.host_count,
+            hosts=it.pool.frontier.host_count,
             parked=self._parked,
             store_bytes=self._store_bytes,
             log_bytes=self._log_bytes,
@@ -291,17 +285,17 @@ class Service:
             return
         vitals = Vitals(
             turns=self._turns,
-            spent=it.pacer.spent,
+            spent=it.pool.pacer.spent,
             commits=self._commits,
             backlog=it.pool.unacknowledged,
-            queued=it.agenda.queued,
+            queued=len(it.recorder.agenda.queue),
             parked=self._parked,
-            held=not it.pacer.allows(it.clock.now()),
+            held=not it.pool.pacer.allows(it.pool.clock.now()),
             store_is_away=it.outages.is_on,
         )
         self._vitality.look(self._state, vitals, now)
 
-    async def _sampling(self, parts: DaemonParts) -> None:
+    async def _sampling(self, parts: _Parts) -> None:
         """Read values that are not in memory, from time to time."""
         logged = ""
         while True:
@@ -316,8 +310,8 @@ class Service:
                 logged = str(error)
             await asyncio.sleep(_SAMPLE_S)
 
-    async def _sample(self, parts: DaemonParts) -> None:
-        self._parked = parts.frontier.parked(parts.clock.now())
+    async def _sample(self, parts: _Parts) -> None:
+        self._parked = parts.pool.frontier.parked(parts.pool.clock.now())
         path = parts.database.path
         self._store_bytes = await asyncio.to_thread(_size, path)
         self._log_bytes = await asyncio.to_thread(_size, path.with_name(f"{path.name}-wal"))

@@ -8,7 +8,7 @@ import signal
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from typing import Final, TypeVar
@@ -113,26 +113,20 @@ _BATCH = 10_000
 _CHUNK = 500
 
 
-@dataclass(frozen=True, slots=True)
-class CaughtUp:
-    """The result of grouping near-duplicates.
+@dataclass(slots=True)
+class Grouping:
+    """Progress and result of grouping near-duplicates.
 
-    ``placed`` pages found a group or lead one; ``rebuilt_from`` is the threshold of the discarded
-    index if another threshold was requested. Interrupted work is not ``complete``.
+    ``stopping`` is read before each transaction: interrupted work is not ``complete``. ``placed``
+    pages found a group or lead one; ``rebuilt_from`` is the threshold of the discarded index if
+    another threshold was requested.
     """
 
-    placed: int
-    threshold: float
-    rebuilt_from: float | None = None
-    complete: bool = True
-
-
-@dataclass(slots=True)
-class GroupingProgress:
-    """Progress of grouping; ``stopping`` is read before each transaction."""
-
-    stopping: Callable[[], bool] = lambda: False
+    stopping: Callable[[], bool] = field(default=lambda: False, compare=False)
     placed: int | None = None
+    threshold: float = THRESHOLD
+    rebuilt_from: float | None = None
+    complete: bool = False
 
 
 async def catch_up(
@@ -141,9 +135,9 @@ async def catch_up(
     *,
     threshold: float | None = None,
     batch: int = _BATCH,
-    watch: GroupingProgress | None = None,
-) -> CaughtUp:
-    """Group every page that has come, changed or gone since the last time.
+    watch: Grouping | None = None,
+) -> Grouping:
+    """Group every page that has come, changed or gone since the last time; return ``watch``.
 
     Another ``threshold`` (0 to 1) than the index's builds it anew; None keeps it, or takes
     :data:`THRESHOLD`.
@@ -156,17 +150,15 @@ async def catch_up(
     chosen = _parameters(before, threshold)
     if chosen != before:
         await database.write(partial(near_duplicates.begin, chosen=chosen))
-    watch = watch or GroupingProgress()
-    placed, working = 0, True
-    while working and not watch.stopping():
-        watch.placed = placed
+    watch = watch or Grouping()
+    watch.threshold = chosen.threshold
+    watch.rebuilt_from = before.threshold if before and chosen != before else None
+    watch.placed = 0
+    while not watch.complete and not watch.stopping():
         seen, found = await database.write(partial(_step, chosen=chosen, at=now(), limit=batch))
-        placed += found
-        working = seen + found > 0
-    rebuilt = before is not None and chosen != before
-    return CaughtUp(
-        placed, chosen.threshold, before.threshold if before and rebuilt else None, not working
-    )
+        watch.placed += found
+        watch.complete = seen + found == 0
+    return watch
 
 
 def _parameters(before: Parameters | None, threshold: float | None) -> Parameters:
@@ -338,23 +330,15 @@ class StoreOutages:
 _LOGGED_FROM_S: Final = 300.0
 
 
-class UnreachableHosts:
-    """Logs once when a host becomes unreachable, and once when it answers again."""
+def unreachable_hosts() -> Callable[[Sequence[Acknowledged]], None]:
+    """Return an observer that logs when a host becomes unreachable, and when it answers again."""
+    unreachable_since: dict[str, float] = {}
 
-    def __init__(self) -> None:
-        self._since: dict[str, float] = {}
-
-    def committed(self, batch: Sequence[Acknowledged]) -> None:
-        """Observe a committed batch."""
-        for item in batch:
-            if item.entry.host is not None:
-                self._check(item.entry.host)
-
-    def _check(self, state: HostState) -> None:
-        since = self._since.get(state.lane)
+    def check(state: HostState) -> None:
+        since = unreachable_since.get(state.lane)
         parked_until = state.parked_until or state.last_exchange_at
         if since is None and parked_until - state.last_exchange_at >= _LOGGED_FROM_S:
-            self._since[state.lane] = state.last_exchange_at
+            unreachable_since[state.lane] = state.last_exchange_at
             log.warning(
                 "%s is unreachable (%s, %d times in a row); it is tried less and less often, and "
                 "its part of the budget goes to other hosts",
@@ -363,9 +347,16 @@ class UnreachableHosts:
                 state.failures,
             )
         elif since is not None and not state.failures:
-            del self._since[state.lane]
+            del unreachable_since[state.lane]
             away_s = state.last_exchange_at - since
             log.warning("%s answers again after %s", state.lane, span(away_s))
+
+    def committed(batch: Sequence[Acknowledged]) -> None:
+        for item in batch:
+            if item.entry.host is not None:
+                check(item.entry.host)
+
+    return committed
 
 
 # -- SIGHUP ------------------------------------------------------------------

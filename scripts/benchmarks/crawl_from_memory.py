@@ -14,7 +14,7 @@ from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import Seed, seeds_from_arguments
 from freshet.crawler.fetch.client import Request
-from freshet.crawler.run.crawl import CrawlOrder, Live, ResumeMode, crawl
+from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.wiring import Observer
 from freshet.storage.entries import Outcome
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Visit
@@ -110,7 +110,7 @@ async def crawl_from_memory(
     own_after_s, children_after_s = cpu_s()
     fetched = [e.due.fetch_url for e in record.entries if isinstance(e, Visit) and e.capture]
     forget_unfetched(order.db)
-    order, again = replace(order, mode=ResumeMode.NEW), _Record()
+    order, again = replace(order, resume=False), _Record()
     before_s = process_time()
     await crawl(_settings(0), order, watch=again.watch, fetcher=fetcher)
     again_us = 1e6 * (process_time() - before_s) / len(again.entries)

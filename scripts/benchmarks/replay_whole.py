@@ -33,7 +33,7 @@ from warcio.archiveiterator import ArchiveIterator
 from freshet.config.loading import load
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.fetch.client import Request
-from freshet.crawler.run.crawl import CrawlOrder, Live, ResumeMode, crawl
+from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.wiring import Observer
 from freshet.storage.records import FetchResult
 from scripts.benchmarks.command import say, workspace
@@ -100,7 +100,7 @@ async def written(tree: Tree, limit: int, place: Path) -> tuple[list[Path], list
     forget_unfetched(order.db)
     chosen = Random(1).sample(sorted(pages), round(_EDITED * len(pages)))
     pages |= {u: Page(u, edited(pages[u].body, 1), pages[u].content_type) for u in chosen}
-    again = CrawlOrder(order.db, seeds, ResumeMode.NEW)
+    again = CrawlOrder(order.db, seeds, resume=False)
     await _crawl(again, pages, folder, 0)
     return first, sorted(set(folder.glob("*.warc.gz")) - set(first))
 

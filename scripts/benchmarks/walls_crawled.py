@@ -20,7 +20,7 @@ from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.compare.not_content.page import Wall, WallKind
 from freshet.crawler.fetch.client import Accept, Request
-from freshet.crawler.run.crawl import CrawlOrder, Live, ResumeMode, crawl
+from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.wiring import Observer
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
@@ -117,7 +117,7 @@ async def _crawl(hosts: Sequence[CrawledHost], db: Path) -> None:
     seeds = seeds_from_arguments([f"{host.origin}/" for host in hosts]).seeds
     for number in range(len(hosts[0].pages) if hosts else 0):
         fetcher.crawled = number
-        order = CrawlOrder(db, seeds, ResumeMode.NEW)
+        order = CrawlOrder(db, seeds, resume=False)
         await crawl(_settings(), order, watch=_unwatched, fetcher=fetcher)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.run.crawl import CrawlOrder, Live, ResumeMode
+from freshet.crawler.run.crawl import CrawlOrder, Live
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.synthetic_web.server import WebServer
 from freshet.crawler.synthetic_web.web import SyntheticWeb
@@ -32,9 +32,9 @@ def unwatched(_live: Live) -> Observer:
 
 
 def order(
-    db: Path, server: WebServer, names: Sequence[str], mode: ResumeMode = ResumeMode.AUTOMATIC
+    db: Path, server: WebServer, names: Sequence[str], resume: bool | None = None
 ) -> CrawlOrder:
-    return CrawlOrder(db, seeds_from_arguments([server.url(n) for n in names]).seeds, mode)
+    return CrawlOrder(db, seeds_from_arguments([server.url(n) for n in names]).seeds, resume=resume)
 
 
 def urls(db: Path, sql: str) -> set[str]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from freshet.crawler.run.crawl import ResumeMode, crawl
+from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.content import Content, ContentHistory
 from freshet.crawler.synthetic_web.server import WebServer, serve
@@ -44,11 +44,11 @@ def pages_of(web: SyntheticWeb, server: WebServer) -> set[str]:
 
 
 async def crawled(
-    server: WebServer, db: Path, mode: ResumeMode = ResumeMode.AUTOMATIC, **changes: object
+    server: WebServer, db: Path, resume: bool | None = None, **changes: object
 ) -> CrawlReport:
     # A host that is asked a thousand times a second would be far ahead of what is committed.
     settings = quick(**{"store__batch": 2, **changes})
-    return await crawl(settings, order(db, server, ["outlet"], mode), watch=unwatched)
+    return await crawl(settings, order(db, server, ["outlet"], resume), watch=unwatched)
 
 
 async def test_orders_sessions_and_printer_versions_are_left_and_every_page_is_found(

@@ -12,7 +12,7 @@ import pytest
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.pool import Ending
 from freshet.crawler.reduce.parser_process import _Worker
-from freshet.crawler.run.crawl import CrawlOrder, Live, ResumeMode, crawl
+from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.synthetic_web.server import WebServer, serve
@@ -127,10 +127,10 @@ async def test_new_and_resume_force_what_the_last_run_does_not_suggest(tmp_path:
     web, db = plain(hosts=1, pages_per_host=10), tmp_path / "crawl.db"
     async with serve(web) as server:
         with pytest.raises(CrawlError, match="no run to resume"):
-            await crawl(quick(), order(db, server, ["h1"], ResumeMode.RESUME), watch=unwatched)
+            await crawl(quick(), order(db, server, ["h1"], resume=True), watch=unwatched)
         limited = await crawl(quick(crawl__max_pages=3), order(db, server, ["h1"]), watch=unwatched)
-        new = await crawl(quick(), order(db, server, ["h1"], ResumeMode.NEW), watch=unwatched)
-        again = await crawl(quick(), order(db, server, ["h1"], ResumeMode.RESUME), watch=unwatched)
+        new = await crawl(quick(), order(db, server, ["h1"], resume=False), watch=unwatched)
+        again = await crawl(quick(), order(db, server, ["h1"], resume=True), watch=unwatched)
     assert (new.run, again.run) == (limited.run + 1, limited.run + 1)
     assert (new.pages, again.pages) == (10, 0)
 

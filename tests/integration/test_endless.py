@@ -21,7 +21,7 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.lab.discover import throttled
-from freshet.crawler.run.crawl import CrawlOrder, ResumeMode, crawl
+from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.synthetic_web.server import SyntheticFetcher
@@ -74,7 +74,7 @@ def wanted(web: SyntheticWeb, at: float) -> set[str]:
 async def crawled(db: Path, web: SyntheticWeb, clock: VirtualClock, **changes: object) -> Visitor:
     visitor = Visitor(web, clock)
     origin = SyntheticFetcher(web, clock).addresses.origin("bazaar")
-    named = CrawlOrder(db, seeds_from_arguments([f"{origin}/"]).seeds, ResumeMode.AUTOMATIC)
+    named = CrawlOrder(db, seeds_from_arguments([f"{origin}/"]).seeds)
     # A host that is asked a thousand times a second would be far ahead of what is committed.
     settings = quick(**{"politeness__delay_s": 1.0, **changes})
     await crawl(settings, named, watch=unwatched, fetcher=visitor, clock=clock)
@@ -142,7 +142,7 @@ async def test_news_documentation_shop_and_wiki_lose_nothing_but_copies(tmp_path
     clock = VirtualClock(web.end_at)
     fetcher = SyntheticFetcher(web, clock)
     roots = [f"{fetcher.addresses.origin(name)}/" for name in web.sites]
-    named = CrawlOrder(db, seeds_from_arguments(roots).seeds, ResumeMode.AUTOMATIC)
+    named = CrawlOrder(db, seeds_from_arguments(roots).seeds)
     settings = quick(politeness__delay_s=1.0, traps__min_copy_urls=10)
     await crawl(settings, named, watch=unwatched, fetcher=fetcher, clock=clock)
     held = urls(db, "SELECT url FROM page WHERE held_back IS NOT NULL AND role = 'page'")
@@ -160,7 +160,7 @@ async def test_of_recorded_sites_nothing_is_held_back(tmp_path: Path, site: str)
     with served([site], tmp_path, "--sitemap", "none") as history:
         (origin,) = history.hosts
         history.set_clock(history.begins[origin] + 200 * DAY_S)
-        named = CrawlOrder(db, seeds_from_arguments([f"{origin}/"]).seeds, ResumeMode.AUTOMATIC)
+        named = CrawlOrder(db, seeds_from_arguments([f"{origin}/"]).seeds)
         await crawl(quick(traps__min_copy_urls=10), named, watch=unwatched)
     assert len(answered(db)) > 50
     assert urls(db, "SELECT url FROM page WHERE held_back LIKE 'trap: %'") == set()
@@ -218,7 +218,7 @@ async def test_of_a_hundred_thousand_links_half_are_taken_and_that_is_told(tmp_p
     pages = {"/": Page(home), "/first": Page("<p>First</p>"), "/last": Page("<p>Last</p>")}
     async with scripted({"a": pages}) as server:
         seeds = seeds_from_arguments([f"{server.origin('a')}/"]).seeds
-        await crawl(quick(), CrawlOrder(db, seeds, ResumeMode.AUTOMATIC), watch=unwatched)
+        await crawl(quick(), CrawlOrder(db, seeds), watch=unwatched)
         assert "/first" in server.asked("a")
         assert "/last" not in server.asked("a")
     with closing(sqlite3.connect(db)) as connection:

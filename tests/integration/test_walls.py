@@ -9,7 +9,7 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.fetch.client import Accept, Request
-from freshet.crawler.run.crawl import CrawlOrder, ResumeMode, crawl
+from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.difficult_sites import guarded, statuses
 from freshet.crawler.synthetic_web.server import SyntheticFetcher
@@ -59,7 +59,7 @@ async def crawled(web: Scripted, db: Path, **settings: object) -> CrawlReport:
     seeds = seeds_from_arguments([web.origin("h")]).seeds
     return await crawl(
         quick(**{"change__probe": True, **settings}),
-        CrawlOrder(db, seeds, ResumeMode.NEW),
+        CrawlOrder(db, seeds, resume=False),
         watch=unwatched,
     )
 
@@ -230,7 +230,7 @@ async def test_in_the_synthetic_web_the_wall_visited_first_is_known_by_the_secon
     sites = [statuses(spec.plot("status")), guarded(spec.plot("guarded", pages=14))]
     losing = Losing(spec.web(sites))
     losing.lost = ("/guide", "/searching-tips")
-    order = CrawlOrder(db, seeds_from_arguments(losing.origins).seeds, ResumeMode.NEW)
+    order = CrawlOrder(db, seeds_from_arguments(losing.origins).seeds, resume=False)
     report = await crawl(quick(), order, watch=unwatched, fetcher=losing)
     for pair in (("/gone", "/missing"), ("/guide", "/searching-tips")):
         found = [each for path in pair for each in findings(db, path)]

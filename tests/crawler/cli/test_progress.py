@@ -3,14 +3,13 @@
 import json
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from freshet.crawler.cli.progress import Screen, watching
 from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.upkeep import GroupingProgress
 from freshet.crawler.tally import DaemonSnapshot, Tally
 from freshet.storage.entries import CappedLane, Kind, Outlook, Rung
 from freshet.storage.records import Acknowledged, DueUrl, Observation, Visit
@@ -46,16 +45,8 @@ class Hosts:
 
 def live(hosts: Hosts, clock: Clock, *, stopping: bool = False) -> tuple[Live, Tally]:
     tally = Tally()
-    pool = SimpleNamespace(active=1, stopping=stopping)
-    parts = Live(
-        pool=cast(Any, pool),
-        frontier=cast(Any, hosts),
-        tally=tally,
-        clock=cast(Any, clock),
-        resumed=False,
-        comparing=GroupingProgress(),
-    )
-    return parts, tally
+    pool: Any = SimpleNamespace(active=1, stopping=stopping, frontier=hosts, clock=clock)
+    return Live(pool=pool, tally=tally, resumed=False), tally
 
 
 def committed(kind: Kind, rung: Rung | None = None) -> Acknowledged:

@@ -18,7 +18,7 @@ from freshet.crawler.compare.near_duplicates import (
     same,
 )
 from freshet.crawler.reduce.sketch import PERMUTATIONS, Sketch, sketch
-from freshet.crawler.run.upkeep import CaughtUp, GroupingProgress, catch_up
+from freshet.crawler.run.upkeep import Grouping, catch_up
 from freshet.storage.tables import near_duplicates
 from freshet.storage.tables.near_duplicates import Parameters
 from tests.storage.crawl_store import writing
@@ -45,8 +45,12 @@ async def store(tmp_path: Path) -> AsyncIterator[SketchedStore]:
 
 async def update(
     store: SketchedStore, threshold: float | None = None, batch: int = 100
-) -> CaughtUp:
+) -> Grouping:
     return await catch_up(store.database, lambda: 9.0, threshold=threshold, batch=batch)
+
+
+def done(placed: int, threshold: float, rebuilt_from: float | None = None) -> Grouping:
+    return Grouping(placed=placed, threshold=threshold, rebuilt_from=rebuilt_from, complete=True)
 
 
 async def copies(store: SketchedStore) -> dict[int, int]:
@@ -58,7 +62,7 @@ async def test_copies_find_each_other_and_others_stay_alone(store: SketchedStore
         ("/a", text(1)), ("/b", text(2)), ("/a?x=1", text(1)), ("/a/print", text(1, changed=3)),
     ]:  # fmt: skip
         store.page(path, sketched)
-    assert await update(store) == CaughtUp(4, 0.9)
+    assert await update(store) == done(4, 0.9)
     assert await copies(store) == {3: 1, 4: 1}
     ((resemblance, error, at),) = await store.rows(
         "SELECT resemblance, resemblance_se, at FROM duplicate WHERE page_id = 4"
@@ -119,10 +123,10 @@ async def test_another_threshold_compares_all_anew_and_stays(store: SketchedStor
     store.page("/b", text(1, changed=20))
     await update(store)
     assert await copies(store) == {}
-    assert await update(store, 0.7) == CaughtUp(2, 0.7, rebuilt_from=0.9)
+    assert await update(store, 0.7) == done(2, 0.7, rebuilt_from=0.9)
     assert await copies(store) == {2: 1}
-    assert await update(store) == await update(store, 0.7) == CaughtUp(0, 0.7)
-    assert await update(store, 0.9) == CaughtUp(2, 0.9, rebuilt_from=0.7)
+    assert await update(store) == await update(store, 0.7) == done(0, 0.7)
+    assert await update(store, 0.9) == done(2, 0.9, rebuilt_from=0.7)
     assert await copies(store) == {}
 
 
@@ -157,9 +161,9 @@ async def test_who_looks_on_can_stop_it_between_two_transactions(store: Sketched
     for n in range(6):
         store.page(f"/{n}", text(n % 2))
     calls = iter([False, False, True])
-    watch = GroupingProgress(lambda: next(calls))
+    watch = Grouping(lambda: next(calls))
     found = await catch_up(store.database, lambda: 9.0, batch=2, watch=watch)
-    assert (found.placed, found.complete, watch.placed) == (4, False, 2)
+    assert (found.placed, found.complete) == (4, False)
     found = await update(store)
     assert (found.placed, found.complete) == (2, True)
     assert await copies(store) == {3: 1, 4: 2, 5: 1, 6: 2}

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.run.service import DaemonParts, Service
+from freshet.crawler.run.service import Service
 
 
 @dataclass(slots=True)
@@ -49,22 +49,16 @@ class Daemon:
     outages: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_on=False))
 
     def __post_init__(self) -> None:
-        self.pool = SimpleNamespace(chores=[], stopping=False, active=0, unacknowledged=0)
+        self.pool = SimpleNamespace(
+            chores=[], stopping=False, active=0, unacknowledged=0, pacer=Pacer(86_400.0, self.at),
+            clock=SimpleNamespace(now=lambda: self.at),
+            frontier=SimpleNamespace(host_count=1, parked=lambda _now: 0),
+        )  # fmt: skip
 
-    def parts(self) -> DaemonParts:
-        agenda = SimpleNamespace(pages=[1, 2], queued=2)
-        clock = SimpleNamespace(now=lambda: self.at)
-        rest: Any = SimpleNamespace(last=None, host_count=1, parked=lambda _now: 0)
-        return DaemonParts(
-            pool=cast(Any, self.pool),
-            frontier=rest,
-            agenda=cast(Any, agenda),
-            pacer=Pacer(86_400.0, self.at),
-            recorder=rest,
-            outages=cast(Any, self.outages),
-            clock=cast(Any, clock),
-            database=cast(Any, None),
-        )
+    def attended(self, service: Service) -> None:
+        agenda = SimpleNamespace(pages=[1, 2], queue=[1, 2])
+        recorder: Any = SimpleNamespace(last=None, agenda=agenda)
+        service.attend(cast(Any, self.pool), recorder, cast(Any, self.outages), cast(Any, None))
 
     async def turn(self) -> None:
         for chore in self.pool.chores:
@@ -78,7 +72,7 @@ def service_of(manager: Manager) -> Service:
 async def test_it_is_ready_when_the_pool_first_looks_for_work(manager: Manager) -> None:
     service, daemon = service_of(manager), Daemon()
     assert list(service.health().problems) == ["it is starting"]
-    service.attend(daemon.parts())
+    daemon.attended(service)
     assert manager.heard() == []
     await daemon.turn()
     await daemon.turn()
@@ -90,7 +84,7 @@ async def test_it_is_ready_when_the_pool_first_looks_for_work(manager: Manager) 
 
 async def test_a_reload_is_told_from_its_signal_to_its_end(manager: Manager) -> None:
     service, daemon = service_of(manager), Daemon()
-    service.attend(daemon.parts())
+    daemon.attended(service)
     service.reloads()  # a signal while it starts: the reload is part of the start
     assert manager.heard() == []
     await daemon.turn()
@@ -106,7 +100,7 @@ async def test_a_reload_is_told_from_its_signal_to_its_end(manager: Manager) -> 
 
 async def test_the_watchdog_is_fed_at_half_of_its_time(manager: Manager) -> None:
     service, daemon = service_of(manager), Daemon()
-    service.attend(daemon.parts())
+    daemon.attended(service)
     await daemon.turn()
     began = monotonic()
     manager.heard()
@@ -122,7 +116,7 @@ async def test_a_writer_that_has_stopped_is_not_kept_alive(
     manager: Manager, caplog: pytest.LogCaptureFixture
 ) -> None:
     service, daemon = service_of(manager), Daemon()
-    service.attend(daemon.parts())
+    daemon.attended(service)
     await daemon.turn()
     began = monotonic()
     service.beat(began)
@@ -148,7 +142,7 @@ async def test_a_writer_that_has_stopped_is_not_kept_alive(
 
 async def test_a_store_that_is_away_is_told_and_the_daemon_is_kept_alive(manager: Manager) -> None:
     service, daemon = service_of(manager), Daemon()
-    service.attend(daemon.parts())
+    daemon.attended(service)
     await daemon.turn()
     manager.heard()
     daemon.outages.is_on = True
@@ -165,7 +159,7 @@ async def test_a_store_that_is_away_is_told_and_the_daemon_is_kept_alive(manager
 
 async def test_a_drain_is_told_and_fed(manager: Manager) -> None:
     service, daemon = service_of(manager), Daemon()
-    service.attend(daemon.parts())
+    daemon.attended(service)
     await daemon.turn()
     daemon.pool.stopping = True
     service.beat(monotonic())
