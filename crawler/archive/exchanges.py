@@ -14,18 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from freshet.crawler.archive.records import (
-    ArchiveInfo,
     CaptureKind,
     Damage,
     Facts,
-    Flaw,
     RecordPlace,
     facts_of,
     http_status,
-    named,
     target_url,
     warc_time,
 )
@@ -48,56 +45,37 @@ def key(*words: object) -> int:
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """One exchange, as it is indexed.
+class IndexEntry(NamedTuple):
+    """One exchange as it is indexed; its fields are the columns.
 
-    ``answer`` is None for a bare one. ``refers`` has the keys of the record and the URL that a
-    revisit names, and the time.
+    It stands where its answer does, or else its metadata. ``refers_…`` are keys of the record and
+    the URL that a revisit names, and the time; ``original_…`` tell another record that holds the
+    body.
     """
 
+    ended_at: float
+    source: int
+    offset: int
+    nth: int
     kind: CaptureKind
     url: str
     started_at: float
-    ended_at: float
-    status: int | None
-    digest: str | None
-    outcome: str | None
-    accept: str | None
-    record: int
-    answer: RecordPlace | None
-    request: RecordPlace | None
-    facts: RecordPlace | None
-    refers: tuple[int | None, int | None, float | None] = (None, None, None)
-
-    @property
-    def at(self) -> RecordPlace:
-        """The position of the exchange: its answer's, or else its metadata's."""
-        place = self.answer or self.facts
-        assert place is not None  # noqa: S101 - one of the two is why there is an exchange
-        return place
-
-
-@dataclass(frozen=True, slots=True)
-class GatheredInfo:
-    """The position and time of a file's warcinfo record."""
-
-    place: RecordPlace
-    at: float
-
-
-@dataclass(slots=True)
-class _Answer:
-    """A response or a revisit."""
-
-    place: RecordPlace
-    kind: CaptureKind
-    url: str
-    at: float
-    status: int | None
-    digest: str | None
-    record: int
-    refers: tuple[int | None, int | None, float | None]
+    status: int | None = None
+    digest: str | None = None
+    outcome: str | None = None
+    accept: str | None = None
+    request_offset: int | None = None
+    request_nth: int | None = None
+    facts_offset: int | None = None
+    facts_nth: int | None = None
+    record_key: int = 0
+    url_key: int = 0
+    refers_record: int | None = None
+    refers_url: int | None = None
+    refers_started: float | None = None
+    original_source: int | None = None
+    original_offset: int | None = None
+    original_nth: int | None = None
 
 
 @dataclass(slots=True)
@@ -105,29 +83,31 @@ class _Group:
     """The records of one exchange so far; the answer of a ``spoiled`` one must not be used."""
 
     ids: list[str] = field(default_factory=list)
-    answer: _Answer | None = None
+    answer: IndexEntry | None = None
     request: RecordPlace | None = None
     method: str | None = None
-    facts: tuple[RecordPlace, Facts, str, float] | None = None
+    #: With the exchange that the metadata would be without an answer.
+    facts: tuple[Facts, IndexEntry] | None = None
     spoiled: bool = False
 
 
 class Gathering:
     """The exchanges of one file; ``skipped`` counts other records by kind."""
 
-    def __init__(self, file: str, *, keep_wrong_digests: bool = False) -> None:
+    def __init__(self, source: int, file: str, *, keep_wrong_digests: bool = False) -> None:
+        self._source = source
         self._file = file
         self._keeps_wrong = keep_wrong_digests
         self._open: dict[str, _Group] = {}
         self._groups: dict[int, _Group] = {}
         self.skipped: Counter[str] = Counter()
 
-    def add(self, record: ScannedRecord) -> Iterator[Gathered | GatheredInfo | Damage]:
+    def add(self, record: ScannedRecord) -> Iterator[IndexEntry | Damage]:
         """Take a record and yield the exchanges that it completes."""
         kind = record.fields.get("warc-type", "").lower()
+        at = warc_time(record.fields.get("warc-date"))
         if kind == "warcinfo":
-            at = warc_time(record.fields.get("warc-date"))
-            yield GatheredInfo(record.place, -math.inf if at is None else at)
+            yield self._entry(record, "info", "", -math.inf if at is None else at)
         if kind not in _OF_EXCHANGES:
             self.skipped[kind or "untyped"] += 1
             return
@@ -136,20 +116,22 @@ class Gathering:
             found = _SCHEME.match(url)
             self.skipped[f"{found[1].lower()}:" if found else f"{kind} without a URL"] += 1
             return
-        at = warc_time(record.fields.get("warc-date"))
         if at is None:
             yield Damage(self._file, record.place.offset, "the record has no usable WARC-Date")
             return
         if record.wrong is not None:
-            yield Damage(self._file, record.place.offset, record.wrong, Flaw.DIGEST)
+            yield Damage(self._file, record.place.offset, record.wrong, "wrong_digest")
         yield from self._join(kind, url, at, record)
 
-    def close(self) -> Iterator[Gathered]:
+    def close(self) -> Iterator[IndexEntry]:
         """Yield the exchanges that are still open at the end of the file."""
         for number in list(self._groups):
             yield from self._ended(number)
 
-    def _join(self, kind: str, url: str, at: float, record: ScannedRecord) -> Iterator[Gathered]:
+    def _entry(self, record: ScannedRecord, kind: CaptureKind, url: str, at: float) -> IndexEntry:
+        return IndexEntry(at, self._source, *record.place, kind=kind, url=url, started_at=at)
+
+    def _join(self, kind: str, url: str, at: float, record: ScannedRecord) -> Iterator[IndexEntry]:
         names = ("warc-record-id", "warc-concurrent-to")
         ids = [record.fields[name] for name in names if name in record.fields]
         group = next((self._open[each] for each in ids if each in self._open), None)
@@ -173,72 +155,52 @@ class Gathering:
             group.request = record.place
             group.method = record.start[:20].partition(b" ")[0].decode("latin-1")
         elif kind == "metadata":
-            group.facts = record.place, facts_of(record.start), url, at
+            group.facts = facts_of(record.start), self._entry(record, "bare", url, at)
         else:
             group.answer = self._answer(kind, url, at, record)
             group.spoiled |= group.answer is None
 
-    def _answer(self, kind: str, url: str, at: float, record: ScannedRecord) -> _Answer | None:
+    def _answer(self, kind: str, url: str, at: float, record: ScannedRecord) -> IndexEntry | None:
         fields = record.fields
         status = _OK if kind == "resource" else http_status(record.start)
-        how = _revisit_kind(fields, status) if kind == "revisit" else CaptureKind.RESPONSE
-        if status is None and how is CaptureKind.RESPONSE:
+        how = _revisit_kind(fields, status) if kind == "revisit" else "response"
+        if status is None and how == "response":
             self.skipped["response that is not HTTP"] += 1
             return None
         if "warc-segment-number" in fields:
             self.skipped["response in segments"] += 1
             return None
-        number = key(fields.get("warc-record-id", ""))
-        refers = _refers(fields, url) if how is CaptureKind.SAME else (None, None, None)
-        return _Answer(
-            place=record.place,
-            kind=how,
-            url=url,
-            at=at,
+        entry = self._entry(record, how, url, at)._replace(
             status=status,
             digest=record.digest,
-            record=number,
-            refers=refers,
+            record_key=key(fields.get("warc-record-id", "")),
+            url_key=key(url),
         )
+        return _referring(entry, fields) if how == "same" else entry
 
-    def _ended(self, number: int) -> Iterator[Gathered]:
+    def _ended(self, number: int) -> Iterator[IndexEntry]:
         group = self._groups.pop(number)
         for each in group.ids:
             if self._open.get(each) is group:
                 del self._open[each]
         if group.spoiled:
             return
-        answer, facts = group.answer, group.facts
-        if answer is None:
-            yield from self._bare(group)
-        elif group.method not in (None, "GET") and (facts is None or facts[1].accept is None):
-            self.skipped[f"answer to {group.method}"] += 1
-        else:
-            known = Facts() if facts is None else facts[1]
-            yield Gathered(
-                kind=answer.kind, url=answer.url, started_at=answer.at,
-                ended_at=answer.at + known.duration_s, status=answer.status, digest=answer.digest,
-                outcome=known.outcome, accept=known.accept, record=answer.record,
-                answer=answer.place, request=group.request,
-                facts=None if facts is None else facts[0], refers=answer.refers,
-            )  # fmt: skip
-
-    def _bare(self, group: _Group) -> Iterator[Gathered]:
-        """Yield an exchange without an answer if its metadata says how it ended."""
-        if group.facts is None:
-            self.skipped["request without an answer"] += 1
+        why = _unanswered(group) if group.answer is None else _posted(group)
+        if why is not None:
+            self.skipped[why] += 1
             return
-        place, facts, url, at = group.facts
-        if facts.outcome is None:
-            self.skipped["metadata"] += 1
-        elif facts.outcome in _ANSWERED or (facts.reason or "").startswith("http_"):
-            self.skipped["metadata of an answer that is lost"] += 1
-        else:
-            yield Gathered(
-                kind=CaptureKind.BARE, url=url, started_at=at, ended_at=at + facts.duration_s,
-                status=None, digest=None, outcome=facts.outcome, accept=facts.accept, record=0,
-                answer=None, request=group.request, facts=place,
-            )  # fmt: skip
+        facts, bare = group.facts or (Facts(), None)
+        entry = group.answer or bare
+        if entry is not None:
+            yield entry._replace(
+                ended_at=entry.started_at + facts.duration_s,
+                outcome=facts.outcome,
+                accept=facts.accept,
+                request_offset=group.request and group.request.offset,
+                request_nth=group.request and group.request.nth,
+                facts_offset=bare and bare.offset,
+                facts_nth=bare and bare.nth,
+            )
 
 
 def _is_taken(group: _Group, kind: str) -> bool:
@@ -250,17 +212,38 @@ def _is_taken(group: _Group, kind: str) -> bool:
     return group.answer is not None or group.spoiled
 
 
+def _posted(group: _Group) -> str | None:
+    """Return why an answer is none to a visit: who posts is answered for a form, not for a URL."""
+    is_ours = group.facts is not None and group.facts[0].accept is not None
+    return None if group.method in (None, "GET") or is_ours else f"answer to {group.method}"
+
+
+def _unanswered(group: _Group) -> str | None:
+    """Return why records without an answer are no exchange; None if they say how it ended."""
+    if group.facts is None:
+        return "request without an answer"
+    facts = group.facts[0]
+    if facts.outcome is None:
+        return "metadata"
+    is_lost = facts.outcome in _ANSWERED or (facts.reason or "").startswith("http_")
+    return "metadata of an answer that is lost" if is_lost else None
+
+
 def _revisit_kind(fields: Mapping[str, str], status: int | None) -> CaptureKind:
     profile = fields.get("warc-profile", "")
     is_304 = "not-modified" in profile or ("identical" not in profile and status == 304)
-    return CaptureKind.NOT_MODIFIED if is_304 else CaptureKind.SAME
+    return "not_modified" if is_304 else "same"
 
 
-def _refers(fields: Mapping[str, str], url: str) -> tuple[int | None, int | None, float | None]:
+def _referring(entry: IndexEntry, fields: Mapping[str, str]) -> IndexEntry:
     record = fields.get("warc-refers-to")
-    target = target_url(fields.get("warc-refers-to-target-uri")) or url
+    target = target_url(fields.get("warc-refers-to-target-uri")) or entry.url
     at = warc_time(fields.get("warc-refers-to-date"))
-    return (None if record is None else key(record), None if at is None else key(target), at)
+    return entry._replace(
+        refers_record=None if record is None else key(record),
+        refers_url=None if at is None else key(target),
+        refers_started=at,
+    )
 
 
 # -- accounts ----------------------------------------------------------------
@@ -274,21 +257,21 @@ class Account:
     seeds: tuple[SeedLine, ...]
 
 
-def accounts_of(infos: Iterable[ArchiveInfo]) -> list[Account]:
+def accounts_of(descriptions: Iterable[Mapping[str, str]]) -> list[Account]:
     """Return the runs in the order of their start; foreign archives have none.
 
-    If a run wrote several files, the last one's seeds hold.
+    ``descriptions`` are the fields of the files' warcinfo records. If a run wrote several files,
+    the last one's seeds hold.
     """
     found = {}
-    for info in infos:
-        if (account := _account(info)) is not None:
+    for fields in descriptions:
+        if (account := _account(fields)) is not None:
             found[account.began_at] = account
     return [found[at] for at in sorted(found)]
 
 
-def _account(info: ArchiveInfo) -> Account | None:
+def _account(fields: Mapping[str, str]) -> Account | None:
     """Return None for a damaged or foreign description: its exchanges are read as foreign ones."""
-    fields = named(info.fields)
     try:
         run, seeds = json.loads(fields["freshet-run"]), json.loads(fields["freshet-seeds"])
         return Account(_moment(run["began"]), bool(run["lasting"]), tuple(map(_seed, seeds)))

@@ -10,12 +10,13 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from freshet.crawler.archive.scan import Slice, codec_of
+from freshet.crawler.archive.scan import Slice
 from freshet.crawler.reduce.sitemaps import BrokenGzip, gunzipped
 from freshet.crawler.tally import CrawlError
 
@@ -33,12 +34,16 @@ _MAX_LISTS = 5
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile:
-    """A WARC file, or ``size`` bytes from ``start`` of a WACZ."""
+    """A WARC file, or ``size`` bytes from ``start`` of a WACZ.
+
+    ``is_list``: a CDXJ file, which may be gzipped; only the captures that it lists are read.
+    """
 
     path: Path
     member: str | None = None
     start: int = 0
     size: int | None = None
+    is_list: bool = False
 
     @property
     def name(self) -> str:
@@ -54,17 +59,7 @@ class ArchiveFile:
         return Slice(self.path, self.start, self.size)
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureList:
-    """A CDXJ file: only the captures that it lists are read. It may be gzipped."""
-
-    path: Path
-
-
-Input = ArchiveFile | CaptureList
-
-
-def inputs_of(paths: Iterable[Path]) -> list[Input]:
+def inputs_of(paths: Iterable[Path]) -> list[ArchiveFile]:
     """Return the archives at these paths in the given order; those of a folder by name.
 
     A file that is reached twice counts once.
@@ -72,13 +67,13 @@ def inputs_of(paths: Iterable[Path]) -> list[Input]:
     Raises:
         CrawlError: a path is not an archive, or leads to one that is missing.
     """
-    found: dict[Input, None] = {}
+    found: dict[ArchiveFile, None] = {}
     for path in paths:
         found.update(dict.fromkeys(_expanded(path.resolve(), 0)))
     return list(found)
 
 
-def _expanded(path: Path, depth: int) -> Iterator[Input]:
+def _expanded(path: Path, depth: int) -> Iterator[ArchiveFile]:
     try:
         if path.is_dir():
             yield from _in_folder(path, depth)
@@ -88,7 +83,7 @@ def _expanded(path: Path, depth: int) -> Iterator[Input]:
         raise CrawlError(f"{path}: {error.strerror or error}") from error
 
 
-def _in_folder(path: Path, depth: int) -> Iterator[Input]:
+def _in_folder(path: Path, depth: int) -> Iterator[ArchiveFile]:
     archives = [
         each
         for each in sorted(path.rglob("*"))
@@ -101,15 +96,14 @@ def _in_folder(path: Path, depth: int) -> Iterator[Input]:
         yield from _in_file(each, depth)
 
 
-def _in_file(path: Path, depth: int) -> Iterator[Input]:
-    with Slice(path) as source:
+def _in_file(path: Path, depth: int) -> Iterator[ArchiveFile]:
+    with closing(Slice(path)) as source:
         head = source.read_at(0, _HEAD_BYTES)
-        codec = codec_of(source)
     if head.startswith(_ZIP):
         yield from _in_wacz(path)
     elif _is_capture_list(head):
-        yield CaptureList(path)
-    elif codec is not None or not head or _looks_like_warc(path, head):
+        yield ArchiveFile(path, is_list=True)
+    elif source.coding is not None or not head or _looks_like_warc(path, head):
         yield ArchiveFile(path)
     else:
         yield from _in_list(path, head, depth)
@@ -146,7 +140,7 @@ def _in_wacz(path: Path) -> Iterator[ArchiveFile]:
         raise CrawlError(f"{path}: not a readable WACZ: {error}") from error
     if not members:
         raise CrawlError(f"{path}: the ZIP holds no WARC")
-    with Slice(path) as source:
+    with closing(Slice(path)) as source:
         for each in members:
             yield ArchiveFile(path, each.filename, _data_start(source, path, each), each.file_size)
 
@@ -168,7 +162,7 @@ def _data_start(source: Slice, path: Path, member: zipfile.ZipInfo) -> int:
     return member.header_offset + _LOCAL_HEADER_BYTES + lengths
 
 
-def _in_list(path: Path, head: bytes, depth: int) -> Iterator[Input]:
+def _in_list(path: Path, head: bytes, depth: int) -> Iterator[ArchiveFile]:
     """Yield the files that a text names, one a line, relative to its folder."""
     if depth >= _MAX_LISTS:
         raise CrawlError(f"{path}: the list is named by a list {depth} deep")
@@ -210,8 +204,8 @@ def _beginning(head: bytes) -> str:
 
 
 # -- capture lists -----------------------------------------------------------
-# CDXJ as pywb and Common Crawl write it: a key, a time and a JSON object with ``filename``,
-# ``offset`` and ``length``.
+# CDXJ as pywb and Common Crawl write it: a key, a time and a JSON object with ``filename`` and
+# ``offset``.
 _SLICE_BYTES = 64 * 1024
 _MAX_LINE_BYTES = 1024 * 1024
 #: Members of gzip that follow one another make one text; this is more than any disk has.
@@ -219,12 +213,11 @@ _NO_LIMIT = 2**62
 
 
 class _ListedCapture(NamedTuple):
-    """A line: the file as named there, and the position; a length of 0 is unknown."""
+    """A line, the file as named there, and the position."""
 
     line: int
     filename: str
     offset: int
-    length: int
 
 
 def listed_captures(path: Path) -> Iterator[_ListedCapture]:
@@ -245,14 +238,13 @@ def listed_captures(path: Path) -> Iterator[_ListedCapture]:
 def _capture(path: Path, number: int, text: bytes) -> _ListedCapture:
     try:
         fields = json.loads(text)
-        filename, offset = str(fields["filename"]), int(fields["offset"])
-        length = int(fields.get("length") or 0)
+        found = _ListedCapture(number, str(fields["filename"]), int(fields["offset"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        wanted = "filename, offset and length"
+        wanted = "filename and offset"
         raise CrawlError(f"{path}: line {number}: no capture with {wanted}") from error
-    if not (0 <= offset < 2**62 and 0 <= length < 2**62):
-        raise CrawlError(f"{path}: line {number}: an impossible offset or length")
-    return _ListedCapture(number, filename, offset, length)
+    if not 0 <= found.offset < 2**62:
+        raise CrawlError(f"{path}: line {number}: an impossible offset")
+    return found
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -6,24 +6,23 @@ Only records that share one compressed stream are read in sequence. Memory holds
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from fastwarc.warc import WarcRecord
 
-from freshet.crawler.archive.index import START, ArchiveIndex, IndexEntry
+from freshet.crawler.archive.exchanges import IndexEntry
+from freshet.crawler.archive.index import ArchiveIndex
 from freshet.crawler.archive.inputs import ArchiveFile
 from freshet.crawler.archive.records import (
     MAX_HEAD_BYTES,
     ArchivedExchange,
-    ArchiveInfo,
-    CaptureKind,
     Damage,
     Facts,
-    Flaw,
-    Position,
     RecordPlace,
     facts_of,
     head_end,
@@ -35,16 +34,7 @@ from freshet.crawler.archive.records import (
     target_url,
     unchunked,
 )
-from freshet.crawler.archive.scan import (
-    BrokenMember,
-    Codec,
-    Coding,
-    Member,
-    Slice,
-    codec_of,
-    declared_length,
-    warc_records,
-)
+from freshet.crawler.archive.scan import placed
 from freshet.crawler.fetch.client import Accept, Body, Request, intake_of
 from freshet.crawler.fetch.responses import (
     RawHeaders,
@@ -61,8 +51,10 @@ from freshet.storage.records import FetchResult
 MAX_BODY_BYTES = 50 * 1024 * 1024
 
 _OPEN_FILES = 64
+#: To go so far is faster than to begin anew.
+_NEAR_BYTES = 64 * 1024
 _OK, _NOT_MODIFIED = 200, 304
-#: Room for the heads of the record and of the message in it, and for chunked framing.
+#: Room for the head of the message in a record, and for chunked framing.
 _ROOM_BYTES = 2 * MAX_HEAD_BYTES
 _CHANGED = "the record is not the one that was indexed: the file has changed since"
 
@@ -92,7 +84,6 @@ class Reading:
     ) -> None:
         self._order = order
         self._requests = requests
-        self._max_bytes = max_body_bytes + _ROOM_BYTES
         self._max_body_bytes = max_body_bytes
         self._files = order.sources
         self._open: OrderedDict[int, _OpenFile] = OrderedDict()
@@ -102,165 +93,121 @@ class Reading:
         while self._open:
             self._open.popitem()[1].close()
 
-    def exchanges(self, after: Position = START) -> Iterator[ArchivedExchange | Damage]:
-        """Yield all exchanges behind a position in order; a damage replaces a lost one.
+    def exchanges(self, since: float = -math.inf) -> Iterator[ArchivedExchange | Damage]:
+        """Yield all exchanges that ended at a time or later; a damage replaces a lost one.
 
         Raises:
             CrawlError: the index cannot be read.
         """
-        for entry in self._order.entries(after):
+        for entry in self._order.entries(since):
             try:
                 yield self.exchange(entry)
-            except (_UnreadableRecord, BrokenMember, OSError) as error:
-                yield self._lost(entry.position, error)
+            except (_UnreadableRecord, OSError) as error:
+                file = self._files[entry.source].name
+                yield Damage(file, entry.offset, str(error), "unreadable")
 
-    def infos(self) -> Iterator[ArchiveInfo | Damage]:
-        """Yield the files' descriptions in the order of time; a damage replaces a lost one."""
-        for position, place in self._order.infos():
-            try:
-                record = self._file(position.source).record(place, self._max_bytes)
-            except (_UnreadableRecord, BrokenMember, OSError) as error:
-                yield self._lost(position, error)
-            else:
-                file = self._files[position.source].name
-                yield ArchiveInfo(position, file, header_lines(record.block))
+    def infos(self) -> Iterator[Mapping[str, str]]:
+        """Yield the files' descriptions of themselves, in the order of time, if readable."""
+        for entry in self._order.infos():
+            with suppress(_UnreadableRecord, OSError):
+                record = self._record(entry.source, entry.offset, entry.nth)
+                yield named(header_lines(record.block))
 
     def exchange(self, entry: IndexEntry) -> ArchivedExchange:
         """Read one exchange.
 
         Raises:
-            Unreadable: its file has changed.
-            BrokenMember, OSError: it cannot be read.
+            _UnreadableRecord: its file has changed.
+            OSError: it cannot be read.
         """
-        source = entry.position.source
         # In the order in which crawlers write them, for the files that are streams.
-        is_plain = not self._requests and (entry.status != _NOT_MODIFIED or entry.outcome)
-        request = None if is_plain else self._record(source, entry.request)
-        answer = self._record(source, entry.answer)
-        facts = self._record(source, entry.facts)
+        request = None
+        if self._requests or (entry.status == _NOT_MODIFIED and not entry.outcome):
+            request = self._optional(entry, entry.request_offset, entry.request_nth)
+        answer = None
+        if entry.kind != "bare":
+            answer = self._record(entry.source, entry.offset, entry.nth)
+        facts = self._optional(entry, entry.facts_offset, entry.facts_nth)
         witness = answer or facts
         if witness is None or target_url(witness.fields.get("warc-target-uri")) != entry.url:
             raise _UnreadableRecord(_CHANGED)
-        headers: RawHeaders = ()
-        body, is_cut = b"", False
-        if answer is not None:
-            headers, body = _answered(answer)
-            is_cut = answer.is_cut
-        status = entry.status
-        truncated = None if answer is None else answer.fields.get("warc-truncated")
-        if entry.kind is CaptureKind.SAME and entry.original is not None:
-            original = self._original(*entry.original)
-            lines, body = _answered(original)
-            is_cut, truncated = original.is_cut, original.fields.get("warc-truncated")
+        headers, body = _answered(answer) if answer else ((), b"")
+        status, holder = entry.status, answer
+        if entry.original_source is not None:
+            original = (entry.original_source, entry.original_offset or 0, entry.original_nth or 0)
+            holder = self._record(*original)
+            lines, body = _answered(holder)
             headers = headers or lines
-            status = _status(original) if status is None else status
+            status = _status(holder) if status is None else status
         return ArchivedExchange(
-            position=entry.position,
-            file=self._files[source].name,
+            file=self._files[entry.source].name,
             kind=entry.kind,
             url=entry.url,
             started_at=entry.started_at,
+            ended_at=entry.ended_at,
             status=status,
             headers=headers,
             wire_body=body[: self._max_body_bytes + 1],
-            request_headers=() if request is None else _message(request.block)[0],
+            request_headers=_message(request.block)[0] if request else (),
             peer=witness.fields.get("warc-ip-address"),
-            digest=entry.digest,
-            truncated=truncated,
-            is_cut=is_cut or len(body) > self._max_body_bytes,
-            facts=Facts() if facts is None else facts_of(facts.block),
+            truncated=holder.fields.get("warc-truncated") if holder else None,
+            is_cut=len(body) > self._max_body_bytes or (holder is not None and holder.is_cut),
+            facts=facts_of(facts.block) if facts else Facts(),
         )
 
-    def _lost(self, position: Position, error: Exception) -> Damage:
-        file = self._files[position.source].name
-        return Damage(file, position.offset, str(error), Flaw.UNREADABLE)
+    def _optional(
+        self, entry: IndexEntry, offset: int | None, nth: int | None
+    ) -> _StoredRecord | None:
+        return None if offset is None else self._record(entry.source, offset, nth or 0)
 
-    def _record(self, source: int, place: RecordPlace | None) -> _StoredRecord | None:
-        return None if place is None else self._file(source).record(place, self._max_bytes)
-
-    def _original(self, source: int, place: RecordPlace) -> _StoredRecord:
-        return self._file(source).record(place, self._max_bytes)
-
-    def _file(self, source: int) -> _OpenFile:
+    def _record(self, source: int, offset: int, nth: int) -> _StoredRecord:
         if source not in self._open:
             self._open[source] = _OpenFile(self._files[source])
             if len(self._open) > _OPEN_FILES:
                 self._open.popitem(last=False)[1].close()
         self._open.move_to_end(source)
-        return self._open[source]
+        record = self._open[source].record(RecordPlace(offset, nth))
+        return _read(record, self._max_body_bytes + _ROOM_BYTES)
 
 
 class _OpenFile:
-    """A file whose records are read by their places."""
+    """A file whose records are read by their places; those close behind one another in sequence."""
 
     def __init__(self, file: ArchiveFile) -> None:
         self._source = file.open()
-        self._codec = codec_of(self._source) or Codec(Coding.PLAIN)
-        self._stream: _Stream | None = None
+        self._at = RecordPlace(0)
+        self._records: Iterator[tuple[RecordPlace, WarcRecord]] = iter(())
 
     def close(self) -> None:
-        self._stream = None
+        self._records = iter(())
         self._source.close()
 
-    def record(self, place: RecordPlace, max_bytes: int) -> _StoredRecord:
-        if place.length:
-            return _parsed(self._stored(place, max_bytes))
-        if self._stream is None or not self._stream.is_before(place):
-            self._stream = _Stream(self._source, self._codec, place.offset)
-        return self._stream.record(place.nth, max_bytes)
+    def record(self, place: RecordPlace) -> WarcRecord:
+        if self._at < place and place.offset - self._at.offset <= _NEAR_BYTES:
+            # What is damaged on the way there is not this record.
+            with suppress(OSError):
+                if (found := self._further(place)) is not None:
+                    return found
+        self._records = placed(self._source.reader(place.offset))
+        if (found := self._further(place)) is None:
+            raise _UnreadableRecord(_CHANGED)
+        return found
 
-    def _stored(self, place: RecordPlace, max_bytes: int) -> bytes:
-        """Return the record as text, cut at the limit."""
-        if self._codec.coding is Coding.PLAIN:
-            return self._source.read_at(place.offset, min(place.length, max_bytes))
-        pieces, size = [], 0
-        for piece in Member(self._source, place.offset, self._codec, place.length):
-            pieces.append(piece)
-            size += len(piece)
-            if size >= max_bytes:
-                break
-        return b"".join(pieces)
-
-
-class _Stream:
-    """Records without positions of their own, read in sequence."""
-
-    def __init__(self, source: Slice, codec: Codec, start: int) -> None:
-        self._start = start
-        self._next = 0
-        self._records = warc_records(source, start, codec)
-
-    def is_before(self, place: RecordPlace) -> bool:
-        """Return whether the record is still ahead."""
-        return place.offset == self._start and place.nth >= self._next
-
-    def record(self, nth: int, max_bytes: int) -> _StoredRecord:
-        """Read a record that is still ahead."""
-        for record in self._records:
-            self._next += 1
-            if self._next > nth:
-                return _read(record, max_bytes)
-        raise _UnreadableRecord(_CHANGED)
+    def _further(self, place: RecordPlace) -> WarcRecord | None:
+        for at, record in self._records:
+            self._at = at
+            if at >= place:
+                return record if at == place else None
+        return None
 
 
 def _read(record: WarcRecord, max_bytes: int) -> _StoredRecord:
     pieces, left = [], max_bytes
-    while left > 0 and (piece := record.reader.read(left)):
+    while left > 0 and (piece := record.reader.read(min(left, _ROOM_BYTES))):
         pieces.append(piece)
         left -= len(piece)
     fields = named(record.headers.items_bytes())
     return _StoredRecord(fields, b"".join(pieces), record.content_length > max_bytes)
-
-
-def _parsed(text: bytes) -> _StoredRecord:
-    end = head_end(text)
-    if end is None:
-        raise _UnreadableRecord(_CHANGED)
-    fields = named(header_lines(text[:end]))
-    length = declared_length(fields.get("content-length"))
-    if isinstance(length, str):
-        raise _UnreadableRecord(_CHANGED)
-    return _StoredRecord(fields, text[end : end + length], end + length > len(text))
 
 
 def _is_resource(record: _StoredRecord) -> bool:
@@ -387,7 +334,7 @@ def _known(exchange: ArchivedExchange) -> StatusVerdict | None:
 
 
 def _by_status(exchange: ArchivedExchange) -> StatusVerdict:
-    if exchange.kind is CaptureKind.NOT_MODIFIED:
+    if exchange.kind == "not_modified":
         return StatusVerdict(Outcome.NOT_MODIFIED)
     if exchange.status is None:
         return StatusVerdict(Outcome.FAILED, "protocol", "the archive holds no HTTP status")
@@ -432,7 +379,7 @@ def _check_whole(exchange: ArchivedExchange, announced: int) -> None:
         detail = f"the archive has only a part of the body: {exchange.truncated[:50]}"
         raise Unfetched(reason, detail)
     size = len(exchange.wire_body)
-    if announced > size and not exchange.is_cut and exchange.kind is not CaptureKind.SAME:
+    if announced > size and not exchange.is_cut and exchange.kind != "same":
         raise Unfetched("cut_short", f"{announced} bytes were announced, the archive holds {size}")
 
 

@@ -6,40 +6,23 @@ Archives hold what servers sent, so the parsers take any bytes and raise nothing
 from __future__ import annotations
 
 import base64
-import hashlib
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from freshet.crawler.fetch.responses import RawHeaders
 
-
 # -- captures ----------------------------------------------------------------
-class CaptureKind(StrEnum):
-    """The form of an exchange in an archive.
+#: The form of an exchange in an archive: with the answer itself, as the revisit of a 304 or of a
+#: payload that was archived before, or without an answer, only with metadata that says why. The
+#: last one is the description of a file (``warcinfo``).
+CaptureKind = Literal["response", "not_modified", "same", "bare", "info"]
 
-    ``RESPONSE`` has the answer itself. ``NOT_MODIFIED`` is the revisit of a 304, ``SAME`` that of a
-    payload that was archived before. ``BARE`` has no answer, only metadata that says why.
-    """
-
-    RESPONSE = "response"
-    NOT_MODIFIED = "not_modified"
-    SAME = "same"
-    BARE = "bare"
-
-
-class Flaw(StrEnum):
-    """A kind of damage to a part of an archive."""
-
-    EMPTY = "empty"
-    UNREADABLE = "unreadable"
-    DAMAGED = "damaged"
-    DIGEST = "wrong_digest"
-    UNRESOLVED = "unresolved_revisit"
+#: A kind of damage to a part of an archive.
+Flaw = Literal["empty", "unreadable", "damaged", "wrong_digest", "unresolved_revisit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +35,16 @@ class Damage:
     file: str
     offset: int
     reason: str
-    flaw: Flaw = Flaw.DAMAGED
+    flaw: Flaw = "damaged"
 
     def __str__(self) -> str:
         return f"{self.file}: at byte {self.offset}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class RecordPlace:
-    """The position of a record: ``length`` bytes at ``offset``, as they are stored.
-
-    If one compressed stream holds several records, ``nth`` counts them from ``offset``, and the
-    length is 0.
-    """
+class RecordPlace(NamedTuple):
+    """The position of a record: ``nth`` of those in the compressed stream at ``offset``."""
 
     offset: int
-    length: int
     nth: int = 0
 
 
@@ -90,62 +67,28 @@ class Facts:
     is_unasked: bool = False
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
-    """An exchange's position in the order of the times at which exchanges ended."""
-
-    ended_at: float
-    source: int
-    offset: int
-    nth: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveInfo:
-    """A file's description of itself (``warcinfo``).
-
-    ``fields`` are names and values in order; Freshet's have the site list and the settings.
-    """
-
-    position: Position
-    file: str
-    fields: RawHeaders
-
-
 @dataclass(frozen=True, slots=True)
 class ArchivedExchange:
-    """One exchange, read back.
+    """One exchange, read back from ``file``.
 
     ``status``, ``headers`` and ``wire_body`` are those of the answer: the body with its content
-    coding, without chunked framing; a ``SAME`` revisit has the original's. ``is_cut``: the body was
-    longer than the reader allows. ``truncated`` is WARC-Truncated. ``digest`` is the payload's, as
-    ``sha1:HEX`` or by the algorithm of its label.
+    coding, without chunked framing; a revisit of kind ``same`` has the original's. ``is_cut``: the
+    body was longer than the reader allows. ``truncated`` is WARC-Truncated.
     """
 
-    position: Position
     file: str
     kind: CaptureKind
     url: str
     started_at: float
+    ended_at: float
     status: int | None = None
     headers: RawHeaders = ()
     wire_body: bytes = b""
     request_headers: RawHeaders = ()
     peer: str | None = None
-    digest: str | None = None
     truncated: str | None = None
     is_cut: bool = False
-    facts: Facts = field(default_factory=Facts)
-
-    @property
-    def ended_at(self) -> float:
-        """The end of the exchange, in Unix seconds."""
-        return self.position.ended_at
-
-    @property
-    def place(self) -> str:
-        """The file and the byte, for messages."""
-        return f"{self.file}: at byte {self.position.offset}"
+    facts: Facts = Facts()
 
 
 #: As much as the head of a record, or of a message in it, may take.
@@ -280,47 +223,21 @@ def _number(text: str | None) -> float | None:
 # -- digests -----------------------------------------------------------------
 # A label is ``algorithm:digest``. The standard's example is SHA-1 in base 32; tools also write
 # SHA-256 and MD5, in hexadecimal or base 64.
-#: What hashlib calls the algorithms, and the size in bytes, by the letters and digits of their
-#: names.
-_ALGORITHMS = {
-    "sha1": ("sha1", 20),
-    "sha256": ("sha256", 32),
-    "sha512": ("sha512", 64),
-    "md5": ("md5", 16),
-}
-_BASE32 = re.compile("[A-Za-z2-7]+")
-#: The digits of base 32 as Python's integers have them.
-_DIGITS = str.maketrans(
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz234567",
-    "0123456789abcdefghijklmnop0123456789abcdefghijklmnopqrstuv",
-)
+#: The size in bytes by the letters and digits of the name, which is hashlib's.
+_SIZES = {"sha1": 20, "sha256": 32, "sha512": 64, "md5": 16}
 _URL_SAFE = str.maketrans("-_", "+/")
 
 
-class Label(NamedTuple):
-    """A labelled digest; ``digest`` is None if the text cannot be one."""
+def read_label(text: str | None) -> tuple[str, bytes | None] | None:
+    """Return the algorithm and the digest of a label; None if it is missing or not verified.
 
-    algorithm: str
-    digest: bytes | None
-
-    def __str__(self) -> str:
-        return written(self.algorithm, self.digest or b"")
-
-    def new(self) -> hashlib._Hash:
-        """Start a computation of that digest."""
-        return hashlib.new(self.algorithm, usedforsecurity=False)
-
-
-def read_label(text: str | None) -> Label | None:
-    """Return the label; None if it is missing or its algorithm is not verified."""
-    if text is None:
+    The digest is None if the text cannot be one.
+    """
+    name, colon, value = (text or "").strip().partition(":")
+    algorithm = name.strip().lower().replace("-", "")
+    if not colon or algorithm not in _SIZES:
         return None
-    name, colon, value = text.strip().partition(":")
-    known = _ALGORITHMS.get(name.strip().lower().replace("-", ""))
-    if not colon or known is None:
-        return None
-    algorithm, size = known
-    return Label(algorithm, _decoded(value.strip(), size))
+    return algorithm, _decoded(value.strip(), _SIZES[algorithm])
 
 
 def written(algorithm: str, digest: bytes) -> str:
@@ -334,16 +251,8 @@ def _decoded(value: str, size: int) -> bytes | None:
         if len(value) == 2 * size:
             return bytes.fromhex(value)
         if len(bare) == -(-size * 8 // 5):
-            return _from_base32(bare, size)
+            return base64.b32decode(bare + "=" * (-len(bare) % 8), casefold=True)
         digest = base64.b64decode(bare.translate(_URL_SAFE) + "=" * (-len(bare) % 4), validate=True)
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
     return digest if len(digest) == size else None
-
-
-def _from_base32(text: str, size: int) -> bytes:
-    """Decode RFC 4648, section 6, by way of an integer: Python's own is as slow as the digest."""
-    if not _BASE32.fullmatch(text):
-        raise ValueError("not base 32")
-    spare_bits = len(text) * 5 - size * 8
-    return (int(text.translate(_DIGITS), 32) >> spare_bits).to_bytes(size, "big")

@@ -1,45 +1,54 @@
 """Reads all records of a file in one pass, up to the first damage.
 
 fastwarc reads. At something that is not a whole record the pass ends with one :class:`Damage`,
-which says where and why. A record is yielded when the next one has begun; the last one when its
-member is whole, and, before a damage, only if its digest can be checked.
+which says where and why. A record is yielded when the next one has begun; the last one when it is
+whole, or has a digest to be checked.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
-from itertools import islice
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol, Self, cast
+from typing import Literal
 
 import zstandard
-from fastwarc.stream_io import ZstdReader
+from fastwarc.stream_io import GzipReader, ZstdReader
 from fastwarc.warc import ArchiveIterator, WarcRecord
-from isal import isal_zlib
 
 from freshet.crawler.archive.records import (
     MAX_HEAD_BYTES,
     Damage,
-    Flaw,
-    Label,
     RecordPlace,
     head_end,
     header_lines,
     is_chunked,
+    named,
     read_label,
     unchunked,
     written,
 )
 
+_MAX_DICTIONARY_BYTES = 64 * 1024 * 1024
+#: A skippable zstd frame that holds the dictionary of all frames behind it.
+_DICTIONARY = b"\x5d\x2a\x4d\x18"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+#: Compressed bytes that are undone at once: a byte of gzip stands for 1,032 at most.
+_STEP_BYTES = 4096
 
-# -- slices ------------------------------------------------------------------
+
+# -- files -------------------------------------------------------------------
 class Slice:
     """``size`` bytes from ``start`` of a file; offsets count from ``start``.
+
+    ``coding`` is that of its records, None if it does not begin with one. A zstd file may begin
+    with a dictionary; ``first`` is the position of its first record.
 
     Raises:
         OSError: the file cannot be opened or read.
@@ -50,12 +59,9 @@ class Slice:
         self._start = start
         whole = os.fstat(self._file.fileno()).st_size - start
         self.size = whole if size is None else min(size, whole)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._dictionary: bytes | None = None
+        self.first = 0
+        self.coding = self._coding()
 
     def close(self) -> None:
         """Close the file."""
@@ -66,27 +72,39 @@ class Slice:
         wanted = min(size, self.size - offset)
         return os.pread(self._file.fileno(), wanted, self._start + offset) if wanted > 0 else b""
 
-    def stream(self, offset: int) -> IO[bytes]:
-        """Return a stream of the bytes from ``offset`` on; the slice must stay open."""
-        return cast(IO[bytes], _Stream(self, offset))
+    def reader(self, offset: int) -> GzipReader | ZstdReader | _Stream:
+        """Return a reader of the bytes from an offset on, as text; the slice must stay open."""
+        stream = _Stream(self, offset)
+        if self.coding == "gzip":
+            return GzipReader(stream)
+        if self.coding == "zstd":
+            return ZstdReader(stream, dictionary=self._dictionary)
+        return stream
+
+    def _coding(self) -> Literal["plain", "gzip", "zstd"] | None:
+        head = self.read_at(0, 8)
+        if head.startswith(_DICTIONARY):
+            first = 8 + int.from_bytes(head[4:8], "little")
+            if self.read_at(first, 4) == _ZSTD and first <= _MAX_DICTIONARY_BYTES:
+                self._dictionary, self.first = _plain_dictionary(self.read_at(8, first - 8)), first
+                return "zstd"
+        if head.startswith(b"WARC/"):
+            return "plain"
+        if head.startswith(b"\x1f\x8b\x08"):
+            return "gzip"
+        return "zstd" if head.startswith(_ZSTD) else None
 
 
-class _Stream(io.RawIOBase):
-    """A position in a slice, as a file object."""
+class _Stream:
+    """A position in a slice, as fastwarc wants a file."""
 
     def __init__(self, source: Slice, offset: int) -> None:
         self._source = source
         self._at = offset
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1, /) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         left = self._source.size - self._at
-        piece = self._source.read_at(self._at, left if size is None or size < 0 else size)
+        piece = self._source.read_at(self._at, left if size < 0 else size)
         self._at += len(piece)
         return piece
 
@@ -98,118 +116,16 @@ class _Stream(io.RawIOBase):
     def tell(self) -> int:
         return self._at
 
+    def close(self) -> None:
+        """Do nothing: the slice stays open."""
 
-# -- members -----------------------------------------------------------------
-# A compressed archive is a chain of gzip members or zstd frames, usually one for each record;
-# "member" stands for both. Memory holds one slice at a time.
-_SLICE_BYTES = 64 * 1024
-_DIGITS = re.compile(r"\d{1,18}", re.ASCII)
-_MAX_DICTIONARY_BYTES = 64 * 1024 * 1024
-#: A skippable zstd frame that holds the dictionary of all frames behind it.
-_DICTIONARY = b"\x5d\x2a\x4d\x18"
-#: Its stubs call the one of isal a value.
-_UNDECODABLE = (cast("type[Exception]", isal_zlib.error), zstandard.ZstdError)
-
-
-class Coding(StrEnum):
-    """The coding in which the records of a file are stored."""
-
-    PLAIN = "plain"
-    GZIP = "gzip"
-    ZSTD = "zstd"
-
-
-#: What a record begins with in each coding.
-_MAGIC = {Coding.PLAIN: b"WARC/", Coding.GZIP: b"\x1f\x8b\x08", Coding.ZSTD: b"\x28\xb5\x2f\xfd"}
-#: Compressed bytes that are undone at once, so that they make a few MiB at most: a byte of gzip
-#: stands for 1,032 at most, four of zstd for 128 KiB.
-_STEP_BYTES = {Coding.GZIP: 4096, Coding.ZSTD: 128}
-
-
-class BrokenMember(ValueError):
-    """A member that does not decompress, or ends early."""
-
-
-class _Decoder(Protocol):
-    """The common interface of gzip and zstd decoders."""
-
-    @property
-    def eof(self) -> bool:
-        """True if the member has ended."""
-
-    @property
-    def unused_data(self) -> bytes:
-        """The bytes behind the member's end."""
-
-    def decompress(self, data: bytes, /) -> bytes:
-        """Decompress some bytes."""
-
-
-class Codec(NamedTuple):
-    """The coding of one file's records.
-
-    A zstd file may begin with a dictionary; ``first`` is the position of its first record.
-    """
-
-    coding: Coding
-    dictionary: bytes | None = None
-    first: int = 0
-
-    def decoder(self) -> _Decoder:
-        """Return a decoder of one member."""
-        if self.coding is Coding.GZIP:
-            return isal_zlib.decompressobj(31)
-        known = self.dictionary and zstandard.ZstdCompressionDict(self.dictionary)
-        return zstandard.ZstdDecompressor(dict_data=known or None).decompressobj()
-
-
-class Member:
-    """The bytes of the member at an offset; ``end`` follows the bytes used so far.
-
-    ``length`` is the member's, if known: no more is read.
-    """
-
-    def __init__(self, source: Slice, at: int, codec: Codec, length: int = _SLICE_BYTES) -> None:
-        self._source = source
-        self._codec = codec
-        self._slice_bytes = min(length, _SLICE_BYTES)
-        self.end = at
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield the bytes in bounded pieces.
-
-        Raises:
-            BrokenMember: the member is broken.
-        """
-        decoder, step = self._codec.decoder(), _STEP_BYTES[self._codec.coding]
-        while data := self._source.read_at(self.end, self._slice_bytes):
-            for start in range(0, len(data), step):
-                part = data[start : start + step]
-                try:
-                    piece = decoder.decompress(part)
-                except _UNDECODABLE as error:
-                    raise BrokenMember(f"{self._codec.coding}: {error}") from error
-                self.end += len(part) - len(decoder.unused_data if decoder.eof else b"")
-                if piece:
-                    yield piece
-                if decoder.eof:
-                    return
-        raise BrokenMember(f"the {self._codec.coding} stream ends early")
-
-
-def codec_of(source: Slice) -> Codec | None:
-    """Return a file's coding by its first bytes; None if it does not begin with a record."""
-    head = source.read_at(0, 8)
-    if head.startswith(_DICTIONARY):
-        first = 8 + int.from_bytes(head[4:8], "little")
-        if source.read_at(first, 4) == _MAGIC[Coding.ZSTD] and first <= _MAX_DICTIONARY_BYTES:
-            return Codec(Coding.ZSTD, _plain_dictionary(source.read_at(8, first - 8)), first)
-    return next((Codec(c) for c, magic in _MAGIC.items() if head.startswith(magic)), None)
+    def frame_start_position(self) -> None:
+        """Return None, as there are no gzip members or zstd frames."""
 
 
 def _plain_dictionary(stored: bytes) -> bytes:
     """Return the dictionary, which may itself be compressed."""
-    if not stored.startswith(_MAGIC[Coding.ZSTD]):
+    if not stored.startswith(_ZSTD):
         return stored
     try:
         decoder = zstandard.ZstdDecompressor()
@@ -218,16 +134,34 @@ def _plain_dictionary(stored: bytes) -> bytes:
         return stored
 
 
-def declared_length(text: str | None) -> int | str:
-    """Return a Content-Length as a number, or the reason why it is wrong."""
-    if text is None:
-        return "the record has no Content-Length"
-    if not _DIGITS.fullmatch(text.strip()):
-        return f"the record has an impossible Content-Length, {text[:30]!r}"
-    return int(text)
+def whole_until(source: Slice, start: int) -> int:
+    """Return the end of the last whole gzip member, at ``start`` or behind it."""
+    ends = at = start
+    inflate = zlib.decompressobj(31)
+    # What is no member raises: that is what is looked for.
+    with suppress(zlib.error):
+        while data := source.read_at(at, _STEP_BYTES):
+            inflate.decompress(data)
+            at += len(data) - len(inflate.unused_data)
+            if inflate.eof:
+                ends, inflate = at, zlib.decompressobj(31)
+    return ends
+
+
+def warc_records(reader: GzipReader | ZstdReader | _Stream) -> Iterator[WarcRecord]:
+    """Return the records as fastwarc reads them; HTTP is not parsed.
+
+    Raises:
+        OSError: on iteration, if the file cannot be read further.
+    """
+    return iter(
+        ArchiveIterator(reader, parse_http=False, strict_mode=False, max_header_len=MAX_HEAD_BYTES)
+    )
 
 
 # -- scanned -----------------------------------------------------------------
+_NO_RECORD = "no WARC record begins here"
+_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 #: So much of a block is read at once, and kept of it.
 _SCAN_BYTES = 2 * MAX_HEAD_BYTES
 #: Up to so many bytes, a chunked payload whose digest is wrong is looked at without its framing:
@@ -254,37 +188,118 @@ class ScannedRecord:
     digest: str | None = None
     wrong: str | None = None
 
-    def ended(self, end: int) -> ScannedRecord:
-        """Return the record with its end."""
-        place = RecordPlace(self.place.offset, end - self.place.offset, self.place.nth)
-        return ScannedRecord(place, self.fields, self.start, self.digest, self.wrong)
+
+def scan(source: Slice, file: str) -> Iterator[ScannedRecord | Damage]:
+    """Yield every record up to the first damage, and the damage; ``file`` is named in messages."""
+    if source.coding is None:
+        empty = Damage(file, 0, "the file is empty", "empty")
+        yield Damage(file, 0, _NO_RECORD, "unreadable") if source.size else empty
+        return
+    held: ScannedRecord | None = None
+    at = member = behind = source.first
+    reader, given, problem = source.reader(at), 0, ""
+    try:
+        for place, record in placed(reader):
+            if held is not None:
+                yield held
+                given += 1
+            held, at = None, place.offset
+            held = _scanned(record, place)
+            member = reader.frame_start_position() or at
+        _require_whole(source, member)
+    except (_BadRecord, OSError) as error:
+        problem, behind = str(error), _behind(source, reader, held, member)
+    if held is not None and (not problem or behind > member or "warc-block-digest" in held.fields):
+        yield held
+        given += 1
+    if problem or not given:
+        reason = f"{problem or _NO_RECORD}; the reading ends at this record or behind it"
+        yield Damage(file, max(at, behind), f"{reason}, {given:,} records were read")
 
 
-def scanned(record: WarcRecord, offset: int, nth: int = 0) -> ScannedRecord:
+def placed(
+    reader: GzipReader | ZstdReader | _Stream,
+) -> Iterator[tuple[RecordPlace, WarcRecord]]:
+    """Yield the records with their places.
+
+    From the first one that shares its member on they are counted: a later member need not begin
+    with a record.
+    """
+    place, is_counted = RecordPlace(-1), False
+    for record in warc_records(reader):
+        member = reader.frame_start_position()
+        is_counted = is_counted or (member is not None and member <= place.offset)
+        if is_counted:
+            place = RecordPlace(place.offset, place.nth + 1)
+        else:
+            place = RecordPlace(record.stream_pos if member is None else member)
+        yield place, record
+        is_counted = is_counted or reader.frame_start_position() != member
+
+
+def _require_whole(source: Slice, member: int) -> None:
+    """Raise _BadRecord if the last gzip member is cut short, which fastwarc takes for whole."""
+    if source.coding == "gzip" and whole_until(source, member) < source.size:
+        raise _BadRecord("the gzip stream ends early")
+
+
+def _behind(
+    source: Slice,
+    reader: GzipReader | ZstdReader | _Stream,
+    held: ScannedRecord | None,
+    member: int,
+) -> int:
+    """Return the end of the record before a damage, or of its member; ``member`` if not whole."""
+    if held is None:
+        return member
+    if source.coding != "plain":
+        return reader.frame_start_position() or member
+    head = head_end(source.read_at(member, MAX_HEAD_BYTES)) or 0
+    end = member + head + int(held.fields["content-length"])
+    return end + 4 if source.read_at(end, 4) == b"\r\n\r\n" else member
+
+
+def scan_listed(
+    source: Slice, file: str, offsets: Iterable[int]
+) -> Iterator[ScannedRecord | Damage]:
+    """Yield the records at these offsets."""
+    for at in offsets:
+        try:
+            is_inside = source.coding is not None and 0 <= at < source.size
+            record = next(warc_records(source.reader(at)), None) if is_inside else None
+            if record is None:
+                yield Damage(file, at, _NO_RECORD, "unreadable")
+            else:
+                yield _scanned(record, RecordPlace(at))
+        except (_BadRecord, OSError) as error:
+            yield Damage(file, at, str(error))
+
+
+def _scanned(record: WarcRecord, place: RecordPlace) -> ScannedRecord:
     """Read a record to its end.
 
     Raises:
-        BadRecord: its head has no usable length, or its block is not all there.
+        _BadRecord: its head has no usable length, or its block is not all there.
         OSError: it cannot be read.
     """
-    fields: dict[str, str] = {}
-    for name, value in record.headers.items_bytes():
-        fields.setdefault(name.decode("latin-1").lower(), value.decode("utf-8", "replace"))
-    length = declared_length(fields.get("content-length"))
-    if isinstance(length, str):
-        raise _BadRecord(length)
-    start = b""
-    size = 0
-    labels = _Labels(fields)
+    fields = named(record.headers.items_bytes())
+    length = _length(fields.get("content-length"))
+    start, size, digests = b"", 0, _Digests(fields)
     for piece in _pieces(record):
         start = start or piece
         size += len(piece)
-        labels.update(piece)
+        digests.update(piece)
     if size != length:
         raise _BadRecord(f"the record should have {length} bytes, it has {size}")
-    return ScannedRecord(
-        RecordPlace(offset, 0, nth), fields, start, labels.digest(), labels.wrong()
-    )
+    return ScannedRecord(place, fields, start, digests.payload(), digests.wrong())
+
+
+def _length(text: str | None) -> int:
+    if text is None:
+        raise _BadRecord("the record has no Content-Length")
+    if not _LENGTH.fullmatch(text.strip()):
+        raise _BadRecord(f"the record has an impossible Content-Length, {text[:30]!r}")
+    return int(text)
 
 
 def _pieces(record: WarcRecord) -> Iterator[bytes]:
@@ -296,8 +311,8 @@ def _pieces(record: WarcRecord) -> Iterator[bytes]:
         yield piece
 
 
-class _Labels:
-    """The labelled digests of one record, computed piece by piece.
+class _Digests:
+    """The digests of one record, computed piece by piece and compared with its labels.
 
     The payload of an answer is hashed without a label, too: revisits name it.
     """
@@ -308,9 +323,9 @@ class _Labels:
         self._has_head = kind == "response"
         self._label = fields.get("warc-payload-digest")
         self._block = read_label(fields.get("warc-block-digest"))
-        self._payload = read_label(self._label) if has_payload else None
-        self._block_hash = self._block and self._block.new()
-        self._hash = (self._payload or Label("sha1", None)).new() if has_payload else None
+        self._payload = read_label(self._label)
+        self._block_hash = _hash(self._block[0]) if self._block else None
+        self._hash = _hash(self._payload[0] if self._payload else "sha1") if has_payload else None
         self._body: list[bytes] | None = None
         self._body_bytes = 0
         self._is_first = True
@@ -334,119 +349,26 @@ class _Labels:
             if self._body_bytes > _MAX_UNCHUNKED_BYTES:
                 self._body = None
 
-    def digest(self) -> str | None:
+    def payload(self) -> str | None:
         """Return the payload's digest, as labelled or computed, in one spelling."""
+        if self._payload is not None and self._payload[1] is not None:
+            return written(self._payload[0], self._payload[1])
         if self._label is not None:
-            known = self._payload or read_label(self._label)
-            return self._label if known is None else str(known)
+            return self._label
         return None if self._hash is None else written("sha1", self._hash.digest())
 
     def wrong(self) -> str | None:
         """Return the label that does not match, or None."""
-        block, payload = self._block, self._payload
-        if block and self._block_hash and self._block_hash.digest() != block.digest:
-            return f"the {block.algorithm} digest of its block is wrong"
-        if payload and self._hash and self._hash.digest() != payload.digest:
-            wrong = f"the {payload.algorithm} digest of its payload is wrong"
-            return None if self._fits_unchunked() else wrong
-        return None
-
-    def _fits_unchunked(self) -> bool:
-        if self._body is None or self._payload is None:
-            return False
-        content = self._payload.new()
-        content.update(unchunked(b"".join(self._body)))
-        return content.digest() == self._payload.digest
+        if self._block and self._block_hash and self._block_hash.digest() != self._block[1]:
+            return f"the {self._block[0]} digest of its block is wrong"
+        if self._payload is None or self._hash is None or self._hash.digest() == self._payload[1]:
+            return None
+        algorithm, digest = self._payload
+        content = None if self._body is None else unchunked(b"".join(self._body))
+        if content is not None and _hash(algorithm, content).digest() == digest:
+            return None
+        return f"the {algorithm} digest of its payload is wrong"
 
 
-#: A record's head may be as long as a message's.
-_MAX_HEADER_BYTES = 64 * 1024
-_NO_RECORD = "no WARC record begins here"
-
-
-class SeveralPerMember(Exception):
-    """Several records in one member, found on the way: read the file as a stream."""
-
-
-def warc_records(source: Slice, at: int, codec: Codec) -> Iterator[WarcRecord]:
-    """Yield the records from an offset on, as fastwarc reads them; HTTP is not parsed.
-
-    Raises:
-        OSError: the file cannot be read further.
-    """
-    stream = source.stream(at)
-    reader = ZstdReader(stream, dictionary=codec.dictionary) if codec.dictionary else stream
-    yield from ArchiveIterator(
-        reader, parse_http=False, strict_mode=False, max_header_len=_MAX_HEADER_BYTES
-    )
-
-
-def scan(source: Slice, file: str, *, as_stream: bool = False) -> Iterator[ScannedRecord | Damage]:
-    """Yield every record up to the first damage, and the damage.
-
-    ``file`` is the name in messages. ``as_stream`` counts the records of compressed members instead
-    of noting their offsets.
-
-    Raises:
-        SeveralPerMember: scan again with ``as_stream``, and discard what was yielded.
-    """
-    codec = codec_of(source)
-    if codec is None:
-        flaw = Flaw.UNREADABLE if source.size else Flaw.EMPTY
-        yield Damage(file, 0, _NO_RECORD if source.size else "the file is empty", flaw)
-        return
-    held: ScannedRecord | None = None
-    at, given, problem = codec.first, 0, ""
-    try:
-        for nth, record in enumerate(warc_records(source, codec.first, codec)):
-            began = record.stream_pos if nth else codec.first
-            if nth and began <= at and not as_stream:
-                raise SeveralPerMember
-            if held is not None:
-                yield held if as_stream else held.ended(began)
-                given += 1
-            held, at = None, began
-            held = scanned(record, codec.first, nth) if as_stream else scanned(record, at)
-        # fastwarc takes a member that is cut short for a whole one.
-        end = codec.first if as_stream else at
-        while end < source.size:
-            end = _end_of(source, end, codec)
-    except (_BadRecord, BrokenMember, OSError) as error:
-        problem, end = str(error), source.size
-    if held is not None and (not problem or "warc-block-digest" in held.fields):
-        yield held if as_stream else held.ended(end)
-        given += 1
-    if problem or not given:
-        reason = f"{problem or _NO_RECORD}; the reading ends at this record or behind it"
-        yield Damage(file, at, f"{reason}, {given:,} records were read")
-
-
-def scan_listed(
-    source: Slice, file: str, places: Iterable[tuple[int, int]]
-) -> Iterator[ScannedRecord | Damage]:
-    """Yield the records at these offsets; a length of 0 is unknown."""
-    codec = codec_of(source)
-    for at, length in places:
-        if codec is None or not 0 <= at < source.size:
-            yield Damage(file, at, _NO_RECORD, Flaw.UNREADABLE)
-            continue
-        try:
-            for record in islice(warc_records(source, at, codec), 1):
-                held = scanned(record, at)
-                yield held.ended(at + length if length else _end_of(source, at, codec))
-        except (_BadRecord, BrokenMember, OSError) as error:
-            yield Damage(file, at, str(error))
-
-
-def _end_of(source: Slice, at: int, codec: Codec) -> int:
-    """Return the end of the member at an offset; an uncompressed file is one member.
-
-    Raises:
-        BrokenMember: the member is not whole.
-    """
-    if codec.coding is Coding.PLAIN:
-        return source.size
-    member = Member(source, at, codec)
-    for _ in member:
-        pass
-    return member.end
+def _hash(algorithm: str, data: bytes = b"") -> hashlib._Hash:
+    return hashlib.new(algorithm, data, usedforsecurity=False)

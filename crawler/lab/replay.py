@@ -17,11 +17,11 @@ from typing import Final
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import Seeding
-from freshet.crawler.archive.exchanges import Account, accounts_of
-from freshet.crawler.archive.index import ArchiveIndex, IndexEntry
-from freshet.crawler.archive.inputs import Input, inputs_of
+from freshet.crawler.archive.exchanges import Account, IndexEntry, accounts_of
+from freshet.crawler.archive.index import ArchiveIndex
+from freshet.crawler.archive.inputs import ArchiveFile, inputs_of
 from freshet.crawler.archive.reader import Reading, accept_of, fetch_result, is_ours
-from freshet.crawler.archive.records import ArchivedExchange, Damage, Position
+from freshet.crawler.archive.records import ArchivedExchange, Damage
 from freshet.crawler.archive.replay import Counts, Played, Player, ReplayQueries, Stage, Uncommitted
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
@@ -276,7 +276,7 @@ class Losses:
 
     def add(self, damage: Damage) -> None:
         """Note a damage; the first ones word for word."""
-        self.flaws[str(damage.flaw)] += 1
+        self.flaws[damage.flaw] += 1
         if len(self.damages) < _LISTED:
             self.damages.append(str(damage))
 
@@ -328,14 +328,13 @@ class Archives:
         Raises:
             CrawlError: the archives contain nothing to replay.
         """
-        infos = (each for each in self._reading.infos() if not isinstance(each, Damage))
-        accounts = accounts_of(infos)
+        accounts = accounts_of(self._reading.infos())
         first = next(self._order.entries(), None)
         if first is None:
             raise CrawlError("the archives contain no exchange")
         ends = [each.began_at for each in accounts] + [inf]
         found = [self._run(a, end) for a, end in zip(accounts, ends[1:], strict=True)]
-        if first.position.ended_at < ends[0]:
+        if first.ended_at < ends[0]:
             others = Account(first.started_at, is_lasting=False, seeds=())
             # Nobody else sends probes.
             found.insert(0, replace(self._run(others, ends[0]), probe=_no_probe))
@@ -351,7 +350,7 @@ class Archives:
         return RunPast(account.began_at, account.seeds, exchanges, probe, account.is_lasting)
 
     async def _exchanges(self, begin: float, end: float) -> AsyncIterator[Played]:
-        for number, found in enumerate(self._reading.exchanges(Position(begin, -1, -1))):
+        for number, found in enumerate(self._reading.exchanges(begin)):
             if isinstance(found, Damage):
                 self.losses.add(found)
                 continue
@@ -370,9 +369,9 @@ class Archives:
         probe = self._order.next_probe(at_origin, after)
         if probe is None:
             return None
-        nearby = islice(self._order.entries(Position(after, -1, -1)), _NEXT)
+        nearby = islice(self._order.entries(after), _NEXT)
         of_host = islice((each for each in nearby if _is_of(each, at_origin)), _NEXT_OF_HOST)
-        if all(each.position != probe.position for each in of_host):
+        if probe not in of_host:
             return None
         try:
             return self._played(self._reading.exchange(probe)).result
@@ -381,7 +380,9 @@ class Archives:
             return None
 
 
-def _order_of(inputs: Sequence[Input], index: Path, tell: Callable[[str], None]) -> ArchiveIndex:
+def _order_of(
+    inputs: Sequence[ArchiveFile], index: Path, tell: Callable[[str], None]
+) -> ArchiveIndex:
     """Return the index of these archives; delete it if they cannot be read."""
     is_new = not index.exists()
     order = ArchiveIndex(index)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import multiprocessing
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -18,11 +17,11 @@ from random import Random
 
 from warcio.archiveiterator import ArchiveIterator
 
-from freshet.crawler.archive.exchanges import Gathered, key
-from freshet.crawler.archive.index import ArchiveIndex, IndexBuilder, transaction
+from freshet.crawler.archive.exchanges import IndexEntry, key
+from freshet.crawler.archive.index import ArchiveIndex, transaction
 from freshet.crawler.archive.inputs import ArchiveFile, inputs_of
 from freshet.crawler.archive.reader import Reading, fetch_result
-from freshet.crawler.archive.records import ArchivedExchange, CaptureKind, RecordPlace, written
+from freshet.crawler.archive.records import ArchivedExchange, written
 from freshet.storage.entries import Outcome
 from scripts.benchmarks.command import say, workspace
 from tests.crawler.archive.archives import OK, digest, record
@@ -120,23 +119,20 @@ def _in_a_process(path: Path, rows: int) -> dict[str, object]:
 def _fill(path: Path, rows: int, tell: Connection) -> None:
     before = _peak_mb()
     began = time.process_time()
-    ArchiveIndex(path).close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.execute("PRAGMA cache_size = -32768")
-        filling = IndexBuilder(database, keep_wrong_digests=False)
-        with transaction(database):
-            unread = filling._match({ArchiveFile(path.parent / "a.warc.gz"): 0})
-            filling._insert(unread[0][0], _rows(rows))
-            database.execute("UPDATE source SET finished = 1")
-        with transaction(database):
-            filling._finish()
+    with ArchiveIndex(path) as order:
+        with transaction(order._db):
+            unread = order._match({ArchiveFile(path.parent / "a.warc.gz"): 0})
+            order._insert(unread[0][0], _rows(rows))
+            order._db.execute("UPDATE source SET finished = 1")
+        with transaction(order._db):
+            order._finish()
     filled_s = time.process_time() - began
     began = time.process_time()
     with ArchiveIndex(path) as order:
         last, count = float("-inf"), 0
         for entry in order.entries():
-            assert entry.position.ended_at >= last
-            last = entry.position.ended_at
+            assert entry.ended_at >= last
+            last = entry.ended_at
             count += 1
     assert count == rows
     tell.send(
@@ -153,7 +149,7 @@ def _fill(path: Path, rows: int, tell: Connection) -> None:
     )
 
 
-def _rows(count: int) -> Iterator[Gathered]:
+def _rows(count: int) -> Iterator[IndexEntry]:
     """Captures of a fifth as many pages, nearly in the order of time."""
     random = Random(2)
     pages = max(1, count // 5)
@@ -162,13 +158,15 @@ def _rows(count: int) -> Iterator[Gathered]:
         payload = written("sha1", page.to_bytes(20, "big"))
         is_first = number < pages
         started = 1.7e9 + number + random.random() * 50
-        yield Gathered(
-            CaptureKind.RESPONSE if is_first else CaptureKind.SAME,
-            f"https://www.example.org/documentation/section-{page % 100}/page-{page}.html",
-            started, started + random.random(), 200, payload, "fetched", "page",
-            key("record", number), RecordPlace(number * 9_000, 8_000),
-            RecordPlace(number * 9_000 + 8_000, 400), RecordPlace(number * 9_000 + 8_400, 600),
-            (None, None, None) if is_first else (key("record", page), None, None),
+        url = f"https://www.example.org/documentation/section-{page % 100}/page-{page}.html"
+        yield IndexEntry(
+            started + random.random(), 1, number * 9_000, 0,
+            kind="response" if is_first else "same", url=url, started_at=started, status=200,
+            digest=payload, outcome="fetched", accept="page",
+            request_offset=number * 9_000 + 8_000, request_nth=0,
+            facts_offset=number * 9_000 + 8_400, facts_nth=0,
+            record_key=key("record", number), url_key=key(url),
+            refers_record=None if is_first else key("record", page),
         )  # fmt: skip
 
 

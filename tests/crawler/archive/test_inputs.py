@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.archive.inputs import ArchiveFile, CaptureList, inputs_of
-from freshet.crawler.archive.records import Flaw
+from freshet.crawler.archive.inputs import ArchiveFile, inputs_of
 from freshet.crawler.tally import CrawlError
 from tests.crawler.archive.archives import Read, gzipped, page
 
@@ -56,10 +55,10 @@ def test_of_an_archive_with_an_index_only_what_is_listed_is_read(
     )
     path = tmp_path / "indexes/index.cdxj"
     path.write_bytes(gzip.compress(listed) if compressed else listed)
-    assert inputs_of([path]) == [CaptureList(path)]
+    assert inputs_of([path]) == [ArchiveFile(path, is_list=True)]
     read = Read(tmp_path, path)
     assert read.urls == ["http://a.test/1", "http://a.test/3"]
-    assert [(each.offset, each.flaw) for each in read.damages] == [(starts[2] + 5, Flaw.DAMAGED)]
+    assert [(each.offset, each.flaw) for each in read.damages] == [(starts[2] + 5, "damaged")]
     assert Read(tmp_path, path, tmp_path / "archive").urls == [
         f"http://a.test/{n}" for n in range(5)
     ]

@@ -1,6 +1,7 @@
 """Archived exchanges become what the fetcher gives: known of our own, judged of others."""
 
 import gzip
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,6 @@ from freshet.crawler.archive.records import (
     ArchivedExchange,
     CaptureKind,
     Facts,
-    Position,
     facts_of,
     header_lines,
     unchunked,
@@ -32,14 +32,14 @@ def exchange(
     body: bytes = b"<p>x",
     *,
     url: str = "http://a.test/x",
-    kind: CaptureKind = CaptureKind.RESPONSE,
+    kind: CaptureKind = "response",
     facts: Facts | None = None,
     asked: RawHeaders = (),
     truncated: str | None = None,
 ) -> ArchivedExchange:
     return ArchivedExchange(
-        Position(1000.5, 1, 0), "a.warc", kind, url, 1000.0, status, headers, body, asked,
-        truncated=truncated, facts=facts or Facts(),
+        "a.warc", kind, url, 1000.0, 1000.5, status=status, headers=headers, wire_body=body,
+        request_headers=asked, truncated=truncated, facts=facts or Facts(),
     )  # fmt: skip
 
 
@@ -67,7 +67,7 @@ ENCODED = (*HTML, (b"Content-Encoding", b"gzip"))
         (exchange(304, asked=((b"If-None-Match", b"x"),)), Outcome.NOT_MODIFIED, None),
         (exchange(304), Outcome.NOT_MODIFIED, None),
         (exchange(304, asked=((b"Host", b"a.test"),)), Outcome.FAILED, "http_304"),
-        (exchange(304, kind=CaptureKind.NOT_MODIFIED), Outcome.NOT_MODIFIED, None),
+        (exchange(304, kind="not_modified"), Outcome.NOT_MODIFIED, None),
         (exchange(headers=((b"Content-Type", b"image/png"),)), Outcome.SKIPPED, "content_type"),
         (exchange(headers=(), body=b"\0\1\2"), Outcome.SKIPPED, "content_type"),
         (exchange(body=b"x" * 10_001), Outcome.FAILED, "too_large"),
@@ -147,7 +147,7 @@ def test_retry_after_is_read_against_the_end_of_the_exchange() -> None:
     ),
     st.binary(max_size=50),
     st.sampled_from([None, *Accept]),
-    st.sampled_from(CaptureKind),
+    st.sampled_from(get_args(CaptureKind)),
 )  # fmt: skip
 def test_no_answer_raises(
     status: int | None,
