@@ -179,13 +179,13 @@ class FetchPool:
     async def _replenish(self) -> None:
         for chore in self.chores:
             await chore(self.clock.now())
-        supply = await self.agenda.replenish(self.clock.now())
-        new = [host for host in supply.new_hosts if not self.frontier.knows(host.host_id)]
+        new_hosts, host_ids = await self.agenda.replenish(self.clock.now())
+        new = [host for host in new_hosts if not self.frontier.knows(host.host_id)]
         # Concurrently: a key may need a DNS query.
         keys = await asyncio.gather(*(self.lane_key(host.origin) for host in new))
         for host, key in zip(new, keys, strict=True):
             self.frontier.add_host(host, key)
-        for host_id in supply.host_ids:
+        for host_id in host_ids:
             self.frontier.wake(host_id)
 
     async def _launch(self, deadline: float) -> Ending | None:

@@ -25,7 +25,7 @@ from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.signals.listings import SourceDiscovery
 from freshet.crawler.urls import canonical, is_http, resolve
 from freshet.crawler.visit import Pipeline, PoliteFetcher, unasked
-from freshet.storage.entries import Kind, Outcome, RobotsRecord, RobotsStanding, Role
+from freshet.storage.entries import Kind, Outcome, RobotsRecord, Role
 from freshet.storage.records import (
     DueUrl,
     Entry,
@@ -162,7 +162,7 @@ class Requester:
             self.admission.add(targets, sitemap_url, url, depth=0, role=Role.SITEMAP)
             for listed, depth in await self.offsite_at(sitemap_url, request.origin):
                 self.admission.add(targets, listed, listed, depth=depth + 1)
-        if not targets and record.standing is not RobotsStanding.UNREACHABLE:
+        if not targets and record.standing != "unreachable":
             self.discovery.sitemap(targets, request.origin)
         return targets
 
@@ -170,9 +170,9 @@ class Requester:
         # A body that broke off comes with the status 200, which proves nothing.
         broken = result.outcome is not Outcome.FETCHED and (result.status or 0) < _REDIRECTS
         state = standing(result.status, result.reason if broken else None)
-        parsed = state is RobotsStanding.PARSED
+        parsed = state == "parsed"
         body = cut_at_line_end(result.body, self.rules.max_bytes) if parsed else b""
-        unreachable = state is RobotsStanding.UNREACHABLE
+        unreachable = state == "unreachable"
         return RobotsRecord(
             state, now, body, (result.detail or result.reason) if unreachable else None
         )

@@ -61,9 +61,9 @@ _REFRESH_IS_REDIRECT_S: Final = 10.0
 _PREFIX_BYTES: Final = 2_048
 #: Redirects that are not temporary; a meta refresh comes with 200.
 _ALIASES: Final[dict[int | None, AliasKind]] = {
-    301: AliasKind.PERMANENT,
-    308: AliasKind.PERMANENT,
-    200: AliasKind.REFRESH,
+    301: "permanent",
+    308: "permanent",
+    200: "refresh",
 }
 _TOO_MANY_REQUESTS: Final = 429
 _IN_A_THREAD_BYTES: Final = 256 * 1024
@@ -185,7 +185,7 @@ class Reducer:
             case Outcome.NOT_MODIFIED:
                 return Unmodified(Rung.NOT_MODIFIED)
             case Outcome.REDIRECTED if result.location is not None:
-                kind = _ALIASES.get(result.status, AliasKind.TEMPORARY)
+                kind = _ALIASES.get(result.status, "temporary")
                 return RedirectTarget(result.location, kind)
             case Outcome.GONE if due.role is not Role.PAGE and due.digests is None:
                 return _no_listing(due, result.detail)
@@ -211,7 +211,7 @@ class Reducer:
             return Opaque(await self._captured(due, result), parsed.reason)
         refresh = parsed.meta_refresh
         if refresh is not None and _leads_away(due, refresh):
-            return RedirectTarget(refresh.url, AliasKind.REFRESH)
+            return RedirectTarget(refresh.url, "refresh")
         text = await _sketch(parsed.blocks)
         return ReducedPage(await self._captured(due, result, text, parsed), parsed, text)
 

@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
-from enum import Enum, StrEnum
+from enum import Enum
 from functools import cache, partial
 from pathlib import Path
 from types import NoneType, UnionType
@@ -29,6 +29,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Final,
+    Literal,
     TypeAlias,
     TypeVar,
     get_args,
@@ -40,7 +41,7 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.storage.migrations import Migration, migrations, newest, oldest
+from freshet.storage.migrations import migrations, newest, oldest
 
 # -- errors: one line for the user, with the file's name ---------------------
 
@@ -344,9 +345,9 @@ def _writable(path: Path) -> sqlite3.Connection:
         version = 0 if is_new else schema_of(path, connection)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
-        for migration in migrations():
-            if migration.number > version:
-                _migrate(connection, migration)
+        for number, name, sql in migrations():
+            if number > version:
+                _migrate(connection, number, name, sql)
     except BaseException:
         connection.close()
         raise
@@ -380,34 +381,29 @@ def schema_of(path: Path, connection: sqlite3.Connection, *, migrates: bool = Tr
     return int(version)
 
 
-def _migrate(connection: sqlite3.Connection, migration: Migration) -> None:
+def _migrate(connection: sqlite3.Connection, number: int, name: str, sql: str) -> None:
     """Apply one migration and record it, in one transaction."""
-    record = f"INSERT INTO migration VALUES ({migration.number}, '{migration.name}', {time.time()})"
+    record = f"INSERT INTO migration VALUES ({number}, '{name}', {time.time()})"
     connection.executescript(
-        f"BEGIN IMMEDIATE;\n{migration.sql}\n{record};\nPRAGMA application_id = {APPLICATION_ID};\n"
-        f"PRAGMA user_version = {migration.number};\nCOMMIT;"
+        f"BEGIN IMMEDIATE;\n{sql}\n{record};\nPRAGMA application_id = {APPLICATION_ID};\n"
+        f"PRAGMA user_version = {number};\nCOMMIT;"
     )
 
 
 # -- formats of versioned bytes, whose first byte is the format's number
 
 
-class Versioned(StrEnum):
-    """Data kept as versioned bytes, with the words that users read."""
+#: Data kept as versioned bytes, in the words that users read.
+VersionedData: TypeAlias = Literal["sketches", "memories", "walls"]
 
-    SKETCHES = "sketches"
-    MEMORIES = "memories"
-    WALLS = "walls"
-
-
-_ROWS = {
-    Versioned.SKETCHES: "SELECT sketch FROM version WHERE sketch IS NOT NULL ORDER BY id",
-    Versioned.MEMORIES: "SELECT data FROM memory ORDER BY page_id",
-    Versioned.WALLS: "SELECT data FROM wall ORDER BY host_id",
+_ROWS: Final[dict[VersionedData, str]] = {
+    "sketches": "SELECT sketch FROM version WHERE sketch IS NOT NULL ORDER BY id",
+    "memories": "SELECT data FROM memory ORDER BY page_id",
+    "walls": "SELECT data FROM wall ORDER BY host_id",
 }
 
 
-async def formats(connection: aiosqlite.Connection, what: Versioned) -> list[int]:
+async def formats(connection: aiosqlite.Connection, what: VersionedData) -> list[int]:
     """Return the formats of the first and the last row, empty without rows.
 
     Rows are appended by one program or its later versions: these two tell of all.

@@ -6,20 +6,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 # -- words -------------------------------------------------------------------
 #
 # Words that the store keeps and that cross packages: kinds, rungs, roles.
 
 
-class Reason(StrEnum):
-    """Reason why a URL is due."""
-
-    REFRESH = "refresh"
-    DISCOVERY = "discovery"
-    SIGNAL = "signal"
-    AUDIT = "audit"
+#: Reason why a URL is due.
+Reason: TypeAlias = Literal["refresh", "discovery", "signal", "audit"]
 
 
 class Role(StrEnum):
@@ -79,20 +74,12 @@ class Rung(StrEnum):
 REBASED: Final = "text_version"
 
 
-class RobotsStanding(StrEnum):
-    """Knowledge of an origin's robots.txt (RFC 9309, section 2.3.1)."""
-
-    PARSED = "parsed"
-    ALLOW_ALL = "allow_all"
-    UNREACHABLE = "unreachable"
+#: Knowledge of an origin's robots.txt (RFC 9309, section 2.3.1).
+RobotsStanding: TypeAlias = Literal["parsed", "allow_all", "unreachable"]
 
 
-class AliasKind(StrEnum):
-    """Redirect by which a URL is another name of a page."""
-
-    PERMANENT = "permanent"
-    TEMPORARY = "temporary"
-    REFRESH = "refresh"
+#: Redirect by which a URL is another name of a page.
+AliasKind: TypeAlias = Literal["permanent", "temporary", "refresh"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,17 +246,9 @@ def no_claims() -> Claims:
 # -- subscriptions (WebSub) --------------------------------------------------
 
 
-class SubscriptionState(StrEnum):
-    """State of a subscription at its hub.
-
-    ``WANTED``: none, or expired; the hub is asked. ``ACTIVE``: verified, its lease runs.
-    ``DENIED``: the hub refused. ``LEAVING``: to be ended.
-    """
-
-    WANTED = "wanted"
-    ACTIVE = "active"
-    DENIED = "denied"
-    LEAVING = "leaving"
+#: State of a subscription at its hub. ``wanted``: none, or expired; the hub is asked. ``active``:
+#: verified, its lease runs. ``denied``: the hub refused. ``leaving``: to be ended.
+SubscriptionState: TypeAlias = Literal["wanted", "active", "denied", "leaving"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +276,7 @@ class Subscription:
     token: str
     secret: str
     next_at: float
-    state: SubscriptionState = SubscriptionState.WANTED
+    state: SubscriptionState = "wanted"
     pending_until: float | None = None
     lease_until: float | None = None
     failures: int = 0

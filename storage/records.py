@@ -7,9 +7,9 @@ Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from freshet.storage.entries import (
     Advertised,
@@ -141,7 +141,7 @@ class DueUrl:
     fetch_url: str
     host_id: int
     due_at: float
-    reason: Reason = Reason.DISCOVERY
+    reason: Reason = "discovery"
     role: Role = Role.PAGE
     depth: int = 0
     attempt: int = 0
@@ -298,32 +298,23 @@ class Visit:
     advertised: Advertised | None = None
 
 
-class SeedLine(NamedTuple):
-    """A line of the site list for the store; see :class:`StoredSeed`."""
+@dataclass(frozen=True, slots=True)
+class StoredSeed:
+    """A line of the site list; ``seed_id`` is 0 until it is stored.
+
+    ``url`` is tried first, ``fallback_url`` if the line has no scheme and nothing answers. New
+    items of the site lose half of their worth in ``half_life_hours``. The scope stands at
+    ``root_url``, None until that is known.
+    """
 
     text: str
     url: str
     fallback_url: str | None
     importance: float = 1.0
     half_life_hours: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSeed:
-    """A line of the site list; its scope stands at ``root_url``, None until that is known.
-
-    ``url`` is tried first, ``fallback_url`` if the line has no scheme and nothing answers. New
-    items of the site lose half of their worth in ``half_life_hours``.
-    """
-
-    seed_id: int
-    text: str
-    url: str
-    fallback_url: str | None
-    root_url: str | None
-    page_id: int | None
-    importance: float
-    half_life_hours: float | None = None
+    seed_id: int = 0
+    root_url: str | None = None
+    page_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,14 +433,6 @@ class Acknowledged:
         return len(self.pages)
 
 
-@dataclass(frozen=True, slots=True)
-class Supply:
-    """The result of a replenishment: hosts not seen before, and all hosts that have URLs now."""
-
-    new_hosts: tuple[Host, ...] = ()
-    host_ids: tuple[int, ...] = ()
-
-
 class Agenda(Protocol):
     """The order in which the due URLs of the hosts that are ready are fetched."""
 
@@ -466,8 +449,11 @@ class Agenda(Protocol):
     def hungry(self) -> bool:
         """Return whether :meth:`replenish` would load something although nothing falls due."""
 
-    async def replenish(self, now: float) -> Supply:
-        """Load the URLs that :meth:`next` will need."""
+    async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
+        """Load the URLs that :meth:`next` will need.
+
+        Return the hosts not seen before, and the ids of all hosts that have URLs now.
+        """
 
     def wakes_at(self) -> float | None:
         """Return when the next URL that waits for its time (a retry) falls due, or None."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from sqlite3 import Connection
 
 from freshet.storage.database import Database, StoreUnavailable
-from freshet.storage.entries import Claims, HostState, Kind, Reason, Retraction
+from freshet.storage.entries import Claims, HostState, Kind, Retraction
 from freshet.storage.records import Acknowledged, Entry, Note, Targets, Visit
 from freshet.storage.tables import (
     alerts,
@@ -29,7 +29,7 @@ from freshet.storage.tables import (
     url_patterns,
 )
 from freshet.storage.tables.alerts import AlertFilter
-from freshet.storage.tables.url_patterns import CopyRule, FrontierEffect
+from freshet.storage.tables.url_patterns import CopyRule
 
 # -- visits: a batch's changes, table by table, in one transaction -----------
 
@@ -112,7 +112,7 @@ class VisitTables:
         ]
         alerts.record(db, self.alert_rules, visits)
         alerts.review(db, self.alert_rules, max(map(_time_of, entries)))
-        return _with(weighed, kept, acknowledged)
+        return _with(*weighed, kept, acknowledged)
 
     def _forget(self) -> None:
         """Drop what was cached since the last commit: the transaction failed."""
@@ -132,7 +132,7 @@ class VisitTables:
         if isinstance(entry, Visit) and entry.alias is not None:
             due += pages.turned_round(db, entry.due.page_id, entry.alias.url, self._run_id)
         if due:
-            frontier.add(db, [p.page_id for p in due], at, Reason.DISCOVERY)
+            frontier.add(db, [p.page_id for p in due], at, "discovery")
         return Acknowledged(entry, frozenset(p.host_id for p in due), tuple(p.page_id for p in due))
 
     def _take_back(self, db: Connection, visit: Visit) -> tuple[tuple[Kind, str], ...]:
@@ -192,17 +192,20 @@ class VisitTables:
 
 
 def _with(
-    weighed: FrontierEffect, kept: Claims, acknowledged: list[Acknowledged]
+    released: Mapping[int, frozenset[int]],
+    withdrawn: Mapping[int, frozenset[int]],
+    kept: Claims,
+    acknowledged: list[Acknowledged],
 ) -> list[Acknowledged]:
     """Return the acknowledgements; the last one has the batch's patterns and claims."""
-    if not weighed.released and not weighed.withdrawn and not len(kept):
+    if not released and not withdrawn and not len(kept):
         return acknowledged
     *others, last = acknowledged
     whole = replace(
         last,
-        supplied=last.supplied | weighed.released.keys(),
-        pages=(*last.pages, *sorted(chain.from_iterable(weighed.released.values()))),
-        withdrawn=tuple(weighed.withdrawn.items()),
+        supplied=last.supplied | released.keys(),
+        pages=(*last.pages, *sorted(chain.from_iterable(released.values()))),
+        withdrawn=tuple(withdrawn.items()),
         claims=kept,
     )
     return [*others, whole]

@@ -27,7 +27,7 @@ from freshet.crawler.archive.records import (
     warc_time,
 )
 from freshet.crawler.archive.scan import ScannedRecord
-from freshet.storage.records import SeedLine
+from freshet.storage.records import StoredSeed
 
 #: So many exchanges may be interleaved in a file.
 _OPEN_EXCHANGES = 64
@@ -254,7 +254,7 @@ class Account:
 
     began_at: float
     is_lasting: bool
-    seeds: tuple[SeedLine, ...]
+    seeds: tuple[StoredSeed, ...]
 
 
 def accounts_of(descriptions: Iterable[Mapping[str, str]]) -> list[Account]:
@@ -286,10 +286,10 @@ def _moment(value: Any) -> float:
     return at
 
 
-def _seed(line: Any) -> SeedLine:
+def _seed(line: Any) -> StoredSeed:
     # An archive of before half-lives does not say one.
     fallback, half_life = line["fallback_url"], line.get("half_life_hours")
-    return SeedLine(
+    return StoredSeed(
         str(line["text"]), str(line["url"]), None if fallback is None else str(fallback),
         float(line["importance"]), None if half_life is None else float(half_life),
     )  # fmt: skip

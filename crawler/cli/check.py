@@ -31,7 +31,7 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.storage.database import reading
-from freshet.storage.entries import REBASED, Kind, Outcome, RobotsStanding, Rung
+from freshet.storage.entries import REBASED, Kind, Outcome, Rung
 from freshet.storage.queries import page
 from freshet.storage.records import Digests, DueUrl, FetchResult
 from freshet.storage.tables import hosts
@@ -122,11 +122,11 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
         result = await fetcher.fetch(Request(result.location, Accept.ROBOTS))
     broken = result.reason if result.outcome is Outcome.FAILED and result.status is None else None
     state = standing(result.status, broken)
-    if state is RobotsStanding.UNREACHABLE:
+    if state == "unreachable":
         why = result.detail or result.reason or f"HTTP {result.status}"
         found.steps.append(Step("robots.txt", "unreachable", f"so no page may be fetched: {why}"))
         return False
-    if state is RobotsStanding.ALLOW_ALL:
+    if state == "allow_all":
         found.steps.append(
             Step("robots.txt", "allows", f"the host has none (HTTP {result.status})")
         )

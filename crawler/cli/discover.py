@@ -188,12 +188,12 @@ _SHOWN: Final = 40
 def print_throttled(found: Throttled) -> None:
     """Print how far the site was crawled, and which URLs are held back and why."""
     reach = found.reach
-    known = f"{found.site}: {counted(reach.known, 'URL')} known, {reach.asked:,} crawled"
-    waiting = f", {reach.waiting:,} waiting" if reach.waiting else ""
+    known = f"{found.site}: {counted(reach['known'], 'URL')} known, {reach['asked']:,} crawled"
+    waiting = f", {reach['waiting']:,} waiting" if reach["waiting"] else ""
     if not found.throttles:
         show_line(f"{known}{waiting}; no URL was throttled", "bold")
         return
-    show_line(f"{known}{waiting}, {reach.held:,} held back", "bold")
+    show_line(f"{known}{waiting}, {reach['held']:,} held back", "bold")
     show_list(
         "Throttled URLs",
         _THROTTLED_HEADER,
@@ -211,7 +211,7 @@ def throttled_as_json(found: Throttled) -> dict[str, object]:
     """Return the held-back URLs as JSON values."""
     return {
         "site": found.site,
-        **asdict(found.reach),
+        **found.reach,
         "throttled": [
             asdict(each)
             | {"host": found.origins[each.host_id], "why": why(each), "still": still(each)}

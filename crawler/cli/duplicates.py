@@ -29,7 +29,7 @@ from freshet.crawler.terminal import (
 from freshet.storage.database import open_store
 from freshet.storage.queries import page
 from freshet.storage.tables import near_duplicates
-from freshet.storage.tables.near_duplicates import DuplicateGroup, IndexState
+from freshet.storage.tables.near_duplicates import Duplicate, IndexState
 
 HEADER = ("duplicate", "kind", "resemblance")
 _SHOWN_OF_GROUP = 8
@@ -127,16 +127,17 @@ async def _read(db: Path, limit: int) -> Duplicates:
     async with page.snapshot(db) as connection:
         state = await near_duplicates.state(connection)
         return Duplicates(
-            state, [_group(g) for g in await near_duplicates.groups(connection, limit)]
+            state,
+            [_group(*g) for g in (await near_duplicates.groups(connection, limit)).items()],
         )
 
 
-def _group(group: DuplicateGroup) -> _CopyGroup:
+def _group(representative: str, duplicates: Sequence[Duplicate]) -> _CopyGroup:
     return _CopyGroup(
-        group.representative,
+        representative,
         [
-            Copy(d.url, variant(d.url, group.representative), d.resemblance, d.resemblance_se, d.at)
-            for d in group.duplicates
+            Copy(d.url, variant(d.url, representative), d.resemblance, d.resemblance_se, d.at)
+            for d in duplicates
         ],
     )
 

@@ -30,7 +30,7 @@ from freshet.crawler.terminal import (
 )
 from freshet.crawler.urls import origin
 from freshet.storage.database import owner_of
-from freshet.storage.entries import REBASED, AliasKind, Host, HostState, Kind, RobotsStanding, Role
+from freshet.storage.entries import REBASED, Host, HostState, Kind, RobotsStanding, Role
 from freshet.storage.queries import page
 from freshet.storage.queries.page import (
     FrontierPlace,
@@ -116,6 +116,7 @@ class Explanation:
         """Return the explanation as JSON values."""
         pattern = self.pattern
         return asdict(self) | {
+            "aliases": [{"url": a.url, "kind": a.kind, "at": a.at} for a in self.aliases],
             "pattern": pattern
             and {
                 "shape": pattern.shape, "read": pattern.crawled, "copies": pattern.copies,
@@ -258,7 +259,7 @@ def _when_due(place: FrontierPlace, now: float) -> str:
 
 def _when_again(known: KnownUrl, rules: ExplanationRules, now: float) -> str:
     alias = known.alias
-    if alias is not None and alias.kind is AliasKind.PERMANENT:
+    if alias is not None and alias.kind == "permanent":
         again_at = alias.at + rules.permanent_recheck_days * _DAY_S
         if again_at > now:
             return f"an alias, visited again in the first run after {moment(again_at, now)}"
@@ -267,7 +268,7 @@ def _when_again(known: KnownUrl, rules: ExplanationRules, now: float) -> str:
 
 def obstacle(robots: _RobotsView | None, host: HostState | None, now: float) -> str | None:
     """Return the obstacle to a visit, or None."""
-    if robots is not None and robots.standing is RobotsStanding.UNREACHABLE:
+    if robots is not None and robots.standing == "unreachable":
         return f"its host is not visited while robots.txt is unreachable: {robots.reason}"
     if robots is not None and not robots.verdict.allowed:
         return "robots.txt forbids it"
@@ -630,11 +631,11 @@ def _print_robots(robots: _RobotsView, now: float) -> None:
 
 def _standing(robots: _RobotsView) -> str:
     match robots.standing:
-        case RobotsStanding.PARSED:
+        case "parsed":
             return "read"
-        case RobotsStanding.ALLOW_ALL:
+        case "allow_all":
             return "missing: everything is allowed"
-        case RobotsStanding.UNREACHABLE:
+        case "unreachable":
             return f"unreachable: everything is forbidden ({robots.reason})"
 
 

@@ -24,7 +24,7 @@ from freshet.crawler.terminal import (
     size,
 )
 from freshet.storage.queries import page
-from freshet.storage.queries.page import AliasOf, PastObservation
+from freshet.storage.queries.page import OtherName, PastObservation
 
 HEADER = ("time", "kind", "rung", "HTTP", "resemblance", "blocks", "size", "reason")
 
@@ -36,7 +36,7 @@ class _VisitHistory:
     url: str
     total: int
     observations: list[PastObservation]
-    alias: AliasOf | None = None
+    alias: OtherName | None = None
     final_page: _VisitHistory | None = None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -21,9 +21,8 @@ from freshet.crawler.terminal import Tell, counted, fail, print_json, progress_b
 from freshet.storage.database import Database, StoreError, open_store
 from freshet.storage.entries import Role
 from freshet.storage.queries import page
-from freshet.storage.queries.page import ReadText
 from freshet.storage.tables import observations
-from freshet.storage.tables.observations import RereadText
+from freshet.storage.tables.observations import NewestText
 
 #: Pages of one transaction: what a kill loses.
 _BATCH: Final = 100
@@ -105,8 +104,8 @@ async def rereduce(database: Database, parser: Parser, tell: Tell | None = None)
         ParserLost: the parser's process failed; finished pages are kept.
     """
     found, began, after = _Rereduced(), time.perf_counter(), 0
-    last = await page.last_page_id(database.reader)
-    while texts := await page.newest_texts(database.reader, after, _BATCH):
+    last = await observations.last_page_id(database.reader)
+    while texts := await observations.newest_texts(database.reader, after, _BATCH):
         after = texts[-1].page_id
         found.pages += len(texts)
         new = [await _reread(database, parser, text, found) for text in texts]
@@ -121,8 +120,8 @@ async def rereduce(database: Database, parser: Parser, tell: Tell | None = None)
 
 
 async def _reread(
-    database: Database, parser: Parser, text: ReadText, found: _Rereduced
-) -> RereadText | None:
+    database: Database, parser: Parser, text: NewestText, found: _Rereduced
+) -> NewestText | None:
     """Return the page's new baseline; None leaves it as before."""
     text_version = parser.text_version(text.fetch_url)
     if text.text_version == text_version:
@@ -150,9 +149,8 @@ async def _reread(
     if history is not None and history.memory is not None:
         past = PageRecord.of(history)
         memory = past.memory.rebased(past.layout, Layout.of(new)).to_bytes()
-    return RereadText(
-        page_id=text.page_id,
-        version_id=text.version_id,
+    return replace(
+        text,
         text_digest=new.text_digest,
         sketch=new.to_bytes(),
         text_version=text_version,

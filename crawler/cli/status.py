@@ -27,7 +27,7 @@ from freshet.crawler.terminal import (
     span,
 )
 from freshet.scheduler.agenda.audit import MeasuredMean
-from freshet.storage.entries import Discovered, Outlook, RobotsRecord, RobotsStanding
+from freshet.storage.entries import Discovered, Outlook, RobotsRecord
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import Holdings, WaitingHost
 from freshet.storage.tables import alerts as alerts_tables
@@ -349,13 +349,13 @@ def _print_run(status: Status) -> None:
 
 
 def _state(state: RunState, daemon: DaemonStatus | None) -> str:
-    if state is RunState.ENDED:
+    if state == "ended":
         return "ended"
     if daemon is not None:
         return "running" if daemon.process else "killed (the same command continues)"
-    if state is RunState.RUNNING:
+    if state == "running":
         return "running, or killed (the next crawl finishes it)"
-    why = "limit reached" if state is RunState.LIMIT else "interrupted"
+    why = "limit reached" if state == "limit" else "interrupted"
     return f"{why} (the next crawl finishes it)"
 
 
@@ -430,5 +430,5 @@ def _since(robots: RobotsRecord) -> float:
 
 
 def _meanwhile(robots: RobotsRecord) -> str:
-    closed = robots.standing is RobotsStanding.UNREACHABLE
+    closed = robots.standing == "unreachable"
     return "nothing is fetched" if closed else "an older copy is used"

@@ -32,7 +32,7 @@ from freshet.storage.queries import link_columns
 from freshet.storage.queries import page as page_queries
 from freshet.storage.queries.link_columns import STAYS, SitePages
 from freshet.storage.tables import hosts, url_patterns
-from freshet.storage.tables.url_patterns import Reach, Throttle, Yield
+from freshet.storage.tables.url_patterns import Throttle, Yield
 
 # -- other sites -------------------------------------------------------------
 _DAY_S: Final = 86_400.0
@@ -79,10 +79,10 @@ async def other_sites(
         first[site] = min(first.get(site, inf), at)
     row_of = {int(page): row for row, page in enumerate(pages.page_id)}
     links: dict[tuple[int, str], float] = {}
-    for link in await link_columns.read_offsite(connection, host_ids):
-        site, row = _site(link.origin), row_of.get(link.page_id)
+    for page_id, origin, seen_at in await link_columns.read_offsite(connection, host_ids):
+        site, row = _site(origin), row_of.get(page_id)
         if row is not None and site and site not in crawled:
-            links[row, site] = min(links.get((row, site), inf), link.seen_at)
+            links[row, site] = min(links.get((row, site), inf), seen_at)
     sites = sorted({site for _, site in links})
     number = {site: n for n, site in enumerate(sites)}
     return _OtherSites(
@@ -350,7 +350,7 @@ class Throttled:
 
     site: str
     origins: dict[int, str]
-    reach: Reach
+    reach: dict[str, int]
     throttles: list[Throttle]
     yields: list[Yield]
 

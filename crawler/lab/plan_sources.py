@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.config.settings import Daemon, Ephemeral, PageRule
-from freshet.crawler.capacities import exchange_of, numbered
+from freshet.crawler.capacities import exchange_of, key_of, numbered
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.lab.plan_files import PlanSources
 from freshet.scheduler import estimate
@@ -144,7 +144,7 @@ def sources_of(
     whose URLs share one delay; the estimator takes its pages to be alike.
     """
     pages = stored.pages
-    lane, lanes = numbered(host.lane or host.origin for host in pages.hosts)
+    lane, lanes = numbered(map(key_of, pages.hosts))
     host = lane[pages.host]
     observed = stored.observations
     evidence = evidence_of(observed.page, observed.at, observed.kind).evidence
@@ -168,4 +168,7 @@ def sources_of(
 
 def lane_delays_s(pages: KeptPages) -> list[float | None]:
     """Return the delay of each host queue, in the order of :func:`sources_of`; None if unknown."""
-    return list({host.lane or host.origin: host.delay_s for host in pages.hosts}.values())
+    delays = {
+        key_of(host): None if host.state is None else host.state.delay_s for host in pages.hosts
+    }
+    return list(delays.values())

@@ -321,5 +321,7 @@ async def _audited(db: Path, since: float) -> Staleness | None:
     async with reading(db) as connection:
         found = await observations.results(connection, since)
     return staleness(
-        [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
+        [audit.importance for _, audit, _ in found],
+        [stale for *_, stale in found],
+        [audit.hazard for _, audit, _ in found],
     )

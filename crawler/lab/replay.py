@@ -36,10 +36,9 @@ from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
 from freshet.storage.entries import Host
-from freshet.storage.records import FetchResult, SeedLine
+from freshet.storage.records import FetchResult, StoredSeed
 from freshet.storage.tables import frontier, hosts, observations, pages, url_patterns
 from freshet.storage.tables import runs as runs_tables
-from freshet.storage.tables.runs import RunState
 
 _DAY_S: Final = 86_400.0
 #: Visits overtake one another by less: what ended so long before the last one is in the store.
@@ -59,7 +58,7 @@ class RunPast:
     """
 
     began_at: float
-    seeds: Sequence[SeedLine]
+    seeds: Sequence[StoredSeed]
     exchanges: Callable[[float], AsyncIterator[Played]]
     probe: Callable[[str, float], Awaitable[FetchResult | None]]
     is_lasting: bool = False
@@ -215,9 +214,7 @@ class _Replay:
         await self._assembly.beside_writer(lambda: self._play(seeding))
         database, run_id, now = self._around.database, self._around.run_id, self._clock.now()
         await self._keep_up(now)
-        await database.write(
-            partial(runs_tables.close, run_id=run_id, state=RunState.ENDED, now=now)
-        )
+        await database.write(partial(runs_tables.close, run_id=run_id, state="ended", now=now))
         await maintenance.prune(database, retention_of(self._around.settings.store), now)
         return await make_report(
             database.reader, run_id, self._tally, Ending.NOTHING_DUE,

@@ -29,7 +29,7 @@ from freshet.crawler.push.websub import (
     parse_signature,
 )
 from freshet.crawler.tally import CrawlError
-from freshet.storage.entries import Subscription, SubscriptionState
+from freshet.storage.entries import Subscription
 
 # -- refusals ----------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class Endpoint:
 
     async def _notified(self, subscriber: Subscriber, known: Subscription, pushed: Pushed) -> Reply:
         now = self._now()
-        if known.state is SubscriptionState.LEAVING or not is_live(known, now):
+        if known.state == "leaving" or not is_live(known, now):
             raise Refused(410, "notification without a lease")
         self._check_size(pushed)
         signature = parse_signature(pushed.headers.get("x-hub-signature"))

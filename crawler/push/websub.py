@@ -118,7 +118,7 @@ class Leases:
         )  # fmt: skip
 
     def _moved(self, known: Subscription, said: Advertised, now: float) -> Subscription | None:
-        if known.state is SubscriptionState.LEAVING or said == Advertised(known.hub, known.topic):
+        if known.state == "leaving" or said == Advertised(known.hub, known.topic):
             return None
         if now < self._moved_at.get(known.page_id, -_MOVED_AGAIN_S) + _MOVED_AGAIN_S:
             return None
@@ -133,9 +133,9 @@ class Leases:
         """End the subscriptions of unwanted pages, and resume the others."""
         changed = []
         for each in list(self._by_token.values()):
-            leaving = each.state is SubscriptionState.LEAVING
+            leaving = each.state == "leaving"
             if is_wanted(each.url) is leaving:
-                state = SubscriptionState.WANTED if leaving else SubscriptionState.LEAVING
+                state: SubscriptionState = "wanted" if leaving else "leaving"
                 changed.append(self.put(replace(each, state=state, next_at=now, failures=0)))
         return changed
 
@@ -180,7 +180,7 @@ class Leases:
 
     def has_ended(self, subscription: Subscription) -> bool:
         """Return whether the unsubscription was confirmed or sent often enough: leases run out."""
-        leaving = subscription.state is SubscriptionState.LEAVING
+        leaving = subscription.state == "leaving"
         return leaving and subscription.failures >= _FAREWELLS
 
     def forget(self, token: str) -> None:
@@ -204,13 +204,13 @@ class Leases:
         if known.pending_until is None or now > known.pending_until:
             return None
         if mode == "unsubscribe":
-            return replace(known, state=SubscriptionState.LEAVING, failures=_FAREWELLS)
+            return replace(known, state="leaving", failures=_FAREWELLS)
         lease_s = min(self._rules.lease_s if lease_s is None else lease_s, _LONGEST_LEASE_S)
         if not lease_s > 0:
             return None
         return self.put(
             replace(
-                known, state=SubscriptionState.ACTIVE, pending_until=None,
+                known, state="active", pending_until=None,
                 lease_until=now + lease_s, failures=0, detail=None,
                 next_at=now + max(_RENEWED_AT * lease_s, _LEAST_RENEWAL_S),
             )
@@ -224,7 +224,7 @@ class Leases:
         failures = known.failures + 1
         return self.put(
             replace(
-                known, state=SubscriptionState.DENIED, pending_until=None, lease_until=None,
+                known, state="denied", pending_until=None, lease_until=None,
                 failures=failures, detail=reason or "the hub gave no reason",
                 next_at=now + _DENIED_S * min(failures, 8),
             )
@@ -237,7 +237,7 @@ class Leases:
             "hub.mode": _mode(subscription),
             "hub.topic": subscription.topic,
         }
-        if subscription.state is not SubscriptionState.LEAVING:
+        if subscription.state != "leaving":
             fields["hub.lease_seconds"] = f"{self._rules.lease_s:.0f}"
             fields["hub.secret"] = subscription.secret
         return fields
@@ -255,7 +255,7 @@ def is_live(subscription: Subscription, now: float) -> bool:
 
 
 def _mode(subscription: Subscription) -> str:
-    leaving = subscription.state is SubscriptionState.LEAVING
+    leaving = subscription.state == "leaving"
     return "unsubscribe" if leaving else "subscribe"
 
 

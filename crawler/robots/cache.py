@@ -16,7 +16,7 @@ from random import Random
 from freshet.crawler.lru import LruCache
 from freshet.crawler.politeness import PolitenessRules, back_off_s
 from freshet.crawler.robots.parser import RobotsTxt, RobotsVerdict, after_fetch, in_force
-from freshet.storage.entries import Host, RobotsRecord, RobotsStanding
+from freshet.storage.entries import Host, RobotsRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,14 @@ class RobotsCache:
         record = host.robots
         if record is not None and host.host_id not in self._entries:
             recheck_at = record.fetched_at + self._rules.max_age_s
-            if record.standing is RobotsStanding.UNREACHABLE or record.stale_since is not None:
+            if record.standing == "unreachable" or record.stale_since is not None:
                 recheck_at = 0.0
             self._take(host.host_id, host.origin, _Entry(record, recheck_at))
 
     def settle(self, host_id: int, origin: str, fetched: RobotsRecord, now: float) -> RobotsRecord:
         """Record a fetch; return the record in force: it, or an older copy that still counts."""
         entry = self._entries.get(host_id)
-        failed = fetched.standing is RobotsStanding.UNREACHABLE
+        failed = fetched.standing == "unreachable"
         failures = (entry.failures if entry else 0) + 1 if failed else 0
         previous = entry.record if entry else None
         record = after_fetch(previous, fetched, now, self._rules.stale_max_age_s)
@@ -107,7 +107,7 @@ class RobotsCache:
         if host_id in self._barred:
             return inf
         entry = self._entries.get(host_id)
-        if entry is None or entry.record.standing is RobotsStanding.UNREACHABLE:
+        if entry is None or entry.record.standing == "unreachable":
             return 0.0
         return entry.recheck_at
 
@@ -117,11 +117,7 @@ class RobotsCache:
         A barred host is open: its pages can be refused at once.
         """
         entry = self._entries.get(host_id)
-        if (
-            host_id in self._barred
-            or entry is None
-            or entry.record.standing is not RobotsStanding.UNREACHABLE
-        ):
+        if host_id in self._barred or entry is None or entry.record.standing != "unreachable":
             return 0.0, None
         return max(now, entry.recheck_at), f"robots.txt unreachable: {entry.record.reason}"
 

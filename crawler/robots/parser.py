@@ -325,10 +325,10 @@ def standing(status: int | None, failure: str | None) -> RobotsStanding:
     not in the RFC; a server that wants fewer requests has not permitted them all.
     """
     if failure is not None or status is None or status == 429:
-        return RobotsStanding.UNREACHABLE
+        return "unreachable"
     if 200 <= status < 300:
-        return RobotsStanding.PARSED
-    return RobotsStanding.ALLOW_ALL if 300 <= status < 500 else RobotsStanding.UNREACHABLE
+        return "parsed"
+    return "allow_all" if 300 <= status < 500 else "unreachable"
 
 
 def is_fresh(record: RobotsRecord, now: float, max_age_s: float = DAY_S) -> bool:
@@ -337,7 +337,7 @@ def is_fresh(record: RobotsRecord, now: float, max_age_s: float = DAY_S) -> bool
     Never for an unreachable file nor for the copy that stands in for it: the time of the next
     request is then a question of politeness, not of freshness.
     """
-    reachable = record.standing is not RobotsStanding.UNREACHABLE and record.stale_since is None
+    reachable = record.standing != "unreachable" and record.stale_since is None
     return reachable and now - record.fetched_at < max_age_s
 
 
@@ -352,10 +352,10 @@ def after_fetch(
     A copy fetched more than ``stale_max_age_s`` ago is given up for complete disallow
     (section 2.3.1.4). A kept copy says since when, and why, it stands in for the file.
     """
-    if new.standing is not RobotsStanding.UNREACHABLE or previous is None:
+    if new.standing != "unreachable" or previous is None:
         return new
     too_old = now - previous.fetched_at > stale_max_age_s
-    if previous.standing is RobotsStanding.UNREACHABLE or too_old:
+    if previous.standing == "unreachable" or too_old:
         return new
     since = now if previous.stale_since is None else previous.stale_since
     return replace(previous, stale_since=since, reason=new.reason)
@@ -363,9 +363,9 @@ def after_fetch(
 
 def in_force(record: RobotsRecord) -> RobotsTxt:
     """Return the rules of a record; parsing takes time, so keep the result."""
-    if record.standing is RobotsStanding.PARSED:
+    if record.standing == "parsed":
         return parse(record.body, limit_bytes=len(record.body))
-    return RobotsTxt(closed=record.standing is RobotsStanding.UNREACHABLE)
+    return RobotsTxt(closed=record.standing == "unreachable")
 
 
 def _key_and_value(line: bytes) -> tuple[bytes, bytes]:

@@ -44,10 +44,10 @@ _DAY_S = 86_400.0
 #: Pages compared in one transaction, some 0.3 s: Ctrl-C waits for it.
 COMPARED = 2_000
 _NOTHING_TO_CRAWL = "there is nothing to crawl: name a SITE, or a list with --sites FILE"
-_STATE_AT = {
-    Ending.NOTHING_DUE: RunState.ENDED,
-    Ending.INTERRUPTED: RunState.INTERRUPTED,
-    Ending.LIMIT: RunState.LIMIT,
+_STATE_AT: dict[Ending, RunState] = {
+    Ending.NOTHING_DUE: "ended",
+    Ending.INTERRUPTED: "interrupted",
+    Ending.LIMIT: "limit",
 }
 
 

@@ -72,7 +72,6 @@ from freshet.storage.queries import columns
 from freshet.storage.records import Estimate, StoredSeed
 from freshet.storage.tables import hosts, observations, runs
 from freshet.storage.tables.alerts import PendingAlert
-from freshet.storage.tables.runs import RunState
 
 # -- chosen sites ------------------------------------------------------------
 
@@ -402,7 +401,7 @@ class _Daemon:
         def close(connection: sqlite3.Connection) -> None:
             runs.append(connection, run_id, last)
             observations.write(connection, changed)
-            runs.close(connection, run_id, RunState.ENDED, now)
+            runs.close(connection, run_id, "ended", now)
 
         await self._context.database.write(close)
 

@@ -19,11 +19,11 @@ from freshet.crawler.reduce import sketch
 from freshet.crawler.run.wiring import copy_rule
 from freshet.crawler.tally import CrawlError, Tally
 from freshet.crawler.terminal import fail
-from freshet.storage.database import Database, StoreError, Versioned, formats
+from freshet.storage.database import Database, StoreError, VersionedData, formats
 from freshet.storage.entries import Kind
 from freshet.storage.queries import overview
 from freshet.storage.queries.overview import PageChange, WaitingHost
-from freshet.storage.records import SeedLine
+from freshet.storage.records import StoredSeed
 from freshet.storage.tables import near_duplicates, runs, url_patterns
 from freshet.storage.tables import pages as pages_tables
 from freshet.storage.tables.near_duplicates import IndexState
@@ -51,9 +51,11 @@ class DaemonOrder:
 Reread = Callable[[], DaemonOrder]
 
 
-def given(named: Sequence[Seed]) -> list[SeedLine]:
+def given(named: Sequence[Seed]) -> list[StoredSeed]:
     """Return seeds as rows of the store."""
-    return [SeedLine(s.text, s.url, s.fallback_url, s.importance, s.half_life_hours) for s in named]
+    return [
+        StoredSeed(s.text, s.url, s.fallback_url, s.importance, s.half_life_hours) for s in named
+    ]
 
 
 async def open_run(database: Database, settings: Settings, order: DaemonOrder, now: float) -> int:
@@ -237,10 +239,10 @@ async def make_report(
 
 # -- formats of versioned bytes ----------------------------------------------
 
-_READ = {
-    Versioned.SKETCHES: sketch.VERSION,
-    Versioned.MEMORIES: history.VERSION,
-    Versioned.WALLS: host.VERSION,
+_READ: dict[VersionedData, int] = {
+    "sketches": sketch.VERSION,
+    "memories": history.VERSION,
+    "walls": host.VERSION,
 }
 
 

@@ -126,7 +126,9 @@ async def measured(connection: aiosqlite.Connection, now: float) -> Staleness | 
     """Return the staleness of the copy by recent audits, None without any."""
     found = await observations.results(connection, now - AUDITED_S)
     return staleness(
-        [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
+        [audit.importance for _, audit, _ in found],
+        [stale for *_, stale in found],
+        [audit.hazard for _, audit, _ in found],
     )
 
 

@@ -80,11 +80,11 @@ async def correct(
 async def _moves(database: Database, run_id: int) -> list[Correction]:
     """Return corrections of new pages to which an old URL redirected later."""
     corrections = []
-    for move in await observations.moves(database.reader, run_id):
-        old, new = Sketch.from_bytes(move.old_sketch), Sketch.from_bytes(move.new_sketch)
+    for page_id, at, old_sketch, new_sketch in await observations.moves(database.reader, run_id):
+        old, new = Sketch.from_bytes(old_sketch), Sketch.from_bytes(new_sketch)
         if is_same_page(old, new):
             kind = Kind.UNCHANGED if old.text_digest == new.text_digest else Kind.CHANGED
-            corrections.append(Correction(move.page_id, move.at, Kind.NEW, kind))
+            corrections.append(Correction(page_id, at, Kind.NEW, kind))
     return corrections
 
 

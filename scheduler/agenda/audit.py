@@ -43,7 +43,7 @@ from freshet.scheduler.agenda.pages import Watchlist
 from freshet.scheduler.agenda.queue import ReadyQueue
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import ein
-from freshet.storage.entries import Audit, Reason
+from freshet.storage.entries import Audit
 from freshet.storage.queries import columns
 
 #: Of the normal distribution 95 % lies within this number of standard deviations.
@@ -166,5 +166,5 @@ async def draw_audit(
     x, since = float(hazard[row]), float(pages["since"][row]) * _DAY_S
     audit = Audit(float(pages["importance"][row]), since, -expm1(-x), x)
     pages["taken"][row] = True
-    queue.add(inf, replace(due, audit=audit, reason=Reason.AUDIT))
+    queue.add(inf, replace(due, audit=audit, reason="audit"))
     return {due.host_id}

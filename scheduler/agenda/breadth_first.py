@@ -7,12 +7,13 @@ twice. Consequence: memory is bounded by the queues, however long the frontier i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from heapq import heapify, heappop, heappush
 
 import aiosqlite
 
-from freshet.storage.records import Acknowledged, DueUrl, Supply, Visit
+from freshet.storage.entries import Host
+from freshet.storage.records import Acknowledged, DueUrl, Visit
 from freshet.storage.tables import frontier, hosts
 
 _WINDOW = 64
@@ -86,20 +87,20 @@ class BreadthFirst:
         """Return when the next URL that waits for its time falls due, or None."""
         return self._later[0][0] if self._later else None
 
-    async def replenish(self, now: float) -> Supply:
+    async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
         """Fill the queues that run low."""
         while self._later and self._later[0][0] <= now:
             self._hungry[heappop(self._later)[1]] = None
         asked = list(self._hungry)[:_HOSTS_PER_QUERY]
         if not asked:
-            return Supply()
+            return (), ()
         for host_id in asked:
             del self._hungry[host_id]
         await self._fill(asked, now)
         new = [host_id for host_id in asked if host_id not in self._known]
         self._known.update(new)
-        new_hosts = tuple(await hosts.load(self._reader, new)) if new else ()
-        return Supply(new_hosts, tuple(h for h in asked if h in self._queues))
+        new_hosts = await hosts.load(self._reader, new) if new else []
+        return new_hosts, [h for h in asked if h in self._queues]
 
     def _settle(self, visit: Visit) -> None:
         due = visit.due

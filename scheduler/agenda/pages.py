@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from freshet.scheduler.arrays import Bools, Column, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import AREAS, Rows
-from freshet.storage.entries import AliasKind, Kind
+from freshet.storage.entries import Kind
 from freshet.storage.queries import columns as columns_queries
 from freshet.storage.records import Visit
 
@@ -262,7 +262,7 @@ class Watchlist:
                 page["failures"] = 0
                 if alias is not None:
                     page["away"], page["captured"] = True, False
-                for_good = np.array([alias is not None and alias.kind is AliasKind.PERMANENT])
+                for_good = np.array([alias is not None and alias.kind == "permanent"])
                 page["not_before"] = self.elsewhere_until(np.array([at]), page["since"], for_good)
 
     @staticmethod
@@ -304,7 +304,7 @@ async def follow(reader: aiosqlite.Connection, pages: Watchlist, visits: Collect
     """Move pages that redirect for good to the targets of these visits."""
     for visit in visits:
         row, alias = pages.row(visit.due.page_id), visit.alias
-        if row is None or alias is None or alias.kind is not AliasKind.PERMANENT:
+        if row is None or alias is None or alias.kind != "permanent":
             continue
         for page_id in await columns_queries.ids(reader, [alias.url]):
             target = pages.row(page_id)

@@ -11,7 +11,6 @@ import numpy as np
 from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Floats, Ints, compiled
 from freshet.scheduler.sources import Rows
-from freshet.storage.entries import Reason
 from freshet.storage.records import DueUrl
 
 #: Of the pages taken last it is remembered what they were worth.
@@ -75,7 +74,7 @@ class ReadyQueue:
 
     def _favour(self, host_id: int, place: int, *, favoured: bool) -> tuple[bool, float]:
         worth, due = self._hosts[host_id][place]
-        fits = due.reason is Reason.AUDIT or (due.reason is Reason.DISCOVERY) == favoured
+        fits = due.reason == "audit" or (due.reason == "discovery") == favoured
         return fits, worth
 
     def worthiest(self) -> DueUrl | None:

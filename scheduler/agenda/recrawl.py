@@ -50,7 +50,7 @@ from freshet.scheduler.sources import Rows
 from freshet.storage.entries import Host, Reason
 from freshet.storage.queries import columns
 from freshet.storage.queries.columns import WatchedPages
-from freshet.storage.records import Acknowledged, Churn, DueUrl, Supply, Visit
+from freshet.storage.records import Acknowledged, Churn, DueUrl, Visit
 from freshet.storage.tables import hosts as hosts_tables
 
 log = logging.getLogger(__name__)
@@ -245,9 +245,7 @@ class RecrawlAgenda:
             return None
         self._is_altered = True
         self._is_drained |= due.host_id not in self.queue
-        self.sharing.took(
-            discovers=due.reason is Reason.DISCOVERY, captured=due.digests is not None
-        )
+        self.sharing.took(discovers=due.reason == "discovery", captured=due.digests is not None)
         self._wanted = max(_LEAST, self._wanted - 1)
         row = self.pages.row(due.page_id)
         if row is not None:
@@ -297,18 +295,18 @@ class RecrawlAgenda:
             wait = min(wait, _REST_S + _REST_S_A_PAGE * len(self.pages))
         return self._valued_at + wait
 
-    async def replenish(self, now: float) -> Supply:
+    async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
         """Learn from the news, and fill the ready queue when it runs low."""
         if self._work is not None:
             if not self._work.done():
-                return Supply((), ())
+                return (), ()
             found, self._work = self._work.result(), None
-            return Supply((), tuple(await self._fill(found, now)))
+            return (), list(await self._fill(found, now))
         await self._take_in()
         due = self._must_value or now >= self.wakes_at()
         supplied = await self._value(now) if due else set()
         new_hosts, self._new_hosts = self._new_hosts, []
-        return Supply(tuple(new_hosts), tuple(supplied))
+        return new_hosts, list(supplied)
 
     async def _take_in(self) -> None:
         """Take in the news."""
@@ -512,7 +510,7 @@ class RecrawlAgenda:
             if due is None:
                 self.pages.drop(np.array([row]))
                 continue
-            reason = Reason.DISCOVERY if found.discovers[row] else Reason.REFRESH
+            reason: Reason = "discovery" if found.discovers[row] else "refresh"
             due = replace(due, attempt=int(self.pages["failures"][row]), reason=reason)
             self.queue.add(float(found.worth[row]), due)
             hosts.add(due.host_id)

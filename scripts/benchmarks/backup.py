@@ -24,7 +24,7 @@ from typing import TypeAlias
 import numpy as np
 
 from freshet.storage.maintenance import back_up
-from freshet.storage.migrations import migrations
+from freshet.storage.migrations import migrations, newest
 
 #: How long each commit took, and how long the log became.
 Told: TypeAlias = "multiprocessing.SimpleQueue[tuple[list[float], int]]"
@@ -52,10 +52,10 @@ def main() -> None:
 def _fill(db: Path, megabytes: int) -> None:
     with closing(sqlite3.connect(db, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        for migration in migrations():
-            connection.executescript(migration.sql)
+        for _, _, sql in migrations():
+            connection.executescript(sql)
         connection.execute("PRAGMA application_id = 0x46525348")
-        connection.execute(f"PRAGMA user_version = {migrations()[-1].number}")
+        connection.execute(f"PRAGMA user_version = {newest()}")
         connection.execute("BEGIN")
         connection.execute(
             "INSERT INTO crawl_run (id, started_at, state, settings) VALUES (1, 0, 'running', '{}')"

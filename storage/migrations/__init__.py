@@ -6,35 +6,28 @@ read; from 0.1.0 on each change of the schema is a further file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One step of the schema; ``number`` becomes ``PRAGMA user_version``."""
-
-    number: int
-    name: str
-    sql: str
-
-
 @cache
-def migrations() -> tuple[Migration, ...]:
-    """Return all steps in order, read from ``NNNN_name.sql`` beside this module."""
+def migrations() -> tuple[tuple[int, str, str], ...]:
+    """Return number, name and SQL of all steps in order, from ``NNNN_name.sql`` beside this module.
+
+    The number becomes ``PRAGMA user_version``.
+    """
     files = [f for f in resources.files(__name__).iterdir() if f.name.endswith(".sql")]
     return tuple(
-        Migration(int(f.name[:4]), f.name[5:-4], f.read_text("utf-8"))
+        (int(f.name[:4]), f.name[5:-4], f.read_text("utf-8"))
         for f in sorted(files, key=lambda f: f.name)
     )
 
 
 def oldest() -> int:
     """Return the number of the oldest schema that can be migrated."""
-    return migrations()[0].number
+    return migrations()[0][0]
 
 
 def newest() -> int:
     """Return the number of the last migration, which is that of the schema."""
-    return migrations()[-1].number
+    return migrations()[-1][0]

@@ -13,14 +13,14 @@ from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import code_of, columns_of, load_columns, pieces, row_to, table_of
-from freshet.storage.entries import KINDS, AliasKind, Kind, Reason, Role, Rung
+from freshet.storage.entries import KINDS, Host, Kind, Role, Rung
 from freshet.storage.records import DueUrl
 from freshet.storage.tables.frontier import due_columns
+from freshet.storage.tables.hosts import politeness
 
 #: Of the URLs that lead here for good.
 _MOVED = (
-    "(SELECT {} FROM page AS old WHERE old.alias_of = page.id "
-    f"AND old.alias_kind = '{AliasKind.PERMANENT}')"
+    "(SELECT {} FROM page AS old WHERE old.alias_of = page.id AND old.alias_kind = 'permanent')"
 )
 #: Whether another URL had the first content of a page before.
 _CAME = (
@@ -29,7 +29,7 @@ _CAME = (
 )
 _MOVES = (
     f"SELECT alias_of, id, {_CAME.format('page.alias_of')}, {_CAME.format('page.id')} FROM page "
-    f"WHERE alias_kind = '{AliasKind.PERMANENT}' AND alias_of IS NOT NULL "
+    f"WHERE alias_kind = 'permanent' AND alias_of IS NOT NULL "
     "AND version_id IS NOT NULL{} ORDER BY alias_of, checked_at DESC, id DESC"
 )
 
@@ -92,7 +92,7 @@ _PAGES = (
         elsewhere="coalesce("
         f"last_kind IN ('{Kind.REDIRECTED}', '{Kind.REFUSED}', '{Kind.SKIPPED}'), 0)",
         alias="alias_kind IS NOT NULL",
-        permanent=f"alias_kind IS '{AliasKind.PERMANENT}'",
+        permanent="alias_kind IS 'permanent'",
         asked="coalesce(last_at, found_at)",
         found_at=f"min(found_at, coalesce({_MOVED.format('min(old.found_at)')}, found_at))",
         sitemap=f"role = '{Role.SITEMAP}'",
@@ -198,7 +198,7 @@ async def due_urls(db: Reader, page_ids: Sequence[int], now: float) -> list[DueU
     """Return those of these pages that may still be fetched, in any order."""
     columns = due_columns(
         due_at="?1",
-        reason=f"iif(p.checked_at IS NULL, '{Reason.DISCOVERY}', '{Reason.REFRESH}')",
+        reason="iif(p.checked_at IS NULL, 'discovery', 'refresh')",
         attempt="0",
     )
     rows = await db.execute_fetchall(
@@ -243,7 +243,7 @@ class KeptPages:
         host: (n,), row of the page's host in ``hosts``.
         checked_at: (n,), Unix seconds of the last confirmation of its content.
         found_at: (n,), Unix seconds of its discovery.
-        hosts: every host of the store.
+        hosts: every host of the store, without robots.txt.
         gone: number of pages left out that were gone at the last visit.
     """
 
@@ -252,23 +252,11 @@ class KeptPages:
     host: NDArray[np.intp]
     checked_at: NDArray[np.float64]
     found_at: NDArray[np.float64]
-    hosts: list[KeptHost]
+    hosts: list[Host]
     gone: int
 
     def __len__(self) -> int:
         return len(self.page_id)
-
-
-@dataclass(frozen=True, slots=True)
-class KeptHost:
-    """A host's politeness state; ``lane`` and ``delay_s`` are None before the first request.
-
-    Hosts of one queue share its delay, the one in force after its last request.
-    """
-
-    origin: str
-    lane: str | None
-    delay_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +279,7 @@ class PastObservations:
 
 async def page_histories(db: Reader) -> KeptPages:
     """Return the pages that are kept up to date."""
-    hosts, host_id = await _hosts(db)
+    hosts = await politeness(db)
     sql = (
         "SELECT id, host_id, checked_at, found_at, url FROM page "
         f"WHERE {_KEPT} AND last_kind IS NOT 'gone' ORDER BY id"
@@ -302,7 +290,7 @@ async def page_histories(db: Reader) -> KeptPages:
     return KeptPages(
         page_id=page["page_id"].copy(),
         url=page["url"].tolist(),
-        host=np.searchsorted(host_id, page["host_id"]),
+        host=np.searchsorted([host.host_id for host in hosts], page["host_id"]),
         checked_at=page["checked_at"].copy(),
         found_at=page["found_at"].copy(),
         hosts=hosts,
@@ -332,16 +320,6 @@ def _rows_of(
         return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.bool_)
     rows = np.minimum(np.searchsorted(page_id, ids), len(page_id) - 1)
     return rows, page_id[rows] == ids
-
-
-async def _hosts(db: Reader) -> tuple[list[KeptHost], NDArray[np.int64]]:
-    """Return all hosts with the state of their queues, and their ids."""
-    rows = await db.execute_fetchall(
-        "SELECT h.id, h.origin, h.lane, (SELECT s.delay_s FROM host AS s WHERE s.lane = h.lane "
-        "  ORDER BY s.last_exchange_at DESC, s.id DESC LIMIT 1) FROM host AS h ORDER BY h.id"
-    )
-    hosts = [KeptHost(row[1], row[2], row[3]) for row in rows]
-    return hosts, np.array([row[0] for row in rows], np.int64)
 
 
 # -- past: all results of visits, for a replay of policies -------------------

@@ -12,7 +12,7 @@ from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import pieces, table_of
-from freshet.storage.entries import AliasKind, Kind, Role
+from freshet.storage.entries import Kind, Role
 
 _PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("depth", np.int32), ("links", np.bool_)])
 _ALIAS = np.dtype([("id", np.int64), ("of", np.int64), ("depth", np.int32), ("moved", np.bool_)])
@@ -53,8 +53,7 @@ async def pages(db: Reader) -> LinkedPages:
     )
     aliases = await table_of(
         db,
-        f"SELECT id, alias_of, depth, alias_kind = '{AliasKind.PERMANENT}' FROM page "
-        "WHERE alias_of IS NOT NULL",
+        "SELECT id, alias_of, depth, alias_kind = 'permanent' FROM page WHERE alias_of IS NOT NULL",
         _ALIAS,
     )
     rows = await db.execute_fetchall("SELECT coalesce(max(id), 0) FROM page")
@@ -240,19 +239,10 @@ WHERE p.host_id IN (SELECT value FROM json_each(?)) GROUP BY l.src_id, origin OR
 _FIRST = f"SELECT {_ORIGIN} AS origin, min(first_seen_at) FROM offsite_link AS l GROUP BY origin"
 
 
-@dataclass(frozen=True, slots=True)
-class OffsiteLink:
-    """A page that led to another site's origin, first seen in Unix seconds."""
-
-    page_id: int
-    origin: str
-    seen_at: float
-
-
-async def read_offsite(db: Reader, host_ids: Sequence[int]) -> list[OffsiteLink]:
-    """Return the links out of scope of some hosts, one for each page and origin, oldest first."""
+async def read_offsite(db: Reader, host_ids: Sequence[int]) -> list[tuple[int, str, float]]:
+    """Return page, origin and first time of links out of scope of some hosts, oldest first."""
     rows = await db.execute_fetchall(_OFFSITE_LINKS, (str(list(host_ids)),))
-    return [OffsiteLink(**row) for row in rows]
+    return [(row[0], row[1], row[2]) for row in rows]
 
 
 async def first_seen(db: Reader) -> dict[str, float]:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import zstandard
 from aiosqlite import Connection as Reader
@@ -20,19 +19,10 @@ _NEIGHBOURS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class AliasOf:
-    """The page that a URL is another name of."""
+class OtherName:
+    """The other end of a redirect seen ``at`` then; ``page_id`` is the page it leads to."""
 
     page_id: int
-    url: str
-    kind: AliasKind
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class OtherName:
-    """A URL that is another name of the page in question."""
-
     url: str
     kind: AliasKind
     at: float
@@ -57,7 +47,7 @@ class KnownUrl:
     held_back: str | None
     visited_at: float | None
     validators: Validators
-    alias: AliasOf | None
+    alias: OtherName | None
     wish_s: float | None
 
 
@@ -288,34 +278,6 @@ async def versions(db: Reader, page_id: int) -> list[StoredVersion]:
         "WHERE v.page_id = ? ORDER BY v.id"
     )
     return list(map(row_to(StoredVersion), await db.execute_fetchall(sql, (page_id,))))
-
-
-class ReadText(NamedTuple):
-    """The newest content of a page, which has a text; ``text_version`` took it from the bytes."""
-
-    page_id: int
-    fetch_url: str
-    role: Role
-    version_id: int
-    content_type: str | None
-    text_digest: bytes
-    text_version: str | None
-
-
-async def newest_texts(db: Reader, after: int, limit: int) -> list[ReadText]:
-    """Return the newest contents of up to ``limit`` pages with a text, ``after`` a page id."""
-    rows = await db.execute_fetchall(
-        "SELECT p.id, p.fetch_url, p.role, v.id, v.content_type, v.text_digest, v.text_version "
-        "FROM page AS p JOIN version AS v ON v.id = p.version_id "
-        "WHERE p.id > ? AND v.text_digest IS NOT NULL ORDER BY p.id LIMIT ?",
-        (after, limit),
-    )
-    return [ReadText(*row)._replace(role=Role(row[2])) for row in rows]
-
-
-async def last_page_id(db: Reader) -> int:
-    """Return the greatest id of a page, 0 without pages."""
-    return int(next(iter(await db.execute_fetchall("SELECT coalesce(max(id), 0) FROM page")))[0])
 
 
 async def body(db: Reader, version_id: int) -> bytes | None:

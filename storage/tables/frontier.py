@@ -32,7 +32,7 @@ def begin_run(db: Connection, now: float, recheck_before: float) -> None:
         "SELECT id, host_id, depth + 1, ?, iif(checked_at IS NULL, ?, ?) FROM page "
         "WHERE held_back IS NULL "
         "AND NOT (alias_of IS NOT NULL AND alias_kind = 'permanent' AND alias_at >= ?)",
-        (now, Reason.DISCOVERY, Reason.REFRESH, recheck_before),
+        (now, "discovery", "refresh", recheck_before),
     )
 
 
@@ -96,7 +96,7 @@ def due_columns(**given: str) -> str:
 
 _DUE = "SELECT " + due_columns(
     due_at="coalesce(f.due_at, 0.0)",
-    reason=f"coalesce(f.reason, '{Reason.REFRESH}')",
+    reason="coalesce(f.reason, 'refresh')",
     attempt="coalesce(f.attempt, 0)",
 )
 

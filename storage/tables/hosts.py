@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
-from freshet.storage.entries import HeaderSigns, Host, HostState, Kind, RobotsRecord, RobotsStanding
+from freshet.storage.entries import HeaderSigns, Host, HostState, Kind, RobotsRecord
 from freshet.storage.records import Visit
 
 #: Observations that the mean duration of requests is taken from.
@@ -19,15 +19,13 @@ _LAST = 20_000
 
 #: A host's state is that of its host queue: the last one saved for any of the queue's hosts.
 _STATE = columns_of(HostState, "s", host_id="iif(s.id, h.id, NULL)")
-_SELECT = f"""
-    SELECT {
-    columns_of(Host, "h", host_id="h.id", state=_STATE, robots=columns_of(RobotsRecord, "r"))
-}
-    FROM host AS h
+_FROM = """
+    FROM host AS h LEFT JOIN robots AS r ON r.host_id = h.id
     LEFT JOIN host AS s ON s.id = (
         SELECT id FROM host WHERE lane = h.lane ORDER BY last_exchange_at DESC, id DESC LIMIT 1)
-    LEFT JOIN robots AS r ON r.host_id = h.id
 """
+_ROBOTS = columns_of(RobotsRecord, "r")
+_SELECT = f"SELECT {columns_of(Host, 'h', host_id='h.id', state=_STATE, robots=_ROBOTS)} {_FROM}"
 
 
 def ensure(db: Connection, origins: Iterable[str]) -> dict[str, int]:
@@ -42,6 +40,14 @@ async def load(db: Reader, host_ids: Sequence[int]) -> list[Host]:
     """Return these hosts with their politeness state and robots.txt."""
     sql = f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?))"
     return list(map(row_to(Host), await db.execute_fetchall(sql, (json.dumps(list(host_ids)),))))
+
+
+async def politeness(db: Reader) -> list[Host]:
+    """Return all hosts by id, with their politeness state but without robots.txt."""
+    no_robots = ", ".join("NULL" for _ in fields(RobotsRecord))
+    columns = columns_of(Host, "h", host_id="h.id", state=_STATE, robots=no_robots)
+    rows = await db.execute_fetchall(f"SELECT {columns} {_FROM} ORDER BY h.id")
+    return list(map(row_to(Host), rows))
 
 
 async def origins(db: Reader) -> dict[int, str]:
@@ -100,7 +106,7 @@ async def unreachable_robots(db: Reader) -> list[tuple[str, RobotsRecord]]:
         f"SELECT h.origin, {columns_of(RobotsRecord, 'r', body='zeroblob(0)')} "
         "FROM robots AS r JOIN host AS h ON h.id = r.host_id "
         "WHERE r.standing = ? OR r.stale_since IS NOT NULL ORDER BY h.origin",
-        (RobotsStanding.UNREACHABLE,),
+        ("unreachable",),
     )
     return [(row[0], row_to(RobotsRecord)(row[1:])) for row in rows]
 

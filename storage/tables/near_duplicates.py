@@ -253,14 +253,6 @@ class Duplicate:
 
 
 @dataclass(frozen=True, slots=True)
-class DuplicateGroup:
-    """Pages that count as one, under the URL of the representative."""
-
-    representative: str
-    duplicates: list[Duplicate]
-
-
-@dataclass(frozen=True, slots=True)
 class IndexState:
     """Progress of the comparison of pages.
 
@@ -307,8 +299,8 @@ async def sharing(db: Reader, page_id: int) -> int:
     return int(next(iter(await db.execute_fetchall(sql, (page_id, url_patterns.KIND))))[0])
 
 
-async def groups(db: Reader, limit: int) -> list[DuplicateGroup]:
-    """Return the largest groups, at most ``limit``; the duplicates by URL."""
+async def groups(db: Reader, limit: int) -> dict[str, list[Duplicate]]:
+    """Return the largest groups, at most ``limit``: their duplicates by representative URL."""
     rows = await db.execute_fetchall(
         "SELECT g.representative_id, p.url FROM lsh_group AS g "
         "JOIN page AS p ON p.id = g.representative_id "
@@ -316,7 +308,7 @@ async def groups(db: Reader, limit: int) -> list[DuplicateGroup]:
         "          AND m.leader_id <> m.page_id) DESC, p.url LIMIT ?",
         (limit,),
     )
-    return [DuplicateGroup(row[1], await _duplicates(db, row[0])) for row in rows]
+    return {row[1]: await _duplicates(db, row[0]) for row in rows}
 
 
 async def _duplicates(db: Reader, representative_id: int) -> list[Duplicate]:

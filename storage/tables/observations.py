@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from math import inf, log1p
+from math import inf
 from sqlite3 import Connection
-from typing import Final, NamedTuple
+from typing import Final
 
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
-from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Rung
+from freshet.storage.entries import REBASED, Amendment, Audit, Kind, Retraction, Role, Rung
 from freshet.storage.records import Estimate, Observation, PageHistory, Visit
 from freshet.storage.tables import links, near_duplicates, pages
 
@@ -54,16 +54,6 @@ def append(db: Connection, run_id: int, visits: Sequence[Visit]) -> None:
 
 
 # -- amendments: observations (never changed) as later ones correct them, view ``finding``
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A page that was new at ``at``; an older page redirects to it."""
-
-    page_id: int
-    at: float
-    old_sketch: bytes
-    new_sketch: bytes
 
 
 #: Verdicts that a run's end may change: changes by blocks, and changes of the frame.
@@ -124,10 +114,11 @@ async def open_memories(
     return [(row[0], row[1], row[2]) for row in await db.execute_fetchall(sql, (host_id, run_id))]
 
 
-async def moves(db: Reader, run_id: int) -> list[Move]:
+async def moves(db: Reader, run_id: int) -> list[tuple[int, float, bytes, bytes]]:
     """Return the pages that were new in a run and to which an older page redirects for good.
 
-    Amended verdicts are left out.
+    Each with its time and the sketches of the old page and the new one; amended verdicts are left
+    out.
     """
     sketch = (
         "(SELECT sketch FROM version WHERE page_id = {} AND sketch IS NOT NULL "
@@ -142,7 +133,7 @@ async def moves(db: Reader, run_id: int) -> list[Move]:
         "GROUP BY o.page_id HAVING max(x.checked_at)",
         (run_id,),
     )
-    return [Move(*row) for row in rows if row[2] is not None and row[3] is not None]
+    return [(row[0], row[1], row[2], row[3]) for row in rows if row[2] and row[3]]
 
 
 async def any_since(db: Reader, at: float) -> bool:
@@ -153,22 +144,7 @@ async def any_since(db: Reader, at: float) -> bool:
 
 # -- audits: visits to random samples, which measure freshness ----------------
 
-_ALMOST_ONE = 1 - 1e-15
 _SEEN = f"'{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}'"
-
-
-@dataclass(frozen=True, slots=True)
-class AuditResult:
-    """An audit as judged today: whether the copy was stale, and the chance expected of that.
-
-    ``hazard`` is the number of changes expected since the visit before.
-    """
-
-    at: float
-    importance: float
-    expected: float
-    hazard: float
-    stale: bool
 
 
 def append_audit(db: Connection, visits: Sequence[Visit]) -> None:
@@ -184,18 +160,15 @@ def append_audit(db: Connection, visits: Sequence[Visit]) -> None:
     )
 
 
-async def results(db: Reader, since: float) -> list[AuditResult]:
-    """Return the audits since a time that were answered, in their order."""
+async def results(db: Reader, since: float) -> list[tuple[float, Audit, bool]]:
+    """Return the audits since a time that were answered: when, and whether the copy was stale."""
     rows = await db.execute_fetchall(
-        "SELECT f.at, a.importance, a.expected, a.hazard, f.kind <> ? FROM audit AS a "
+        f"SELECT f.at, f.kind <> ?, {columns_of(Audit, 'a')} FROM audit AS a "
         "JOIN finding AS f ON f.id = a.observation_id "
         f"WHERE f.at >= ? AND f.kind IN ({_SEEN}) ORDER BY f.id",
         (Kind.UNCHANGED, since),
     )
-    return [
-        AuditResult(at, importance, expected, _hazard(hazard, expected), bool(stale))
-        for at, importance, expected, hazard, stale in rows
-    ]
+    return [(row[0], row_to(Audit)(row[2:]), bool(row[1])) for row in rows]
 
 
 async def was_drawn(db: Reader, page_id: int) -> bool:
@@ -207,26 +180,45 @@ async def was_drawn(db: Reader, page_id: int) -> bool:
     return bool(list(await db.execute_fetchall(sql, (page_id,))))
 
 
-def _hazard(hazard: float | None, expected: float) -> float:
-    """Return the hazard; of an old audit without one, that which gives the expected chance."""
-    return -log1p(-min(expected, _ALMOST_ONE)) if hazard is None else hazard
-
-
 # -- versions and bodies: contents of pages, content-addressed ---------------
 
 
-class RereadText(NamedTuple):
-    """A page's newest content as reduced by the extraction ``text_version``.
+@dataclass(frozen=True, slots=True)
+class NewestText:
+    """A page's newest content with a text, by the extraction ``text_version``.
 
-    ``memory`` (versioned bytes) replaces the page's when not None.
+    Of a new extraction there are a ``sketch`` and, if it replaces the page's, a ``memory``
+    (versioned bytes).
     """
 
     page_id: int
+    fetch_url: str
+    role: Role
     version_id: int
+    content_type: str | None
     text_digest: bytes
-    sketch: bytes
-    text_version: str
-    memory: bytes | None
+    text_version: str | None
+    sketch: bytes | None = None
+    memory: bytes | None = None
+
+
+async def newest_texts(db: Reader, after: int, limit: int) -> list[NewestText]:
+    """Return the newest texts of up to ``limit`` pages, ``after`` a page id."""
+    columns = columns_of(
+        NewestText, "v", page_id="p.id", fetch_url="p.fetch_url", role="p.role", version_id="v.id",
+        sketch="NULL", memory="NULL",
+    )  # fmt: skip
+    rows = await db.execute_fetchall(
+        f"SELECT {columns} FROM page AS p JOIN version AS v ON v.id = p.version_id "
+        "WHERE p.id > ? AND v.text_digest IS NOT NULL ORDER BY p.id LIMIT ?",
+        (after, limit),
+    )
+    return list(map(row_to(NewestText), rows))
+
+
+async def last_page_id(db: Reader) -> int:
+    """Return the greatest id of a page, 0 without pages."""
+    return int(next(iter(await db.execute_fetchall("SELECT coalesce(max(id), 0) FROM page")))[0])
 
 
 def append_bodies(db: Connection, visits: Iterable[Visit]) -> None:
@@ -246,7 +238,7 @@ def append_bodies(db: Connection, visits: Iterable[Visit]) -> None:
     )
 
 
-def reread(db: Connection, texts: Sequence[RereadText]) -> None:
+def reread(db: Connection, texts: Sequence[NewestText]) -> None:
     """Replace the texts of the newest contents of pages; observations stay."""
     sql = "UPDATE version SET text_digest = ?, sketch = ?, text_version = ? WHERE id = ?"
     db.executemany(sql, [(t.text_digest, t.sketch, t.text_version, t.version_id) for t in texts])

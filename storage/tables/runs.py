@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from sqlite3 import Connection
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
 from freshet.storage.entries import CappedLane, Discovered, Outlook
-from freshet.storage.records import SeedLine, StoredSeed
+from freshet.storage.records import StoredSeed
 
-
-class RunState(StrEnum):
-    """State of a run; the next invocation finishes all but ``ENDED`` ones."""
-
-    RUNNING = "running"
-    ENDED = "ended"
-    INTERRUPTED = "interrupted"
-    LIMIT = "limit"
+#: State of a run; the next invocation finishes all but ``ended`` ones.
+RunState: TypeAlias = Literal["running", "ended", "interrupted", "limit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,7 @@ async def settings_of_latest(db: Reader) -> str | None:
 def start(db: Connection, now: float, settings: str) -> int:
     """Begin a run and return its id. ``settings`` is a JSON object, kept as a record."""
     sql = "INSERT INTO crawl_run (started_at, state, settings) VALUES (?, ?, ?) RETURNING id"
-    return int(db.execute(sql, (now, RunState.RUNNING, settings)).fetchone()[0])
+    return int(db.execute(sql, (now, "running", settings)).fetchone()[0])
 
 
 def record_settings(db: Connection, run_id: int, settings: str) -> None:
@@ -69,12 +62,12 @@ def record_settings(db: Connection, run_id: int, settings: str) -> None:
 def reopen(db: Connection, run_id: int) -> None:
     """Resume a run that did not end (or, when forced, one that did)."""
     sql = "UPDATE crawl_run SET state = ?, ended_at = NULL WHERE id = ?"
-    db.execute(sql, (RunState.RUNNING, run_id))
+    db.execute(sql, ("running", run_id))
 
 
 def close(db: Connection, run_id: int, state: RunState, now: float) -> None:
     """Record a run's state; only ``ENDED`` sets ``ended_at``."""
-    ended_at = now if state is RunState.ENDED else None
+    ended_at = now if state == "ended" else None
     sql = "UPDATE crawl_run SET state = ?, ended_at = ? WHERE id = ?"
     db.execute(sql, (state, ended_at, run_id))
 
@@ -95,13 +88,13 @@ async def is_first(db: Reader, run_id: int) -> bool:
 _MOVE: Final = "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1)"
 
 
-def add(db: Connection, seeds: Sequence[SeedLine], now: float) -> None:
+def add(db: Connection, seeds: Sequence[StoredSeed], now: float) -> None:
     """Add seeds; a known one takes the values of its new line."""
     db.executemany(
-        f"INSERT INTO seed ({', '.join(SeedLine._fields)}, added_at) "
+        "INSERT INTO seed (text, url, fallback_url, importance, half_life_hours, added_at) "
         "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET text = excluded.text, "
         "importance = excluded.importance, half_life_hours = excluded.half_life_hours",
-        [(*seed, now) for seed in seeds],
+        [(s.text, s.url, s.fallback_url, s.importance, s.half_life_hours, now) for s in seeds],
     )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from typing import Final, NamedTuple
 
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to
-from freshet.storage.entries import CopyFinding, Reason
+from freshet.storage.entries import CopyFinding
 from freshet.storage.records import Targets, Visit
 from freshet.storage.tables import frontier
 from freshet.storage.tables.pages import Admitted
@@ -40,6 +40,8 @@ THINNED = 600
 _SCATTER = 2_654_435_761
 
 _Key = tuple[int, str]
+#: Pages by host id.
+_Pages = dict[int, frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +95,6 @@ class _KnownText:
 
 
 @dataclass(slots=True)
-class FrontierEffect:
-    """Effect of closed and opened patterns on the frontier, by host id.
-
-    The pages ``released`` are due again, those ``withdrawn`` no longer.
-    """
-
-    released: dict[int, frozenset[int]] = field(default_factory=dict)
-    withdrawn: dict[int, frozenset[int]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class _Change:
     """Additions of a batch to the counts of a pattern."""
 
@@ -147,15 +138,16 @@ def weigh(
     run_id: int,
     rule: CopyRule,
     revealed: Mapping[int, Sequence[int]],
-) -> FrontierEffect:
+) -> tuple[_Pages, _Pages]:
     """Learn from these visits, which are recorded and settled.
 
-    ``revealed`` are the pages that have become due by links of each visited page.
+    ``revealed`` are the pages that have become due by links of each visited page. Return the pages
+    that closed and opened patterns released into the frontier, and withdrew from it.
     """
     _let_pass(db, [v.due.page_id for v in visits])
     findings = [finding for visit in visits for finding in visit.copies]
     findings = _without_leads(db, findings, revealed)
-    effect = FrontierEffect()
+    effect: tuple[_Pages, _Pages] = ({}, {})
     if not findings:
         return effect
     at = max(visit.observation.at for visit in visits)
@@ -175,7 +167,7 @@ def reconsider(db: Connection, rule: CopyRule, at: float) -> None:
     """Close and open patterns by this rule, which may differ from the last run's."""
     rows = db.execute(f"SELECT {_pattern()} FROM trap WHERE kind = ?", (KIND,)).fetchall()
     for found in map(row_to(Throttle), rows):
-        _decide(db, found, rule, at=at, effect=FrontierEffect())
+        _decide(db, found, rule, at=at, effect=({}, {}))
 
 
 async def pattern_of(db: Reader, page_id: int) -> Throttle | None:
@@ -295,7 +287,7 @@ def _known(
 
 
 def _decide(
-    db: Connection, found: Throttle, rule: CopyRule, *, at: float, effect: FrontierEffect
+    db: Connection, found: Throttle, rule: CopyRule, *, at: float, effect: tuple[_Pages, _Pages]
 ) -> None:
     """Close or open a pattern where its counts say so."""
     host_id, shape = found.host_id, str(found.shape)
@@ -304,12 +296,13 @@ def _decide(
         return
     sql = "UPDATE trap SET closed_at = ? WHERE host_id = ? AND shape = ? AND kind = ?"
     db.execute(sql, (at if closes else None, host_id, shape, KIND))
+    released, withdrawn = effect
     if closes:
-        before = effect.withdrawn.get(host_id, frozenset())
-        effect.withdrawn[host_id] = before.union(_withdraw(db, host_id, shape))
-    elif released := _release(db, host_id, shape, at):
-        before = effect.released.get(host_id, frozenset())
-        effect.released[host_id] = before.union(released)
+        withdrawn[host_id] = withdrawn.get(host_id, frozenset()).union(
+            _withdraw(db, host_id, shape)
+        )
+    elif pages := _release(db, host_id, shape, at):
+        released[host_id] = released.get(host_id, frozenset()).union(pages)
 
 
 def _withdraw(db: Connection, host_id: int, shape: str) -> list[int]:
@@ -338,7 +331,7 @@ def _release(db: Connection, host_id: int, shape: str, at: float) -> list[int]:
         (host_id, shape, KIND),
     ).fetchall()
     page_ids = [row[0] for row in rows]
-    frontier.add(db, page_ids, at, Reason.DISCOVERY)
+    frontier.add(db, page_ids, at, "discovery")
     _count_refused(db, [(host_id, shape, -len(page_ids))])
     return page_ids
 
@@ -497,26 +490,17 @@ async def representatives(db: Reader) -> dict[int, int]:
 # -- throttles: known URLs that are not crawled, by reason -------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """Pages of a site: ``known``, ``asked`` (visited), ``waiting`` for that, ``held`` back."""
-
-    known: int
-    asked: int
-    waiting: int
-    held: int
-
-
-async def reach(db: Reader, host_ids: Collection[int]) -> Reach:
-    """Count the pages of these hosts by their progress."""
+async def reach(db: Reader, host_ids: Collection[int]) -> dict[str, int]:
+    """Count the pages of these hosts: known, asked (visited), waiting for that, held back."""
     rows = await db.execute_fetchall(
-        "SELECT count(*), sum(held_back IS NULL AND last_at IS NOT NULL), "
-        "  sum(held_back IS NULL AND last_at IS NULL), sum(held_back IS NOT NULL) "
+        "SELECT count(*) AS known, "
+        "  count(*) FILTER (WHERE held_back IS NULL AND last_at IS NOT NULL) AS asked, "
+        "  count(*) FILTER (WHERE held_back IS NULL AND last_at IS NULL) AS waiting, "
+        "  count(held_back) AS held "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value WHERE role = 'page'",
         (_list(host_ids),),
     )
-    ((known, *others),) = rows
-    return Reach(known, *(count or 0 for count in others))
+    return dict(next(iter(rows)))
 
 
 async def throttles(db: Reader, host_ids: Collection[int]) -> list[Throttle]:

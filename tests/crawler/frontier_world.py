@@ -1,7 +1,7 @@
 """A frontier with its parts around it, for tests that drive it by hand."""
 
 from collections import defaultdict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -9,8 +9,8 @@ from freshet.crawler.frontier import Frontier
 from freshet.crawler.politeness import HostAnswer, PolitenessRules
 from freshet.crawler.requests import FrontierRequest, PageRequest
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.storage.entries import Host, HostState, RobotsRecord, RobotsStanding
-from freshet.storage.records import Acknowledged, DueUrl, Supply
+from freshet.storage.entries import Host, HostState, RobotsRecord
+from freshet.storage.records import Acknowledged, DueUrl
 
 DAY_S = 86_400.0
 RULES = PolitenessRules()
@@ -45,8 +45,8 @@ class Shelf:
     def hungry(self) -> bool:
         return False
 
-    async def replenish(self, now: float) -> Supply:
-        return Supply()
+    async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
+        return (), ()
 
     def wakes_at(self) -> float | None:
         return None
@@ -58,7 +58,7 @@ def page(page_id: int, host_id: int, path: str = "") -> DueUrl:
 
 
 def parsed(body: bytes, at: float) -> RobotsRecord:
-    return RobotsRecord(RobotsStanding.PARSED, at, body)
+    return RobotsRecord("parsed", at, body)
 
 
 def robots_url(origin: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from freshet.crawler.politeness import HostAnswer, PolitenessRules
 from freshet.crawler.requests import PageRequest, ProbeRequest, Refusal, RobotsRequest
 from freshet.crawler.robots.cache import Bar
-from freshet.storage.entries import RobotsRecord, RobotsStanding
+from freshet.storage.entries import RobotsRecord
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, RULES, SLOW, World, page, parsed
 
 
@@ -121,7 +121,7 @@ def test_an_unreachable_robots_txt_closes_its_host_until_the_next_try() -> None:
     world.supply(page(1, 1))
     world.requests(0.0)
     world.fine("a", 0.0)
-    world.settle(1, RobotsRecord(RobotsStanding.UNREACHABLE, 0.0, b"", "timeout"), 0.0)
+    world.settle(1, RobotsRecord("unreachable", 0.0, b"", "timeout"), 0.0)
     wakes_at = world.frontier.wakes_at()
     assert wakes_at is not None
     assert RULES.back_off_initial_s <= wakes_at <= RULES.back_off_initial_s * 1.25
@@ -137,7 +137,7 @@ def test_a_closed_host_does_not_close_the_others_on_its_lane() -> None:
     world.supply(page(1, 1), page(2, 2))
     world.requests(0.0)
     world.fine("a", 0.0)
-    world.settle(1, RobotsRecord(RobotsStanding.UNREACHABLE, 0.0), 0.0)
+    world.settle(1, RobotsRecord("unreachable", 0.0), 0.0)
     assert world.requests(1.0) == [PageRequest(page(2, 2), "a")]
 
 
@@ -148,7 +148,7 @@ def test_the_pages_of_a_barred_host_are_refused_at_once() -> None:
     world.requests(0.0)
     world.fine("a", 0.0)
     world.book.bar(1, Bar("no_such_host", "h1: no such name"))
-    world.settle(1, RobotsRecord(RobotsStanding.UNREACHABLE, 0.0), 0.0)
+    world.settle(1, RobotsRecord("unreachable", 0.0), 0.0)
     assert [type(e) for e in world.requests(1.0)] == [Refusal, Refusal]
     assert world.frontier.wakes_at() is None
 

@@ -17,7 +17,7 @@ from freshet.crawler.requests import (
     Refusal,
     RobotsRequest,
 )
-from freshet.storage.entries import HostState, RobotsRecord, RobotsStanding
+from freshet.storage.entries import HostState, RobotsRecord
 from freshet.storage.records import DueUrl
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, SLOW, World, page, parsed
 
@@ -273,7 +273,7 @@ class FrontierMachine(RuleBasedStateMachine):
         else:
             if self.now - host.fetched_at > 30 * DAY_S:
                 host.body = None
-            record = RobotsRecord(RobotsStanding.UNREACHABLE, self.now, b"", str(answer))
+            record = RobotsRecord("unreachable", self.now, b"", str(answer))
         self.world.settle(request.host_id, record, self.now)
 
     # -- what must hold ----------------------------------------------------------

@@ -12,7 +12,7 @@ from freshet.storage.records import StoredSeed
 
 
 def seed(url: str, importance: float, root_url: str | None = None) -> StoredSeed:
-    return StoredSeed(0, url, url, None, root_url, None, importance)
+    return StoredSeed(url, url, None, importance, root_url=root_url)
 
 
 def found(urls: Sequence[str], *seeds: StoredSeed) -> list[float]:

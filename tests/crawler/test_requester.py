@@ -10,7 +10,7 @@ from freshet.crawler.fetch.client import Accept, Request
 from freshet.crawler.requester import Requester
 from freshet.crawler.requests import ApiRequests, Refusal, RobotsRequest
 from freshet.crawler.robots.cache import RobotsRules
-from freshet.storage.entries import Kind, Outcome, RobotsStanding, Role
+from freshet.storage.entries import Kind, Outcome, Role
 from freshet.storage.records import (
     DueUrl,
     Entry,
@@ -67,7 +67,7 @@ async def test_a_robots_txt_opens_its_host_and_names_sitemaps() -> None:
     assert isinstance(visit, Note)
     assert visit.robots is not None
     host_id, record = visit.robots
-    assert (host_id, record.standing, visit.fetches) == (1, RobotsStanding.PARSED, 1)
+    assert (host_id, record.standing, visit.fetches) == (1, "parsed", 1)
     assert visit.targets is not None
     assert (visit.targets.urls, visit.targets.roles) == ([f"{SITE}/map.xml"], [Role.SITEMAP])
     assert hosts.stages.world.frontier.permits(1, f"{SITE}/private/x", NOON) is False
@@ -98,7 +98,7 @@ async def test_a_redirected_robots_txt_is_followed_on_the_lane_of_its_target() -
     (visit,) = await hosts.requester.perform(request)
     assert isinstance(visit, Note)
     assert visit.robots is not None
-    assert (visit.fetches, visit.robots[1].standing) == (2, RobotsStanding.PARSED)
+    assert (visit.fetches, visit.robots[1].standing) == (2, "parsed")
 
 
 async def test_redirects_of_a_robots_txt_are_followed_five_times() -> None:

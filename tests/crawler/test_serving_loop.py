@@ -27,7 +27,7 @@ from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading
-from freshet.storage.entries import Kind, RobotsRecord, RobotsStanding
+from freshet.storage.entries import Kind, RobotsRecord
 from freshet.storage.records import Acknowledged, Entry, Observation, Visit
 from tests.storage.small_store import SmallStore, small_store
 
@@ -142,13 +142,13 @@ async def serve(sites: Sequence[Site], budget: float, store: SmallStore) -> tupl
             pacer=Pacer(budget, clock.now()),
         )  # fmt: skip
         await agenda.open()
-        supply = await agenda.replenish(clock.now())
-        for host in supply.new_hosts:
+        new_hosts, host_ids = await agenda.replenish(clock.now())
+        for host in new_hosts:
             delay_s = sites[host.host_id - 1].delay_s
             body = f"User-agent: *\nCrawl-delay: {delay_s}\n".encode()
-            robots = RobotsRecord(RobotsStanding.PARSED, clock.now(), body)
+            robots = RobotsRecord("parsed", clock.now(), body)
             frontier.add_host(replace(host, robots=robots), host.origin)
-        for host_id in supply.host_ids:
+        for host_id in host_ids:
             frontier.wake(host_id)
         await pool.run(time_limit_s=SECONDS)
     return hosts, ranker

@@ -123,8 +123,8 @@ async def test_a_listing_that_was_only_tried_is_no_page_that_has_gone(
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(301, AliasKind.PERMANENT), (308, AliasKind.PERMANENT), (302, AliasKind.TEMPORARY),
-     (200, AliasKind.REFRESH)],
+    [(301, "permanent"), (308, "permanent"), (302, "temporary"),
+     (200, "refresh")],
 )  # fmt: skip
 async def test_a_redirect_is_permanent_by_its_status(
     stages: Stages, status: int, kind: AliasKind
@@ -143,7 +143,7 @@ async def test_a_page_that_sends_its_reader_on_at_once_is_a_redirect(
     meta = f'<meta http-equiv="refresh" content="{refresh}"><title>'.encode()
     found = await stages.reduce(DUE, answer(PAGE.replace(b"<title>", meta)))
     assert isinstance(found, RedirectTarget) == is_redirect
-    assert not is_redirect or found == RedirectTarget(f"{SITE}/new", AliasKind.REFRESH)
+    assert not is_redirect or found == RedirectTarget(f"{SITE}/new", "refresh")
 
 
 # -- compare -----------------------------------------------------------------------
@@ -259,7 +259,7 @@ async def test_a_redirect_makes_its_url_an_alias_and_its_target_due(stages: Stag
     visit = await stages.take(result)
     seen = visit.observation
     assert (seen.kind, seen.reason, seen.detail) == (Kind.REDIRECTED, "permanent", f"{SITE}/new")
-    assert visit.alias == Alias(f"{SITE}/new", AliasKind.PERMANENT)
+    assert visit.alias == Alias(f"{SITE}/new", "permanent")
     assert visit.targets is not None
     assert visit.targets.urls == [f"{SITE}/new"]
     respelled = await stages.take(replace(result, location=f"{URL}?utm_source=x"))

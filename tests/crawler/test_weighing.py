@@ -107,9 +107,9 @@ def test_only_pages_whose_group_is_another_may_weigh_otherwise(store: SmallStore
 
 def test_a_half_life_is_that_of_the_page_of_its_line_also_where_it_has_moved() -> None:
     lines = [
-        StoredSeed(1, "a", "https://a.example", None, None, None, 1.0, 12.0),
-        StoredSeed(2, "b", "https://b.example", None, "https://b.example/new", 7, 1.0, 6.0),
-        StoredSeed(3, "c", "https://c.example", None, None, None, 1.0),
+        StoredSeed("a", "https://a.example", None, 1.0, 12.0, 1),
+        StoredSeed("b", "https://b.example", None, 1.0, 6.0, 2, "https://b.example/new", 7),
+        StoredSeed("c", "https://c.example", None, seed_id=3),
     ]
     urls = [
         "https://a.example/", "https://a.example/x", "https://b.example/moved",

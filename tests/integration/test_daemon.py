@@ -239,7 +239,9 @@ async def test_pages_drawn_at_random_measure_the_freshness(capped_run: Stage) ->
     async with reading(stage.db) as connection:
         found = await observations.results(connection, 0.0)
     measured = staleness(
-        [a.importance for a in found], [a.stale for a in found], [a.hazard for a in found]
+        [audit.importance for _, audit, _ in found],
+        [stale for *_, stale in found],
+        [audit.hazard for _, audit, _ in found],
     )
     assert measured is not None
     for cost in (measured.binary, measured.harmonic):

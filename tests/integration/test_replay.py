@@ -21,7 +21,7 @@ from freshet.crawler.synthetic_web.server import SyntheticFetcher, serve
 from freshet.crawler.synthetic_web.web import showcase
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import origin
-from freshet.storage.records import FetchResult, SeedLine
+from freshet.storage.records import FetchResult, StoredSeed
 from tests.integration.quick import assert_consistent, order, quick, unwatched
 
 DAY_S = 86_400.0
@@ -60,7 +60,7 @@ class Tape:
         with closing(sqlite3.connect(db)) as store:
             rows = store.execute("SELECT text, url, fallback_url, importance FROM seed").fetchall()
             (began_at,) = store.execute("SELECT max(started_at) FROM crawl_run").fetchone()
-        seeds = [SeedLine(*row) for row in rows]
+        seeds = [StoredSeed(*row) for row in rows]
         return RunPast(began_at, seeds, exchanges, probe, is_lasting)
 
 

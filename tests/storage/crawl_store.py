@@ -46,7 +46,7 @@ class CrawlStore:
 
     async def new_run(self, at: float, recheck_before: float = 0.0) -> None:
         with writing(self.database) as connection:
-            runs.close(connection, self.run_id, runs.RunState.ENDED, at)
+            runs.close(connection, self.run_id, "ended", at)
             self.run_id = runs.start(connection, at, "{}")
             frontier.begin_run(connection, at, recheck_before)
         self.tables = VisitTables(self.run_id)
@@ -153,9 +153,7 @@ def captured(
     )  # fmt: skip
 
 
-def redirected(
-    due: DueUrl, path: str, kind: AliasKind = AliasKind.PERMANENT, at: float = START
-) -> Visit:
+def redirected(due: DueUrl, path: str, kind: AliasKind = "permanent", at: float = START) -> Visit:
     return replace(
         visit(due, Kind.REDIRECTED, at), targets=targets(path), alias=Alias(url_of(path), kind)
     )

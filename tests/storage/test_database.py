@@ -12,7 +12,7 @@ import pytest
 from freshet.storage import database as database_module
 from freshet.storage import migrations as history
 from freshet.storage.database import APPLICATION_ID, StoreError, open_store, reading
-from freshet.storage.migrations import Migration, migrations, newest
+from freshet.storage.migrations import migrations, newest
 
 
 async def test_a_new_store_has_the_newest_schema_in_wal_mode(tmp_path: Path) -> None:
@@ -141,17 +141,18 @@ async def test_a_writer_migrates_an_older_schema_and_a_reader_refuses_it(
 ) -> None:
     path = tmp_path / "crawl.db"
     await (await open_store(path)).close()
-    further = Migration(newest() + 1, "notes", "CREATE TABLE note (text TEXT) STRICT;")
+    number = newest() + 1
+    further = number, "notes", "CREATE TABLE note (text TEXT) STRICT;"
     both = (*migrations(), further)
     monkeypatch.setattr(history, "migrations", lambda: both)
     monkeypatch.setattr(database_module, "migrations", lambda: both)
-    with pytest.raises(StoreError, match=rf"schema {further.number - 1} is older .* migrates it"):
+    with pytest.raises(StoreError, match=rf"schema {number - 1} is older .* migrates it"):
         async with reading(path):
             pass
     await (await open_store(path)).close()
     async with reading(path) as connection:
         rows = await connection.execute_fetchall("SELECT number, name FROM migration")
-        assert [tuple(row) for row in rows][1:] == [(further.number, "notes")]
+        assert [tuple(row) for row in rows][1:] == [(number, "notes")]
         assert not list(await connection.execute_fetchall("SELECT text FROM note"))
 
 

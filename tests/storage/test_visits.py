@@ -8,7 +8,7 @@ import pytest
 
 from freshet.storage import writer
 from freshet.storage.database import StoreError
-from freshet.storage.entries import HostState, Kind, RobotsRecord, RobotsStanding, Role, Rung
+from freshet.storage.entries import HostState, Kind, RobotsRecord, Role, Rung
 from freshet.storage.records import Note
 from freshet.storage.tables import frontier, hosts, observations
 from tests.storage.crawl_store import (
@@ -25,7 +25,7 @@ TABLES = (
     "host", "robots", "page", "frontier", "observation", "version", "body", "link",
     "offsite_link", "trap", "crawl_run",
 )  # fmt: skip
-ROBOTS = RobotsRecord(RobotsStanding.ALLOW_ALL, START)
+ROBOTS = RobotsRecord("allow_all", START)
 
 
 async def everything(store: CrawlStore) -> dict[str, list[tuple[object, ...]]]:

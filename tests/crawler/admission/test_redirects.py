@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -34,7 +35,7 @@ class Judge:
         self._redirects = Redirects(admission, self._alias_target, max_redirects=10)
 
     async def judge(
-        self, location: str, due: DueUrl = DUE, kind: AliasKind = AliasKind.PERMANENT
+        self, location: str, due: DueUrl = DUE, kind: AliasKind = "permanent"
     ) -> tuple[Verdict, FoundUrls]:
         redirect = RedirectTarget(location, kind)
         verdict = await self._redirects.judge(due, redirect, NOON)
@@ -45,7 +46,7 @@ class Judge:
         return self.aliases.get(url)
 
 
-@pytest.mark.parametrize("kind", list(AliasKind))
+@pytest.mark.parametrize("kind", get_args(AliasKind))
 async def test_the_target_is_a_due_url_of_its_own_and_the_url_its_alias(kind: AliasKind) -> None:
     verdict, found = await Judge().judge(f"{SITE}/new?utm_source=x#part", kind=kind)
     assert found.alias == Alias(f"{SITE}/new", kind)
@@ -93,7 +94,7 @@ async def test_a_target_that_is_another_name_of_this_page_is_a_loop() -> None:
 async def test_two_urls_may_lead_to_one_page() -> None:
     judge = Judge()
     judge.aliases[f"{SITE}/new"] = 99
-    assert (await judge.judge(f"{SITE}/new"))[1].alias == Alias(f"{SITE}/new", AliasKind.PERMANENT)
+    assert (await judge.judge(f"{SITE}/new"))[1].alias == Alias(f"{SITE}/new", "permanent")
 
 
 async def test_a_location_that_is_no_url_is_a_recorded_failure() -> None:
@@ -157,7 +158,7 @@ async def test_a_seeds_redirect_moves_its_scope() -> None:
     judge = Judge(f"{SITE}/old")
     _, found = await judge.judge("https://b.example/home", replace(DUE, seed_id=5))
     assert found.new_root == "https://b.example/home"
-    assert found.alias == Alias("https://b.example/home", AliasKind.PERMANENT)
+    assert found.alias == Alias("https://b.example/home", "permanent")
     assert judge.scope.contains("https://b.example/anything")
     assert not judge.scope.contains(f"{SITE}/anything")
 

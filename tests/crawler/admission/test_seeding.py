@@ -16,12 +16,12 @@ def admission() -> Admission:
 
 
 def with_scheme(seed_id: int, url: str, root_url: str | None = None) -> StoredSeed:
-    return StoredSeed(seed_id, url, url, None, root_url, None, 1.0)
+    return StoredSeed(url, url, None, seed_id=seed_id, root_url=root_url)
 
 
 def bare(seed_id: int, host: str, root_url: str | None = None) -> StoredSeed:
     https, http = f"https://{host}", f"http://{host}"
-    return StoredSeed(seed_id, host, https, http, root_url, None, 1.0)
+    return StoredSeed(host, https, http, seed_id=seed_id, root_url=root_url)
 
 
 def failed(reason: str, url: str = ROBOTS) -> FetchResult:

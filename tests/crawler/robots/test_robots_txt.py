@@ -244,13 +244,13 @@ def test_sitemap_lines_are_kept_in_order_wherever_they_stand() -> None:
 
 @pytest.mark.parametrize(
     ("status", "failure", "expected"),
-    [(200, None, RobotsStanding.PARSED), (204, None, RobotsStanding.PARSED),
-     (301, None, RobotsStanding.ALLOW_ALL), (401, None, RobotsStanding.ALLOW_ALL),
-     (404, None, RobotsStanding.ALLOW_ALL), (410, None, RobotsStanding.ALLOW_ALL),
-     (429, None, RobotsStanding.UNREACHABLE), (500, None, RobotsStanding.UNREACHABLE),
-     (503, None, RobotsStanding.UNREACHABLE), (999, None, RobotsStanding.UNREACHABLE),
-     (200, "cut short", RobotsStanding.UNREACHABLE), (None, "timeout", RobotsStanding.UNREACHABLE),
-     (None, None, RobotsStanding.UNREACHABLE)],
+    [(200, None, "parsed"), (204, None, "parsed"),
+     (301, None, "allow_all"), (401, None, "allow_all"),
+     (404, None, "allow_all"), (410, None, "allow_all"),
+     (429, None, "unreachable"), (500, None, "unreachable"),
+     (503, None, "unreachable"), (999, None, "unreachable"),
+     (200, "cut short", "unreachable"), (None, "timeout", "unreachable"),
+     (None, None, "unreachable")],
 )  # fmt: skip
 def test_the_answer_decides_what_is_known_of_a_robots_txt(
     status: int | None, failure: str | None, expected: RobotsStanding
@@ -260,4 +260,4 @@ def test_the_answer_decides_what_is_known_of_a_robots_txt(
 
 def test_a_parsed_file_is_in_force_in_full_whatever_limit_it_was_cut_at() -> None:
     body = b"#" * LIMIT_BYTES + b"\n" + CLOSED
-    assert not in_force(RobotsRecord(RobotsStanding.PARSED, 0.0, body)).allows("freshet", HOST)
+    assert not in_force(RobotsRecord("parsed", 0.0, body)).allows("freshet", HOST)

@@ -15,7 +15,6 @@ from freshet.storage.entries import (
     Kind,
     Outlook,
     RobotsRecord,
-    RobotsStanding,
     Role,
 )
 from freshet.storage.records import Acknowledged, DueUrl, Note, Observation, Visit
@@ -53,7 +52,7 @@ def state(**changes: Any) -> HostState:
 
 def test_exchanges_are_told_by_purpose_outcome_and_state_of_the_host() -> None:
     metrics = Metrics("1.2")
-    robots = Note(9.0, fetches=3, robots=(1, RobotsRecord(RobotsStanding.PARSED, 9.0)))
+    robots = Note(9.0, fetches=3, robots=(1, RobotsRecord("parsed", 9.0)))
     metrics.count(
         [
             visit(Kind.CHANGED, host=state()),

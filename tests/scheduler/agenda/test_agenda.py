@@ -74,11 +74,11 @@ async def supplied(agenda: RecrawlAgenda, now: float) -> tuple[set[int], list[st
     """The hosts of a supply, once threads have ended, and all pages in the order of their worth."""
     woken = asyncio.Event()
     agenda.wake = woken.set
-    supply = await agenda.replenish(now)
-    found = set(supply.host_ids)
+    _, host_ids = await agenda.replenish(now)
+    found = set(host_ids)
     if agenda._work is not None:
         await asyncio.wait_for(woken.wait(), 60)
-        found |= set((await agenda.replenish(now)).host_ids)
+        found |= set((await agenda.replenish(now))[1])
     urls = []
     while (due := agenda.next(frozenset({1}), now)) is not None:
         urls.append(due.url)

@@ -92,7 +92,7 @@ def settled(page_id: int, day: float, kind: Kind, alias: Alias | None = None) ->
     return Acknowledged(Visit(due, Observation(page_id, day * DAY_S, kind), alias=alias))
 
 
-def redirect(store: SmallStore, kind: AliasKind = AliasKind.PERMANENT) -> Acknowledged:
+def redirect(store: SmallStore, kind: AliasKind = "permanent") -> Acknowledged:
     """/old leads to /new on day 10, committed."""
     store.execute(
         f"UPDATE page SET alias_of = {NEW}, alias_kind = ?, alias_at = ?, "
@@ -140,7 +140,7 @@ async def test_it_waits_for_its_look_since_the_old_copy_was_right(store: SmallSt
     assert agenda.pages["away"].tolist() == [True, False, False]
 
 
-@pytest.mark.parametrize("kind", [AliasKind.TEMPORARY, AliasKind.REFRESH])
+@pytest.mark.parametrize("kind", ["temporary", "refresh"])
 async def test_what_leads_elsewhere_for_now_moves_nothing(
     store: SmallStore, kind: AliasKind
 ) -> None:

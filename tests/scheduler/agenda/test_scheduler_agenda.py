@@ -119,20 +119,19 @@ async def test_an_earlier_invocations_urls_are_found_at_the_opening(tmp_path: Pa
     async with crawling(tmp_path / "db") as crawl:
         assert not crawl.agenda.hungry
         assert crawl.agenda.wakes_at() == START
-        supply = await crawl.agenda.replenish(START)
-        assert [host.origin for host in supply.new_hosts] == ["https://a.example"]
-        assert supply.host_ids == (1,)
+        new_hosts, host_ids = await crawl.agenda.replenish(START)
+        assert [host.origin for host in new_hosts] == ["https://a.example"]
+        assert host_ids == [1]
         assert len(crawl.take(1)) == 2
 
 
 async def test_hosts_are_introduced_once_and_named_when_they_have_urls(tmp_path: Path) -> None:
     async with crawling(tmp_path / "db") as crawl:
         await crawl.find("/a")
-        assert len((await crawl.agenda.replenish(START)).new_hosts) == 1
+        assert len((await crawl.agenda.replenish(START))[0]) == 1
         await crawl.find("/b")
-        supply = await crawl.agenda.replenish(START)
-        assert (supply.new_hosts, supply.host_ids) == ((), (1,))
-        assert (await crawl.agenda.replenish(START)).host_ids == ()
+        assert await crawl.agenda.replenish(START) == ([], [1])
+        assert await crawl.agenda.replenish(START) == ((), ())
 
 
 async def test_only_ready_hosts_are_served_the_longest_ready_first(tmp_path: Path) -> None:

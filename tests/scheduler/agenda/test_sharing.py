@@ -38,9 +38,9 @@ def due(number: int, reason: Reason, host: int = 1) -> DueUrl:
 
 def test_the_favoured_kind_leaves_the_window_first_and_audits_always() -> None:
     queue = ReadyQueue()
-    queue.add(5.0, due(1, Reason.REFRESH))
-    queue.add(3.0, due(2, Reason.DISCOVERY))
-    queue.add(1.0, due(3, Reason.REFRESH, host=2))
+    queue.add(5.0, due(1, "refresh"))
+    queue.add(3.0, due(2, "discovery"))
+    queue.add(1.0, due(3, "refresh", host=2))
     taken = queue.best({1, 2}, favoured=True)
     assert taken is not None
     assert taken.page_id == 2
@@ -49,9 +49,9 @@ def test_the_favoured_kind_leaves_the_window_first_and_audits_always() -> None:
     taken = queue.best({1, 2}, favoured=True)
     assert taken is not None
     assert taken.page_id == 1
-    audit = due(4, Reason.AUDIT, host=2)
+    audit = due(4, "audit", host=2)
     queue.add(9.0, audit)
-    queue.add(99.0, due(5, Reason.DISCOVERY))
+    queue.add(99.0, due(5, "discovery"))
     taken = queue.best({1, 2}, favoured=False)
     assert taken is not None
     assert taken.page_id == 4

@@ -28,15 +28,15 @@ def described() -> dict[str, set[str]]:
 
 
 def test_migrations_are_numbered_without_gaps_from_the_first_release_on() -> None:
-    assert [m.number for m in migrations()] == list(range(FIRST, newest() + 1))
+    assert [number for number, _, _ in migrations()] == list(range(FIRST, newest() + 1))
     assert oldest() == FIRST
 
 
 def test_every_table_and_column_is_described() -> None:
     words = described()
     with closing(sqlite3.connect(":memory:")) as connection:
-        for migration in migrations():
-            connection.executescript(migration.sql)
+        for _, _, sql in migrations():
+            connection.executescript(sql)
         tables = connection.execute(
             "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') "
             "AND name NOT LIKE 'sqlite_%'"

@@ -9,7 +9,7 @@ import aiosqlite
 import pytest
 
 from freshet.storage.database import Database, StoreError, open_store
-from freshet.storage.entries import AliasKind, Kind, Reason, Role, Rung
+from freshet.storage.entries import Kind, Role, Rung
 from freshet.storage.queries import page as page_queries
 from freshet.storage.queries.page import FrontierPlace, InLink, KnownUrl, snapshot
 from freshet.storage.records import (
@@ -81,7 +81,7 @@ async def test_a_captured_page_is_told_as_its_visit_wrote_it(database: Database)
             "INSERT INTO page (url, fetch_url, host_id, depth, found_at, found_run_id)"
             f" VALUES ('{HOST}/', '{HOST}/?', 1, 0, {NOW}, 1)"
         )
-        frontier.add(connection, [1], NOW, Reason.DISCOVERY)
+        frontier.add(connection, [1], NOW, "discovery")
     home = await due(database, "/")
     capture = Capture(
         Digests(b"b" * 16, b"t" * 16), 1_234, "text/html", "utf-8", b"sketch", b"packed",
@@ -113,7 +113,7 @@ async def test_a_captured_page_is_told_as_its_visit_wrote_it(database: Database)
         f"{HOST}/", Role.PAGE, "nofollow", "An anchor", NOW + 1, None
     )
     place = await page_queries.frontier_place(reader, linked.page_id)
-    assert place == FrontierPlace(NOW + 1, Reason.DISCOVERY, 0, None)
+    assert place == FrontierPlace(NOW + 1, "discovery", 0, None)
 
 
 async def test_an_alias_and_its_page_know_each_other(database: Database) -> None:
@@ -122,17 +122,17 @@ async def test_an_alias_and_its_page_know_each_other(database: Database) -> None
             "INSERT INTO page (url, fetch_url, host_id, depth, found_at, found_run_id)"
             f" VALUES ('{HOST}/old', '{HOST}/old', 1, 0, {NOW}, 1)"
         )
-        frontier.add(connection, [1], NOW, Reason.DISCOVERY)
+        frontier.add(connection, [1], NOW, "discovery")
     visit = Visit(
         await due(database, "/old"),
         Observation(1, NOW + 1, Kind.REDIRECTED, status=301, detail=f"{HOST}/new"),
         targets=targets("/new"),
-        alias=Alias(f"{HOST}/new", AliasKind.PERMANENT),
+        alias=Alias(f"{HOST}/new", "permanent"),
     )
     await write(database, visit)
     old = await known(database.reader, f"{HOST}/old")
     assert old.alias is not None
-    assert (old.alias.url, old.alias.kind) == (f"{HOST}/new", AliasKind.PERMANENT)
+    assert (old.alias.url, old.alias.kind) == (f"{HOST}/new", "permanent")
     names = await page_queries.other_names(database.reader, old.alias.page_id, 5)
     assert [(name.url, name.at) for name in names] == [(f"{HOST}/old", NOW + 1)]
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from freshet.storage.queries import link_columns, page
-from freshet.storage.queries.link_columns import OffsiteLink
 from tests.storage.small_store import small_store
 
 
@@ -25,7 +24,7 @@ async def test_an_origin_is_what_stands_before_the_path(
     store.host()
     store.link(store.page("/"), url, 3.0)
     async with page.snapshot(store.path) as connection:
-        assert await link_columns.read_offsite(connection, [1]) == [OffsiteLink(1, origin, 3.0)]
+        assert await link_columns.read_offsite(connection, [1]) == [(1, origin, 3.0)]
         assert await link_columns.first_seen(connection) == {origin: 3.0}
 
 
@@ -41,8 +40,6 @@ async def test_of_many_links_to_an_origin_the_first_counts_also_one_that_went(
     store.link(one, "https://a.example/2", 4.0, gone_at=6.0)
     store.link(two, "https://a.example/1", 2.0)
     async with page.snapshot(store.path) as connection:
-        assert await link_columns.read_offsite(connection, [1]) == [
-            OffsiteLink(one, "https://a.example", 4.0)
-        ]
+        assert await link_columns.read_offsite(connection, [1]) == [(one, "https://a.example", 4.0)]
         assert await link_columns.first_seen(connection) == {"https://a.example": 2.0}
         assert await link_columns.read_offsite(connection, []) == []

@@ -6,7 +6,6 @@ from pathlib import Path
 from freshet.storage.entries import Amendment, Kind, Rung
 from freshet.storage.queries import overview
 from freshet.storage.tables import observations
-from freshet.storage.tables.observations import Move
 from tests.storage.crawl_store import (
     START,
     CrawlStore,
@@ -109,7 +108,7 @@ async def test_a_new_page_to_which_an_older_one_redirects_for_good_has_moved(
         assert await observations.moves(reader, store.run_id) == []
         await store.apply(redirected(old, "/new", at=START + 7))
         assert await observations.moves(reader, store.run_id) == [
-            Move(new.page_id, START + 6, b"old", b"new")
+            (new.page_id, START + 6, b"old", b"new")
         ]
         it_moved = Amendment(START + 6, Kind.CHANGED, Rung.BLOCKS, "it stood elsewhere")
         with writing(store.database) as connection:

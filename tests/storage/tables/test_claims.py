@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from freshet.storage.entries import (
     CLAIM_KINDS,
-    AliasKind,
     Claim,
     ClaimKind,
     Claims,
@@ -152,7 +151,7 @@ async def test_a_claim_on_a_url_that_moved_for_good_is_one_on_its_target(tmp_pat
         first = await poll(store, exactly(old=1.0), START)
         assert first.page_id.tolist() == [old]
         moved = visit(await store.taken("/old"), Kind.REDIRECTED)
-        await store.apply(replace(moved, alias=Alias(url_of("/new"), AliasKind.PERMANENT)))
+        await store.apply(replace(moved, alias=Alias(url_of("/new"), "permanent")))
         assert (await claims.load(store.database.reader)).page_id.tolist() == [new]
         assert (await poll(store, exactly(old=2.0), START + 1)).page_id.tolist() == [new]
 

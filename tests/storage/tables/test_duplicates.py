@@ -8,7 +8,6 @@ import pytest
 from freshet.storage.tables import near_duplicates
 from freshet.storage.tables.near_duplicates import (
     Duplicate,
-    DuplicateGroup,
     LeaderChoice,
     Parameters,
 )
@@ -43,13 +42,14 @@ async def store(tmp_path: Path) -> AsyncIterator[SketchedStore]:
 async def test_the_largest_groups_come_first_with_their_duplicates_by_url(
     store: SketchedStore,
 ) -> None:
-    large = DuplicateGroup(
+    large = (
         f"{HOST}/a",
         [Duplicate(f"{HOST}/copy", 0.95, 0.02, AT), Duplicate(f"{HOST}/leader", 0.9, 0.03, AT)],
     )
-    small = DuplicateGroup(f"{HOST}/x", [Duplicate(f"{HOST}/other", 1.0, 0.0, AT)])
-    assert await near_duplicates.groups(store.database.reader, 10) == [large, small]
-    assert await near_duplicates.groups(store.database.reader, 1) == [large]
+    small = (f"{HOST}/x", [Duplicate(f"{HOST}/other", 1.0, 0.0, AT)])
+    found = await near_duplicates.groups(store.database.reader, 10)
+    assert list(found.items()) == [large, small]
+    assert await near_duplicates.groups(store.database.reader, 1) == dict([large])
 
 
 async def test_every_duplicate_has_its_representative_and_other_pages_have_none(
@@ -89,5 +89,5 @@ async def test_a_store_that_was_never_compared_says_so(tmp_path: Path) -> None:
         store.page("/", b"")
         state = await near_duplicates.state(store.database.reader)
         assert (state.parameters, state.pages, state.unseen) == (None, 0, 1)
-        assert await near_duplicates.groups(store.database.reader, 9) == []
+        assert await near_duplicates.groups(store.database.reader, 9) == {}
         assert await near_duplicates.one_of_group(store.database.reader) == {}

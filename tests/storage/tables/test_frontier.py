@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage.entries import AliasKind, Kind, Reason, Role
+from freshet.storage.entries import Kind, Role
 from freshet.storage.records import Digests, Note, Validators
 from freshet.storage.tables import frontier
 from tests.storage.crawl_store import (
@@ -33,7 +33,7 @@ async def test_what_leaves_is_a_due_url_with_all_that_is_known_of_the_page(tmp_p
         await store.admit("/")
         first = await store.taken("/")
         assert (first.reason, first.digests, first.validators) == (
-            Reason.DISCOVERY,
+            "discovery",
             None,
             Validators(),
         )
@@ -42,7 +42,7 @@ async def test_what_leaves_is_a_due_url_with_all_that_is_known_of_the_page(tmp_p
         await store.new_run(LATER)
         (again,) = await store.due(LATER)
         assert again == replace(
-            first, due_at=LATER, reason=Reason.REFRESH, validators=Validators('"1"', "yesterday"),
+            first, due_at=LATER, reason="refresh", validators=Validators('"1"', "yesterday"),
             digests=Digests(digest("text"), digest("text of text")),
         )  # fmt: skip
 
@@ -122,7 +122,7 @@ async def test_a_new_run_makes_every_known_page_due(tmp_path: Path) -> None:
         await store.new_run(LATER)
         again = await store.due(LATER)
         assert [d.url for d in again] == [url_of(p) for p in ("/", "/gone", "/map.xml")]
-        assert [d.reason for d in again] == [Reason.REFRESH, Reason.DISCOVERY, Reason.REFRESH]
+        assert [d.reason for d in again] == ["refresh", "discovery", "refresh"]
 
 
 async def test_what_a_run_deferred_is_due_first_in_the_next(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ async def test_a_fresh_permanent_alias_is_taken_as_still_standing(tmp_path: Path
         await store.admit("/forever", "/today", "/looping")
         await store.apply(
             redirected(await store.taken("/forever"), "/page"),
-            redirected(await store.taken("/today"), "/page", AliasKind.TEMPORARY),
+            redirected(await store.taken("/today"), "/page", "temporary"),
             redirected(await store.taken("/looping"), "/looping"),
         )
         await store.apply(captured(await store.taken("/page")))

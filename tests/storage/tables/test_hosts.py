@@ -4,13 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from freshet.storage.database import reading
-from freshet.storage.entries import Host, HostState, RobotsRecord, RobotsStanding
+from freshet.storage.entries import Host, HostState, RobotsRecord
 from freshet.storage.records import Note
 from freshet.storage.tables import hosts
 from tests.storage.crawl_store import SITE, START, CrawlStore, crawl_store, visit
 from tests.storage.small_store import small_store
 
-ROBOTS = RobotsRecord(RobotsStanding.PARSED, START, b"User-agent: *\n", None, None)
+ROBOTS = RobotsRecord("parsed", START, b"User-agent: *\n", None, None)
 
 
 async def load(store: CrawlStore, *host_ids: int) -> dict[int, Host]:

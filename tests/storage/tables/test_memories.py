@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage.entries import AliasKind, Kind
+from freshet.storage.entries import Kind
 from freshet.storage.records import PageHistory
 from freshet.storage.tables import observations
 from tests.storage.crawl_store import (
@@ -54,9 +54,9 @@ async def test_a_page_that_moved_is_compared_with_what_it_was(tmp_path: Path) ->
         await store.apply(replace(captured(due), capture=capture("one", sketch=b"sketch")))
         new = await store.page_id("/new")
         assert await observations.predecessor(store.database.reader, new) is None
-        await store.apply(redirected(due, "/new", AliasKind.TEMPORARY, START + 1))
+        await store.apply(redirected(due, "/new", "temporary", START + 1))
         assert await observations.predecessor(store.database.reader, new) is None
-        await store.apply(redirected(due, "/new", AliasKind.PERMANENT, START + 2))
+        await store.apply(redirected(due, "/new", "permanent", START + 2))
         found = await observations.predecessor(store.database.reader, new)
         assert found is not None
         assert found.sketch == b"sketch"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.storage.entries import AliasKind, Kind, Role
+from freshet.storage.entries import Kind, Role
 from freshet.storage.records import Alias, Note, Validators, Visit
 from freshet.storage.tables import pages
 from tests.storage.crawl_store import (
@@ -238,7 +238,7 @@ async def test_a_permanent_redirect_that_was_turned_round_makes_its_page_due(
         assert (acknowledged.admitted, acknowledged.supplied) == (1, frozenset({1}))
         assert await store.due_paths(LATER) == ["/old"]
         await store.apply(captured(await store.taken("/old", LATER), at=LATER))
-        again = replace(back, alias=Alias(url_of("/old"), AliasKind.PERMANENT))
+        again = replace(back, alias=Alias(url_of("/old"), "permanent"))
         (acknowledged,) = await store.apply(again)
         assert acknowledged.admitted == 0
         assert await aliases(store) == {"new": "old"}

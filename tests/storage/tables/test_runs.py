@@ -4,7 +4,7 @@ from pathlib import Path
 
 from freshet.storage.database import Database, open_store
 from freshet.storage.tables import runs
-from freshet.storage.tables.runs import CrawlRun, RunState
+from freshet.storage.tables.runs import CrawlRun
 from tests.storage.crawl_store import START, writing
 
 
@@ -22,19 +22,19 @@ async def test_a_new_store_has_no_run(tmp_path: Path) -> None:
 async def test_a_run_is_left_and_resumed_until_it_ends(tmp_path: Path) -> None:
     database = await open_store(tmp_path / "db")
     run_id = await started(database)
-    for state in (RunState.INTERRUPTED, RunState.LIMIT):
+    for state in ("interrupted", "limit"):
         with writing(database) as connection:
             runs.close(connection, run_id, state, START + 60)
         assert await runs.latest(database.reader) == CrawlRun(run_id, START, None, state, 0)
         with writing(database) as connection:
             runs.reopen(connection, run_id)
         latest = await runs.latest(database.reader)
-        assert latest == CrawlRun(run_id, START, None, RunState.RUNNING, 0)
+        assert latest == CrawlRun(run_id, START, None, "running", 0)
     with writing(database) as connection:
         runs.count_fetches(connection, run_id, 3)
         runs.count_fetches(connection, run_id, 4)
-        runs.close(connection, run_id, RunState.ENDED, START + 99)
-    ended = CrawlRun(run_id, START, START + 99, RunState.ENDED, 7)
+        runs.close(connection, run_id, "ended", START + 99)
+    ended = CrawlRun(run_id, START, START + 99, "ended", 7)
     assert await runs.latest(database.reader) == ended
     await database.close()
 
@@ -45,7 +45,7 @@ async def test_a_run_that_was_killed_is_still_running_in_the_store(tmp_path: Pat
     await database.close()
     database = await open_store(tmp_path / "db")
     latest = await runs.latest(database.reader)
-    assert latest == CrawlRun(run_id, START, None, RunState.RUNNING, 0)
+    assert latest == CrawlRun(run_id, START, None, "running", 0)
     await database.close()
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage.records import Note, SeedLine, StoredSeed
+from freshet.storage.records import Note, StoredSeed
 from freshet.storage.tables import runs
 from tests.storage.crawl_store import (
     START,
@@ -16,13 +16,13 @@ from tests.storage.crawl_store import (
 )
 
 LINES = [
-    SeedLine("a.example", "https://a.example", "http://a.example", 1.0),
-    SeedLine("https://a.example/", "https://a.example/", None, 2.0),
-    SeedLine("https://b.example/x", "https://b.example/x", None, 0.5),
+    StoredSeed("a.example", "https://a.example", "http://a.example", 1.0),
+    StoredSeed("https://a.example/", "https://a.example/", None, 2.0),
+    StoredSeed("https://b.example/x", "https://b.example/x", None, 0.5),
 ]
 
 
-async def add(store: CrawlStore, lines: list[SeedLine]) -> None:
+async def add(store: CrawlStore, lines: list[StoredSeed]) -> None:
     with writing(store.database) as connection:
         runs.add(connection, lines, START)
 
@@ -31,15 +31,14 @@ async def test_seeds_come_back_in_the_order_of_the_list(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await add(store, LINES)
         assert await runs.load(store.database.reader) == [
-            StoredSeed(i, each.text, each.url, each.fallback_url, None, None, each.importance)
-            for i, each in enumerate(LINES, start=1)
+            replace(each, seed_id=i) for i, each in enumerate(LINES, start=1)
         ]
 
 
 async def test_a_line_that_is_given_again_takes_its_new_importance(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await add(store, LINES)
-        await add(store, [LINES[2]._replace(importance=7.0, half_life_hours=2.5)])
+        await add(store, [replace(LINES[2], importance=7.0, half_life_hours=2.5)])
         found = await runs.load(store.database.reader)
         assert [s.importance for s in found] == [1.0, 2.0, 7.0]
         assert [s.half_life_hours for s in found] == [None, None, 2.5]

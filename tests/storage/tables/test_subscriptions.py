@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from freshet.storage.database import open_store
-from freshet.storage.entries import Subscription, SubscriptionState
+from freshet.storage.entries import Subscription
 from freshet.storage.records import Note
 from freshet.storage.tables import claims
 from freshet.storage.writer import VisitTables
@@ -25,7 +25,7 @@ async def test_a_subscription_is_loaded_as_it_was_noted_last(tmp_path: Path) -> 
     store.page("/")
     tables = VisitTables(1)
     active = replace(
-        WANTED, state=SubscriptionState.ACTIVE, lease_until=9.0, pending_until=8.0, failures=2,
+        WANTED, state="active", lease_until=9.0, pending_until=8.0, failures=2,
         detail="late",
     )  # fmt: skip
     for entries in ([WANTED], [active, replace(active, failures=0)]):
