@@ -147,7 +147,7 @@ def sources_of(
     lane, lanes = numbered(map(key_of, pages.hosts))
     host = lane[pages.host]
     observed = stored.observations
-    evidence = evidence_of(observed.page, observed.at, observed.kind).evidence
+    evidence = evidence_of(observed.page, observed.at, observed.kind)
     learner = estimate.load(estimator, host)
     learner.observe(evidence)
     origins = [place.origin for place in pages.hosts]

@@ -47,7 +47,8 @@ in Algorithm 4 of Kolobov et al., NeurIPS 2019, whose section on the number of p
 sharing change rates between sources.
 
 >>> learner = EmpiricalBayes(1)
->>> learner.observe(Evidence.of([0], [100.0], [100.0], [1000], counted=[True]))
+>>> source, days, changes, counted = (np.array([value]) for value in (0, 100.0, 1000, True))
+>>> learner.observe(Evidence(source, days, days, changes, counted))
 >>> round(float(learner.change_rate()[0]), 1)  # a thousand changes in a hundred days
 10.0
 """
@@ -132,11 +133,11 @@ def log_mean(posterior: Floats) -> Floats:
     return mean
 
 
-def quantile(posterior: Floats, probability: float) -> Floats:
+def quantile(posterior: Floats, probability: float, log_rates: Floats = FINE) -> Floats:
     """Return the Δ (m,) below which ``probability`` of each posterior lies.
 
-    A point of the fine grid stands for its cell, over which its mass is even in ln Δ; the
-    outermost cells end at the grid's ends.
+    A point of the grid stands for its cell, over which its mass is even in ln Δ; the outermost
+    cells end at the grid's ends.
     """
     below = np.cumsum(posterior, axis=1)
     wanted = probability * below[:, -1]
@@ -144,8 +145,8 @@ def quantile(posterior: Floats, probability: float) -> Floats:
     row: Rows = np.arange(len(posterior))
     mass = posterior[row, cell]
     part = 1.0 - (below[row, cell] - wanted) / mass
-    log_rate = FINE[cell] + (part - 0.5) * (FINE[1] - FINE[0])
-    rate: Floats = np.exp(np.clip(log_rate, FINE[0], FINE[-1]))
+    log_rate = log_rates[cell] + (part - 0.5) * (log_rates[1] - log_rates[0])
+    rate: Floats = np.exp(np.clip(log_rate, log_rates[0], log_rates[-1]))
     return rate
 
 
@@ -194,131 +195,8 @@ def thinned(rows: Rows, most: int) -> Rows:
     return rows[np.arange(taken) * len(rows) // max(1, taken)]
 
 
-# -- running sums --
-
 #: Rows whose likelihoods are worked out together: 157 numbers each.
 CHUNK = 2048
-
-
-class LikelihoodSums:
-    """The running sums of n sources; ``half_life`` in days, infinite: no fading.
-
-    Invariant: the sums of a source are those of its evidence, each piece weighted by 2^{−t/h}, t
-    the days from it to the source's newest piece and h the half-life. Consequence: neither the
-    order in which evidence comes nor its division into batches matters.
-
-    Memory: 176 bytes a source, and 8 more with a half-life.
-    """
-
-    def __init__(self, n: int, half_life: float) -> None:
-        self._half_life = half_life
-        self._differed_rows = Column[np.float32](np.float32, width=POINTS)
-        self._exact_rows = Column[np.float64](np.float64, width=2)
-        self._latest_rows = Column[np.float64](np.float64)
-        self.extend(n)
-
-    def __len__(self) -> int:
-        return len(self._exact_rows)
-
-    def extend(self, n: int) -> None:
-        """Append n sources without evidence."""
-        self._differed_rows.append(n)
-        self._exact_rows.append(n)
-        if self._fades:
-            self._latest_rows.extend(np.full(n, -np.inf))
-
-    @property
-    def _differed(self) -> NDArray[np.float32]:
-        return self._differed_rows.rows
-
-    @property
-    def _exact(self) -> Floats:
-        return self._exact_rows.rows
-
-    @property
-    def _latest(self) -> Floats:
-        return self._latest_rows.rows
-
-    def add(self, evidence: Evidence) -> None:
-        """Add this evidence."""
-        if len(evidence) == 1:
-            self._add_one(evidence)
-        elif len(evidence):
-            self._add_many(evidence)
-
-    def inherit(self, old: int, new: int) -> None:
-        """Add the sums of a source to those of another one, as they are."""
-        self._differed[new] += self._differed[old]
-        self._exact[new] += self._exact[old]
-        if self._fades:
-            self._latest[new] = max(self._latest[new], self._latest[old])
-
-    def likelihood(self, rows: Rows) -> Floats:
-        """Return likelihoods (m, 157), each row relative to its largest value."""
-        return relative_likelihood(self._differed[rows], self._exact[rows])
-
-    def known(self) -> Rows:
-        """Return the rows of the sources with evidence."""
-        # An interval at whose end the source differed weighs on the lowest rate of all.
-        return np.flatnonzero(self._exact.any(axis=1) | (self._differed[:, 0] != 0))
-
-    @property
-    def _fades(self) -> bool:
-        return self._half_life < np.inf
-
-    def _add_one(self, evidence: Evidence) -> None:
-        """Add one piece of evidence, fast, for simulations that go crawl by crawl."""
-        source, span = int(evidence.source[0]), float(evidence.span[0])
-        changes = int(evidence.changes[0])
-        weight = self._fade_one(source, float(evidence.at[0])) if self._fades else 1.0
-        if changes and not evidence.counted[0]:
-            differed = self._differed[source]
-            differed += weight * log_differed(span)
-        else:
-            exact = self._exact[source]
-            exact += (weight * changes, weight * span)
-
-    def _add_many(self, evidence: Evidence) -> None:
-        source, span = evidence.source, evidence.span
-        weight = self._fade(source, evidence.at) if self._fades else np.ones(len(evidence))
-        differed = (evidence.changes > 0) & ~evidence.counted
-        rest = ~differed
-        np.add.at(self._exact[:, 0], source[rest], (weight * evidence.changes)[rest])
-        np.add.at(self._exact[:, 1], source[rest], (weight * span)[rest])
-        rows = np.flatnonzero(differed)
-        rows = rows[np.argsort(source[rows], kind="stable")]
-        for first in range(0, len(rows), CHUNK):
-            part = rows[first : first + CHUNK]
-            self._add_differed(source[part], span[part], weight[part])
-
-    def _add_differed(self, source: Rows, span: Floats, weight: Floats) -> None:
-        """Add intervals at whose end sources differed; ``source`` ascends."""
-        log_probability = log_differed(span)
-        log_probability *= weight[:, None]
-        starts = np.flatnonzero(np.diff(source, prepend=-1))
-        self._differed[source[starts]] += np.add.reduceat(log_probability, starts, axis=0)
-
-    def _fade_one(self, source: int, at: float) -> float:
-        """Age a source's sums to its newest evidence; return the weight of day ``at``."""
-        before = self._latest[source]
-        if at <= before:
-            return float(np.exp2((at - before) / self._half_life))
-        self._latest[source] = at
-        faded = np.exp2((before - at) / self._half_life)
-        self._differed[source] *= faded
-        self._exact[source] *= faded
-        return 1.0
-
-    def _fade(self, source: Rows, at: Floats) -> Floats:
-        """Age the sums of many sources as :meth:`_fade_one` does; return weights (m,)."""
-        rows = np.unique(source)
-        before = self._latest[rows]
-        np.maximum.at(self._latest, source, at)
-        faded = np.exp2((before - self._latest[rows]) / self._half_life)
-        self._differed[rows] *= faded[:, None].astype(np.float32)
-        self._exact[rows] *= faded[:, None]
-        weights: Floats = np.exp2((at - self._latest[source]) / self._half_life)
-        return weights
 
 
 #: The first fit, in rows of evidence, and by how much they grow from one to the next.
@@ -334,6 +212,10 @@ _GROUP_STEPS = 10
 
 class EmpiricalBayes:
     """An :class:`~freshet.scheduler.estimate.evidence.Estimator` by running sums.
+
+    Invariant: the sums of a source are those of its evidence, each piece weighted by 2^{−t/h}, t
+    the days from it to the source's newest piece and h the half-life. Consequence: neither the
+    order in which evidence comes nor its division into batches matters, but to the fits.
 
     Args:
         n: the number of sources.
@@ -353,20 +235,20 @@ class EmpiricalBayes:
         half_life_days: float | None = None,
         growth: float = _GROWTH,
     ) -> None:
-        half_life = (
-            np.inf if half_life_days is None else arrays.budget("half_life_days", half_life_days)
+        self._half_life = (
+            None if half_life_days is None else arrays.budget("half_life_days", half_life_days)
         )
-        self._sums = LikelihoodSums(n, half_life)
+        self._differed = Column[np.float32](np.float32, width=POINTS)
+        self._exact = Column[np.float64](np.float64, width=2)
+        self._latest = Column[np.float64](np.float64)
         self._group = Column[np.intp](np.intp)
-        codes = np.zeros(n, np.intp) if group is None else arrays.codes("group", group, n)
-        self._group.extend(codes)
-        self._groups = int(codes.max(initial=0)) + 1
         self._population = BROAD @ HATS
-        self._prior = np.tile(self._population, (self._groups, 1))
+        self._prior = np.empty((0, len(FINE)))
         self._rows_seen = 0
         self._growth = growth
         self._fit_at = _FIRST_FIT
         self._fits = 0
+        self.extend(arrays.codes("group", np.zeros(n, np.intp) if group is None else group, n))
 
     def extend(self, group: ArrayLike) -> None:
         """Append sources of these groups; a new group starts with the population's prior.
@@ -376,25 +258,98 @@ class EmpiricalBayes:
         """
         codes = arrays.codes("group", group, len(np.asarray(group)))
         self._group.extend(codes)
-        self._sums.extend(len(codes))
-        new = int(codes.max(initial=0)) + 1 - self._groups
+        self._differed.append(len(codes))
+        self._exact.append(len(codes))
+        if self._half_life is not None:
+            self._latest.extend(np.full(len(codes), -np.inf))
+        new = int(codes.max(initial=0)) + 1 - len(self._prior)
         if new > 0:
             self._prior = np.concatenate([self._prior, np.tile(self._population, (new, 1))])
-            self._groups += new
 
     def observe(self, evidence: Evidence) -> None:
         """Add the evidence to the sums."""
         self._rows_seen += len(evidence)
-        self._sums.add(evidence)
+        if len(evidence) == 1:
+            self._add_one(evidence)
+        elif len(evidence):
+            self._add_many(evidence)
+
+    def _add_one(self, evidence: Evidence) -> None:
+        """Add one piece of evidence, fast, for simulations that go crawl by crawl."""
+        source, span = int(evidence.source[0]), float(evidence.span[0])
+        changes = int(evidence.changes[0])
+        weight = self._fade_one(source, float(evidence.at[0]))
+        if changes and not evidence.counted[0]:
+            differed = self._differed.rows[source]
+            differed += weight * log_differed(span)
+        else:
+            exact = self._exact.rows[source]
+            exact += (weight * changes, weight * span)
+
+    def _add_many(self, evidence: Evidence) -> None:
+        source, span, exact = evidence.source, evidence.span, self._exact.rows
+        weight = self._fade(source, evidence.at)
+        differed = (evidence.changes > 0) & ~evidence.counted
+        rest = ~differed
+        np.add.at(exact[:, 0], source[rest], (weight * evidence.changes)[rest])
+        np.add.at(exact[:, 1], source[rest], (weight * span)[rest])
+        rows = np.flatnonzero(differed)
+        rows = rows[np.argsort(source[rows], kind="stable")]
+        for first in range(0, len(rows), CHUNK):
+            part = rows[first : first + CHUNK]
+            log_probability = log_differed(span[part])
+            log_probability *= weight[part, None]
+            starts = np.flatnonzero(np.diff(source[part], prepend=-1))
+            added = np.add.reduceat(log_probability, starts, axis=0)
+            self._differed.rows[source[part[starts]]] += added
+
+    def _fade_one(self, source: int, at: float) -> float:
+        """Age a source's sums to its newest evidence; return the weight of day ``at``."""
+        if self._half_life is None:
+            return 1.0
+        before = self._latest.rows[source]
+        if at <= before:
+            return float(np.exp2((at - before) / self._half_life))
+        self._latest.rows[source] = at
+        faded = np.exp2((before - at) / self._half_life)
+        self._differed.rows[source] *= faded
+        self._exact.rows[source] *= faded
+        return 1.0
+
+    def _fade(self, source: Rows, at: Floats) -> Floats:
+        """Age the sums of many sources as :meth:`_fade_one` does; return weights (m,)."""
+        if self._half_life is None:
+            return np.ones(len(source))
+        rows, latest = np.unique(source), self._latest.rows
+        before = latest[rows]
+        np.maximum.at(latest, source, at)
+        faded = np.exp2((before - latest[rows]) / self._half_life)[:, None]
+        self._differed.rows[rows] *= faded.astype(np.float32)
+        self._exact.rows[rows] *= faded
+        weights: Floats = np.exp2((at - latest[source]) / self._half_life)
+        return weights
 
     def inherit(self, old: int, new: int) -> None:
         """Add the evidence of a source to that of another one."""
-        self._sums.inherit(old, new)
+        self._differed.rows[new] += self._differed.rows[old]
+        self._exact.rows[new] += self._exact.rows[old]
+        if self._half_life is not None:
+            latest = self._latest.rows
+            latest[new] = max(latest[new], latest[old])
+
+    def likelihood(self, rows: Rows) -> Floats:
+        """Return likelihoods (m, 157), each row relative to its largest value."""
+        return relative_likelihood(self._differed.rows[rows], self._exact.rows[rows])
+
+    def known(self) -> Rows:
+        """Return the rows of the sources with evidence."""
+        # An interval at whose end the source differed weighs on the lowest rate of all.
+        return np.flatnonzero(self._exact.rows.any(axis=1) | (self._differed.rows[:, 0] != 0))
 
     def change_rate(self, rows: Rows | None = None) -> Floats:
         """Return exp(E[ln Δ]) (m,) of these rows, or of all; fit the prior if due."""
         parts = [np.exp(log_mean(posterior)) for posterior in self._posteriors(rows)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return np.concatenate(parts)
 
     def credible_interval(
         self, rows: Rows | None = None, mass: float = 0.9
@@ -406,14 +361,11 @@ class EmpiricalBayes:
         """
         tail = (1.0 - float(arrays.share("mass", [mass])[0])) / 2
         ends = [
-            (
-                quantile(posterior, tail),
-                quantile(posterior, 1.0 - tail),
-            )
+            (quantile(posterior, tail), quantile(posterior, 1.0 - tail))
             for posterior in self._posteriors(rows)
         ]
-        lower, upper = zip(*ends, strict=True)
-        return np.concatenate(lower), np.concatenate(upper)
+        lower, upper = np.concatenate(ends, axis=1)
+        return lower, upper
 
     @property
     def revision(self) -> int:
@@ -432,7 +384,7 @@ class EmpiricalBayes:
         wanted = np.arange(len(self._group)) if rows is None else rows
         for first in range(0, max(1, len(wanted)), CHUNK):
             part = wanted[first : first + CHUNK]
-            posterior = self._sums.likelihood(part)
+            posterior = self.likelihood(part)
             posterior *= self._prior[self._group.rows[part]]
             yield posterior
 
@@ -440,13 +392,13 @@ class EmpiricalBayes:
         """Fit the prior of the population, then those of the groups with evidence."""
         self._fit_at = int(self._growth * self._rows_seen) + 1
         self._fits += 1
-        known = self._sums.known()
+        known = self.known()
         if not len(known):
             return
         population = self._fitted(known, BROAD, _STEPS)
         self._population = population @ HATS
-        weights = np.tile(population, (self._groups, 1))
-        if self._groups > 1:
+        weights = np.tile(population, (len(self._prior), 1))
+        if len(self._prior) > 1:
             for code, places in members(self._group.rows[known]):
                 weights[code] = self._fitted(known[places], population, _GROUP_STEPS)
         self._prior = weights @ HATS
@@ -455,5 +407,5 @@ class EmpiricalBayes:
         """Return the weights (40,) of the prior that these sources have in common."""
         sample = thinned(rows, _SAMPLE)
         parts = [sample[first : first + CHUNK] for first in range(0, len(sample), CHUNK)]
-        likelihood = np.concatenate([self._sums.likelihood(part) @ HATS.T for part in parts])
+        likelihood = np.concatenate([self.likelihood(part) @ HATS.T for part in parts])
         return fit(likelihood, parent, _STRENGTH, steps)

@@ -20,7 +20,7 @@ class Evidence:
     """Intervals of time and the changes of sources in them; every column has length m.
 
     A source may stand in any number of rows, in any order. The constructor trusts its caller,
-    because a simulation makes one of these for each crawl; :meth:`of` checks.
+    because a simulation makes one of these for each crawl.
 
     Attributes:
         source: row of the source in its table.
@@ -40,41 +40,13 @@ class Evidence:
     def __len__(self) -> int:
         return len(self.source)
 
-    @classmethod
-    def of(
-        cls,
-        source: ArrayLike,
-        at: ArrayLike,
-        span: ArrayLike,
-        changes: ArrayLike,
-        *,
-        counted: ArrayLike | None = None,
-        sources: int | None = None,
-    ) -> Evidence:
-        """Return checked evidence; without ``counted`` all of it compares two crawls.
-
-        ``sources`` is the number of sources of the table, where it is known.
-
-        Raises:
-            ValueError: naming the argument, the row and what is accepted.
-        """
-        days = arrays.finite("at", at)
-        m = len(days)
-        rows = arrays.codes("source", source, m, sources)
-        spans = arrays.non_negative("span", span, m)
-        number = arrays.counts("changes", changes, m)
-        exact = np.zeros(m, np.bool_) if counted is None else arrays.flags("counted", counted, m)
-        _refuse_first(~exact & (spans == 0), "span", spans, "above 0 where it is not counted")
-        _refuse_first(~exact & (number > 1), "changes", number, "0 or 1 where it is not counted")
-        return cls(rows, days, spans, number, exact)
-
 
 @runtime_checkable
 class Estimator(Protocol):
     """A learner of change rates, from evidence alone."""
 
     def observe(self, evidence: Evidence) -> None:
-        """Learn this evidence; it is trusted (see :meth:`Evidence.of`)."""
+        """Learn this evidence; it is trusted."""
         ...
 
     def change_rate(self, rows: Rows | None = None) -> Floats:
@@ -85,12 +57,6 @@ class Estimator(Protocol):
     def revision(self) -> int:
         """Return a number that grows when estimates of rows without new evidence moved."""
         ...
-
-
-def _refuse_first(bad: Bools, name: str, column: Floats | Ints, accepted: str) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")
 
 
 # -- histories --
@@ -117,27 +83,8 @@ _COMPARED = np.isin(np.arange(len(KINDS)), _codes_of(Kind.UNCHANGED, Kind.CHANGE
 _BREAK = np.isin(np.arange(len(KINDS)), _codes_of(Kind.GONE, Kind.REDIRECTED))
 
 
-@dataclass(frozen=True, slots=True)
-class Histories:
-    """The evidence in observations, and the number of those without any.
-
-    Attributes:
-        evidence: one row for each interval; days, on the clock of Unix time / 86,400.
-        starts: captures that start a history.
-        breaks: observations that the page was gone or led elsewhere.
-        passed_over: observations without an answer to compare (failed, refused, skipped).
-        without_length: captures at the instant of the one before them, or earlier.
-    """
-
-    evidence: Evidence
-    starts: int
-    breaks: int
-    passed_over: int
-    without_length: int
-
-
-def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Histories:
-    """Return the evidence in m observations; each is counted in one place of the result.
+def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Evidence:
+    """Return the evidence in m observations: one row an interval, days since 1970.
 
     Args:
         page: (m,), row of the page, ascending.
@@ -153,28 +100,19 @@ def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Histories:
     rows = arrays.codes("page", page, len(seconds))
     codes = arrays.codes("kind", kind, len(seconds), len(KINDS))
     _refuse_unsorted(rows)
-    capture = _CAPTURE[codes]
-    passed_over = ~capture & ~_BREAK[codes]
-    kept = ~passed_over
-    rows, seconds, codes, capture = rows[kept], seconds[kept], codes[kept], capture[kept]
+    kept = _CAPTURE[codes] | _BREAK[codes]
+    rows, seconds, codes = rows[kept], seconds[kept], codes[kept]
 
-    follows = np.zeros(len(rows), np.bool_)
-    follows[1:] = (rows[1:] == rows[:-1]) & capture[:-1] & _COMPARED[codes[1:]]
     span = np.diff(seconds, prepend=0.0) / _DAY_S
+    follows = np.zeros(len(rows), np.bool_)
+    follows[1:] = (rows[1:] == rows[:-1]) & _CAPTURE[codes[:-1]] & _COMPARED[codes[1:]]
     interval = np.flatnonzero(follows & (span > 0))
-    evidence = Evidence(
+    return Evidence(
         rows[interval],
         seconds[interval] / _DAY_S,
         span[interval],
         (codes[interval] == KINDS.index(Kind.CHANGED)).astype(np.int64),
         np.zeros(len(interval), np.bool_),
-    )
-    return Histories(
-        evidence,
-        starts=int((capture & ~follows).sum()),
-        breaks=int((~capture).sum()),
-        passed_over=int(passed_over.sum()),
-        without_length=int(follows.sum()) - len(interval),
     )
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.scheduler.arrays import Floats, part
+from freshet.scheduler.estimate.bayes import quantile
 from freshet.scheduler.sources import Rows
 
 POINTS: Final = 48
@@ -91,27 +92,13 @@ def mean_rate(sums: NDArray[np.floating], prior: Floats) -> float:
     return exp(mean / total)
 
 
-def credible_interval(
-    sums: NDArray[np.floating], prior: Floats, mass: float = 0.9
-) -> tuple[Floats, Floats]:
-    """Return the rates, (m,) each, between which ``mass`` of each posterior lies.
+def credible_interval(sums: NDArray[np.floating], prior: Floats) -> tuple[Floats, Floats]:
+    """Return the rates, (m,) each, between which nine tenths of each posterior lie.
 
-    As much is left out below as above; ``sums`` and ``prior`` are (m, 48). The mass of a point of
-    the grid is even over its cell in the logarithm of the rate.
+    As much is left out below as above; ``sums`` and ``prior`` are (m, 48).
     """
     posterior = prior * np.exp(sums - sums.max(axis=1, keepdims=True))
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    below = np.cumsum(posterior, axis=1)
-    row, step = np.arange(len(below)), _LOGS[1] - _LOGS[0]
-
-    def quantile(probability: float) -> Floats:
-        cell = np.minimum((below < probability).sum(axis=1), POINTS - 1)
-        inside = 1.0 - (below[row, cell] - probability) / np.maximum(posterior[row, cell], _LEAST)
-        log_rate = _LOGS[cell] + (inside - 0.5) * step
-        found: Floats = np.exp(np.clip(log_rate, _LOGS[0], _LOGS[-1]))
-        return found
-
-    return quantile((1 - mass) / 2), quantile((1 + mass) / 2)
+    return quantile(posterior, 0.05, _LOGS), quantile(posterior, 0.95, _LOGS)
 
 
 @part

@@ -36,7 +36,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from freshet.scheduler import arrays
-from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.solve.budget import Hosts, allocate
 from freshet.scheduler.solve.demand import BinaryDemand
@@ -62,31 +61,7 @@ class BinaryLambdaCrawl:
             ValueError: if the budget is not a finite number above 0, or a column holds something
                 else than finite numbers of at least 0.
         """
-        return binary_optimum(table, arrays.budget("budget", budget), np.zeros(len(table)))
-
-
-def binary_optimum(table: SourceTable, budget: float, floor: Floats) -> CrawlPlan:
-    """Return the optimum among rates of at least ``floor`` (n,), crawls per day.
-
-    Raises:
-        ValueError: naming the column and the row.
-    """
-    n = len(table)
-    demand = BinaryDemand(
-        arrays.non_negative("importance", table.importance),
-        arrays.non_negative("change_rate", table.change_rate, n),
-        floor,
-    )
-    found = allocate(demand, budget, Hosts(table.host, table.host_capacity))
-    return CrawlPlan(
-        found.rates,
-        np.ones(n),
-        np.zeros(n, np.bool_),
-        budget,
-        left_over=found.left_over,
-        price=found.price,
-        host_price=found.host_price,
-    )
+        return _above_floor(table, budget, share=0.0)
 
 
 # -- binary lambda crawl floor -----------------------------------------------
@@ -142,14 +117,17 @@ class BinaryLambdaCrawlFloor:
         Raises:
             ValueError: as for :meth:`BinaryLambdaCrawl.rates`.
         """
-        floor = _floor(table, self.share * arrays.budget("budget", budget))
-        return binary_optimum(table, budget, floor)
+        return _above_floor(table, budget, self.share)
 
 
-def _floor(table: SourceTable, reserved: float) -> Floats:
-    """Return ``reserved`` spread evenly; less where a host's capacity is less."""
-    worth = (table.importance > 0) & (table.change_rate > 0)
-    evenly = reserved / max(int(worth.sum()), 1)
+def _above_floor(table: SourceTable, budget: float, share: float) -> CrawlPlan:
+    """Return the optimum with this share spread evenly; less where a host's capacity is less."""
+    total = arrays.budget("budget", budget)
+    mu = arrays.non_negative("importance", table.importance)
+    delta = arrays.non_negative("change_rate", table.change_rate, len(table))
+    worth = (mu > 0) & (delta > 0)
+    evenly = share * total / max(int(worth.sum()), 1)
     sources = np.bincount(table.host, worth, minlength=len(table.host_capacity))
     by_host = np.minimum(evenly, table.host_capacity / np.maximum(sources, 1))
-    return np.where(worth, by_host[table.host], 0.0)
+    demand = BinaryDemand(mu, delta, np.where(worth, by_host[table.host], 0.0))
+    return allocate(demand, total, Hosts(table.host, table.host_capacity))

@@ -82,15 +82,21 @@ class LambdaCrawl:
         Raises:
             ValueError: as :func:`solve` does.
         """
-        plan = solve(
-            table.importance,
-            table.change_rate,
-            arrays.budget("budget", budget),
-            complete_observations=table.complete_observations,
-            host=table.host,
-            host_capacity=table.host_capacity,
-        )
-        return replace(plan, crawling=self.crawling)
+        return _solved(table, table.change_rate, budget, self.crawling)
+
+
+def _solved(
+    table: SourceTable, change_rate: Floats, budget: float, crawling: Crawling
+) -> CrawlPlan:
+    plan = solve(
+        table.importance,
+        change_rate,
+        arrays.budget("budget", budget),
+        complete_observations=table.complete_observations,
+        host=table.host,
+        host_capacity=table.host_capacity,
+    )
+    return replace(plan, crawling=crawling)
 
 
 def solve(
@@ -128,27 +134,11 @@ def solve(
         else arrays.flags("complete_observations", complete_observations, n)
     )
     hosts = Hosts(*hosts_of(host, host_capacity, n))
-    return optimum(
+    return allocate(
         HarmonicDemand(mu, delta, complete, compiled=arrays.worthwhile(n)),
         arrays.budget("bandwidth", bandwidth),
         hosts,
         None if price is None else arrays.budget("price", price),
-    )
-
-
-def optimum(
-    demand: HarmonicDemand, bandwidth: float, hosts: Hosts, price: float | None = None
-) -> CrawlPlan:
-    """Return :func:`solve` for columns that are checked, numpy or compiled."""
-    found = allocate(demand, bandwidth, hosts, price)
-    return CrawlPlan(
-        found.rates,
-        demand.probabilities(found.rates),
-        demand.complete,
-        bandwidth,
-        left_over=found.left_over,
-        price=found.price,
-        host_price=found.host_price,
     )
 
 
@@ -190,22 +180,13 @@ def optimum(
 
 
 @dataclass(frozen=True, slots=True)
-class LambdaCrawlApprox:
+class LambdaCrawlApprox(LambdaCrawl):
     """Rates in proportion to importance, beside the optimum for complete observations.
-
-    Attributes:
-        crawling: ``"poisson"``, as the paper has it, or ``"periodic"``, the same rates evenly
-            spaced.
 
     >>> table = SourceTable.of([1.0, 3.0], [2.0, 0.1])
     >>> LambdaCrawlApprox().rates(table, 8.0).crawl_rate.round(12).tolist()
     [2.0, 6.0]
     """
-
-    crawling: Crawling = "poisson"
-
-    def __post_init__(self) -> None:
-        arrays.one_of("crawling", self.crawling, ("poisson", "periodic"))
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
         """Return the plan.
@@ -215,16 +196,9 @@ class LambdaCrawlApprox:
         """
         mu = arrays.non_negative("importance", table.importance)
         delta = arrays.non_negative("change_rate", table.change_rate, len(mu))
-        complete = table.complete_observations
-        plan = solve(
-            mu,
-            _in_proportion_to_importance(mu, delta, complete),
-            arrays.budget("budget", budget),
-            complete_observations=complete,
-            host=table.host,
-            host_capacity=table.host_capacity,
-        )
-        return replace(plan, price=None, host_price=None, crawling=self.crawling)
+        alike = _in_proportion_to_importance(mu, delta, table.complete_observations)
+        plan = _solved(table, alike, budget, self.crawling)
+        return replace(plan, price=None, host_price=None)
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -11,8 +11,8 @@ crawled every T days, those of complete observations (Wᵒ) at every k-th change
     Δ    change_rate            changes per day  (n,)
     R    budget                 crawls per day
     λ    price, plan.price      cost per crawl
-    T    interval_at, 1/plan.crawl_rate   days   (n,)
-    k    1/plan.crawl_probability        changes (n,)
+    T    1/plan.crawl_rate          days             (n,)
+    k    1/plan.crawl_probability   changes          (n,)
 
 **Solution.** At a price λ per crawl each source chooses on its own: of W⁻ the T at which its
 index reaches λ (:mod:`freshet.scheduler.policies.greedy_index`),
@@ -27,13 +27,6 @@ can tell a user that a page is due every 3.2 days.
 chosen first, at the price of all sources together (:mod:`freshet.scheduler.solve.demand`);
 the sources of W⁻ share what is left of R, to 1e-13. Where there are none, less than one source's
 next step is left over; where the capacities, or k = 1, bind everywhere, more.
-
-**The bound.** No deterministic policy does better than the relaxed problem, in which R must be
-kept on average only and k may be mixed: by duality its cost is at least
-
-    g = Σ_w min [cost + λ_h · rate] − λR − Σ_h (λ_h − λ) cap_h      for any λ_h ≥ λ ≥ 0,
-
-with equality at the optimal prices. :func:`relaxed_bound` is g at the prices of the plan.
 
 Method and cost: :mod:`freshet.scheduler.solve.budget`, about 0.2 µs a source and pass; a million
 sources take about 2 s, more with capacities. Numerical form:
@@ -50,15 +43,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from freshet.scheduler import arrays
-from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.costs import costs_of
 from freshet.scheduler.policy import CrawlPlan
-from freshet.scheduler.solve.budget import Allocation, Hosts, allocate
-from freshet.scheduler.solve.demand import IntervalDemand, Wishes, changes_at, whole_changes
-from freshet.scheduler.sources import Rows, SourceTable
+from freshet.scheduler.solve.budget import Hosts, allocate
+from freshet.scheduler.solve.demand import IntervalDemand, whole_changes
+from freshet.scheduler.sources import SourceTable
 
 #: A sum of rates may miss the budget by rounding only.
 _ROUNDING = 1e-9
@@ -84,16 +74,17 @@ class OptimalIntervals:
         """
         budget = arrays.budget("budget", budget)
         hosts = Hosts(table.host, table.host_capacity)
-        chosen = whole_changes(table, budget, hosts)
+        every, price, host_price = whole_changes(table, budget, hosts)
         on_signals = table.complete_observations
-        rates = np.where(on_signals, _worth_it(table) * table.change_rate / chosen.every, 0.0)
-        price, host_price = chosen.price, chosen.host_price
-        clock = np.flatnonzero(_worth_it(table) & ~on_signals)
+        demand = IntervalDemand(table.importance, table.change_rate)
+        rates = np.where(on_signals & demand.active, table.change_rate / every, 0.0)
+        clock = np.flatnonzero(~on_signals & demand.active)
         if len(clock):
-            shared = _by_clock(table, clock, budget - float(rates.sum()), hosts.sums(rates))
-            rates[clock] = shared.rates
-            price = shared.price
-            host_price[hosts.code[clock]] = shared.host_price[hosts.code[clock]]
+            left = Hosts(table.host[clock], table.host_capacity - hosts.sums(rates))
+            shared = allocate(demand.take(clock), budget - float(rates.sum()), left)
+            rates[clock] = shared.crawl_rate
+            price = shared.price or 0.0
+            host_price[left.code] = np.asarray(shared.host_price)[left.code]
         left_over = budget - float(rates.sum())
         return CrawlPlan(
             crawl_rate=rates,
@@ -110,62 +101,3 @@ class OptimalIntervals:
             host_price=np.maximum(host_price, price),
             crawling="periodic",
         )
-
-
-def interval_at(importance: ArrayLike, change_rate: ArrayLike, price: float) -> Floats:
-    """Return the best days T between two crawls (n,) at a price per crawl; inf: no crawl.
-
-    For sources of incomplete observations. ``price`` is that of a plan, or the index at which
-    an index policy is seen to crawl.
-
-    Raises:
-        ValueError: naming the argument, the row and what is accepted.
-
-    >>> interval_at([np.e, 1.0], [1.0, 0.0], 1.0).round(9).tolist()
-    [1.0, inf]
-    """
-    mu = arrays.non_negative("importance", importance)
-    delta = arrays.non_negative("change_rate", change_rate, len(mu))
-    price = arrays.budget("price", price)
-    active = (mu > 0) & (delta > 0)
-    x = changes_at(np.divide(price * delta, mu, out=np.zeros(len(mu)), where=active))
-    interval: Floats = np.divide(x, delta, out=np.full(len(mu), np.inf), where=active)
-    return interval
-
-
-def relaxed_bound(table: SourceTable, bandwidth: float) -> float:
-    """Return a lower bound of the total harmonic cost of policies at ``bandwidth``.
-
-    Raises:
-        ValueError: as :meth:`OptimalIntervals.rates` does.
-
-    Alone, the source of the plan above costs e (Ein(1) − 1 + 1 − e⁻¹) = e · 0.796600 − 1.
-
-    >>> round(relaxed_bound(SourceTable.of([np.e], [1.0]), 1.0), 5)
-    1.16538
-    """
-    plan = OptimalIntervals().rates(table, bandwidth)
-    price, host_price = plan.price or 0.0, np.asarray(plan.host_price)
-    mine = host_price[table.host]
-    rates = Wishes(table).rates(mine)
-    costs = costs_of(
-        table.importance,
-        table.change_rate,
-        rates,
-        complete_observations=table.complete_observations,
-        crawling="periodic",
-    )
-    full = host_price > price
-    of_hosts = (host_price[full] - price) * table.host_capacity[full]
-    return float((costs.harmonic + mine * rates).sum() - price * bandwidth - of_hosts.sum())
-
-
-def _by_clock(table: SourceTable, clock: Rows, budget: float, spent: Floats) -> Allocation:
-    """Divide the rest of budget and capacities among sources of incomplete observations."""
-    demand = IntervalDemand(table.importance[clock], table.change_rate[clock])
-    return allocate(demand, budget, Hosts(table.host[clock], table.host_capacity - spent))
-
-
-def _worth_it(table: SourceTable) -> Bools:
-    worth_it: Bools = (table.importance > 0) & (table.change_rate > 0)
-    return worth_it

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from freshet.scheduler import arrays
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policy import Crawling, CrawlPlan
 from freshet.scheduler.solve.budget import in_proportion
 from freshet.scheduler.sources import SourceTable
@@ -48,15 +49,19 @@ class UniformCrawl:
         """Return the plan.
 
         Raises:
-            ValueError: if the budget is not a finite number above 0.
+            ValueError: if the budget is not a finite number above 0, or a change rate something
+                else than a finite number of at least 0.
         """
-        bandwidth = arrays.budget("budget", budget)
-        weight = ((table.importance > 0) & (table.change_rate > 0)).astype(np.float64)
+        bandwidth, n = arrays.budget("budget", budget), len(table)
+        delta = arrays.non_negative("change_rate", table.change_rate, n)
+        weight = self._weight(np.where(table.importance > 0, delta, 0.0))
         rates, left_over = in_proportion(weight, bandwidth, table.host, table.host_capacity)
-        n = len(table)
         return CrawlPlan(
             rates, np.ones(n), np.zeros(n, np.bool_), bandwidth, left_over, crawling=self.crawling
         )
+
+    def _weight(self, change_rate: Floats) -> Floats:
+        return (change_rate > 0).astype(np.float64)
 
 
 # -- change rate --
@@ -74,34 +79,13 @@ class UniformCrawl:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeRateCrawl:
-    """Rates in proportion to change rates.
-
-    Attributes:
-        crawling: ``"poisson"``, at random times, or ``"periodic"``, evenly spaced.
+class ChangeRateCrawl(UniformCrawl):
+    """Rates in proportion to change rates; ``crawling`` as for :class:`UniformCrawl`.
 
     >>> table = SourceTable.of([5.0, 1.0, 0.0], [1.0, 3.0, 2.0])
     >>> ChangeRateCrawl().rates(table, 2.0).crawl_rate.tolist()
     [0.5, 1.5, 0.0]
     """
 
-    crawling: Crawling = "poisson"
-
-    def __post_init__(self) -> None:
-        arrays.one_of("crawling", self.crawling, ("poisson", "periodic"))
-
-    def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """Return the plan.
-
-        Raises:
-            ValueError: if the budget is not a finite number above 0, or a change rate something
-                else than a finite number of at least 0.
-        """
-        bandwidth = arrays.budget("budget", budget)
-        n = len(table)
-        delta = arrays.non_negative("change_rate", table.change_rate, n)
-        weight = np.where(table.importance > 0, delta, 0.0)
-        rates, left_over = in_proportion(weight, bandwidth, table.host, table.host_capacity)
-        return CrawlPlan(
-            rates, np.ones(n), np.zeros(n, np.bool_), bandwidth, left_over, crawling=self.crawling
-        )
+    def _weight(self, change_rate: Floats) -> Floats:
+        return change_rate

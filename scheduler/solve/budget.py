@@ -18,13 +18,15 @@ every eighth round, the bracket is halved instead, so that no shape of S can hol
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, Self, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Self, TypeAlias
 
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.sources import Rows
 
 #: How near to its budget a spending must be, relative to it. Sums of millions of rates are
@@ -199,39 +201,74 @@ def _between(low: Floats, high: Floats, price: Floats) -> Floats:
 # hosts' prices are not searched inside the search for λ.
 
 
-class Demand(Protocol):
-    """The crawl rates ρ_w(λ) that each of n sources wants at a price; they fall in λ."""
+@dataclass(frozen=True, slots=True)
+class Demand(ABC):
+    """The crawl rates ρ_w(λ) that each of n sources wants at a price; they fall in λ.
+
+    Attributes:
+        importance: μ (n,).
+        change_rate: Δ (n,), changes per day.
+    """
+
+    importance: Floats
+    change_rate: Floats
 
     @property
     def step(self) -> Step:
         """Return the coordinates in which the spending is nearly a straight line."""
-        ...
+        return smooth_step
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self.importance)
 
+    @property
+    def on_signals(self) -> Bools:
+        """Return True (n,) for the sources that are crawled on their signals."""
+        return np.zeros(len(self), np.bool_)
+
+    def probabilities(self, rates: Floats) -> Floats:
+        """Return p (n,), the share of notified changes that these rates answer to, else 1."""
+        return np.ones(len(self))
+
+    @property
+    def active(self) -> Bools:
+        """Return True (n,) for the sources that are worth a crawl."""
+        active: Bools = (self.importance > 0) & (self.change_rate > 0)
+        return active
+
+    @abstractmethod
     def rates_at(self, price: float | Floats, rates: Floats, slopes: Floats) -> None:
         """Write ρ(λ) and −dρ/d ln λ, both (n,); ``price`` is λ, one for all or (n,)."""
-        ...
 
     def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
         """Return Σρ(λ) and its −d/d ln λ; write ρ(λ) (n,)."""
-        ...
+        slopes = np.empty(len(self))
+        self.rates_at(price, rates, slopes)
+        return float(rates.sum()), float(slopes.sum())
 
     def limits(self) -> Floats:
         """Return the rates at price 0 (n,); inf where a source has no limit."""
-        ...
+        return np.where(self.active, np.inf, 0.0)
 
     def is_limited(self) -> bool:
         """Return whether all limits are finite."""
-        ...
+        return not self.active.any()
 
+    @abstractmethod
     def guess(self, budget: Floats, host: Rows | None) -> Floats:
         """Return first prices (H,) for the hosts' budgets (H,); without hosts for one budget."""
-        ...
 
-    def take(self, rows: Rows) -> Self:
+    def take(self, rows: Rows | slice) -> Self:
         """Return the demand of these sources."""
-        ...
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(
+            self,
+            **{
+                name: np.ascontiguousarray(column[rows])
+                for name, column in columns.items()
+                if isinstance(column, np.ndarray)
+            },
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,23 +284,18 @@ class Hosts:
             np.float64, copy=False
         )
 
-
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """Rates (n,), the common price λ, the hosts' prices (H,), and the unspent budget."""
-
-    rates: Floats
-    price: float
-    host_price: Floats
-    left_over: float
+    def among(self, some: Bools) -> tuple[Rows, Hosts]:
+        """Return the rows of the sources of some hosts (H,), and these hosts, numbered anew."""
+        rows = np.flatnonzero(some[self.code])
+        return rows, Hosts((np.cumsum(some) - 1)[self.code[rows]], self.capacity[some])
 
 
 # What leaves the range of numbers ends as a spending that is not finite, which is refused.
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def allocate(
     demand: Demand, budget: float, hosts: Hosts | None = None, price: float | None = None
-) -> Allocation:
-    """Return the optimum for ``budget`` (R, crawls per day); ``price`` is a first guess of λ.
+) -> CrawlPlan:
+    """Return the optimal plan for ``budget`` (R, crawls per day); ``price`` is a first guess of λ.
 
     Without ``hosts`` there is one, which has no limit.
     Budget and capacities are kept to 1e-13, relative. The result does not depend on the guess
@@ -273,21 +305,31 @@ def allocate(
         ValueError: if numbers are too large or too small to be computed with.
     """
     start = None if price is None else np.array([price])
-    if hosts is None:
-        return _without_capacities(demand, budget, 1, start)
-    if np.isinf(hosts.capacity).all():
-        return _without_capacities(demand, budget, len(hosts.capacity), start)
-    return _within_capacities(demand, budget, hosts, start)
+    if hosts is None or np.isinf(hosts.capacity).all():
+        rates, common, left_over = _without_capacities(demand, budget, start)
+        host_price = np.full(1 if hosts is None else len(hosts.capacity), common)
+    else:
+        rates, common, left_over, host_price = _within_capacities(demand, budget, hosts, start)
+    return CrawlPlan(
+        rates,
+        demand.probabilities(rates),
+        demand.on_signals,
+        budget,
+        left_over=left_over,
+        price=common,
+        host_price=host_price,
+    )
 
 
 def _without_capacities(
-    demand: Demand, budget: float, hosts: int, start: Floats | None
-) -> Allocation:
+    demand: Demand, budget: float, start: Floats | None
+) -> tuple[Floats, float, float]:
+    """Return the rates, λ, and what is left over."""
     if demand.is_limited():
         limits = demand.limits()
         usable = float(limits.sum())
         if usable <= budget:
-            return Allocation(limits, 0.0, np.zeros(hosts), budget - usable)
+            return limits, 0.0, budget - usable
     rates = np.empty(len(demand))
 
     def spend(price: Floats) -> PricedSpending:
@@ -302,12 +344,13 @@ def _without_capacities(
         fewer = np.empty_like(rates)
         dearer, _ = demand.spending_at(price * NEIGHBOUR, fewer)
         _mix(rates, fewer, _share(found.total, np.array([dearer]), whole))
-    return Allocation(rates, price, np.full(hosts, price), 0.0)
+    return rates, price, 0.0
 
 
 def _within_capacities(
     demand: Demand, budget: float, hosts: Hosts, start: Floats | None
-) -> Allocation:
+) -> tuple[Floats, float, float, Floats]:
+    """Return the rates, λ, what is left over, and the hosts' prices."""
     limits = demand.limits()
     usable = hosts.sums(limits)
     left_over = budget - float(np.minimum(usable, hosts.capacity).sum())
@@ -319,7 +362,7 @@ def _within_capacities(
     host_price = np.full(len(hosts.capacity), price)
     if full.any():
         _fill(demand, Hosts(hosts.code, to_spend), full, rates, host_price)
-    return Allocation(rates, price, host_price, max(left_over, 0.0))
+    return rates, price, max(left_over, 0.0), host_price
 
 
 def _common_price(
@@ -354,9 +397,7 @@ def _common_price(
 
 def _fill(demand: Demand, hosts: Hosts, full: Bools, rates: Floats, host_price: Floats) -> None:
     """Let the sources of full hosts spend their capacity; writes rates and prices."""
-    rows = np.flatnonzero(full[hosts.code])
-    number = np.cumsum(full) - 1
-    theirs = Hosts(number[hosts.code[rows]], hosts.capacity[full])
+    rows, theirs = hosts.among(full)
     wanted = _HostDemand(demand.take(rows), theirs)
     start = wanted.demand.guess(theirs.capacity, theirs.code)
     found = clearing_prices(wanted.spending_at, theirs.capacity, start, demand.step)

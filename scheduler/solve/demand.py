@@ -20,7 +20,7 @@ import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats, compiled
 from freshet.scheduler.policies.greedy_index import stale_share
-from freshet.scheduler.solve.budget import Hosts, Step, allocate, root_step, smooth_step
+from freshet.scheduler.solve.budget import Demand, Hosts, Step, allocate, root_step
 from freshet.scheduler.sources import Rows, SourceTable
 
 #: Rows that are worked on together: their intermediate columns stay in the processor's cache.
@@ -35,24 +35,14 @@ _NEXT_TO_NOTHING = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class HarmonicDemand:
-    """The demand of n sources; columns as in :func:`scheduler.policies.lambda_crawl.solve`.
+class HarmonicDemand(Demand):
+    """The demand by the clock or, where ``on_signals`` (n,), of notified changes.
 
     ``compiled`` says whether :meth:`spending_at`, where the time goes, is compiled.
     """
 
-    importance: Floats
-    change_rate: Floats
-    complete: Bools
+    on_signals: Bools
     compiled: bool = False
-
-    @property
-    def step(self) -> Step:
-        """Return the step for spendings that are nearly powers of the price."""
-        return smooth_step
-
-    def __len__(self) -> int:
-        return len(self.importance)
 
     def rates_at(self, price: float | Floats, rates: Floats, slopes: Floats) -> None:
         """Write ρ(λ) and −dρ/d ln λ, both (n,); ``price`` is λ, one for all or (n,)."""
@@ -64,7 +54,7 @@ class HarmonicDemand:
         """Return Σρ(λ) and its −d/d ln λ; write ρ(λ) (n,)."""
         if self.compiled:
             return compiled(spending_loop)(
-                self.importance, self.change_rate, self.complete, 1 / price, rates
+                self.importance, self.change_rate, self.on_signals, 1 / price, rates
             )
         total = slope = 0.0
         slopes = np.empty(min(len(self), _CHUNK))
@@ -77,53 +67,41 @@ class HarmonicDemand:
 
     def limits(self) -> Floats:
         """Return Δ of sources worth a crawl on signals, inf by the clock, else 0; (n,)."""
-        unlimited = np.where(self.complete, self.change_rate, np.inf)
-        return np.where((self.importance > 0) & (self.change_rate > 0), unlimited, 0.0)
+        return np.where(self.active, np.where(self.on_signals, self.change_rate, np.inf), 0.0)
 
     def is_limited(self) -> bool:
         """Return whether no source worth a crawl is crawled by the clock."""
         return not any(
             np.any(
-                ~self.complete[rows] & (self.importance[rows] > 0) & (self.change_rate[rows] > 0)
+                ~self.on_signals[rows] & (self.importance[rows] > 0) & (self.change_rate[rows] > 0)
             )
             for rows in _pieces(len(self))
         )
 
     def guess(self, budget: Floats, host: Rows | None) -> Floats:
         """Return Σμ/R, never too low as ρ ≤ μ/λ; of many sources a sample's price."""
-        if host is not None:
-            return np.bincount(host, self.importance, minlength=len(budget)) / budget
-        if len(self) > _FEW:
+        if host is None and len(self) > _FEW:
             sample = self.take(slice(None, None, _SAMPLED))
             share = len(sample) / len(self)
             price = allocate(sample, float(budget[0]) * share).price
-            if price > 0:
+            if price:
                 return np.array([price])
-        return np.array([self.importance.sum()]) / budget
+        return _sums(self.importance, host, budget) / budget
 
     def probabilities(self, rates: Floats) -> Floats:
         """Return p (n,): r/Δ on signals; 1 by the clock, and without changes."""
         shares = np.ones(len(self))
         for rows in _pieces(len(self)):
-            signalled = self.complete[rows].nonzero()[0]
+            signalled = self.on_signals[rows].nonzero()[0]
             delta = self.change_rate[rows][signalled]
             shares[rows][signalled] = np.divide(
                 rates[rows][signalled], delta, out=np.ones(len(signalled)), where=delta > 0
             )
         return shares
 
-    def take(self, rows: Rows | slice) -> HarmonicDemand:
-        """Return the demand of these sources."""
-        return HarmonicDemand(
-            np.ascontiguousarray(self.importance[rows]),
-            np.ascontiguousarray(self.change_rate[rows]),
-            np.ascontiguousarray(self.complete[rows]),
-            self.compiled,
-        )
-
     def _write(self, rows: slice, price: float | Floats, rates: Floats, slopes: Floats) -> None:
         """Evaluate the equations for some rows in place: new columns take half the time."""
-        mu, delta, complete = self.importance[rows], self.change_rate[rows], self.complete[rows]
+        mu, delta, complete = self.importance[rows], self.change_rate[rows], self.on_signals[rows]
         product, root = slopes, np.empty_like(rates)
         np.multiply(mu, delta, out=product)
         product *= 4 / price
@@ -179,6 +157,13 @@ def _pieces(n: int) -> Iterator[slice]:
     return (slice(start, start + _CHUNK) for start in range(0, n, _CHUNK))
 
 
+def _sums(values: Floats, host: Rows | None, budget: Floats) -> Floats:
+    """Return the sums of ``values`` (n,) over each budget's sources, (H,)."""
+    if host is None:
+        return np.array([values.sum()])
+    return np.bincount(host, values, minlength=len(budget)).astype(np.float64, copy=False)
+
+
 # -- binary demand -----------------------------------------------------------
 #
 # How often each source wants to be crawled at a price, for the binary cost.
@@ -191,18 +176,14 @@ def _pieces(n: int) -> Iterator[slice]:
 
 
 @dataclass(frozen=True, slots=True)
-class BinaryDemand:
-    """The :class:`~freshet.scheduler.solve.budget.Demand` of n sources by the clock.
+class BinaryDemand(Demand):
+    """The demand by the clock above a floor.
 
     Attributes:
-        importance: μ (n,).
-        change_rate: Δ (n,), changes per day.
         floor: f (n,), crawls per day; 0 for what is not worth a crawl. The floors of a host add
             up to its capacity at most, all floors to less than the budget.
     """
 
-    importance: Floats
-    change_rate: Floats
     floor: Floats
 
     @property
@@ -210,46 +191,18 @@ class BinaryDemand:
         """Return the step for straight pieces in λ^{−1/2}."""
         return root_step
 
-    def __len__(self) -> int:
-        return len(self.importance)
-
     def rates_at(self, price: float | Floats, rates: Floats, slopes: Floats) -> None:
         """Write ρ(λ) and −dρ/d ln λ, both (n,); ``price`` is λ, one for all or (n,)."""
         root = np.sqrt(self.importance * self.change_rate / price)
         np.maximum(root - self.change_rate, self.floor, out=rates)
         slopes[:] = np.where(rates > self.floor, root / 2, 0.0)
 
-    def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
-        """Return Σρ(λ) and its −d/d ln λ; write ρ(λ) (n,)."""
-        slopes = np.empty(len(self))
-        self.rates_at(price, rates, slopes)
-        return float(rates.sum()), float(slopes.sum())
-
-    def limits(self) -> Floats:
-        """Return inf for sources worth a crawl, else 0; (n,)."""
-        return np.where(self._is_active(), np.inf, 0.0)
-
-    def is_limited(self) -> bool:
-        """Return whether no source is worth a crawl."""
-        return not self._is_active().any()
-
     def guess(self, budget: Floats, host: Rows | None) -> Floats:
         """Return (Σ√(μΔ)/(R + ΣΔ))², as if no source were below its floor: never too high."""
         roots = np.sqrt(self.importance * self.change_rate)
-        changes = np.where(self._is_active(), self.change_rate, 0.0)
-        code = np.zeros(len(self), np.intp) if host is None else host
-        all_roots = np.bincount(code, roots, minlength=len(budget))
-        all_changes = np.bincount(code, changes, minlength=len(budget))
-        guess: Floats = (all_roots / (budget + all_changes)) ** 2
+        changes = np.where(self.active, self.change_rate, 0.0)
+        guess: Floats = (_sums(roots, host, budget) / (budget + _sums(changes, host, budget))) ** 2
         return guess
-
-    def take(self, rows: Rows) -> BinaryDemand:
-        """Return the demand of these sources."""
-        return BinaryDemand(self.importance[rows], self.change_rate[rows], self.floor[rows])
-
-    def _is_active(self) -> Bools:
-        active: Bools = (self.importance > 0) & (self.change_rate > 0)
-        return active
 
 
 # -- interval demand ---------------------------------------------------------
@@ -297,20 +250,8 @@ def changes_at(c: Floats) -> Floats:
     return x
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalDemand:
-    """The :class:`~freshet.scheduler.solve.budget.Demand` of n sources at even intervals."""
-
-    importance: Floats
-    change_rate: Floats
-
-    @property
-    def step(self) -> Step:
-        """Return the step for λ^{−1/2} (frequent crawls) to λ^{−1} (rare ones)."""
-        return smooth_step
-
-    def __len__(self) -> int:
-        return len(self.importance)
+class IntervalDemand(Demand):
+    """The demand by the clock at even intervals."""
 
     @np.errstate(over="ignore", divide="ignore", invalid="ignore")
     def rates_at(self, price: float | Floats, rates: Floats, slopes: Floats) -> None:
@@ -325,34 +266,9 @@ class IntervalDemand:
             rates[rows] = np.where(active, delta / x, 0.0)
             slopes[rows] = rates[rows] * c / (x * -np.expm1(-x))
 
-    def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
-        """Return Σρ(λ) and its −d/d ln λ; write ρ(λ) (n,)."""
-        slopes = np.empty(len(self))
-        self.rates_at(price, rates, slopes)
-        return float(rates.sum()), float(slopes.sum())
-
-    def limits(self) -> Floats:
-        """Return inf for sources worth a crawl, else 0; (n,)."""
-        return np.where(self._is_active(), np.inf, 0.0)
-
-    def is_limited(self) -> bool:
-        """Return whether no source is worth a crawl."""
-        return not self._is_active().any()
-
     def guess(self, budget: Floats, host: Rows | None) -> Floats:
         """Return Σμ/R: the price if changes came at once, W = μτ."""
-        if host is None:
-            return np.array([self.importance[self._is_active()].sum()]) / budget
-        active = np.where(self._is_active(), self.importance, 0.0)
-        return np.bincount(host, active, minlength=len(budget)) / budget
-
-    def take(self, rows: Rows) -> IntervalDemand:
-        """Return the demand of these sources."""
-        return IntervalDemand(self.importance[rows], self.change_rate[rows])
-
-    def _is_active(self) -> Bools:
-        active: Bools = (self.importance > 0) & (self.change_rate > 0)
-        return active
+        return _sums(np.where(self.active, self.importance, 0.0), host, budget) / budget
 
 
 # -- every kth ---------------------------------------------------------------
@@ -374,40 +290,19 @@ _ROUNDS = 300
 _STRIDE = 8.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Bracket:
-    """Prices (H,): more than the budget is spent at ``low``, no more at ``high``."""
-
-    low: Floats
-    high: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class _WholeChanges:
-    """The steps k of sources crawled at every k-th change, and their prices.
-
-    Attributes:
-        every: k (n,); 1 for sources that are not crawled on signals.
-        price: λ, the common price; 0 where some of the budget cannot be used.
-        host_price: (H,), λ, or more where a capacity binds.
-    """
-
-    every: Floats
-    price: float
-    host_price: Floats
-
-
-def whole_changes(table: SourceTable, budget: float, hosts: Hosts) -> _WholeChanges:
+def whole_changes(table: SourceTable, budget: float, hosts: Hosts) -> tuple[Floats, float, Floats]:
     """Choose the k of sources of complete observations: a crawl at every k-th change.
 
+    Returns k (n,), 1 for sources that are not crawled on signals; λ, 0 where some of the budget
+    cannot be used; and the hosts' prices (H,), λ or more where a capacity binds.
     Cost: a dozen passes over all sources, about twice as many with capacities.
     """
-    wishes = Wishes(table)
-    if not wishes.any_on_signals:
-        return _WholeChanges(np.ones(len(table)), 0.0, np.zeros(len(hosts.capacity)))
-    common, prices = _prices(wishes, budget, hosts)
-    every, fewer = (wishes.every(price[hosts.code]) for price in (prices.high, prices.low))
-    spent = hosts.sums(wishes.rates(prices.high[hosts.code]))
+    wishes = _Wishes(table.importance, table.change_rate, table.complete_observations)
+    if not (wishes.on_signals & wishes.active).any():
+        return np.ones(len(table)), 0.0, np.zeros(len(hosts.capacity))
+    common, low, high = _prices(wishes, budget, hosts)
+    every, fewer = (wishes.every(price[hosts.code]) for price in (high, low))
+    spent = hosts.sums(wishes.rates(high[hosts.code]))
     left, left_of_host = budget - float(spent.sum()), hosts.capacity - spent
     for row in np.flatnonzero(fewer < every):
         host = hosts.code[row]
@@ -416,79 +311,54 @@ def whole_changes(table: SourceTable, budget: float, hosts: Hosts) -> _WholeChan
             every[row] = fewer[row]
             left -= more
             left_of_host[host] -= more
-    return _WholeChanges(every, float(common.high[0]), prices.high)
+    return every, common, high
 
 
-class Wishes:
-    """The demand of each source of a table at a price of its own, by the clock or on signals."""
+@dataclass(frozen=True, slots=True)
+class _Wishes(IntervalDemand):
+    """The demand at prices of each source's own, by the clock or at every k-th change."""
 
-    def __init__(self, table: SourceTable) -> None:
-        self._active = (table.importance > 0) & (table.change_rate > 0)
-        self._on_signals = self._active & table.complete_observations
-        self._table = table
-        self._clock = np.flatnonzero(self._active & ~table.complete_observations)
-        self._by_clock = IntervalDemand(table.importance, table.change_rate).take(self._clock)
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    @property
-    def any_on_signals(self) -> bool:
-        """Return whether any source is worth a crawl on its signals."""
-        return bool(self._on_signals.any())
+    on_signals: Bools
 
     def every(self, price: Floats) -> Floats:
         """Return k (n,); 1 for sources that are not crawled on signals."""
-        mu, delta = self._table.importance, self._table.change_rate
-        ratio = np.divide(price * delta, mu, out=np.ones_like(mu), where=self._on_signals)
+        some = self.on_signals & self.active
+        ratio = np.divide(
+            price * self.change_rate, self.importance, out=np.ones(len(self)), where=some
+        )
         return np.maximum(np.ceil(ratio), 1.0)
 
     def rates(self, price: Floats) -> Floats:
         """Return crawls per day (n,); inf by the clock at a price of 0."""
-        rates = np.where(self._on_signals, self._table.change_rate / self.every(price), 0.0)
-        mine = price[self._clock]
-        if (mine > 0).all():
-            by_clock = np.empty(len(self._clock))
-            self._by_clock.rates_at(mine, by_clock, np.empty_like(by_clock))
-            rates[self._clock] = by_clock
-        else:
-            rates[self._clock] = np.inf
-        return rates
-
-    def take(self, rows: Rows) -> Wishes:
-        """Return the wishes of these sources."""
-        return Wishes(self._table.take(rows))
+        rates, slopes = np.empty((2, len(self)))
+        self.rates_at(price, rates, slopes)
+        some = self.on_signals & self.active
+        return np.where(some, self.change_rate / self.every(price), rates)
 
 
-def _prices(wishes: Wishes, budget: float, hosts: Hosts) -> tuple[_Bracket, _Bracket]:
-    """Return the common price, and those of the hosts whose capacities bind."""
+def _prices(wishes: _Wishes, budget: float, hosts: Hosts) -> tuple[float, Floats, Floats]:
+    """Return the upper end of the common price, and both ends of each host's, (H,)."""
 
     def spend(price: Floats) -> Floats:
         wanted = hosts.sums(wishes.rates(np.full(len(wishes), price[0])))
         return np.array([np.minimum(wanted, hosts.capacity).sum()])
 
-    free = np.zeros(1)
-    common = _Bracket(free, free)
-    if spend(free)[0] > budget:
-        common = _bracket(spend, np.array([budget]))
-    everywhere = np.ones(len(hosts.capacity))
-    low, high = common.low * everywhere, common.high * everywhere
+    first = last = np.zeros(1)
+    if spend(first)[0] > budget:
+        first, last = _bracket(spend, np.array([budget]))
+    low, high = (np.repeat(end, len(hosts.capacity)) for end in (first, last))
     full = hosts.sums(wishes.rates(low[hosts.code])) > hosts.capacity
     if full.any():
-        of_full = _full_hosts(wishes, hosts, full)
-        low[full], high[full] = of_full.low, of_full.high
-    return common, _Bracket(low, high)
+        rows, theirs = hosts.among(full)
+        wanted = wishes.take(rows)
+        low[full], high[full] = _bracket(
+            lambda price: theirs.sums(wanted.rates(price[theirs.code])), theirs.capacity
+        )
+    return float(last[0]), low, high
 
 
-def _full_hosts(wishes: Wishes, hosts: Hosts, full: Bools) -> _Bracket:
-    rows = np.flatnonzero(full[hosts.code])
-    theirs = Hosts((np.cumsum(full) - 1)[hosts.code[rows]], hosts.capacity[full])
-    wanted = wishes.take(rows)
-    return _bracket(lambda price: theirs.sums(wanted.rates(price[theirs.code])), theirs.capacity)
-
-
-def _bracket(spend: Callable[[Floats], Floats], budget: Floats) -> _Bracket:
-    """Return brackets of relative width 1e-9, one for each budget.
+def _bracket(spend: Callable[[Floats], Floats], budget: Floats) -> tuple[Floats, Floats]:
+    """Return two prices (H,) of each budget, 1e-9 apart: more than it is spent at the first alone.
 
     Method: the line through both ends in ln λ and ln S, which is nearly straight between its
     steps; every third round the middle, so that no step can hold up the search. An end that
@@ -507,7 +377,7 @@ def _bracket(spend: Callable[[Floats], Floats], budget: Floats) -> _Bracket:
         low, high = np.where(more, middle, low), np.where(more, high, middle)
         above = np.where(more, height, above / 2)
         below = np.where(more, below / 2, height)
-    return _Bracket(np.exp(low), np.exp(high))
+    return np.exp(low), np.exp(high)
 
 
 def _end(

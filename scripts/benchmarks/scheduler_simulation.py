@@ -11,9 +11,9 @@ from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.evaluate.simulate import MEASURED_WHEN_LEARNING, SimulationResult, simulate
 from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
-from freshet.scheduler.policies.optimal_intervals import relaxed_bound
 from freshet.scheduler.sources import SourceTable
 from scripts.benchmarks.command import say
+from scripts.reproductions.relaxed_bound import relaxed_bound
 
 #: R, crawls per day and source.
 BANDWIDTH = 0.2

@@ -23,10 +23,10 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl, BinaryLambdaCrawlFloor
-from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox, optimum, solve
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox, solve
 from freshet.scheduler.policies.uniform import ChangeRateCrawl, UniformCrawl
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
-from freshet.scheduler.solve.budget import Hosts, PricedSpending, clearing_prices
+from freshet.scheduler.solve.budget import Hosts, PricedSpending, allocate, clearing_prices
 from freshet.scheduler.solve.demand import HarmonicDemand
 from freshet.scheduler.sources import SourceTable, hosts_of
 from scripts.benchmarks.command import say
@@ -290,7 +290,7 @@ def _capacities(table: SourceTable, hosts: int) -> dict[str, object]:
     rates = np.bincount(host, plan.crawl_rate, hosts)
     excess = (rates - capacity) / np.maximum(1.0, capacity)
     with_capacities = _milliseconds(run, 5)
-    without = _milliseconds(lambda: optimum(_demand(table, False), budget, no_limits), 5)
+    without = _milliseconds(lambda: allocate(_demand(table, False), budget, no_limits), 5)
     return {
         "sources": len(table),
         "hosts": hosts,

@@ -25,12 +25,12 @@ from freshet.scheduler.evaluate.simulate import simulate
 from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl, BinaryLambdaCrawlFloor
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox
-from freshet.scheduler.policies.optimal_intervals import relaxed_bound
 from freshet.scheduler.policies.uniform import ChangeRateCrawl, UniformCrawl
 from freshet.scheduler.policy import RatePolicy
 from freshet.scheduler.sources import SourceTable
 from scripts.benchmarks.command import say
 from scripts.reproductions import drawing, learning
+from scripts.reproductions.relaxed_bound import relaxed_bound
 
 PAPER = Path(__file__).with_name("lambdacrawl_paper.toml")
 #: R, crawls per day and URL, in figures 1 to 3.

@@ -1,4 +1,3 @@
-import doctest
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -74,10 +73,6 @@ def test_the_closed_forms_are_what_a_simulation_of_events_pays(
     assert expected == pytest.approx(harmonic, rel=0.01)
     expected = binary_cost(*columns, complete_observations=flags, crawling=crawling)
     assert expected == pytest.approx(binary, rel=0.01)
-
-
-def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(costs).failed == 0
 
 
 @given(EXPONENTS, EXPONENTS)

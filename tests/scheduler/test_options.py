@@ -1,8 +1,5 @@
-import doctest
-
 import pytest
 
-from freshet.scheduler import policy
 from freshet.scheduler.policy import given
 
 
@@ -14,10 +11,6 @@ def make(
 
 def nothing() -> None:
     return
-
-
-def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(policy).failed == 0
 
 
 @pytest.mark.parametrize("text", ["", ","])

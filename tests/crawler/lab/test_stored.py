@@ -12,7 +12,7 @@ from freshet.crawler.lab.plan_files import PlanSources
 from freshet.crawler.lab.plan_sources import RateLearning, lane_delays_s, read_history, sources_of
 from freshet.scheduler.estimate import ESTIMATORS, poisson
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
-from freshet.scheduler.estimate.evidence import Evidence
+from tests.scheduler.estimate.pieces import pieces
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 DAY_S = 86_400.0
@@ -71,7 +71,7 @@ def test_pages_stand_with_their_lane_their_importance_and_their_rate(store: Smal
 def test_empirical_bayes_takes_the_pages_of_a_host_to_be_alike(store: SmallStore) -> None:
     sources, _ = learned(store, "empirical_bayes")
     expected = EmpiricalBayes(3, group=[0, 0, 1])
-    expected.observe(Evidence.of([0] * 4 + [1] * 4, [1, 2, 3, 4] * 2, [1.0] * 8, [1] * 4 + [0] * 4))
+    expected.observe(pieces([0] * 4 + [1] * 4, [1, 2, 3, 4] * 2, [1.0] * 8, [1] * 4 + [0] * 4))
     assert sources.change_rate.tolist() == pytest.approx(expected.change_rate().tolist())
 
 

@@ -1,7 +1,5 @@
 """What pages would get without limits: the looks of one price that use up the budget."""
 
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,10 +11,6 @@ from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.sources import SourceTable
-
-
-def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(expected).failed == 0
 
 
 def a_page_each(importance: list[float], rate: list[float]) -> SourceTable:

@@ -1,23 +1,16 @@
 """Freshness from pages drawn at random."""
 
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.agenda import audit
 from freshet.scheduler.agenda.audit import MeasuredMean, staleness
 from freshet.scheduler.costs import ein, harmonic_number
 
 DRAWS = st.lists(
     st.tuples(st.floats(0.01, 100), st.booleans(), st.floats(0, 50)), min_size=1, max_size=40
 )
-
-
-def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(audit).failed == 0
 
 
 @given(DRAWS)

@@ -1,17 +1,10 @@
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral import policies as module
 from freshet.scheduler.ephemeral.policies import affordable
-
-
-def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(module).failed == 0
 
 
 def one_by_one(index: Floats, cost: Floats, budget: float) -> list[int]:

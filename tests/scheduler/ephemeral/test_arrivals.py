@@ -1,4 +1,3 @@
-import doctest
 import math
 import pickle
 
@@ -8,14 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import gamma, poisson
 
-from freshet.scheduler.ephemeral import sources
 from freshet.scheduler.ephemeral.sources import PRIOR_DAYS, PRIOR_ITEMS, Arrivals
 
 LONG = 1e12
-
-
-def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(sources).failed == 0
 
 
 def by_quadrature(known: Arrivals, count: int, elapsed: float) -> tuple[float, float]:

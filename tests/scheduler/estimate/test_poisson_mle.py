@@ -1,4 +1,3 @@
-import doctest
 import math
 import re
 
@@ -9,10 +8,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.estimate import poisson
 from freshet.scheduler.estimate.evidence import Evidence
 from freshet.scheduler.estimate.poisson import PoissonMle, estimate, estimate_many
 from freshet.scheduler.sources import Rows
+from tests.scheduler.estimate.pieces import pieces
 
 HISTORY = st.lists(st.tuples(st.floats(1e-4, 1e4), st.booleans()), max_size=12)
 
@@ -57,10 +56,6 @@ def taken(whole: Evidence, rows: slice | Rows) -> Evidence:
         whole.source[rows], whole.at[rows], whole.span[rows], whole.changes[rows],
         whole.counted[rows],
     )  # fmt: skip
-
-
-def test_the_example_in_the_text_is_right() -> None:
-    assert doctest.testmod(poisson) == (0, 1)
 
 
 @given(HISTORY)
@@ -166,17 +161,25 @@ def test_bad_input_is_told(
 
 def test_counted_changes_are_changed_intervals_of_no_length() -> None:
     learner = PoissonMle(1)
-    learner.observe(Evidence.of([0, 0, 0], [1, 3, 9], [1, 2, 6], [1, 0, 0]))
-    learner.observe(Evidence.of([0, 0], [10, 12], [1, 2], [4, 0], counted=[True, True]))
+    learner.observe(pieces([0, 0, 0], [1, 3, 9], [1, 2, 6], [1, 0, 0]))
+    learner.observe(pieces([0, 0], [10, 12], [1, 2], [4, 0], counted=[True, True]))
     expected = maximiser(np.array([1.0, 2.0, 6.0]), np.array([True, False, False]), 4, 3.0)
     assert learner.change_rate()[0] == pytest.approx(expected, rel=1e-5)
 
 
-def test_sources_of_complete_observations_have_the_estimate_of_equation_11() -> None:
-    learner = PoissonMle(2, smoothing=0.25)
-    learner.observe(Evidence.of([1, 1], [4, 6], [4, 2], [3, 0], counted=[True, True]))
-    expected = poisson.estimate_complete(3, 6.0, smoothing=0.25)
-    assert learner.change_rate().tolist() == pytest.approx([math.log(2) / 0.25, expected])
+def test_sources_of_complete_observations_have_the_estimate_of_algorithm_4() -> None:
+    """(U + ½)/(S + ½): above 0 without a change, and in the end the rate."""
+    rng = np.random.default_rng(1)
+    changes = rng.poisson(0.3 * 1e6)
+    learner = PoissonMle(4)
+    learner.observe(
+        pieces(
+            [1, 1, 2, 3], [4, 6, 9.5, 1e6], [4, 2, 9.5, 1e6], [3, 0, 0, changes], counted=[True] * 4
+        )
+    )
+    found = learner.change_rate().tolist()
+    assert found[:3] == pytest.approx([math.log(2) / 0.5, 3.5 / 6.5, 0.05])
+    assert found[3] == pytest.approx(0.3, rel=0.01)
 
 
 def test_neither_order_nor_batches_of_evidence_matter() -> None:
@@ -197,24 +200,7 @@ def test_some_rows_are_estimated_as_all_are() -> None:
     np.testing.assert_allclose(learner.change_rate(rows), learner.change_rate()[rows], rtol=1e-12)
 
 
-def test_a_window_forgets_what_ended_before_it() -> None:
-    windowed, plain = PoissonMle(3, window_days=10), PoissonMle(3)
-    old = Evidence.of([0, 1, 2], [5.0, 5.0, 20.0], [5.0, 5.0, 5.0], [1, 0, 1])
-    new = Evidence.of([0], [15.0], [10.0], [0])
-    windowed.observe(old)
-    windowed.observe(new)
-    plain.observe(Evidence.of([0, 2], [15.0, 20.0], [10.0, 5.0], [0, 1]))
-    np.testing.assert_allclose(windowed.change_rate(), plain.change_rate(), rtol=1e-12)
-    assert windowed.revision == 20
-
-
-def test_without_a_window_estimates_move_by_evidence_only() -> None:
+def test_estimates_move_by_evidence_only() -> None:
     learner = PoissonMle(1)
-    learner.observe(Evidence.of([0], [15.0], [10.0], [0]))
+    learner.observe(pieces([0], [15.0], [10.0], [0]))
     assert learner.revision == 0
-
-
-@pytest.mark.parametrize("option", ["smoothing", "window_days"])
-def test_an_estimator_needs_options_above_zero(option: str) -> None:
-    with pytest.raises(ValueError, match=f"^{option}: is 0.0; accepted is a finite number above 0"):
-        PoissonMle(1, **{option: 0.0})

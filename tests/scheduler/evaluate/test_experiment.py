@@ -11,10 +11,10 @@ from freshet.scheduler.evaluate.simulate import Experiment, lambda_crawl_optimum
 from freshet.scheduler.evaluate.world import World, surrogate
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
-from freshet.scheduler.policies.optimal_intervals import relaxed_bound
 from freshet.scheduler.policies.uniform import UniformCrawl
 from freshet.scheduler.policy import CrawlPlan, PolicyError
 from freshet.scheduler.sources import SourceTable
+from scripts.reproductions.relaxed_bound import relaxed_bound
 
 N, BUDGET = 1_000, 200.0
 KINDS = ["lambda_crawl", "greedy_index", "nutch_adaptive"]

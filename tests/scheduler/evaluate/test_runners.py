@@ -1,6 +1,5 @@
 """Policies run in random worlds as their kinds demand, from the state to which they tend."""
 
-import doctest
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -290,10 +289,6 @@ def test_what_a_learner_first_compares_its_crawls_with_is_within_the_history() -
     world = drawn()
     start = runners.round_robin(world, 1.0, np.random.default_rng(2)).table
     assert start.last_crawl.min() == -60
-
-
-def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(runners).failed == 0
 
 
 @given(st.floats(0.0, 50.0), st.floats(0.1, 50.0), st.floats(0.05, 3.0))

@@ -1,6 +1,5 @@
 """The loop spends its budget on the worthiest, in whatever environment."""
 
-import doctest
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import VisitResults
-from freshet.scheduler.evaluate import serving
 from freshet.scheduler.evaluate.serving import Batch, serve, worthiest
 from freshet.scheduler.sources import Rows
 
@@ -50,10 +48,6 @@ class Days:
     def visit(self, ranker: Fixed, rows: Rows, at: Floats) -> VisitResults:
         no = np.zeros(len(rows), np.bool_)
         return VisitResults(rows, at, ~no, no, no, no)
-
-
-def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(serving).failed == 0
 
 
 def test_the_worthiest_are_visited_in_batches_as_the_environment_weighs_them() -> None:

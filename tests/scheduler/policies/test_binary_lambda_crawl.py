@@ -1,19 +1,12 @@
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
 from scipy.optimize import minimize
 
 from freshet.scheduler.costs import binary_cost
-from freshet.scheduler.policies import binary_lambda_crawl
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl
 from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, source_tables
-
-
-def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(binary_lambda_crawl).failed == 0
 
 
 @given(source_tables(), BUDGETS)

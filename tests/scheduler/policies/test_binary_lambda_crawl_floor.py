@@ -1,21 +1,14 @@
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.costs import plan_costs
-from freshet.scheduler.policies import binary_lambda_crawl
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawl, BinaryLambdaCrawlFloor
 from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, source_tables
 
 SHARES = st.floats(0.0, 0.95)
-
-
-def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(binary_lambda_crawl).failed == 0
 
 
 @given(source_tables(), BUDGETS, SHARES)

@@ -1,4 +1,3 @@
-import doctest
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.policies import greedy_index
 from freshet.scheduler.policies.greedy_index import (
     GreedyIndex,
     GreedyIndexBinary,
@@ -20,10 +18,6 @@ from freshet.scheduler.sources import SourceTable
 
 Policy = type[GreedyIndex] | type[GreedyIndexBinary]
 both = pytest.mark.parametrize("policy", [GreedyIndex, GreedyIndexBinary])
-
-
-def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(greedy_index).failed == 0
 
 
 @both

@@ -1,5 +1,3 @@
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -8,10 +6,9 @@ from scipy.optimize import minimize
 
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.costs import harmonic_cost, plan_costs
-from freshet.scheduler.policies import lambda_crawl
-from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, optimum, solve
+from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, solve
 from freshet.scheduler.policy import CrawlPlan
-from freshet.scheduler.solve.budget import Hosts
+from freshet.scheduler.solve.budget import Hosts, allocate
 from freshet.scheduler.solve.demand import HarmonicDemand
 from freshet.scheduler.sources import SourceTable, hosts_of
 from tests.scheduler.algorithm_3 import algorithm_1, algorithm_2, algorithm_3
@@ -35,12 +32,8 @@ def savings(table: SourceTable, rates: Floats) -> Floats:
     return np.where(table.complete_observations, signals, clock)
 
 
-def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(lambda_crawl).failed == 0
-
-
 @given(source_tables(), BUDGETS)
-def test_the_plan_meets_the_conditions_of_an_optimum(table: SourceTable, bandwidth: float) -> None:
+def test_the_plan_meets_the_conditions_of_an_allocate(table: SourceTable, bandwidth: float) -> None:
     """Karush, Kuhn and Tucker: spent, one price for all, at their bounds those worth more."""
     plan = solved(table, bandwidth)
     worth = (table.importance > 0) & (table.change_rate > 0)
@@ -174,7 +167,7 @@ def test_magnitudes_beyond_are_refused_or_solved_but_not_warned_of(
 
 def told_or_spent(demand: HarmonicDemand, bandwidth: float) -> float | str:
     try:
-        return float(optimum(demand, bandwidth, Hosts(*hosts_of(None, None, 2))).crawl_rate.sum())
+        return float(allocate(demand, bandwidth, Hosts(*hosts_of(None, None, 2))).crawl_rate.sum())
     except ValueError as error:
         return str(error)
 
@@ -269,7 +262,7 @@ def test_compiled_and_numpy_give_the_same_plan() -> None:
     complete = rng.random(n) < 0.1
     hosts = Hosts(*hosts_of(None, None, n))
     plain, machine = (
-        optimum(HarmonicDemand(mu, delta, complete, compiled), 0.3 * n, hosts)
+        allocate(HarmonicDemand(mu, delta, complete, compiled), 0.3 * n, hosts)
         for compiled in (False, True)
     )
     np.testing.assert_allclose(machine.crawl_rate, plain.crawl_rate, rtol=1e-12)

@@ -1,18 +1,11 @@
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
 
 from freshet.scheduler.costs import plan_costs
-from freshet.scheduler.policies import lambda_crawl
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox
 from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, source_tables
-
-
-def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(lambda_crawl).failed == 0
 
 
 @given(source_tables(spread=2.0), BUDGETS)

@@ -1,4 +1,3 @@
-import doctest
 from typing import Any
 
 import numpy as np
@@ -7,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.arrays import Floats, Ints
-from freshet.scheduler.policies import noisy_signal_index
 from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary
 from freshet.scheduler.policies.noisy_signal_index import (
     NoisySignalIndex,
@@ -47,10 +45,6 @@ def some(n: int, seed: int) -> SourceTable:
         rng.lognormal(3, 2, n), delta, last_crawl=-age, pending_signals=rng.poisson(g * age),
         signal_rate=g, signal_precision=q,
     )  # fmt: skip
-
-
-def test_the_docstrings_hold() -> None:
-    assert doctest.testmod(noisy_signal_index).failed == 0
 
 
 @pytest.mark.parametrize("cost", COSTS)

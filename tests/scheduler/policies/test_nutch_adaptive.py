@@ -1,14 +1,7 @@
-import doctest
-
 import pytest
 
-from freshet.scheduler.policies import adaptive_intervals
 from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive
 from freshet.scheduler.policy import Pace, Revisit
-
-
-def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(adaptive_intervals).failed == 0
 
 
 def test_the_first_capture_starts_with_the_default_interval_of_thirty_days() -> None:

@@ -1,33 +1,30 @@
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import harmonic_cost, plan_costs
-from freshet.scheduler.policies import optimal_intervals
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
-from freshet.scheduler.policies.optimal_intervals import (
-    OptimalIntervals,
-    interval_at,
-    relaxed_bound,
-)
+from freshet.scheduler.policies.optimal_intervals import OptimalIntervals
+from freshet.scheduler.solve.demand import changes_at
 from freshet.scheduler.sources import SourceTable
+from scripts.reproductions.relaxed_bound import relaxed_bound
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 
 
-def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(optimal_intervals).failed == 0
+def interval_at(mu: Floats, delta: Floats, price: float) -> Floats:
+    """The best days T between two crawls at a price."""
+    return changes_at(price * delta / mu) / delta
 
 
 @pytest.mark.parametrize(
     ("mu", "delta", "price"), [(1.0, 1.0, 0.5), (4.0, 0.1, 3.0), (1.0, 9.0, 2.0)]
 )
 def test_no_other_interval_costs_less_at_the_price(mu: float, delta: float, price: float) -> None:
-    (best,) = interval_at([mu], [delta], price).tolist()
+    (best,) = interval_at(np.array([mu]), np.array([delta]), price).tolist()
 
     def total(log_days: float) -> float:
         rate = np.exp(-log_days)
@@ -101,13 +98,8 @@ def test_nothing_to_crawl_leaves_the_budget_over() -> None:
     assert OptimalIntervals().rates(SourceTable.of([], []), 2.0).left_over == 2
     plan = OptimalIntervals().rates(SourceTable.of([0.0], [1.0]), 2.0)
     assert (plan.crawl_rate.tolist(), plan.left_over) == ([0.0], 2.0)
-    assert interval_at([0.0], [1.0], 1.0).tolist() == [np.inf]
 
 
-def test_bad_numbers_are_refused() -> None:
-    with pytest.raises(ValueError, match="price: is 0"):
-        interval_at([1.0], [1.0], 0.0)
-    with pytest.raises(ValueError, match="importance: row 0 is nan"):
-        interval_at([np.nan], [1.0], 1.0)
+def test_a_bad_budget_is_refused() -> None:
     with pytest.raises(ValueError, match="budget: is inf"):
         OptimalIntervals().rates(SourceTable.of([1.0], [1.0]), float("inf"))

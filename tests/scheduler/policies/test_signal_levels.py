@@ -1,11 +1,8 @@
-import doctest
-
 import numpy as np
 import pytest
 
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.costs import noisy_harmonic
-from freshet.scheduler.policies import noisy_signal_index
 from freshet.scheduler.policies.noisy_signal_index import harmonic_worth, worth
 
 
@@ -21,10 +18,6 @@ def error(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> 
     exact = harmonic_worth(recall, precision, level)
     some = exact > 0
     return np.abs(worth(recall, precision, elapsed, signals)[some] / exact[some] - 1)
-
-
-def test_the_docstrings_hold() -> None:
-    assert doctest.testmod(noisy_signal_index).failed == 0
 
 
 def test_the_fast_form_is_the_exact_sum_to_a_quarter_of_a_per_cent() -> None:

@@ -1,5 +1,3 @@
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -31,10 +29,6 @@ def at_level(recall: float, level: float) -> float:
 def last_age(silence: float, signal_rate: float) -> float:
     """No path is left by then, for it stops in silence, or after some forty signals."""
     return 1.01 * min(silence, 40 / signal_rate)
-
-
-def test_the_docstrings_hold() -> None:
-    assert doctest.testmod(noisy_signal_index).failed == 0
 
 
 @given(st.floats(1e-12, 40))

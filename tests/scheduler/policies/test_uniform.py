@@ -1,20 +1,13 @@
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
 
-from freshet.scheduler.policies import uniform
 from freshet.scheduler.policies.uniform import ChangeRateCrawl, UniformCrawl
 from freshet.scheduler.sources import SourceTable
 from tests.scheduler.policies.tables import BUDGETS, source_tables
 
 Policy = type[ChangeRateCrawl] | type[UniformCrawl]
 both = pytest.mark.parametrize("policy", [ChangeRateCrawl, UniformCrawl])
-
-
-def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(uniform).failed == 0
 
 
 @both

@@ -1,4 +1,3 @@
-import doctest
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -7,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.policies import whittle
 from freshet.scheduler.policies.whittle import (
     elapsed_at,
     index,
@@ -19,10 +17,6 @@ from freshet.scheduler.policies.whittle import (
 TABLE_1 = (250.0, np.array([1.0, 0.7, 0.2, 0.08]), np.array([0.7, 0.35, 0.7, 0.21]))
 decays = st.floats(1e-3, 5)
 positive = st.floats(0.01, 100)
-
-
-def test_the_examples_in_the_documentation_are_right() -> None:
-    assert doctest.testmod(whittle).failed == 0
 
 
 def by_definition(k: int, mu: float, period: float = 1.0) -> Decimal:

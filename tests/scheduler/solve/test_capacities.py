@@ -1,16 +1,9 @@
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.solve import budget as budget_solve
 from freshet.scheduler.solve.budget import in_proportion
-
-
-def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(budget_solve).failed == 0
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3))

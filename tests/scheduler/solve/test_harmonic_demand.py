@@ -60,7 +60,7 @@ def test_slopes_are_those_of_the_rates(seed: int, exponent: float) -> None:
     cheaper, _ = at(demand, price * np.exp(-step))
     # Not where a source has just come to answer all changes: there is a kink.
     all_at = price * demand.change_rate
-    smooth = ~demand.complete | (np.abs(demand.importance - all_at) >= 1e-5 * all_at)
+    smooth = ~demand.on_signals | (np.abs(demand.importance - all_at) >= 1e-5 * all_at)
     expected = (cheaper - dearer) / (2 * step)
     np.testing.assert_allclose(slopes[smooth], expected[smooth], rtol=1e-6, atol=1e-9 * rates.max())
 
@@ -92,7 +92,7 @@ def test_the_loop_for_the_compiler_is_right_as_python_too() -> None:
     rates, slopes = at(demand, 0.7)
     written = np.empty(len(demand))
     total, slope = spending_loop(
-        demand.importance, demand.change_rate, demand.complete, 1 / 0.7, written
+        demand.importance, demand.change_rate, demand.on_signals, 1 / 0.7, written
     )
     np.testing.assert_allclose(written, rates, rtol=1e-14)
     assert (total, slope) == pytest.approx((rates.sum(), slopes.sum()), rel=1e-13)
@@ -113,7 +113,7 @@ def test_pieces_of_a_long_column_are_put_together(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(at(demand, price), whole)
     rates = np.empty(30)
     assert demand.spending_at(0.4, rates)[0] == pytest.approx(at(demand, 0.4)[0].sum(), rel=1e-14)
-    some_told = demand.complete & (demand.change_rate > 0)
+    some_told = demand.on_signals & (demand.change_rate > 0)
     expected = np.divide(rates, demand.change_rate, out=np.ones(30), where=some_told)
     assert demand.probabilities(rates).tolist() == expected.tolist()
 

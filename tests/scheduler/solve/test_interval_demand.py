@@ -1,4 +1,3 @@
-import doctest
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -7,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import lambertw
 
-from freshet.scheduler.solve import demand as demand_solve
 from freshet.scheduler.solve.demand import IntervalDemand, changes_at
 
 
@@ -16,10 +14,6 @@ def left_side(x: float) -> Decimal:
     with localcontext(prec=60):
         value = Decimal(x)
         return value - 1 + (-value).exp()
-
-
-def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(demand_solve).failed == 0
 
 
 @given(st.floats(-14, 14))

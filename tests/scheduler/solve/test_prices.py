@@ -1,12 +1,9 @@
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.solve import budget as budget_solve
 from freshet.scheduler.solve.budget import (
     PricedSpending,
     Step,
@@ -29,10 +26,6 @@ def kinked(price: Floats) -> PricedSpending:
     root = price**-0.5
     total = np.maximum(3 * root - 1, 0) + np.maximum(root - 2, 0)
     return PricedSpending(price, total, (3 * root * (3 * root > 1) + root * (root > 2)) / 2)
-
-
-def test_the_example_in_the_documentation_is_right() -> None:
-    assert doctest.testmod(budget_solve).failed == 0
 
 
 @given(MAGNITUDES, MAGNITUDES)
