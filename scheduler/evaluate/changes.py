@@ -270,7 +270,7 @@ def load(specification: str) -> ChangeProcess:
         ProcessError: naming what is not accepted.
 
     >>> load("bursts:mean_size=3")
-    Bursts(mean_size=3.0, spread_days=0.5)
+    _Bursts(mean_size=3.0, spread_days=0.5)
     """
     name, _, text = specification.partition(":")
     if name not in PROCESSES:
