@@ -7,20 +7,20 @@ plays the policy against small tables of sources (none, one, a dozen, of both cl
 capacities, with zeros, of magnitudes from 1e-12 to 1e12) and raises one error that lists every
 broken law with a counter-example. ``python -m freshet.scheduler.conformance NAME`` prints all laws.
 
-The laws are functions whose names are sentences: :mod:`.rate_laws`, :mod:`.optimality` (for
-policies that claim to minimise a cost), :mod:`.index_laws`, :mod:`.interval_laws`. All tables
-come from ``seed``: a run can be repeated.
+The laws are functions whose names are sentences: :mod:`.laws`, and :mod:`.optimality` for policies
+that claim to minimise a cost. All tables come from ``seed``: a run can be repeated.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from freshet.scheduler.conformance import laws, optimality
+from freshet.scheduler.conformance.samples import watched
 from freshet.scheduler.policy import IndexPolicy, IntervalPolicy, Policy, RatePolicy
 
 #: A cost that a policy can claim to minimise.
@@ -79,24 +79,40 @@ def verdicts(
         raise TypeError(f"{policy!r} has none of the methods rates, index, next_interval")
     if optimal_for is not None and not isinstance(policy, RatePolicy):
         raise TypeError("optimal_for: is for policies that have the method rates")
-    return [_judged(name, check) for name, check in _laws(policy, optimal_for, seed)]
+    return [
+        _judged(law.__name__, partial(_broken, law, policy, samples))
+        for law, samples in _laws(policy, optimal_for, seed)
+    ]
 
 
 def _laws(
     policy: Policy, optimal_for: Objective | None, seed: int
-) -> Iterator[tuple[str, Callable[[], str | None]]]:
+) -> Iterator[tuple[Callable[..., str | None], Callable[[], Iterable[tuple[Any, ...]]]]]:
+    """Yield each law with what makes the samples on which it is tried."""
     if isinstance(policy, RatePolicy):
-        for rate_law in laws.RATE_LAWS:
-            yield rate_law.__name__, partial(rate_law, policy, seed)
+        for rate_law, samples in laws.RATE_LAWS.items():
+            yield rate_law, partial(samples, seed)
         if optimal_for is not None:
             for optimal_law in optimality.LAWS:
-                yield optimal_law.__name__, partial(optimal_law, policy, optimal_for, seed)
+                yield optimal_law, partial(optimality.convex, optimal_for, seed)
     if isinstance(policy, IndexPolicy):
         for index_law in laws.INDEX_LAWS:
-            yield index_law.__name__, partial(index_law, policy, seed)
+            yield index_law, partial(watched, seed)
     if isinstance(policy, IntervalPolicy):
         for interval_law in laws.INTERVAL_LAWS:
-            yield interval_law.__name__, partial(interval_law, policy, seed)
+            yield interval_law, partial(laws.histories, policy, seed)
+
+
+def _broken(
+    law: Callable[..., str | None],
+    policy: Policy,
+    samples: Callable[[], Iterable[tuple[Any, ...]]],
+) -> str | None:
+    """Return the first counter-example, with the name of its sample."""
+    for name, *sample in samples():
+        if wrong := law(policy, *sample):
+            return f"{name}: {wrong}"
+    return None
 
 
 def _judged(name: str, check: Callable[[], str | None]) -> _LawVerdict:

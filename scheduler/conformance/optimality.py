@@ -17,82 +17,73 @@ import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.conformance.laws import differ
-from freshet.scheduler.conformance.samples import RateSample, planned, shown
+from freshet.scheduler.conformance.samples import planned, shown
 from freshet.scheduler.costs import binary_cost, harmonic_cost
 from freshet.scheduler.policy import CrawlPlan, RatePolicy
 from freshet.scheduler.sources import SourceTable
 
-#: A law for a policy that minimises the named cost, on tables made from a seed.
-OptimalLaw: TypeAlias = Callable[[RatePolicy, str, int], str | None]
+#: The cost of crawl rates (n,) on the sources of a table, some of them crawled on signals (n,).
+Cost: TypeAlias = Callable[[SourceTable, Floats, Bools], float]
 
 _DAYS_IN_A_WEEK = 7.0
-_COSTS = {"harmonic": harmonic_cost, "binary": binary_cost}
 
 
-def in_weeks_the_plan_is_the_same(policy: RatePolicy, objective: str, seed: int) -> str | None:
+def in_weeks_the_plan_is_the_same(
+    policy: RatePolicy, table: SourceTable, budget: float, _cost: Cost
+) -> str | None:
     """Check that rates times seven give crawl rates times seven, price by seven."""
-    for sample in _samples(objective, seed):
-        plan = policy.rates(sample.table, sample.budget)
-        weekly = policy.rates(_times(sample.table, _DAYS_IN_A_WEEK), 7 * sample.budget)
-        if wrong := _compared(sample, plan, weekly, rate_factor=7, price_factor=1 / 7):
-            return wrong
-    return None
+    plan = policy.rates(table, budget)
+    weekly = policy.rates(_times(table, _DAYS_IN_A_WEEK), 7 * budget)
+    return _compared(table, plan, weekly, rate_factor=7, price_factor=1 / 7)
 
 
-def importance_has_no_unit(policy: RatePolicy, objective: str, seed: int) -> str | None:
+def importance_has_no_unit(
+    policy: RatePolicy, table: SourceTable, budget: float, _cost: Cost
+) -> str | None:
     """Check that importance times three gives the same rates, the price times three."""
-    for sample in _samples(objective, seed):
-        plan = policy.rates(sample.table, sample.budget)
-        heavier = replace(sample.table, importance=3 * sample.table.importance)
-        again = policy.rates(heavier, sample.budget)
-        if wrong := _compared(sample, plan, again, rate_factor=1, price_factor=3):
-            return wrong
-    return None
+    plan = policy.rates(table, budget)
+    again = policy.rates(replace(table, importance=3 * table.importance), budget)
+    return _compared(table, plan, again, rate_factor=1, price_factor=3)
 
 
 def the_price_is_what_one_more_crawl_saves(
-    policy: RatePolicy, objective: str, seed: int
+    policy: RatePolicy, table: SourceTable, budget: float, cost: Cost
 ) -> str | None:
     """Check λ = −dJ/dR by a central difference of the cost."""
-    for sample in _samples(objective, seed):
-        price = policy.rates(sample.table, sample.budget).price
-        if price is None:
-            return f"{sample.name}: the plan has no price"
-        step = 1e-4 * sample.budget
-        less, more = (
-            _cost(objective, sample.table, policy.rates(sample.table, sample.budget + change))
-            for change in (-step, step)
-        )
-        saved = (less - more) / (2 * step)
-        if not isclose(price, saved, rel_tol=1e-4, abs_tol=1e-9 * less / sample.budget):
-            return f"{sample.name}: the price is {price:.9g}, one more crawl saves {saved:.9g}"
+    price = policy.rates(table, budget).price
+    if price is None:
+        return "the plan has no price"
+    step = 1e-4 * budget
+    plans = [policy.rates(table, budget + change) for change in (-step, step)]
+    less, more = (cost(table, plan.crawl_rate, plan.on_signals) for plan in plans)
+    saved = (less - more) / (2 * step)
+    if not isclose(price, saved, rel_tol=1e-4, abs_tol=1e-9 * less / budget):
+        return f"the price is {price:.9g}, one more crawl saves {saved:.9g}"
     return None
 
 
-def no_other_plan_costs_less(policy: RatePolicy, objective: str, seed: int) -> str | None:
+def no_other_plan_costs_less(
+    policy: RatePolicy, table: SourceTable, budget: float, cost: Cost
+) -> str | None:
     """Check against plans that move crawls between two sources, and random ones."""
-    rng = np.random.default_rng(seed)
-    for sample in _samples(objective, seed):
-        table = sample.table
-        plan = policy.rates(table, sample.budget)
-        cost = _cost(objective, table, plan)
-        shares = rng.dirichlet(np.full(len(table), 0.5), 50)
-        others = [*_exchanges(plan), *(sample.budget * shares)]
-        for rate in others:
-            if not _feasible(table, rate, sample.budget):
-                continue
-            other = _cost_of(objective, table, rate, table.complete_observations)
-            if other < cost * (1 - 1e-9):
-                row = int(np.argmax(rate - plan.crawl_rate))
-                return (
-                    f"{sample.name}: it costs {cost:.9g}; {shown(table, row)} crawled "
-                    f"{rate[row]:.6g} instead of {plan.crawl_rate[row]:.6g} times a day, at the "
-                    f"expense of others, makes that {other:.9g}"
-                )
+    plan = policy.rates(table, budget)
+    best = cost(table, plan.crawl_rate, plan.on_signals)
+    shares = np.random.default_rng(len(table)).dirichlet(np.full(len(table), 0.5), 50)
+    for rate in (*_exchanges(plan), *(budget * shares)):
+        if not _feasible(table, rate, budget):
+            continue
+        other = cost(table, rate, table.complete_observations)
+        if other < best * (1 - 1e-9):
+            row = int(np.argmax(rate - plan.crawl_rate))
+            return (
+                f"it costs {best:.9g}; {shown(table, row)} crawled {rate[row]:.6g} instead of "
+                f"{plan.crawl_rate[row]:.6g} times a day, at the expense of others, makes that "
+                f"{other:.9g}"
+            )
     return None
 
 
-LAWS: tuple[OptimalLaw, ...] = (
+LAWS: tuple[Callable[[RatePolicy, SourceTable, float, Cost], str | None], ...] = (
     in_weeks_the_plan_is_the_same,
     importance_has_no_unit,
     the_price_is_what_one_more_crawl_saves,
@@ -100,17 +91,28 @@ LAWS: tuple[OptimalLaw, ...] = (
 )
 
 
-def _samples(objective: str, seed: int) -> list[RateSample]:
+def harmonic(table: SourceTable, rate: Floats, on_signals: Bools) -> float:
+    """Return the harmonic cost."""
+    return harmonic_cost(
+        table.importance, table.change_rate, rate, complete_observations=on_signals
+    )
+
+
+def binary(table: SourceTable, rate: Floats, on_signals: Bools) -> float:
+    """Return the binary cost."""
+    return binary_cost(table.importance, table.change_rate, rate, complete_observations=on_signals)
+
+
+def convex(objective: str, seed: int) -> list[tuple[str, SourceTable, float, Cost]]:
     """Return samples whose objective is strictly convex (binary cost on signals is linear)."""
-    return [
-        sample
-        for sample in planned(seed)
-        if objective == "harmonic" or not sample.table.complete_observations.any()
-    ]
+    if objective == "harmonic":
+        return [(*sample, harmonic) for sample in planned(seed)]
+    samples = [(*sample, binary) for sample in planned(seed)]
+    return [sample for sample in samples if not sample[1].complete_observations.any()]
 
 
 def _compared(
-    sample: RateSample,
+    table: SourceTable,
     plan: CrawlPlan,
     again: CrawlPlan,
     *,
@@ -118,18 +120,15 @@ def _compared(
     price_factor: float,
 ) -> str | None:
     expected = rate_factor * plan.crawl_rate
-    for row in np.flatnonzero(differ(expected, again.crawl_rate, rate_factor * sample.budget))[:1]:
+    for row in np.flatnonzero(differ(expected, again.crawl_rate, again.bandwidth))[:1]:
         return (
-            f"{sample.name}: {shown(sample.table, int(row))} gets {again.crawl_rate[row]:.9g} "
+            f"{shown(table, int(row))} gets {again.crawl_rate[row]:.9g} "
             f"instead of {expected[row]:.9g}"
         )
     if plan.price is None or again.price is None:
-        return f"{sample.name}: the plan has no price"
+        return "the plan has no price"
     if not isclose(price_factor * plan.price, again.price, rel_tol=1e-6):
-        return (
-            f"{sample.name}: the price is {again.price:.9g} "
-            f"instead of {price_factor * plan.price:.9g}"
-        )
+        return f"the price is {again.price:.9g} instead of {price_factor * plan.price:.9g}"
     return None
 
 
@@ -163,13 +162,3 @@ def _feasible(table: SourceTable, rate: Floats, budget: float) -> bool:
     within = (total <= table.host_capacity * (1 + 1e-12)).all()
     answering = (rate <= table.change_rate)[table.complete_observations].all()
     return bool(within and answering and rate.sum() <= budget * (1 + 1e-12))
-
-
-def _cost(objective: str, table: SourceTable, plan: CrawlPlan) -> float:
-    return _cost_of(objective, table, plan.crawl_rate, plan.on_signals)
-
-
-def _cost_of(objective: str, table: SourceTable, rate: Floats, on_signals: Bools) -> float:
-    return _COSTS[objective](
-        table.importance, table.change_rate, rate, complete_observations=on_signals
-    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -15,22 +16,11 @@ from freshet.scheduler.sources import SourceTable
 _N = 12
 
 
-@dataclass(frozen=True, slots=True)
-class RateSample:
-    """A table for a rate policy, with its budget in crawls per day."""
-
-    name: str
-    table: SourceTable
-    budget: float
-
-
-@dataclass(frozen=True, slots=True)
-class IndexSample:
-    """A table for an index policy, with the day of the valuation."""
-
-    name: str
-    table: SourceTable
-    now: float
+#: A table for a rate policy: its name, the table, and the budget in crawls per day.
+RateSample: TypeAlias = tuple[str, SourceTable, float]
+#: A table for an index policy, valued on day :data:`NOW`, with its name.
+IndexSample: TypeAlias = tuple[str, SourceTable]
+NOW: Final = 100.0
 
 
 def planned(seed: int) -> list[RateSample]:
@@ -40,22 +30,20 @@ def planned(seed: int) -> list[RateSample]:
     hosts = np.arange(_N) % 3
     only_complete = _sources(rng, complete_observations=np.ones(_N, np.bool_))
     return [
-        RateSample("one source", _sources(rng, 1), 0.4),
-        RateSample("twelve sources", _sources(rng), 2.4),
-        RateSample("twelve sources, a large budget", _sources(rng), 500.0),
-        RateSample("both classes", _sources(rng, complete_observations=some), 2.4),
-        RateSample("complete observations only", only_complete, 0.3 * _total(only_complete)),
-        RateSample("more budget than signals", only_complete, 2 * _total(only_complete)),
-        RateSample(
+        ("one source", _sources(rng, 1), 0.4),
+        ("twelve sources", _sources(rng), 2.4),
+        ("twelve sources, a large budget", _sources(rng), 500.0),
+        ("both classes", _sources(rng, complete_observations=some), 2.4),
+        ("complete observations only", only_complete, 0.3 * _total(only_complete)),
+        ("more budget than signals", only_complete, 2 * _total(only_complete)),
+        (
             "three hosts, one slow",
             _sources(rng, complete_observations=some, host=hosts, host_capacity=[0.1, 50, np.inf]),
             2.4,
         ),
-        RateSample(
-            "three slow hosts", _sources(rng, host=hosts, host_capacity=[0.1, 0.2, 0.5]), 2.4
-        ),
-        RateSample("some without importance or changes", _with_zeros(_sources(rng)), 2.4),
-        RateSample(
+        ("three slow hosts", _sources(rng, host=hosts, host_capacity=[0.1, 0.2, 0.5]), 2.4),
+        ("some without importance or changes", _with_zeros(_sources(rng)), 2.4),
+        (
             "the same of both classes",
             _with_zeros(_sources(rng, complete_observations=some)),
             2.4,
@@ -71,13 +59,13 @@ def extreme(seed: int) -> list[RateSample]:
     wide = SourceTable.of(_wide(rng), _wide(rng), complete_observations=complete)
     tiny = SourceTable.of(_wide(rng), np.full(_N, 1e-12))
     return [
-        RateSample("no source", _sources(rng, 0), 1.0),
-        RateSample("no importance", replace(_sources(rng), importance=nothing), 1.0),
-        RateSample("no changes", replace(_sources(rng), change_rate=nothing), 1.0),
-        RateSample("magnitudes 1e-12 to 1e12, budget 1e-9", wide, 1e-9),
-        RateSample("magnitudes 1e-12 to 1e12, budget 1", wide, 1.0),
-        RateSample("magnitudes 1e-12 to 1e12, budget 1e9", wide, 1e9),
-        RateSample("change rates of 1e-12", tiny, 1.0),
+        ("no source", _sources(rng, 0), 1.0),
+        ("no importance", replace(_sources(rng), importance=nothing), 1.0),
+        ("no changes", replace(_sources(rng), change_rate=nothing), 1.0),
+        ("magnitudes 1e-12 to 1e12, budget 1e-9", wide, 1e-9),
+        ("magnitudes 1e-12 to 1e12, budget 1", wide, 1.0),
+        ("magnitudes 1e-12 to 1e12, budget 1e9", wide, 1e9),
+        ("change rates of 1e-12", tiny, 1.0),
     ]
 
 
@@ -99,17 +87,17 @@ def watched(seed: int) -> list[IndexSample]:
         _wide(rng),
         _wide(rng),
         complete_observations=complete,
-        last_crawl=100 - 10.0 ** rng.uniform(-6, 9, _N),
+        last_crawl=NOW - 10.0 ** rng.uniform(-6, 9, _N),
         pending_signals=np.where(complete, rng.integers(0, 10**6, _N), 0),
     )
     return [
-        IndexSample("no source", _sources(rng, 0), 100.0),
-        IndexSample("one source", _sources(rng, 1), 100.0),
-        IndexSample("twelve sources", _sources(rng, last_crawl=_days(rng)), 100.0),
-        IndexSample("both classes", both, 100.0),
-        IndexSample("noisy signals", noisy, 100.0),
-        IndexSample("some without importance or changes", _with_zeros(_sources(rng)), 100.0),
-        IndexSample("magnitudes 1e-12 to 1e12", wide, 100.0),
+        ("no source", _sources(rng, 0)),
+        ("one source", _sources(rng, 1)),
+        ("twelve sources", _sources(rng, last_crawl=_days(rng))),
+        ("both classes", both),
+        ("noisy signals", noisy),
+        ("some without importance or changes", _with_zeros(_sources(rng))),
+        ("magnitudes 1e-12 to 1e12", wide),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +34,8 @@ class Seen:
     expected: Floats
 
 
-class PeriodPolicy(Protocol):
-    """A policy that ranks sources each period."""
-
-    def priority(self, seen: Seen) -> Floats:
-        """Return the priorities (n,), the larger the sooner, per unit of cost."""
-        ...
+#: A policy: each period a priority of each source (n,), per unit of cost; the larger the sooner.
+PeriodPolicy: TypeAlias = Callable[[Seen], Floats]
 
 
 # -- affordable --
@@ -174,49 +170,32 @@ def _one_by_one(rows: Rows, index: Floats, cost: Floats, left: float) -> tuple[R
         rows, cost = rows[count:], cost[count:]
 
 
-@dataclass(frozen=True, slots=True)
-class WhittleByAge:
-    """The exact index of the state expected since the crawl, without observations."""
-
-    sources: EphemeralSources
-
-    def priority(self, seen: Seen) -> Floats:
-        """Return the index (n,)."""
-        return self.sources.index(seen.since_crawl)
+def whittle_by_age(sources: EphemeralSources) -> PeriodPolicy:
+    """Rank by the exact index of the state expected since the crawl, without observations."""
+    return lambda seen: sources.index(seen.since_crawl)
 
 
 # -- baselines --
 
 
-@dataclass(frozen=True, slots=True)
-class RoundRobin:
-    """A baseline that crawls the longest-waiting source."""
-
-    def priority(self, seen: Seen) -> Floats:
-        """Return periods since the crawl (n,)."""
-        return seen.since_crawl
+def round_robin(seen: Seen) -> Floats:
+    """Put the longest-waiting source first."""
+    return seen.since_crawl
 
 
-@dataclass(frozen=True, slots=True)
-class GreedyExpected:
-    """A baseline by utility expected since the crawl, (Λξ̄/μ)(1 − e^{−μ·age}), per cost."""
-
-    sources: EphemeralSources
-
-    def priority(self, seen: Seen) -> Floats:
-        """Return utility per unit of cost (n,)."""
-        return seen.expected / self.sources.cost
+def greedy_expected(sources: EphemeralSources) -> PeriodPolicy:
+    """Rank by utility expected since the crawl, (Λξ̄/μ)(1 − e^{−μ·age}), per cost."""
+    return lambda seen: seen.expected / sources.cost
 
 
-@dataclass(frozen=True, slots=True)
-class BestSources:
-    """A baseline that always crawls the sources that earn most if crawled each period."""
+def best_sources(sources: EphemeralSources) -> PeriodPolicy:
+    """Put those first that earn most, u per unit of cost, if crawled each period."""
+    return lambda _: sources.fresh / sources.cost
 
-    sources: EphemeralSources
 
-    def priority(self, seen: Seen) -> Floats:
-        """Return u per unit of cost (n,)."""
-        return self.sources.fresh / self.sources.cost
+def at_frequencies(frequencies: Floats) -> PeriodPolicy:
+    """Put the source first that is furthest behind its own crawls per period, (n,)."""
+    return lambda seen: frequencies * (seen.elapsed + 1) - seen.crawls
 
 
 # -- static frequencies ------------------------------------------------------
@@ -274,21 +253,6 @@ def _around(
         else:
             high = middle
     return at(high), at(low)
-
-
-@dataclass(frozen=True, slots=True)
-class StaticFrequencies:
-    """A fixed frequency of each source; the one furthest behind its own comes first.
-
-    ``frequencies`` are crawls per period, (n,).
-    """
-
-    frequencies: Floats
-
-    def priority(self, seen: Seen) -> Floats:
-        """Return crawls that are owed (n,)."""
-        owed: Floats = self.frequencies * (seen.elapsed + 1) - seen.crawls
-        return owed
 
 
 # -- bounds ------------------------------------------------------------------

@@ -32,17 +32,17 @@ from numpy.typing import NDArray
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.ephemeral.policies import (
-    BestSources,
-    GreedyExpected,
     PeriodPolicy,
-    RoundRobin,
     Seen,
-    StaticFrequencies,
-    WhittleByAge,
     affordable,
+    at_frequencies,
+    best_sources,
     crawl_periods,
+    greedy_expected,
     relaxed,
+    round_robin,
     static_frequencies,
+    whittle_by_age,
 )
 from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
 
@@ -64,7 +64,7 @@ class _Contender:
 
 def _whittle(sources: EphemeralSources, budget: float) -> _Contender:
     periods = crawl_periods(sources, relaxed(sources, budget).price)
-    return _Contender(WhittleByAge(sources), 1 / periods)
+    return _Contender(whittle_by_age(sources), 1 / periods)
 
 
 def _greedy(sources: EphemeralSources, budget: float) -> _Contender:
@@ -84,23 +84,23 @@ def _greedy(sources: EphemeralSources, budget: float) -> _Contender:
             low = middle
         else:
             high = middle
-    return _Contender(GreedyExpected(sources), at(high) if high > 0 else np.zeros(len(sources)))
+    return _Contender(greedy_expected(sources), at(high) if high > 0 else np.zeros(len(sources)))
 
 
 def _round_robin(sources: EphemeralSources, budget: float) -> _Contender:
     share = min(1.0, budget / float(sources.cost.sum()))
-    return _Contender(RoundRobin(), np.full(len(sources), share))
+    return _Contender(round_robin, np.full(len(sources), share))
 
 
 def _static(sources: EphemeralSources, budget: float) -> _Contender:
     frequencies = static_frequencies(sources, budget)
-    return _Contender(StaticFrequencies(frequencies), frequencies)
+    return _Contender(at_frequencies(frequencies), frequencies)
 
 
 def _best(sources: EphemeralSources, budget: float) -> _Contender:
     pace = np.zeros(len(sources))
     pace[affordable(sources.fresh / sources.cost, sources.cost, budget)] = 1.0
-    return _Contender(BestSources(sources), pace)
+    return _Contender(best_sources(sources), pace)
 
 
 #: By name: of sources and the budget of a period.
@@ -313,7 +313,7 @@ class _Crawler:
         self._elapsed += 1
         self._measured += 1
         purse = self._budget * self._measured - self._spent
-        self._crawl(affordable(self._policy.priority(seen), self._sources.cost, purse))
+        self._crawl(affordable(self._policy(seen), self._sources.cost, purse))
 
     def _crawl(self, rows: NDArray[np.intp]) -> None:
         # What rows bring is known from here on: a policy that learns would be told of it here.

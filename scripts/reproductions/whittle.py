@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from freshet.crawler.terminal import Cell, show_line, show_list
-from freshet.scheduler.ephemeral.policies import WhittleByAge, dual, relaxed
+from freshet.scheduler.ephemeral.policies import dual, relaxed, whittle_by_age
 from scripts.benchmarks.command import say
 from scripts.reproductions import whittle_drawing as drawing
 from scripts.reproductions import whittle_learners
@@ -164,7 +164,7 @@ def figures(given: argparse.Namespace) -> None:
     drawing.values(given.output / "whittle_1.png", table)
     for number, budget in ((2, 1), (3, 2)):
         title = f"Figure {number}: states under the Whittle index, M = {budget}"
-        outcome = run(table, WhittleByAge(table), budget, 40)
+        outcome = run(table, whittle_by_age(table), budget, 40)
         drawing.evolution(given.output / f"whittle_{number}.png", title, outcome)
     coming = arriving(table, measures.LAWS[NEAREST], 40, np.random.default_rng(given.seed))
     outcome = run(table, WhittleByState(table), 2, 40, arriving=coming)

@@ -80,7 +80,7 @@ class Watched:
 class Learner(Protocol):
     """A policy over periods that hears what its crawls brought."""
 
-    def priority(self, seen: Seen) -> Floats:
+    def __call__(self, seen: Seen) -> Floats:
         """(n,), the larger the sooner, per unit of cost."""
         ...
 
@@ -107,13 +107,13 @@ class Told:
     _before: Seen | None = None
     _shown: dict[int, Floats] = field(default_factory=dict)
 
-    def priority(self, seen: Seen) -> Floats:
+    def __call__(self, seen: Seen) -> Floats:
         """(n,), the learner's, which knows of all periods before."""
         if (before := self._before) is not None:
             for row in np.flatnonzero(seen.crawls > before.crawls).tolist():
                 self._tell(row, before.elapsed, int(before.since_crawl[row]))
         self._before = seen
-        return self.learner.priority(seen)
+        return self.learner(seen)
 
     def _tell(self, row: int, elapsed: int, waited: int) -> None:
         span = waited * self.items.period

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from freshet.crawler.terminal import Cell, show_line, show_list
-from freshet.scheduler.ephemeral.policies import RoundRobin, WhittleByAge
+from freshet.scheduler.ephemeral.policies import round_robin, whittle_by_age
 from scripts.benchmarks.command import say
 from scripts.reproductions import whittle_drawing as drawing
 from scripts.reproductions import whittle_learning as learning
@@ -46,8 +46,8 @@ def learners(given: argparse.Namespace, paper: dict[str, Any]) -> dict[str, Any]
             "LSPE(0), as printed": theirs[learning.AS_PRINTED].earned.course,
         },
         {
-            "index, all known": learning.of_all(WhittleByAge(TABLE_1), 1, given.steps),
-            "round robin": learning.of_all(RoundRobin(), 1, given.steps),
+            "index, all known": learning.of_all(whittle_by_age(TABLE_1), 1, given.steps),
+            "round robin": learning.of_all(round_robin, 1, given.steps),
         },
         printed,
     )

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.ephemeral.policies import PeriodPolicy, WhittleByAge
+from freshet.scheduler.ephemeral.policies import PeriodPolicy, whittle_by_age
 from freshet.scheduler.ephemeral.sources import EphemeralSources
 from scripts.reproductions import whittle_lspe as lspe
 from scripts.reproductions.whittle_items import Items, Told
@@ -114,7 +114,7 @@ def plug_in(tables: Tables, variant: str, steps: int, seeds: Sequence[int]) -> E
         outcomes.append(run(table, told, budget, steps, arriving=coming))
         if table is not before:
             # Who sees no state crawls the same whatever comes.
-            before, best = table, run(table, WhittleByAge(table), budget, steps).crawled
+            before, best = table, run(table, whittle_by_age(table), budget, steps).crawled
         known[run_number] = rewards(table, best, coming).mean()
     courses = [outcome.reward for outcome in outcomes]
     return Earned.of(courses, [outcome.crawled for outcome in outcomes], known)
@@ -160,7 +160,7 @@ class Lspe:
 def paper_learner(settings: lspe.Settings, steps: int, seeds: Sequence[int]) -> Lspe:
     """LSPE(0) on the example; its share is of what the index earns of M = 1."""
     runs = [lspe.learn(TABLE_1, settings, steps, np.random.default_rng(seed)) for seed in seeds]
-    best = of_all(WhittleByAge(TABLE_1), 1, steps)
+    best = of_all(whittle_by_age(TABLE_1), 1, steps)
     earned = Earned.of(
         [each.reward for each in runs], [each.crawled for each in runs], np.full(len(seeds), best)
     )

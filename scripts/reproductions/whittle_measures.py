@@ -9,14 +9,14 @@ import numpy as np
 
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.ephemeral.policies import (
-    BestSources,
-    GreedyExpected,
     PeriodPolicy,
-    RoundRobin,
-    StaticFrequencies,
-    WhittleByAge,
+    at_frequencies,
+    best_sources,
+    greedy_expected,
     relaxed,
+    round_robin,
     static_frequencies,
+    whittle_by_age,
 )
 from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
 from scripts.reproductions.whittle_bounds import optimum, replicated
@@ -59,13 +59,13 @@ REPLICAS = (1, 10, 100)
 
 def deterministic(budget: int) -> dict[str, Outcome]:
     """Long-run averages of every policy on the example."""
-    frequencies = StaticFrequencies(static_frequencies(TABLE_1, budget))
+    frequencies = at_frequencies(static_frequencies(TABLE_1, budget))
     policies: dict[str, PeriodPolicy] = {
-        "Whittle": WhittleByAge(TABLE_1),
-        "greedy, state expected": GreedyExpected(TABLE_1),
+        "Whittle": whittle_by_age(TABLE_1),
+        "greedy, state expected": greedy_expected(TABLE_1),
         "static frequencies": frequencies,
-        "round robin": RoundRobin(),
-        "best sources": BestSources(TABLE_1),
+        "round robin": round_robin,
+        "best sources": best_sources(TABLE_1),
     }
     return {
         name: run(TABLE_1, policy, budget, CYCLES, warm_up=WARM_UP)
@@ -105,11 +105,11 @@ def _stochastic(
     name: str, budget: int, coming: Floats, sample: Floats, curves: list[IndexCurve]
 ) -> Random:
     policies: dict[str, PeriodPolicy] = {
-        "round robin": RoundRobin(),
-        "best sources": BestSources(TABLE_1),
-        "static frequencies": StaticFrequencies(static_frequencies(TABLE_1, budget)),
-        "greedy, state expected": GreedyExpected(TABLE_1),
-        "Whittle, state unseen": WhittleByAge(TABLE_1),
+        "round robin": round_robin,
+        "best sources": best_sources(TABLE_1),
+        "static frequencies": at_frequencies(static_frequencies(TABLE_1, budget)),
+        "greedy, state expected": greedy_expected(TABLE_1),
+        "Whittle, state unseen": whittle_by_age(TABLE_1),
         "greedy, state seen": GreedyObserved(TABLE_1),
         "Whittle, state seen": WhittleByState(TABLE_1),
         "stochastic Whittle": WhittleByCurve(TABLE_1, curves),
@@ -147,7 +147,7 @@ def gap_to_optimum(sources: EphemeralSources, count: int) -> float:
     The best is not above the relaxed bound, nor above what the dynamic programme promises.
     """
     bound = relaxed(sources, count).bound
-    mean = run(sources, WhittleByAge(sources), count, 2000, warm_up=WARM_UP).mean
+    mean = run(sources, whittle_by_age(sources), count, 2000, warm_up=WARM_UP).mean
     if 1 - mean / bound > _SETTLED:
         found = optimum(sources, count, _OLDEST[len(sources)], tolerance=2e-4)
         bound = min(bound, found.high)
@@ -177,6 +177,6 @@ def gaps_by_replicas(tables: int, seed: int) -> Floats:
         for column, times in enumerate(REPLICAS):
             many = replicated(table, times)
             start = rng.integers(1, 9, len(many)).astype(float)
-            found = run(many, WhittleByAge(many), times, 800, warm_up=WARM_UP, since_crawl=start)
+            found = run(many, whittle_by_age(many), times, 800, warm_up=WARM_UP, since_crawl=start)
             gaps[row, column] = 1 - found.mean / relaxed(many, times).bound
     return gaps

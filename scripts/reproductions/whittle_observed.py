@@ -178,7 +178,7 @@ class WhittleByState:
 
     sources: EphemeralSources
 
-    def priority(self, seen: Seen) -> Floats:
+    def __call__(self, seen: Seen) -> Floats:
         """(n,), the index."""
         return self.sources.index_at(seen.state)
 
@@ -194,7 +194,7 @@ class WhittleByCurve:
     sources: EphemeralSources
     curves: Sequence[IndexCurve | None]
 
-    def priority(self, seen: Seen) -> Floats:
+    def __call__(self, seen: Seen) -> Floats:
         """(n,), the index."""
         index = self.sources.index_at(seen.state)
         drawn = (
@@ -210,6 +210,6 @@ class GreedyObserved:
 
     sources: EphemeralSources
 
-    def priority(self, seen: Seen) -> Floats:
+    def __call__(self, seen: Seen) -> Floats:
         """(n,), utility per unit of cost."""
         return seen.state / self.sources.cost

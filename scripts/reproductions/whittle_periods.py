@@ -113,7 +113,7 @@ def _fill(
         ages += 1
         known = np.where(observed, state, expected)
         seen = Seen(t, ages.copy(), crawls.copy(), known, expected.copy())
-        rows = affordable(policy.priority(seen), sources.cost, budget)
+        rows = affordable(policy(seen), sources.cost, budget)
         outcome.states[t] = state
         outcome.reward[t] = state[rows].sum()
         outcome.crawled[t, rows] = True

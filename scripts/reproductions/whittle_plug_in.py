@@ -95,7 +95,7 @@ class PlugIn:
         rates, worths, logs = self._middle
         return rates.copy(), worths.copy(), np.exp(logs)
 
-    def priority(self, seen: Seen) -> Floats:
+    def __call__(self, seen: Seen) -> Floats:
         """(n,), the index; infinite for whom nobody has crawled."""
         optimism = self._optimism * np.sqrt(1 + np.log(seen.since_crawl))
         rates, worths, logs = self._middle + optimism * self._spread

@@ -3,7 +3,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from freshet.scheduler.ephemeral.policies import WhittleByAge, dual, relaxed
+from freshet.scheduler.ephemeral.policies import dual, relaxed, whittle_by_age
 from freshet.scheduler.ephemeral.sources import EphemeralSources
 from scripts.reproductions.whittle_bounds import descend, optimum, replicated
 from scripts.reproductions.whittle_periods import run
@@ -49,7 +49,7 @@ def test_the_index_policy_is_within_half_a_per_cent_of_the_optimum_on_average() 
         count = int(rng.integers(1, n))
         table = random_sources(n, rng, slowest=0.25)
         high = min(optimum(table, count, 14).high, relaxed(table, count).bound)
-        mean = run(table, WhittleByAge(table), count, 300, warm_up=100).mean
+        mean = run(table, whittle_by_age(table), count, 300, warm_up=100).mean
         gaps.append(1 - mean / high)
     assert min(gaps) > -2e-3
     assert np.mean(gaps) < 0.005
@@ -59,7 +59,7 @@ def test_the_index_policy_is_within_half_a_per_cent_of_the_optimum_on_average() 
 def test_the_example_with_two_crawls_a_period_is_crawled_optimally() -> None:
     found = optimum(TABLE_1, 2, 12)
     assert found.low <= found.high <= relaxed(TABLE_1, 2).bound
-    assert run(TABLE_1, WhittleByAge(TABLE_1), 2, 84, warm_up=84).mean == pytest.approx(
+    assert run(TABLE_1, whittle_by_age(TABLE_1), 2, 84, warm_up=84).mean == pytest.approx(
         found.low, rel=1e-3
     )
 
@@ -89,7 +89,7 @@ def test_the_gap_to_the_bound_falls_as_sources_are_replicated() -> None:
         for times in replicas:
             many = replicated(table, times)
             start = beginnings.integers(1, 9, len(many)).astype(float)
-            found = run(many, WhittleByAge(many), times, 300, warm_up=200, since_crawl=start)
+            found = run(many, whittle_by_age(many), times, 300, warm_up=200, since_crawl=start)
             gaps.append(1 - found.mean / relaxed(many, times).bound)
     once, ten, fifty = np.reshape(gaps, (6, 3)).mean(axis=0)
     assert once > 1.2 * ten > 1.2 * fifty

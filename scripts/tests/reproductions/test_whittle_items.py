@@ -23,7 +23,7 @@ class Notes:
         self.found_: list[tuple[int, Floats, float]] = []
         self.watched_: list[tuple[int, Watched]] = []
 
-    def priority(self, seen: Seen) -> Floats:
+    def __call__(self, seen: Seen) -> Floats:
         return seen.since_crawl
 
     def found(self, row: int, ages: Floats, elapsed: float) -> None:

@@ -4,14 +4,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.scheduler.ephemeral.policies import (
-    BestSources,
-    GreedyExpected,
     PeriodPolicy,
-    RoundRobin,
-    StaticFrequencies,
-    WhittleByAge,
+    at_frequencies,
+    best_sources,
+    greedy_expected,
     relaxed,
+    round_robin,
     static_frequencies,
+    whittle_by_age,
 )
 from freshet.scheduler.ephemeral.sources import EphemeralSources
 from scripts.reproductions.whittle_observed import GreedyObserved, WhittleByState
@@ -21,13 +21,13 @@ from tests.scheduler.ephemeral.tables import TABLE_1, sources
 
 def policies(table: EphemeralSources, budget: float) -> dict[str, PeriodPolicy]:
     return {
-        "whittle": WhittleByAge(table),
+        "whittle": whittle_by_age(table),
         "by_state": WhittleByState(table),
-        "greedy": GreedyExpected(table),
+        "greedy": greedy_expected(table),
         "observed": GreedyObserved(table),
-        "round_robin": RoundRobin(),
-        "best": BestSources(table),
-        "static": StaticFrequencies(static_frequencies(table, budget)),
+        "round_robin": round_robin,
+        "best": best_sources(table),
+        "static": at_frequencies(static_frequencies(table, budget)),
     }
 
 
@@ -57,7 +57,7 @@ def test_the_example_of_four_sources_has_its_long_run_averages(
 
 def test_two_sources_in_turn_earn_the_closed_form() -> None:
     u, alpha = TABLE_1.fresh[:2], TABLE_1.retention[:2]
-    outcome = run(TABLE_1, WhittleByAge(TABLE_1), 1, 50, warm_up=50)
+    outcome = run(TABLE_1, whittle_by_age(TABLE_1), 1, 50, warm_up=50)
     assert outcome.mean == pytest.approx(float((u * (1 + alpha)).sum()) / 2)
 
 
@@ -90,12 +90,12 @@ def test_an_unobserved_source_is_judged_by_what_is_expected_of_it() -> None:
 
 def test_a_source_that_is_too_dear_is_never_crawled_and_one_left_over_is() -> None:
     table = EphemeralSources.of([9, 1, 1], 1, 0.5, cost=[5, 2, 1])
-    outcome = run(table, WhittleByAge(table), 3, 20)
+    outcome = run(table, whittle_by_age(table), 3, 20)
     assert outcome.shares.tolist() == [0, 1, 1]
 
 
 def test_a_budget_for_all_crawls_all() -> None:
-    outcome = run(TABLE_1, WhittleByAge(TABLE_1), 400, 5)
+    outcome = run(TABLE_1, whittle_by_age(TABLE_1), 400, 5)
     assert outcome.crawled.all()
     assert outcome.mean == pytest.approx(TABLE_1.fresh.sum())
 
@@ -110,7 +110,7 @@ def test_no_items_no_fading_and_hardly_any_are_borne_by_all(budget: float) -> No
 
 
 def test_bad_values_are_refused_in_a_line() -> None:
-    policy = RoundRobin()
+    policy = round_robin
     with pytest.raises(ValueError, match="budget: is 0; accepted is a finite number above 0"):
         run(TABLE_1, policy, 0, 5)
     with pytest.raises(ValueError, match="periods: are 0 after 3"):

@@ -24,6 +24,11 @@ from freshet.scheduler.sources import SourceTable
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "docs" / "guide" / "write-a-policy.md"
 
+OURS = {
+    "binary_lambda_crawl", "binary_lambda_crawl_floor", "change_rate", "greedy_index",
+    "greedy_index_binary", "lambda_crawl", "lambda_crawl_approx", "noisy_signal_index",
+    "nutch_adaptive", "optimal_intervals", "site_clock", "stormcrawler_adaptive", "uniform",
+}  # fmt: skip
 OPTIMAL_FOR: dict[str, Objective] = {"lambda_crawl": "harmonic", "binary_lambda_crawl": "binary"}
 
 
@@ -33,6 +38,10 @@ def broken_laws(candidate: object, optimal_for: Objective | None = None) -> set[
     except ConformanceError as error:
         return {verdict.law for verdict in error.broken}
     return set()
+
+
+def test_all_of_ours_are_found_by_their_entry_points() -> None:
+    assert set(policy.names()) >= OURS
 
 
 @pytest.mark.parametrize("name", policy.names())
