@@ -45,24 +45,6 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class HostShares:
-    """The split of a budget among H hosts: sources, crawls per day, capacity; each (H,).
-
-    ``capped`` is True where the capacity binds: the host would get more without it.
-    """
-
-    sources: Rows
-    crawl_rate: Floats
-    capacity: Floats
-    capped: Bools
-
-    def largest(self, limit: int) -> Rows:
-        """Return the hosts with the most crawls, at most ``limit``."""
-        busy = _largest(self.crawl_rate, limit)
-        return busy[self.sources[busy] > 0]
-
-
-@dataclass(frozen=True, slots=True)
 class Expectation:
     """The expected costs of a policy, and its crawls per day."""
 
@@ -70,25 +52,6 @@ class Expectation:
     harmonic_cost: float
     binary_cost: float
     crawl_rate: float
-
-
-@dataclass(frozen=True, slots=True)
-class Starvation:
-    """Sources that change and matter, and that a plan neglects.
-
-    Attributes:
-        never: how many are never crawled.
-        hardly: how many more change :data:`HARDLY` times or more between two crawls.
-        idle: how many other sources are not crawled because there is nothing to gain: no
-            importance, or no changes.
-        worst: the first of the neglected: those never crawled by their importance, then those
-            that change most often between two crawls.
-    """
-
-    never: int
-    hardly: int
-    idle: int
-    worst: Rows
 
 
 def rate_plan(specification: str, table: SourceTable, budget: float) -> CrawlPlan:
@@ -136,39 +99,36 @@ def class_shares(table: SourceTable, plan: CrawlPlan) -> tuple[Share, Share]:
     return _share(plan.crawl_rate[~complete]), _share(plan.crawl_rate[complete])
 
 
-def host_shares(table: SourceTable, plan: CrawlPlan) -> HostShares:
-    """Split the budget by host."""
+def host_shares(table: SourceTable, plan: CrawlPlan) -> tuple[Rows, Floats, Bools]:
+    """Return the sources of each host, its crawls per day, and whether its capacity binds; (H,)."""
     capacity = table.host_capacity
     rate = np.asarray(np.bincount(table.host, plan.crawl_rate, len(capacity)), np.float64)
-    return HostShares(
-        np.bincount(table.host, minlength=len(capacity)),
-        rate,
-        capacity,
-        np.isfinite(capacity) & (rate >= capacity * (1 - _ROUNDING)),
-    )
+    capped = np.isfinite(capacity) & (rate >= capacity * (1 - _ROUNDING))
+    return np.bincount(table.host, minlength=len(capacity)), rate, capped
 
 
 def most_crawled(plan: CrawlPlan, limit: int) -> Rows:
     """Return the sources with the highest crawl rates above 0, at most ``limit``."""
-    rows = _largest(plan.crawl_rate, limit)
+    rows = largest(plan.crawl_rate, limit)
     return rows[plan.crawl_rate[rows] > 0]
 
 
-def starvation(table: SourceTable, plan: CrawlPlan, limit: int) -> Starvation:
-    """Count the sources that a plan neglects, and list at most ``limit`` of them by row."""
+def starvation(table: SourceTable, plan: CrawlPlan, limit: int) -> tuple[int, int, int, Rows]:
+    """Count the sources that a plan neglects, and list at most ``limit`` of them by row.
+
+    Of those that change and matter, how many are never crawled, and how many change :data:`HARDLY`
+    times or more between two crawls; how many others are not crawled, because there is nothing to
+    gain. The list begins with those never crawled, by their importance; then come those that
+    change most often between two crawls.
+    """
     worthy = (table.importance > 0) & (table.change_rate > 0)
     never = worthy & plan.not_crawled
-    changes = changes_between_crawls(table, plan)
-    hardly = worthy & ~never & (changes >= HARDLY)
-    worst = np.concatenate(
-        [_largest_of(never, table.importance, limit), _largest_of(hardly, changes, limit)]
-    )
-    return Starvation(
-        int(never.sum()),
-        int(hardly.sum()),
-        int((plan.not_crawled & ~worthy).sum()),
-        worst[:limit],
-    )
+    hardly = np.flatnonzero(worthy & ~never & (table.change_rate >= HARDLY * plan.crawl_rate))
+    changes = table.change_rate[hardly] / plan.crawl_rate[hardly]
+    first = np.flatnonzero(never)
+    first = first[largest(table.importance[first], limit)]
+    worst = np.concatenate([first, hardly[largest(changes, limit)]])[:limit]
+    return int(never.sum()), len(hardly), int((plan.not_crawled & ~worthy).sum()), worst
 
 
 def intervals(plan: CrawlPlan) -> Floats:
@@ -177,26 +137,10 @@ def intervals(plan: CrawlPlan) -> Floats:
         return 1.0 / plan.crawl_rate
 
 
-def changes_between_crawls(table: SourceTable, plan: CrawlPlan) -> Floats:
-    """Return Δ/ρ (n,): mean changes from one crawl to the next.
-
-    inf for a source that is never crawled, 0 for one that never changes.
-    """
-    changes = np.zeros(len(table))
-    with np.errstate(divide="ignore", over="ignore"):
-        np.divide(table.change_rate, plan.crawl_rate, out=changes, where=table.change_rate > 0)
-    return changes
-
-
 def _share(crawl_rate: Floats) -> Share:
     return Share(len(crawl_rate), float(crawl_rate.sum()))
 
 
-def _largest_of(which: Bools, values: Floats, limit: int) -> Rows:
-    rows = np.flatnonzero(which)
-    return rows[_largest(values[rows], limit)]
-
-
-def _largest(values: Floats, limit: int) -> Rows:
+def largest(values: Floats, limit: int) -> Rows:
     """Return the rows of the largest values, in falling order; of equal ones the first rows."""
     return np.argsort(-values, kind="stable")[:limit]

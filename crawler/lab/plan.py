@@ -219,7 +219,7 @@ class PlanReport:
         capped_hosts: those that would get more if politeness allowed it.
         policies: expected costs by policy.
         top, starved: the most crawled and the most neglected sources.
-        never_crawled, hardly_crawled, nothing_to_gain: see :class:`Starvation`.
+        never_crawled, hardly_crawled, nothing_to_gain: see :func:`planning.starvation`.
         learning: None if the change rates were given.
         ephemeral: sources whose new items count, by descending value.
     """
@@ -279,12 +279,12 @@ def make_report(
     """
     plan = found.plan
     incomplete, complete = planning.class_shares(table, plan)
-    shares = planning.host_shares(table, plan)
-    starvation = planning.starvation(table, plan, limit)
+    of_host, host_rate, capped = planning.host_shares(table, plan)
+    never, hardly, idle, starved = planning.starvation(table, plan, limit)
     return PlanReport(
         read_from=read_from,
         sources=len(sources),
-        hosts=int((shares.sources > 0).sum()),
+        hosts=int((of_host > 0).sum()),
         policy=policy,
         crawling=plan.crawling,
         budget=plan.bandwidth,
@@ -293,14 +293,24 @@ def make_report(
         interval_days=_intervals(planning.intervals(plan)),
         incomplete_observations=incomplete,
         complete_observations=complete,
-        by_host=_hosts(sources, shares, limit),
-        capped_hosts=tuple(sources.hosts[row] for row in np.flatnonzero(shares.capped).tolist()),
+        by_host=tuple(
+            PlannedHost(
+                sources.hosts[row],
+                int(of_host[row]),
+                float(host_rate[row]),
+                _finite(table.host_capacity[row]),
+                bool(capped[row]),
+            )
+            for row in planning.largest(host_rate, limit)
+            if of_host[row]
+        ),
+        capped_hosts=tuple(sources.hosts[row] for row in np.flatnonzero(capped).tolist()),
         policies=_policies(table, plan, policy),
         top=_planned(sources, plan, planning.most_crawled(plan, limit)),
-        starved=_planned(sources, plan, starvation.worst),
-        never_crawled=starvation.never,
-        hardly_crawled=starvation.hardly,
-        nothing_to_gain=starvation.idle,
+        starved=_planned(sources, plan, starved),
+        never_crawled=never,
+        hardly_crawled=hardly,
+        nothing_to_gain=idle,
         learning=learning,
         ephemeral=found.sources[:limit],
     )
@@ -347,21 +357,6 @@ def _policy_cost(each: Expectation, measure: Expectation, importance: float) -> 
         binary_ratio=_ratio(each.binary_cost, measure.binary_cost),
         fresh=None if stale is None else 1 - stale,
         crawl_rate=each.crawl_rate,
-    )
-
-
-def _hosts(
-    sources: PlanSources, shares: planning.HostShares, limit: int
-) -> tuple[PlannedHost, ...]:
-    return tuple(
-        PlannedHost(
-            sources.hosts[row],
-            int(shares.sources[row]),
-            float(shares.crawl_rate[row]),
-            _finite(shares.capacity[row]),
-            bool(shares.capped[row]),
-        )
-        for row in shares.largest(limit)
     )
 
 
