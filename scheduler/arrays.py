@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
@@ -268,8 +270,7 @@ def compiled(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
     """Return ``loop`` as machine code for one core, compiled when it is first called.
 
     The code is kept on disk, beside the module or in the user's cache directory. It is made anew
-    when the function's file changes, but not when the file of a function that it calls does:
-    ``scripts/setup`` sees to that.
+    when any source of the scheduler has changed, as the loop may call what stands in others.
 
     The loop calls compiled functions only. It runs without the interpreter lock and divides as
     numpy does (1/0 is inf). Its sums may be regrouped, which changes their last digits: do not
@@ -289,19 +290,30 @@ def part(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
 def _machine_code(loop: Callable[P, Compiled], *, from_python: bool) -> Callable[P, Compiled]:
     import numba  # noqa: PLC0415 - slow to import
 
-    wrappers: dict[str, Any] = {
-        "no_cpython_wrapper": not from_python,
-        "no_cfunc_wrapper": True,
-    }
+    wrappers = {"no_cpython_wrapper": not from_python, "no_cfunc_wrapper": True}
 
-    def made(*, cache: bool) -> Callable[P, Compiled]:
-        code: Callable[P, Compiled] = numba.njit(
+    def made(*, cache: bool) -> Any:
+        return numba.njit(
             cache=cache, nogil=True, error_model="numpy", fastmath={"reassoc"}, **wrappers
         )(loop)
-        return code
 
     try:
-        return made(cache=True)
-    except RuntimeError:
-        # Numba found no directory that it can write to.
-        return made(cache=False)
+        code = made(cache=True)
+        # Numba's own stamp is that of the loop's file alone; there is no public way to add to it.
+        kept = code._cache._cache_file  # noqa: SLF001
+        stamp = (kept._source_stamp, _fingerprint())  # noqa: SLF001
+        kept._source_stamp = stamp  # noqa: SLF001
+    except (RuntimeError, AttributeError):
+        # Numba found no directory that it can write to, or keeps its code in another way.
+        code = made(cache=False)
+    found: Callable[P, Compiled] = code
+    return found
+
+
+@cache
+def _fingerprint() -> bytes:
+    """Return a digest of all sources of the scheduler."""
+    digest = sha256()
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.digest()

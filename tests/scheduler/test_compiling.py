@@ -1,5 +1,8 @@
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -45,6 +48,35 @@ def test_a_compiled_loop_gives_what_the_loop_gives() -> None:
 
 def test_a_loop_is_compiled_once() -> None:
     assert arrays.compiled(total) is arrays.compiled(total)
+
+
+def test_code_is_kept_on_disk_for_the_sources_that_it_was_made_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function that a loop calls may stand in another file, and may have been changed there."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def was_kept() -> bool:
+        code: Any = arrays._machine_code.__wrapped__(total, from_python=True)
+        assert code(np.ones(3)) == 3
+        return bool(code.stats.cache_hits)
+
+    assert (was_kept(), was_kept()) == (False, True)
+    monkeypatch.setattr(arrays, "_fingerprint", lambda: b"other sources")
+    assert (was_kept(), was_kept()) == (False, True)
+
+
+def test_the_fingerprint_is_that_of_all_sources_of_the_scheduler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "estimate").mkdir()
+    source = tmp_path / "estimate" / "grid.py"
+    monkeypatch.setattr(arrays, "__file__", str(tmp_path / "arrays.py"))
+    found = set()
+    for text in ("def f(a): ...", "def f(a, b): ..."):
+        source.write_text(text)
+        found.add(arrays._fingerprint.__wrapped__())
+    assert len(found) == 2
 
 
 def test_where_nothing_can_be_kept_on_disk_the_loop_is_compiled_all_the_same() -> None:
