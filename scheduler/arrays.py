@@ -290,7 +290,7 @@ def part(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
 def _machine_code(loop: Callable[P, Compiled], *, from_python: bool) -> Callable[P, Compiled]:
     import numba  # noqa: PLC0415 - slow to import
 
-    wrappers = {"no_cpython_wrapper": not from_python, "no_cfunc_wrapper": True}
+    wrappers: dict[str, Any] = {"no_cpython_wrapper": not from_python, "no_cfunc_wrapper": True}
 
     def made(*, cache: bool) -> Any:
         return numba.njit(
