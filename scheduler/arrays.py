@@ -1,7 +1,8 @@
 """Arrays: checks of columns that come from outside, growing columns, compiled loops.
 
-Every error names the argument, the first wrong row (counted from 0) with its value, and what is
-accepted; nothing is clipped.
+Every check raises ValueError: where a column is not one-dimensional, not of its ``length``, not of
+numbers, or has a wrong row, or where a single value is wrong. The error names the argument, the
+first wrong row (counted from 0) with its value, and what is accepted; nothing is clipped.
 """
 
 from __future__ import annotations
@@ -25,12 +26,7 @@ _CHUNK = 1 << 15
 
 
 def non_negative(name: str, values: ArrayLike, length: int | None = None) -> Floats:
-    """Return ``values`` as a column of finite numbers of at least 0, copied only if needed.
-
-    Raises:
-        ValueError: if it is not one-dimensional, not of ``length``, not numbers, or has a
-            row that is NaN, negative or infinite.
-    """
+    """Return ``values`` as a column of finite numbers of at least 0, copied only if needed."""
     column = _column(name, values, length)
     # The bits of a finite number of at least 0, read as an integer, are below those of
     # infinity; a sign, an infinity or a NaN lifts them above. One comparison instead of three.
@@ -39,55 +35,35 @@ def non_negative(name: str, values: ArrayLike, length: int | None = None) -> Flo
 
 
 def positive(name: str, values: ArrayLike, length: int | None = None) -> Floats:
-    """Return ``values`` as a column of numbers above 0; ``inf`` is accepted, as "no limit".
-
-    Raises:
-        ValueError: as for :func:`non_negative`.
-    """
+    """Return ``values`` as a column of numbers above 0; ``inf`` is accepted, as "no limit"."""
     column = _column(name, values, length)
     _each_row(name, column, lambda chunk: chunk > 0, "a number above 0")
     return column
 
 
 def share(name: str, values: ArrayLike, length: int | None = None) -> Floats:
-    """Return ``values`` as a column of numbers from 0 to 1.
-
-    Raises:
-        ValueError: as for :func:`non_negative`.
-    """
+    """Return ``values`` as a column of numbers from 0 to 1."""
     column = _column(name, values, length)
     _each_row(name, column, lambda chunk: (chunk >= 0) & (chunk <= 1), "a number from 0 to 1")
     return column
 
 
 def finite(name: str, values: ArrayLike, length: int | None = None) -> Floats:
-    """Return ``values`` as a column of finite numbers, negative ones included.
-
-    Raises:
-        ValueError: as for :func:`non_negative`.
-    """
+    """Return ``values`` as a column of finite numbers, negative ones included."""
     column = _column(name, values, length)
     _each_row(name, column, np.isfinite, "a finite number")
     return column
 
 
 def counts(name: str, values: ArrayLike, length: int | None = None) -> Ints:
-    """Return ``values`` as a column of whole numbers of at least 0.
-
-    Raises:
-        ValueError: as for :func:`non_negative`.
-    """
+    """Return ``values`` as a column of whole numbers of at least 0."""
     column = non_negative(name, values, length)
     _each_row(name, column, lambda chunk: chunk == np.floor(chunk), "a whole number")
     return column.astype(np.int64)
 
 
 def flags(name: str, values: ArrayLike, length: int) -> Bools:
-    """Return ``values`` as a column of truth values.
-
-    Raises:
-        ValueError: if it is not one-dimensional, not of ``length``, or not bool.
-    """
+    """Return ``values`` as a column of truth values."""
     array = np.asarray(values)
     if array.dtype != np.bool_ and array.size:
         raise ValueError(f"{name}: has dtype {array.dtype}; accepted are truth values (bool)")
@@ -96,12 +72,7 @@ def flags(name: str, values: ArrayLike, length: int) -> Bools:
 
 
 def codes(name: str, values: ArrayLike, length: int, below: int | None = None) -> NDArray[np.intp]:
-    """Return ``values`` as a column of integer codes from 0, all less than ``below``.
-
-    Raises:
-        ValueError: if it is not one-dimensional, not of ``length``, not integers, or has a
-            row out of range.
-    """
+    """Return ``values`` as a column of integer codes from 0, all less than ``below``."""
     array = np.asarray(values)
     if not np.issubdtype(array.dtype, np.integer) and array.size:
         raise ValueError(f"{name}: has dtype {array.dtype}; accepted are integer codes from 0")
@@ -117,33 +88,21 @@ def codes(name: str, values: ArrayLike, length: int, below: int | None = None) -
 
 
 def budget(name: str, value: float) -> float:
-    """Return a number of crawls per day, above 0 and finite.
-
-    Raises:
-        ValueError: if it is anything else.
-    """
+    """Return a number of crawls per day, above 0 and finite."""
     if isinstance(value, bool) or not math.isfinite(value) or value <= 0:
         raise ValueError(f"{name}: is {value!r}; accepted is a finite number above 0")
     return float(value)
 
 
 def amount(name: str, value: float) -> float:
-    """Return one finite number of at least 0.
-
-    Raises:
-        ValueError: if it is anything else.
-    """
+    """Return one finite number of at least 0."""
     if isinstance(value, bool) or not math.isfinite(value) or value < 0:
         raise ValueError(f"{name}: is {value!r}; accepted is a finite number of at least 0")
     return float(value)
 
 
 def one_of(name: str, value: str, accepted: Sequence[str]) -> str:
-    """Return a word out of those ``accepted``.
-
-    Raises:
-        ValueError: if it is another.
-    """
+    """Return a word out of those ``accepted``."""
     if value not in accepted:
         raise ValueError(f"{name}: is {value!r}; accepted are {', '.join(accepted)}")
     return value
@@ -259,11 +218,6 @@ Compiled = TypeVar("Compiled")
 
 #: Rows from which a compiled loop replaces numpy code that does the same.
 WORTHWHILE_ROWS = 500_000
-
-
-def worthwhile(rows: int) -> bool:
-    """Return whether a table of this many rows is worth a compiled loop."""
-    return rows >= WORTHWHILE_ROWS
 
 
 def compiled(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:

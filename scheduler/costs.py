@@ -54,7 +54,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import factorial, fsum
-from typing import TypeAlias, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
@@ -69,6 +69,8 @@ from freshet.scheduler.sources import SourceTable
 #: Change rates, crawl rates and classes of some rows → the figure of each at importance 1.
 _Formula: TypeAlias = Callable[[Floats, Floats, Bools], Floats]
 _Columns: TypeAlias = tuple[Floats, Floats, Floats, Bools]
+#: One number, or an array of any shape.
+Number = TypeVar("Number", float, Floats)
 
 _ROWS = 1 << 14
 #: A crawl rate pΔ that was computed may miss its bound, and 1/p its whole number, by this.
@@ -294,11 +296,7 @@ def _refuse_unanswered(delta: Floats, rho: Floats, complete: Bools) -> None:
             )
 
 
-@overload
-def ein(m: float) -> float: ...
-@overload
-def ein(m: Floats) -> Floats: ...
-def ein(m: float | Floats) -> float | Floats:
+def ein(m: Number) -> Number:
     """Return Ein(m) = E H(N) for a Poisson number N of changes with mean m.
 
         Ein(m) = ∫₀ᵐ (1 − e^{−s})/s ds = γ + ln m + E₁(m)
@@ -316,11 +314,7 @@ def ein(m: float | Floats) -> float | Floats:
     return _piecewise(m, _EIN, lambda x: np.euler_gamma + np.log(x) + exp1(x))
 
 
-@overload
-def ein_mean(x: float) -> float: ...
-@overload
-def ein_mean(x: Floats) -> Floats: ...
-def ein_mean(x: float | Floats) -> float | Floats:
+def ein_mean(x: Number) -> Number:
     """Return the mean of Ein over (0, x): E H(N) at a random moment between evenly spaced crawls.
 
         (1/x) ∫₀ˣ Ein(s) ds = Ein(x) − 1 + (1 − e^{−x})/x
@@ -338,11 +332,7 @@ def ein_mean(x: float | Floats) -> float | Floats:
     )
 
 
-@overload
-def changed_mean(x: float) -> float: ...
-@overload
-def changed_mean(x: Floats) -> Floats: ...
-def changed_mean(x: float | Floats) -> float | Floats:
+def changed_mean(x: Number) -> Number:
     """Return the mean of 1 − e^{−s} over (0, x): P(N > 0) at a random moment between even crawls.
 
         1 − (1 − e^{−x})/x,   near 0   x/2 − x²/6 + …
@@ -370,17 +360,14 @@ def harmonic_number(n: float | Floats | Ints) -> float | Floats:
     """
     whole = np.asarray(n, dtype=np.float64)
     small = whole < len(_SMALL)
-    if small.all():
-        return _same_kind(_SMALL[whole.astype(np.intp)])
-    known = _SMALL[np.where(small, whole, 0).astype(np.intp)]
-    return _same_kind(np.where(small, known, digamma(whole + 1) + np.euler_gamma))
+    result = _SMALL[np.where(small, whole, 0).astype(np.intp)]
+    if not small.all():
+        result = np.where(small, result, digamma(whole + 1) + np.euler_gamma)
+    found: float | Floats = _same_kind(result)
+    return found
 
 
-@overload
-def noisy_harmonic(m: float, k: int, q: float) -> float: ...
-@overload
-def noisy_harmonic(m: Floats, k: Floats | Ints | int, q: Floats | float) -> Floats: ...
-def noisy_harmonic(m: float | Floats, k: int | Floats | Ints, q: float | Floats) -> float | Floats:
+def noisy_harmonic(m: Number, k: ArrayLike, q: ArrayLike) -> Number:
     """Return E H(N) for N = Poisson(m) + Bin(k, q): unannounced changes, and true signals.
 
         ∫₀¹ (1 − e^{−mu} (1 − qu)ᵏ)/u du
@@ -401,9 +388,7 @@ def noisy_harmonic(m: float | Floats, k: int | Floats | Ints, q: float | Floats)
     (1.5, 0.5)
     """
     unannounced, signals, precision = np.broadcast_arrays(
-        np.asarray(m, dtype=np.float64),
-        np.asarray(k, dtype=np.float64),
-        np.asarray(q, dtype=np.float64),
+        *(np.asarray(each, dtype=np.float64) for each in (m, k, q))
     )
     mean = unannounced + signals * precision
     end = np.minimum(mean, _TAIL)
@@ -414,23 +399,21 @@ def noisy_harmonic(m: float | Floats, k: int | Floats | Ints, q: float | Floats)
         s = end * node
         qu = scale * s
         result -= weight / node * np.exp(-s) * np.expm1(signals * (np.log1p(-qu) + qu))
-    return _same_kind(result)
+    found: Number = _same_kind(result)
+    return found
 
 
-def _piecewise(
-    x: float | Floats, series: Sequence[float], closed: Callable[[Floats], Floats]
-) -> float | Floats:
+def _piecewise(x: Number, series: Sequence[float], closed: Callable[[Floats], Floats]) -> Number:
     """Return x·(series in x) below 1, the closed form from 1 on."""
     given = np.asarray(x, dtype=np.float64)
     small = given < 1
-    if small.all():
-        return _same_kind(given * polyval(given, series))
     result = np.empty_like(given)
     result[small] = given[small] * polyval(given[small], series)
     result[~small] = closed(given[~small])
-    return _same_kind(result)
+    found: Number = _same_kind(result)
+    return found
 
 
-def _same_kind(result: Floats) -> float | Floats:
+def _same_kind(result: Floats) -> Any:
     """Return a number where a number was given."""
     return result if result.ndim else float(result)

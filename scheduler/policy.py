@@ -110,6 +110,10 @@ class RatePolicy(Protocol):
         """Return the plan that spends ``budget`` crawls per day on these sources.
 
         ``host_capacity`` is kept; what cannot be spent is left over.
+
+        Raises:
+            ValueError: if the budget is not a finite number above 0, a column has a wrong row, or
+                numbers are too large or too small to be computed with.
         """
         ...
 

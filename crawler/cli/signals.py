@@ -28,11 +28,11 @@ HEADER: Final = (
 )  # fmt: skip
 _HEADERS: Final = ("host", "clock", "Last-Modified", "ETag")
 _DAY_S: Final = 86_400.0
-_BELIEVED: Final = {
-    Trust.COMPLETE: "complete",
-    Trust.NOISY: "noisy",
-    Trust.WORTHLESS: "no",
-    Trust.UNJUDGED: "too early",
+_BELIEVED: Final[dict[Trust, str]] = {
+    "complete": "complete",
+    "noisy": "noisy",
+    "worthless": "no",
+    "unjudged": "too early",
 }
 
 

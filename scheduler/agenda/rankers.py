@@ -241,7 +241,7 @@ class PolicyRanker:
 
         Sites of which no host is known yet share one, which has no limit.
         """
-        signals = self._signals.columns(self._rate.rows)
+        pending, rate, precision = self._signals.columns(self._rate.rows)
         host = np.append(self._host, len(self._per_day))
         return SourceTable(
             importance=self._importance.rows,
@@ -251,9 +251,9 @@ class PolicyRanker:
             host_capacity=np.append(self._per_day, np.inf),
             host_cost=np.append(self._cost, 1.0),
             last_crawl=self._last.rows,
-            pending_signals=signals.pending,
-            signal_rate=signals.rate,
-            signal_precision=signals.precision,
+            pending_signals=pending,
+            signal_rate=rate,
+            signal_precision=precision,
         )
 
     def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:

@@ -50,7 +50,7 @@ from freshet.scheduler.estimate.site_model import (
     coldness,
     passed,
 )
-from freshet.scheduler.estimate.sources_trust import Around, Listeners, Listening
+from freshet.scheduler.estimate.sources_trust import Listeners, Listening
 from freshet.scheduler.sources import AREAS, Rows
 
 _LONGEST: Final = 3.0
@@ -109,9 +109,14 @@ class SiteClockRanker:
 
     def hear(self, said: SignalBatch) -> None:
         """Take in the signals of one source at one time."""
-        around = Around(self._page.rows, self._importance.rows, self._turn)
-        site = partial(self._unclaimed_at, said.at)
-        self._listeners.hear(said, self._site_of.rows, around, site)
+        self._listeners.hear(
+            said,
+            self._site_of.rows,
+            partial(self._unclaimed_at, said.at),
+            page=self._page.rows,
+            importance=self._importance.rows,
+            turn=self._turn,
+        )
 
     def _unclaimed_at(self, now: float, site: int) -> tuple[int, Floats]:
         """Return how many pages a site has, and (n,) the changes expected without claims."""

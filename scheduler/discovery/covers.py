@@ -12,33 +12,6 @@ import numpy as np
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.discovery.reveals import Reveals, Sightings, from_rows, reveals_of
 
-
-@dataclass(frozen=True, slots=True)
-class CoverOutcome:
-    """The result of a cover: ``size`` old pages revealed ``found`` of ``new`` new ones."""
-
-    size: int
-    found: int
-    new: int
-
-    @property
-    def overhead(self) -> float:
-        """Return |O| / |N(O)|: visits for each new page (section 3.2.1); inf for nothing."""
-        if not self.found:
-            return inf if self.size else 0.0
-        return self.size / self.found
-
-    @property
-    def coverage(self) -> float:
-        """Return the share of the new pages that it revealed; 1 where nothing was new."""
-        return self.found / self.new if self.new else 1.0
-
-
-def outcome(reveals: Reveals, cover: Ints) -> CoverOutcome:
-    """Return the result of visiting these old pages; each counts, even without new pages."""
-    return CoverOutcome(int(cover.size), int(reveals.covered(cover).sum()), reveals.new)
-
-
 # -- greedy ------------------------------------------------------------------
 #
 # GREEDY: the page that reveals most of what is left, again and again (section 3.5.2).
@@ -182,28 +155,33 @@ def historical_limit(past: RecrawlHistory) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An algorithm's outcomes, one for each recrawl of each site (section 3.6.6)."""
+    """The covers of an algorithm, one for each recrawl of each site (section 3.6.6).
 
-    outcomes: Sequence[CoverOutcome]
+    Visits to ``size`` (m,) old pages revealed ``found`` (m,) of the ``new`` (m,) new ones.
+    """
+
+    size: Ints
+    found: Ints
+    new: Ints
 
     @property
     def coverage(self) -> float:
         """Return the revealed share of the new pages of all sites; NaN if none was new."""
-        new = sum(each.new for each in self.outcomes)
-        return sum(each.found for each in self.outcomes) / new if new else nan
+        new = int(self.new.sum())
+        return int(self.found.sum()) / new if new else nan
 
     @property
     def depth(self) -> float:
         """Return the mean size of a cover; NaN without any."""
-        sizes = [each.size for each in self.outcomes]
-        return sum(sizes) / len(sizes) if sizes else nan
+        return float(self.size.mean()) if len(self.size) else nan
 
     @property
     def overhead(self) -> float:
-        """Return all visits for all pages that they revealed; inf where they revealed none."""
-        return CoverOutcome(
-            sum(each.size for each in self.outcomes), sum(each.found for each in self.outcomes), 0
-        ).overhead
+        """Return |O| / |N(O)|, visits for each new page (section 3.2.1); inf for nothing."""
+        visits, found = int(self.size.sum()), int(self.found.sum())
+        if not found:
+            return inf if visits else 0.0
+        return visits / found
 
 
 def judged(
@@ -218,7 +196,7 @@ def judged(
     are the old pages that were there when a step began, for each recrawl; without it, all. Steps
     in which nothing was new are left out: no cover can be judged by them.
     """
-    outcomes = []
+    results = []
     for number in range(first, len(recrawls)):
         now = recrawls[number]
         if not now.new:
@@ -228,8 +206,9 @@ def judged(
         )
         if alive is not None:
             past = past.of_living(alive[number])
-        outcomes.append(outcome(now, choose(past, now)))
-    return Record(outcomes)
+        cover = choose(past, now)
+        results.append((cover.size, int(now.covered(cover).sum()), now.new))
+    return Record(*np.array(results, np.int64).reshape(-1, 3).T)
 
 
 # -- new sites ---------------------------------------------------------------

@@ -97,17 +97,6 @@ class EphemeralSources:
             period=self.period,
         )
 
-    def index_at(self, state: Floats) -> Floats:
-        """Return the Whittle index (n,) at any state."""
-        return whittle.index_at(
-            state,
-            self.arrival_rate,
-            self.mean_utility,
-            self.decay,
-            cost=self.cost,
-            period=self.period,
-        )
-
 
 # -- utility laws --
 #
@@ -218,8 +207,6 @@ class Arrivals:
     >>> known = Arrivals(items=99.5, days=9.95)
     >>> known.rate
     10.0
-    >>> known.deviation
-    1.0
 
     Attributes:
         items: new items that were found, each by how much it still weighs.
@@ -237,15 +224,6 @@ class Arrivals:
     def rate(self) -> float:
         """Return E Λ, items per day."""
         return (PRIOR_ITEMS + self.items) / (PRIOR_DAYS + self.days)
-
-    @property
-    def deviation(self) -> float:
-        """Return the standard deviation of Λ.
-
-        Λ exceeds its mean by ``z`` of them with a probability below 1/(1 + z²): Cantelli's bound,
-        which holds for any law, hence also for one whose moments were matched.
-        """
-        return math.sqrt(PRIOR_ITEMS + self.items) / (PRIOR_DAYS + self.days)
 
     def after(
         self,

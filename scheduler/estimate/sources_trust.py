@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from math import exp, expm1
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,17 +134,9 @@ _COMPLETE: Final = 0.9
 SiteOf: TypeAlias = Callable[[int], tuple[int, Floats]]
 
 
-class Trust(StrEnum):
-    """The degree to which a source is believed.
-
-    Complete: it claims nearly all changes and little else. Noisy: some changes, with errors.
-    Worthless: its claims do not help. Unjudged: too few visits to say.
-    """
-
-    COMPLETE = "complete"
-    NOISY = "noisy"
-    WORTHLESS = "worthless"
-    UNJUDGED = "unjudged"
+#: How far a source is believed. Complete: it claims nearly all changes and little else. Noisy: some
+#: changes, with errors. Worthless: its claims do not help. Unjudged: too few visits to say.
+Trust: TypeAlias = Literal["complete", "noisy", "worthless", "unjudged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,20 +163,6 @@ class Reputation:
     claims: int
 
 
-class Around(NamedTuple):
-    """The state of all pages at the time of a signal.
-
-    Attributes:
-        page: (n,), of :data:`~freshet.scheduler.estimate.site_model.PAGE`.
-        importance: (n,).
-        turn: the days in which all pages could be visited once.
-    """
-
-    page: NDArray[np.void]
-    importance: Floats
-    turn: float
-
-
 class Listening:
     """The claims about the pages of one site, and how far they are believed."""
 
@@ -208,12 +185,9 @@ class Listening:
 
     def _reputation(self, it: np.void, pages: int) -> Reputation:
         precision, recall = _share(it["found"], it["looked"]), _share(it["claimed"], it["changes"])
+        trust: Trust = "worthless" if against(self.told) > _JUDGED else "unjudged"
         if self.proven:
-            whole = min(precision or 0.0, recall or 0.0) >= _COMPLETE
-            trust = Trust.COMPLETE if whole else Trust.NOISY
-        else:
-            judged = against(self.told) > _JUDGED
-            trust = Trust.WORTHLESS if judged else Trust.UNJUDGED
+            trust = "complete" if min(precision or 0.0, recall or 0.0) >= _COMPLETE else "noisy"
         return Reputation(
             source=int(it["number"]),
             trust=trust,
@@ -239,8 +213,11 @@ class Listening:
         said: SignalBatch,
         claims: NDArray[np.void],
         alive: int,
-        around: Around,
         expected: Floats,
+        *,
+        page: NDArray[np.void],
+        importance: Floats,
+        turn: float,
     ) -> None:
         """Learn a signal, with its ``claims`` in the order of the events.
 
@@ -251,12 +228,12 @@ class Listening:
             self._places[said.source] = len(self._places)
             self.told = with_source(self.told, said.source, said.asked, said.at)
         count = int(claims["number"][-1]) + 1 if len(claims) else 0
-        self.told = with_events(self.told, count, said.at - _TURNS_KEPT * around.turn)
+        self.told = with_events(self.told, count, said.at - _TURNS_KEPT * turn)
         place = self._places[said.source]
-        before = claims_estimate.stale(self.told, around.page, expected, said.at)
+        before = claims_estimate.stale(self.told, page, expected, said.at)
         claims_estimate.hear(self.told, place, said.at, claims, alive)
-        after = claims_estimate.stale(self.told, around.page, expected, said.at)
-        weight = around.importance[self.told.page["row"][: len(after)]]
+        after = claims_estimate.stale(self.told, page, expected, said.at)
+        weight = importance[self.told.page["row"][: len(after)]]
         news = float((np.abs(after - before) * weight).sum()) / 2
         mean = float(weight.mean()) if len(weight) else 0.0
         claims_estimate.credit(self.told, place, min(news, mean * _MOST_TOLD))
@@ -302,8 +279,21 @@ class Listeners:
             found[it.rows] = int(it.proven)
         return found
 
-    def hear(self, said: SignalBatch, site_of: Rows, around: Around, site: SiteOf) -> None:
-        """Learn a source's signal; ``site`` returns the state of a site by its number."""
+    def hear(
+        self,
+        said: SignalBatch,
+        site_of: Rows,
+        site: SiteOf,
+        *,
+        page: NDArray[np.void],
+        importance: Floats,
+        turn: float,
+    ) -> None:
+        """Learn a source's signal; ``site`` returns the state of a site by its number.
+
+        ``page`` (n,), of :data:`~freshet.scheduler.estimate.site_model.PAGE`, and ``importance``
+        (n,) are those of all pages; ``turn`` is the days in which all could be visited once.
+        """
         sites = site_of[said.row]
         concerned = {s for s, it in self._sites.items() if it.knows(said.source)}
         for s in sorted(concerned | set(sites.tolist())):
@@ -312,15 +302,16 @@ class Listeners:
             new = mine.row[self._slot.rows[mine.row] == 0]
             self._slot.rows[new] = it.meet(new, said.at) + 1
             alive, expected = site(s)
-            it.hear(mine, self._claims(mine, around), alive, around, expected)
+            claims = self._claims(mine, page)
+            it.hear(mine, claims, alive, expected, page=page, importance=importance, turn=turn)
 
-    def _claims(self, said: SignalBatch, around: Around) -> NDArray[np.void]:
+    def _claims(self, said: SignalBatch, pages: NDArray[np.void]) -> NDArray[np.void]:
         order, numbers = said.events()
         row = said.row[order]
         claims = np.empty(len(row), CLAIM)
         claims["slot"] = self._slot.rows[row].astype(np.intp) - 1
         claims["until"], claims["number"] = said.until[order], numbers
-        page = around.page[row]
+        page = pages[row]
         claims["last"] = np.where(page["known"], page["last"], -np.inf)
         return claims
 
@@ -397,14 +388,6 @@ _CHANGES: Final = _COUNTS.index("changes")
 _DAYS: Final = _COUNTS.index("days")
 
 
-class SignalColumns(NamedTuple):
-    """The columns of a source table that are about signals, (n,) each; 0 where none ever came."""
-
-    pending: Ints
-    rate: Floats
-    precision: Floats
-
-
 class SignalRates:
     """Counts the signals and the changes of n pages; rows come, and never go."""
 
@@ -474,16 +457,19 @@ class SignalRates:
         for name in ("signalled", "visited", *_COUNTS):
             page[name][new] = page[name][old]
 
-    def columns(self, change_rate: Floats) -> SignalColumns:
-        """Return what a table of pages with these change rates, (n,), has of signals."""
+    def columns(self, change_rate: Floats) -> tuple[Ints, Floats, Floats]:
+        """Return pending signals, their rate and precision, of pages with these change rates.
+
+        (n,) each; 0 where none ever came.
+        """
         page, every = self._page.rows, slice(None)
         signalled = page["signalled"]
         if not signalled.any():
             nothing = np.zeros(len(page))
-            return SignalColumns(np.zeros(len(page), np.int64), nothing, nothing)
+            return np.zeros(len(page), np.int64), nothing, nothing
         precision = self._shares(*_PRECISION, every)
         rate = self._shares(*_RECALL, every) * change_rate / precision
-        return SignalColumns(
+        return (
             page["pending"].copy(),
             np.where(signalled, rate, 0.0),
             np.where(signalled, precision, 0.0),

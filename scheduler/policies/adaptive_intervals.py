@@ -60,11 +60,7 @@ class NutchAdaptive:
     sync_delta_rate: float = 0.3
 
     def __post_init__(self) -> None:
-        if not 0 < self.min_days <= self.first_days <= self.max_days < inf:
-            raise ValueError(
-                f"min_days, first_days, max_days: are {self.min_days}, {self.first_days}, "
-                f"{self.max_days}; accepted is 0 < min_days <= first_days <= max_days < inf"
-            )
+        _check_days(self.min_days, self.first_days, self.max_days)
         if not 0 <= self.inc_rate < inf:
             raise ValueError(f"inc_rate: is {self.inc_rate}; accepted is a number of at least 0")
         for name in ("dec_rate", "sync_delta_rate"):
@@ -89,6 +85,14 @@ class NutchAdaptive:
         if observation.changed or observation.modified_at is None or not self.sync_delta:
             return 0.0
         return max(observation.at - observation.modified_at, 0.0)
+
+
+def _check_days(least: float, first: float, most: float) -> None:
+    if not 0 < least <= first <= most < inf:
+        raise ValueError(
+            f"min_days, first_days, max_days: are {least}, {first}, {most}; "
+            "accepted is 0 < min_days <= first_days <= max_days < inf"
+        )
 
 
 # -- stormcrawler adaptive --
@@ -133,11 +137,7 @@ class StormCrawlerAdaptive:
     max_days: float = 14.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.min_days <= self.first_days <= self.max_days < inf:
-            raise ValueError(
-                f"min_days, first_days, max_days: are {self.min_days}, {self.first_days}, "
-                f"{self.max_days}; accepted is 0 < min_days <= first_days <= max_days < inf"
-            )
+        _check_days(self.min_days, self.first_days, self.max_days)
         for name in ("inc_rate", "dec_rate"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(

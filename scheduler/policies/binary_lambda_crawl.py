@@ -55,12 +55,7 @@ class BinaryLambdaCrawl:
     """
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """Return the optimal plan.
-
-        Raises:
-            ValueError: if the budget is not a finite number above 0, or a column holds something
-                else than finite numbers of at least 0.
-        """
+        """Return the optimal plan."""
         return _above_floor(table, budget, share=0.0)
 
 
@@ -112,11 +107,7 @@ class BinaryLambdaCrawlFloor:
             raise ValueError(f"share: is {self.share}; accepted is at least 0 and below 1")
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """Return the optimal plan.
-
-        Raises:
-            ValueError: as for :meth:`BinaryLambdaCrawl.rates`.
-        """
+        """Return the optimal plan."""
         return _above_floor(table, budget, self.share)
 
 

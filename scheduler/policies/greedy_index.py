@@ -88,12 +88,21 @@ class GreedyIndex:
 
     def index(self, table: SourceTable, now: float) -> Floats:
         """Return W (n,) in importance · days."""
-        age = np.maximum(now - table.last_crawl, 0.0)
-        index = table.importance * age * stale_share(table.change_rate * age)
-        complete = table.complete_observations
-        if complete.any():
-            index[complete] = _worth_of_changes(table.take(complete))
-        return index
+        return _index(table, now, stale_share, table.pending_signals)
+
+
+def _index(
+    table: SourceTable, now: float, share: Callable[[Floats], Floats], told: Ints | Bools
+) -> Floats:
+    """Return μτ times the share of Δτ, or μ/Δ times what was told of complete observations."""
+    age = np.maximum(now - table.last_crawl, 0.0)
+    index = table.importance * age * share(table.change_rate * age)
+    complete = np.flatnonzero(table.complete_observations)
+    if len(complete):
+        delta, worth = table.change_rate[complete], np.zeros(len(complete))
+        np.divide(table.importance[complete] * told[complete], delta, out=worth, where=delta > 0)
+        index[complete] = worth
+    return index
 
 
 def stale_share(x: Floats) -> Floats:
@@ -108,13 +117,6 @@ def stale_share(x: Floats) -> Floats:
     series = x / 2 * (1 - x / 3 * (1 - x / 4 * (1 - x / 5 * (1 - x / 6 * (1 - x / 7)))))
     closed = 1 + np.expm1(-x) / np.maximum(x, SMALL)
     return np.where(x < SMALL, series, closed)
-
-
-def _worth_of_changes(table: SourceTable) -> Floats:
-    weighted = table.importance * table.pending_signals
-    return np.divide(
-        weighted, table.change_rate, out=np.zeros(len(table)), where=table.change_rate > 0
-    )
 
 
 # -- greedy index binary -----------------------------------------------------
@@ -173,12 +175,7 @@ class GreedyIndexBinary:
 
     def index(self, table: SourceTable, now: float) -> Floats:
         """Return W (n,) in importance · days."""
-        age = np.maximum(now - table.last_crawl, 0.0)
-        index = table.importance * age * fresh_share(table.change_rate * age)
-        complete = table.complete_observations
-        if complete.any():
-            index[complete] = _worth_of_a_change(table.take(complete))
-        return index
+        return _index(table, now, fresh_share, table.pending_signals > 0)
 
 
 def fresh_share(x: Floats) -> Floats:
@@ -197,18 +194,11 @@ def fresh_share(x: Floats) -> Floats:
     return np.where(x < SMALL, series, closed)
 
 
-def _worth_of_a_change(table: SourceTable) -> Floats:
-    known = (table.pending_signals > 0) & (table.change_rate > 0)
-    return np.divide(table.importance, table.change_rate, out=np.zeros(len(table)), where=known)
-
-
 # -- greedy loops ------------------------------------------------------------
 #
 # The greedy indices as compiled loops, for tables that are asked millions of times.
 #
-# The formulas are those of :mod:`freshet.scheduler.policies.greedy_index` and
-# :mod:`freshet.scheduler.policies.greedy_index`; the results are the same but for rounding
-# (relative 1e-13).
+# The formulas are those above; the results are the same but for rounding (relative 1e-13).
 
 #: A table and a day → the index of each source, (n,).
 Valuation: TypeAlias = Callable[[SourceTable, float], Floats]
@@ -233,11 +223,7 @@ def valuation(policy: IndexPolicy, n: int) -> Valuation:
             table.last_crawl,
             table.pending_signals,
         )
-        machine_code(
-            *columns,
-            now,
-            worth,
-        )
+        machine_code(*columns, now, worth)
         return worth
 
     return index
@@ -308,24 +294,18 @@ _LOOPS: dict[type, Callable[..., None]] = {
 # (:mod:`freshet.scheduler.agenda.site_clock_ranker` has the equations).
 #
 # That takes the history of sites. A table of sources has none: it has change rates, which are
-# constant. There no clock is proven, the site's time is the days, and the index is that of
-# :mod:`scheduler.policies.greedy_index`: so much it is in a simulation of independent sources, and
-# in what the daemon foretells for its hosts.
+# constant. There no clock is proven, the site's time is the days, and the index is the greedy one:
+# so much it is in a simulation of independent sources, and in what the daemon foretells for its
+# hosts.
 #
 # Reference: ours.
 
-_BY_THE_DAYS: IndexPolicy = GreedyIndex()
-
 
 @dataclass(frozen=True, slots=True)
-class SiteClock:
+class SiteClock(GreedyIndex):
     """Crawls the page that is worth most by the clock of its site.
 
     >>> table = SourceTable.of([1.0], [2.0])  # ln 2 changes expected: (1/2)(ln 2 − 1/2)
     >>> SiteClock().index(table, now=0.34657359028).round(6).tolist()
     [0.096574]
     """
-
-    def index(self, table: SourceTable, now: float) -> Floats:
-        """Return (n,), the greedy index: at constant rates a site's clock shows the days."""
-        return _BY_THE_DAYS.index(table, now)

@@ -77,11 +77,7 @@ class LambdaCrawl:
         arrays.one_of("crawling", self.crawling, ("poisson", "periodic"))
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """Return :func:`solve` for a table.
-
-        Raises:
-            ValueError: as :func:`solve` does.
-        """
+        """Return :func:`solve` for a table."""
         return _solved(table, table.change_rate, budget, self.crawling)
 
 
@@ -135,7 +131,7 @@ def solve(
     )
     hosts = Hosts(*hosts_of(host, host_capacity, n))
     return allocate(
-        HarmonicDemand(mu, delta, complete, compiled=arrays.worthwhile(n)),
+        HarmonicDemand(mu, delta, complete, compiled=n >= arrays.WORTHWHILE_ROWS),
         arrays.budget("bandwidth", bandwidth),
         hosts,
         None if price is None else arrays.budget("price", price),
@@ -189,11 +185,7 @@ class LambdaCrawlApprox(LambdaCrawl):
     """
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """Return the plan.
-
-        Raises:
-            ValueError: as :func:`freshet.scheduler.policies.lambda_crawl.solve` does.
-        """
+        """Return the plan."""
         mu = arrays.non_negative("importance", table.importance)
         delta = arrays.non_negative("change_rate", table.change_rate, len(mu))
         alike = _in_proportion_to_importance(mu, delta, table.complete_observations)

@@ -61,10 +61,6 @@ class OptimalIntervals:
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
         """Return the plan, ``crawling="periodic"``; its ``price`` is λ.
 
-        Raises:
-            ValueError: if the budget is not a number above 0, or if numbers are too large or too
-                small to be computed with.
-
         A source of importance e that changes once a day, alone, is crawled daily at the price
         e · (1 − 1 + e⁻¹) = 1.
 

@@ -46,12 +46,7 @@ class UniformCrawl:
         arrays.one_of("crawling", self.crawling, ("poisson", "periodic"))
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
-        """Return the plan.
-
-        Raises:
-            ValueError: if the budget is not a finite number above 0, or a change rate something
-                else than a finite number of at least 0.
-        """
+        """Return the plan."""
         bandwidth, n = arrays.budget("budget", budget), len(table)
         delta = arrays.non_negative("change_rate", table.change_rate, n)
         weight = self._weight(np.where(table.importance > 0, delta, 0.0))

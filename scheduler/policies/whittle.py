@@ -16,11 +16,9 @@ The state after k periods is x_k = u(1 − α^k)/(1 − α), where η = k, and
     γ(x_k) = (u/C) Σ_{j<k} (α^j − α^k) = (1/C) [ x_k − k u α^k ]
 
 in words: what the crawl earns, less k times what a wait of one more period would add. It runs
-from u(1 − α)/C at x = u to u*/C at x = u*. Between two visited states γ is a straight line, so a
-ceiling that rounding has lifted by one changes nothing.
+from u(1 − α)/C at x = u to u*/C at x = u*.
 
     k    periods_since_crawl   whole periods; inf: never crawled       broadcast
-    x    state                 utility                                 broadcast
     Λ    arrival_rate          items per unit of time                  broadcast
     ξ̄    mean_utility          utility                                 broadcast
     μ    decay                 per unit of time                        broadcast
@@ -41,12 +39,12 @@ Edge cases: Λ = 0 or ξ̄ = 0 gives 0. μ = 0 gives 0, after any time: what nev
 waiting, so at any price above 0 the crawl is put off. C = 0 is refused: a crawl that costs nothing
 is no choice. Never crawled means x = u*, hence u*/C.
 
-Raises ValueError, naming the argument and the row, for values that are negative, NaN or not finite.
+Raises ValueError, naming the argument and the row, for values that are negative, NaN or not finite,
+and numbers of periods that are not whole.
 
 Reference: K. Avrachenkov and V. Borkar, "Whittle Index Policy for Crawling Ephemeral Content",
-IEEE Trans. Control of Network Systems 5(1), 2018, Theorem 1. Differs from the paper in: where its
-log⁺ gives 0, x ≥ u*, the index is x/C. There the state can only fall and waiting can only lose:
-at the price x/C nothing but a crawl at once equals never crawling at all.
+IEEE Trans. Control of Network Systems 5(1), 2018, Theorem 1. Differs from the paper in: the states
+are those that crawls lead to.
 """
 
 from __future__ import annotations
@@ -60,9 +58,6 @@ from scipy.special import gammainc, gammaincinv
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policies.greedy_index import SMALL, stale_share
-
-#: How near to a whole number of periods is one, as a share: far above what rounding does.
-_WHOLE = 1e-9
 
 
 def index(
@@ -81,9 +76,6 @@ def index(
 
     >>> index([1, 2, np.inf], 2 * np.log(2), 1.0, np.log(2)).round(6).tolist()
     [0.5, 1.0, 2.0]
-
-    Raises:
-        ValueError: as the module says, or if a number of periods is not whole.
     """
     k = _checked("periods_since_crawl", periods_since_crawl, _whole_or_never)
     income, mu, price = _sources(arrival_rate, mean_utility, decay, cost)
@@ -106,9 +98,6 @@ def index_after(
 
     >>> index_after([0.0, 0.5, np.inf], 6.0, 1.0, 2.0).round(6).tolist()
     [0.0, 0.792723, 3.0]
-
-    Raises:
-        ValueError: as the module says.
     """
     tau = _checked("elapsed", elapsed, _elapsed)
     income, mu, price = _sources(arrival_rate, mean_utility, decay, cost)
@@ -143,9 +132,6 @@ def elapsed_at(
 
     >>> elapsed_at(3 * (1 - 2 / np.e), 6.0, 1.0, [2.0, 200.0]).round(6).tolist()
     [0.5, inf]
-
-    Raises:
-        ValueError: as the module says, or if the price is negative or not finite.
     """
     arrays.amount("price", price)
     income, mu, per_crawl = _sources(arrival_rate, mean_utility, decay, cost)
@@ -154,41 +140,6 @@ def elapsed_at(
     share = np.divide(price * per_crawl * mu, income, out=np.ones_like(income), where=earns)
     y = gammaincinv(2.0, np.minimum(share, 1.0))
     return _result(np.divide(y, mu, out=np.full_like(mu, np.inf), where=earns))
-
-
-def index_at(
-    state: ArrayLike,
-    arrival_rate: ArrayLike,
-    mean_utility: ArrayLike,
-    decay: ArrayLike,
-    *,
-    cost: ArrayLike = 1.0,
-    period: float = 1.0,
-) -> Floats:
-    """Return γ(x) at any state of at least 0, also one that no crawl leads to.
-
-    Halfway between the states after one and two periods, u and 1½ u, it is halfway between
-    their indices; above u*, here 2, it is the state.
-
-    >>> index_at([1.0, 1.25, 2.0, 7.0], 2 * np.log(2), 1.0, np.log(2)).round(6).tolist()
-    [0.5, 0.75, 2.0, 7.0]
-
-    Raises:
-        ValueError: as the module says.
-    """
-    x = _checked("state", state, arrays.non_negative)
-    income, mu, price = _sources(arrival_rate, mean_utility, decay, cost)
-    step = arrays.budget("period", period)
-    x, income, mu, price = _together(x, income, mu, price)
-    eta = _periods_to_reach(x, income, mu, step)
-    inside = (mu > 0) & np.isfinite(eta)
-    k, h = np.where(inside, eta, 0.0), np.where(inside, mu * step, 1.0)
-    with np.errstate(over="ignore"):
-        above = income * step * -np.expm1(-k * h) / h - x
-    worth = income * step * _visited(k, h) + k * np.expm1(-h) * above
-    # What never fades loses nothing by waiting; what is above u* is worth itself.
-    worth = np.where(inside, worth, np.where(mu > 0, x, 0.0))
-    return _result(np.maximum(worth, 0.0) / price)
 
 
 def utility_after(
@@ -205,9 +156,6 @@ def utility_after(
 
     >>> utility_after([0, 1, 2, np.inf], 2 * np.log(2), 1.0, np.log(2)).round(6).tolist()
     [0.0, 1.0, 1.5, 2.0]
-
-    Raises:
-        ValueError: as the module says, or if a number of periods is not whole.
     """
     k = _checked("periods", periods, _whole_or_never)
     income, mu, _ = _sources(arrival_rate, mean_utility, decay, 1.0)
@@ -234,24 +182,6 @@ def _visited(k: Floats, h: Floats) -> Floats:
         early = finite * (series + left * stale_share(h))
         late = np.where(h > 0, 1 / safe, 0.0)
     return np.where(never, late, np.where(y < SMALL, early, closed))
-
-
-def _periods_to_reach(x: Floats, income: Floats, mu: Floats, step: float) -> Floats:
-    """Return η(x); inf where the state is u* or above, or never fades."""
-    with np.errstate(over="ignore"):
-        ceiling = np.divide(income, mu, out=np.full_like(x, np.inf), where=mu > 0)
-        inside = (x < ceiling) & (mu > 0)
-        share = np.divide(x, ceiling, out=np.zeros_like(x), where=inside)
-        inside &= share < 1
-        exact = np.divide(
-            -np.log1p(-np.where(inside, share, 0.0)),
-            mu * step,
-            out=np.full_like(x, np.inf),
-            where=inside,
-        )
-    near = np.where(np.isfinite(exact), np.rint(exact), 0.0)
-    whole = np.isfinite(exact) & (np.abs(exact - near) <= _WHOLE * near)
-    return np.where(whole, near, np.ceil(exact))
 
 
 def _sources(

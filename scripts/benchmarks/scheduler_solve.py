@@ -64,7 +64,7 @@ from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler import arrays as compiling
 
 n, compile = int(sys.argv[1]), sys.argv[2] == "compiled"
-compiling.worthwhile = lambda rows: compile
+compiling.WORTHWHILE_ROWS = 0 if compile else 1 << 62
 columns = np.empty(n), np.empty(n), np.empty(n, np.bool_)
 for first in range(0, n, 500_000):
     part = surrogate(min(500_000, n - first), np.random.default_rng(first))
@@ -165,7 +165,7 @@ def _in_a_process(
 
 def _solved(table: SourceTable, compile_loops: bool) -> CrawlPlan:
     """What ``solve`` does for these columns, validation included, compiled or not at will."""
-    with patch.object(arrays, "worthwhile", return_value=compile_loops):
+    with patch.object(arrays, "WORTHWHILE_ROWS", 0 if compile_loops else 1 << 62):
         return solve(
             table.importance,
             table.change_rate,

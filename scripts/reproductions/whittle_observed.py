@@ -38,6 +38,7 @@ from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.ephemeral.policies import Seen
 from freshet.scheduler.ephemeral.sources import EphemeralSources
+from scripts.reproductions.whittle_states import index_at
 
 #: The last threshold is this near to the largest state that can be reached.
 _REACHABLE = 0.98
@@ -180,7 +181,7 @@ class WhittleByState:
 
     def __call__(self, seen: Seen) -> Floats:
         """(n,), the index."""
-        return self.sources.index_at(seen.state)
+        return index_at(self.sources, seen.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ class WhittleByCurve:
 
     def __call__(self, seen: Seen) -> Floats:
         """(n,), the index."""
-        index = self.sources.index_at(seen.state)
+        index = index_at(self.sources, seen.state)
         drawn = (
             index[row] if curve is None else curve.at(seen.state[row])
             for row, curve in enumerate(self.curves)

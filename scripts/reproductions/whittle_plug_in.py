@@ -42,7 +42,12 @@ from numpy.typing import ArrayLike
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.ephemeral.policies import Seen
-from freshet.scheduler.ephemeral.sources import HALF_LIFE_DAYS, Arrivals
+from freshet.scheduler.ephemeral.sources import (
+    HALF_LIFE_DAYS,
+    PRIOR_DAYS,
+    PRIOR_ITEMS,
+    Arrivals,
+)
 from freshet.scheduler.policies import whittle
 from scripts.reproductions.whittle_fading import Fading, Worth, exposure
 from scripts.reproductions.whittle_items import Watched
@@ -143,7 +148,8 @@ class PlugIn:
     def _plug(self, row: int) -> None:
         arrivals, worth, fading = self._arrivals[row], self._worth[row], self._fading[row]
         self._middle[:, row] = arrivals.rate, worth.mean, math.log(fading.decay)
-        self._spread[0, row] = arrivals.deviation
+        spread = math.sqrt(PRIOR_ITEMS + arrivals.items) / (PRIOR_DAYS + arrivals.days)
+        self._spread[0, row] = spread
         # Without clicks nothing will ever be known of these but what was configured.
         if self._learnt[row]:
             self._spread[1:, row] = worth.deviation, -fading.deviation

@@ -17,14 +17,6 @@ def total(column: Floats) -> float:
     return result
 
 
-def test_few_rows_are_not_worth_the_compiler() -> None:
-    assert not arrays.worthwhile(arrays.WORTHWHILE_ROWS - 1)
-
-
-def test_many_rows_are_compiled() -> None:
-    assert arrays.worthwhile(arrays.WORTHWHILE_ROWS)
-
-
 @arrays.part
 def squared(x: float) -> float:
     return x * x

@@ -14,6 +14,7 @@ from scripts.reproductions.whittle_observed import (
     index_curve,
 )
 from scripts.reproductions.whittle_periods import run
+from scripts.reproductions.whittle_states import index_at
 from tests.scheduler.ephemeral.tables import TABLE_1
 
 HEAVY = UtilityLaw("lognormal", 1.5, together=True)
@@ -29,11 +30,11 @@ def test_where_the_law_is_degenerate_the_curve_is_the_deterministic_index(row: i
     one = EphemeralSources.of(
         TABLE_1.arrival_rate[row], TABLE_1.mean_utility[row], TABLE_1.decay[row], cost=2
     )
-    exact = np.array([one.index_at(np.array([state]))[0] for state in curve.states])
+    exact = np.array([index_at(one, np.array([state]))[0] for state in curve.states])
     error = np.abs(curve.indices - exact).max()
     assert error < 1e-3 * one.ceiling[0] / 2
     coarse = index_curve(TABLE_1.fresh[row : row + 1], TABLE_1.retention[row], points=12)
-    exact = np.array([one.index_at(np.array([state]))[0] for state in coarse.states])
+    exact = np.array([index_at(one, np.array([state]))[0] for state in coarse.states])
     assert np.abs(coarse.indices / 2 - exact).max() > 10 * error
 
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from math import e, inf, isinf
+from math import e, inf, isnan
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.covers import CoverOutcome, greedy, outcome
+from freshet.scheduler.discovery.covers import Record, greedy
 from freshet.scheduler.discovery.thesis import cliq, clusters, jaccard, od
 from tests.scheduler.discovery.graphs import Sets, best_covered, graphs, reveals
 
@@ -139,16 +139,17 @@ def test_mirrors_take_the_whole_budget_of_od_and_one_page_of_cliq() -> None:
     mirror = frozenset(range(10))
     sets = [mirror, mirror, mirror, frozenset({10, 11})]
     graph = reveals(sets, 12)
-    assert outcome(graph, od(graph.fractions, 2)).found == 10
-    assert outcome(graph, cliq(graph, 2)).found == 12
+    assert graph.covered(od(graph.fractions, 2)).sum() == 10
+    assert graph.covered(cliq(graph, 2)).sum() == 12
 
 
 def test_overhead_and_coverage() -> None:
-    five_of_hundred = CoverOutcome(5, 100, 200)
-    assert (five_of_hundred.overhead, five_of_hundred.coverage) == (0.05, 0.5)
-    assert isinf(CoverOutcome(3, 0, 7).overhead)
-    assert CoverOutcome(3, 0, 7).overhead == inf
-    assert (CoverOutcome(0, 0, 0).overhead, CoverOutcome(0, 0, 0).coverage) == (0.0, 1.0)
+    def record(*figures: int) -> Record:
+        return Record(*np.array(figures)[:, None])
+
+    assert (record(5, 100, 200).overhead, record(5, 100, 200).coverage) == (0.05, 0.5)
+    assert (record(3, 0, 7).overhead, record(0, 0, 0).overhead) == (inf, 0.0)
+    assert isnan(record(0, 0, 0).coverage)
 
 
 def test_wrong_arguments_are_refused() -> None:

@@ -5,12 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policies.whittle import (
     elapsed_at,
     index,
     index_after,
-    index_at,
     utility_after,
 )
 
@@ -55,56 +53,26 @@ def test_the_limits_are_those_of_one_period_and_of_no_crawl() -> None:
     alpha, ceiling = np.exp(-mu), rate * utility / mu
     u = ceiling * (1 - alpha)
     assert index(1, rate, utility, mu) == pytest.approx(u * (1 - alpha))
-    assert index_at(u, rate, utility, mu) == pytest.approx(u * (1 - alpha))
-    for never in (index(np.inf, *TABLE_1), index(5000, *TABLE_1), index_at(ceiling, *TABLE_1)):
+    for never in (index(np.inf, *TABLE_1), index(5000, *TABLE_1)):
         assert never == pytest.approx(ceiling)
-    just_below = index_at(ceiling * (1 - 1e-12), *TABLE_1)
-    assert just_below == pytest.approx(ceiling, rel=1e-8)
-
-
-@given(st.integers(1, 200), decays, positive)
-def test_a_visited_state_has_the_index_of_its_periods_though_it_was_rounded(
-    k: int, mu: float, cost: float
-) -> None:
-    x = utility_after(k, 3.0, 2.0, mu)
-    expected = index(k, 3.0, 2.0, mu, cost=cost)
-    for state in (x, np.nextafter(x, 0), np.nextafter(x, np.inf)):
-        assert index_at(state, 3.0, 2.0, mu, cost=cost) == pytest.approx(expected, rel=1e-9)
-
-
-@given(st.floats(0, 0.999), decays)
-def test_between_visited_states_the_index_is_the_highest_of_theorem_1s_lines(
-    share: float, mu: float
-) -> None:
-    # γ is convex, so each of its straight pieces lies below it everywhere else.
-    alpha, u = np.exp(-mu), (1 - np.exp(-mu)) / mu
-    x = share * u / (1 - alpha)
-    eta = np.arange(0, int(10 / mu) + 2)
-    lines = eta * ((1 - alpha) * x - u) + u * (1 - alpha**eta) / (1 - alpha)
-    assert index_at(x, 1.0, 1.0, mu) == pytest.approx(lines.max(), rel=1e-9, abs=1e-12)
 
 
 @given(decays, positive)
-def test_the_index_rises_with_the_state_and_with_the_periods(mu: float, cost: float) -> None:
-    states = np.linspace(0, 3 / mu, 400)
-    worth = index_at(states, 1.0, 1.0, mu, cost=cost)
-    assert (np.diff(worth) >= -1e-12 * worth[-1]).all()
+def test_the_index_rises_with_the_periods(mu: float, cost: float) -> None:
     by_age = index(np.arange(100), 1.0, 1.0, mu, cost=cost)
     assert (np.diff(by_age) >= -1e-12 * by_age[-1]).all()
 
 
 def test_what_never_fades_loses_nothing_by_waiting() -> None:
     assert index([1, 7, np.inf], 250, 1, 0.0).tolist() == [0, 0, 0]
-    assert index_at([0.0, 250.0, 1e9], 250, 1, 0.0).tolist() == [0, 0, 0]
     assert utility_after([3, np.inf], 2.0, 4.0, 0.0).tolist() == [24, np.inf]
 
 
 @pytest.mark.parametrize(("rate", "utility"), [(0.0, 1.0), (1.0, 0.0)])
-def test_where_nothing_of_worth_appears_only_what_is_left_is_worth_a_crawl(
+def test_where_nothing_of_worth_appears_no_crawl_is_worth_anything(
     rate: float, utility: float
 ) -> None:
     assert index([0, 1, 9, np.inf], rate, utility, 0.5).tolist() == [0, 0, 0, 0]
-    assert index_at([0.0, 3.0], rate, utility, 0.5, cost=2).tolist() == [0, 1.5]
     assert utility_after([4, np.inf], rate, utility, 0.0).tolist() == [0, 0]
 
 
@@ -112,14 +80,12 @@ def test_a_retention_of_1_minus_1e_minus_16_is_told_from_1() -> None:
     # Nearly nothing fades: the index is u μ (1 + 2 + … + k).
     slow = -np.log1p(-1e-16)
     assert index([1, 2, 10], 250, 1, slow) == pytest.approx(250e-16 * np.array([1, 3, 55]))
-    states = utility_after([1, 2, 10], 250, 1, slow)
-    assert index_at(states, 250, 1, slow) == pytest.approx(250e-16 * np.array([1, 3, 55]))
 
 
 def test_extreme_values_give_numbers() -> None:
     extreme = np.array([5e-324, 1e-300, 1e-8, 1.0, 1e8, 1e300])
     k, mu = (grid.ravel() for grid in np.meshgrid([0, 1, 2, 1e6, 1e300], extreme))
-    for values in (index(k, 1, 1, mu), index_at(utility_after(k, 1, 1, mu), 1, 1, mu)):
+    for values in (index(k, 1, 1, mu), utility_after(k, 1, 1, mu)):
         assert np.isfinite(values).all()
         assert (values >= 0).all()
 
@@ -153,44 +119,6 @@ def test_bad_values_are_named_with_their_row(changed: dict[str, object], words: 
     }  # fmt: skip
     with pytest.raises(ValueError, match=words):
         index(**(good | changed))  # type: ignore[arg-type]
-
-
-def test_a_state_below_0_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"state: row 1 is -1\.0"):
-        index_at([0.0, -1.0], 1, 1, 1)
-
-
-def values_at(price: float, mu: float, states: Floats) -> tuple[Floats, Floats]:
-    """Value iteration for one source: what crawling and waiting are worth at each state."""
-    alpha, u = np.exp(-mu), (1 - np.exp(-mu)) / mu
-    value, crawl, wait = np.zeros((3, len(states)))
-    for _ in range(400):
-        wait = price + np.interp(alpha * states + u, states, value)
-        crawl = states + np.interp(u, states, value)
-        value = (value + np.maximum(wait, crawl)) / 2
-        value -= value[0]
-    return crawl, wait
-
-
-@pytest.mark.parametrize("mu", [0.3, 0.7])
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.95, 1.5])
-def test_at_the_price_of_a_state_crawling_and_waiting_come_to_the_same(
-    mu: float, share: float
-) -> None:
-    # Above u* (share 1.5), where the paper defines no index, too.
-    x = share / mu
-    states = np.linspace(0, 4 / mu, 4001)
-    price = float(index_at(x, 1.0, 1.0, mu))
-    crawl, wait = values_at(price, mu, states)
-    gain = crawl - wait
-    scale = 1 / mu
-    assert np.interp(x, states, gain) == pytest.approx(0, abs=2e-3 * scale)
-    # Lemma 5: wait below, crawl above. Lemmas 1 and 2: V rises and is convex.
-    assert (gain[states < x - 0.02 * scale] < 0).all()
-    assert (gain[states > x + 0.02 * scale] > 0).all()
-    value = np.maximum(crawl, wait)
-    assert (np.diff(value) >= -1e-9).all()
-    assert (np.diff(value, 2) >= -1e-9).all()
 
 
 @given(positive, positive, decays, st.floats(1e-3, 1e2))
