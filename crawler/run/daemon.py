@@ -162,26 +162,6 @@ async def resume_time(database: Database, clock: Clock) -> None:
 _UNLOGGED: Final = 0.02
 
 
-class _BudgetUsage:
-    """Reports unused budget, each time since the last report."""
-
-    def __init__(self) -> None:
-        self._spent = 0
-        self._forgone = 0.0
-
-    def report(self, pacer: Pacer) -> None:
-        """Log the requests that the budget allowed and no host could take."""
-        spent, forgone = pacer.spent - self._spent, pacer.forgone - self._forgone
-        self._spent, self._forgone = pacer.spent, pacer.forgone
-        if forgone >= max(1.0, _UNLOGGED * (spent + forgone)):
-            log.warning(
-                "%.0f of %.0f requests of the budget were not used: no host with due pages allows "
-                "more; add sites, or lower the delay or the budget",
-                forgone,
-                spent + forgone,
-            )
-
-
 _DAY_S = 86_400.0
 #: The daemon pauses this often to correct verdicts and delete old bodies.
 _UPKEEP_EVERY_S = _DAY_S
@@ -299,7 +279,8 @@ class _Daemon:
         self._reread: Reread | None = None
         self._pool: FetchPool | None = None
         self._pacer = Pacer(order.budget, context.clock.now())
-        self._usage = _BudgetUsage()
+        #: Requests spent and forgone at the last report.
+        self._reported = 0, 0.0
         self._tally = Tally()
         self.state = DaemonState(
             context.database.reader,
@@ -465,10 +446,23 @@ class _Daemon:
             return
         await self.state.learn_anew(ranker_of(self._order.policy, self._order.budget))
 
+    def _report_unused(self) -> None:
+        """Log the requests since the last report that the budget allowed and no host could take."""
+        pacer, (spent, forgone) = self._pacer, self._reported
+        spent, forgone = pacer.spent - spent, pacer.forgone - forgone
+        self._reported = pacer.spent, pacer.forgone
+        if forgone >= max(1.0, _UNLOGGED * (spent + forgone)):
+            log.warning(
+                "%.0f of %.0f requests of the budget were not used: no host with due pages allows "
+                "more; add sites, or lower the delay or the budget",
+                forgone,
+                spent + forgone,
+            )
+
     async def _upkeep(self, since: float, comparing: Grouping) -> None:
         """Correct verdicts by the last days' visits, and delete old data."""
         context, now = self._context, self._clock.now()
-        self._usage.report(self._pacer)
+        self._report_unused()
         await self.agenda.rest()
         rules = matching(self._settings.alerts)
         corrections = await correct(context.database, context.run_id, since, now, rules)

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from urllib.parse import urlsplit
 
-from freshet.config.settings import ReceiverSettings
 from freshet.crawler.alerts.messages import Composing, Importances
 from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, receiver
@@ -30,17 +29,14 @@ _RANDOM_BYTES = 32
 
 
 class _PushReceiver:
-    """The parts that receive pushes; ``endpoint`` answers.
-
-    Attributes:
-        refusals: counts of refused pushes, by reason.
-    """
+    """The parts that receive pushes; ``endpoint`` answers, ``refusals`` counts."""
 
     def __init__(
         self, context: RunContext, assembly: Assembly, pool: FetchPool, leases: Leases
     ) -> None:
-        settings = context.settings.receiver
-        self._clock = context.clock
+        settings, now = context.settings.receiver, context.clock.now
+        self._now = now
+        self._pool = pool
         self._inbox = Inbox(pool.wake)
         self.refusals = Refusals()
         hints = Hints(assembly.admission)
@@ -55,13 +51,13 @@ class _PushReceiver:
                 callback_base=f"{settings.public_url.rstrip('/')}/websub/",
             )
         self._pinging = Pinging(assembly.frontier, assembly.api_requests, hints, self._inbox)
-        self._bulletins = Bulletins(context.parser, context.clock.now)
+        self._bulletins = Bulletins(context.parser, now)
         self.endpoint = Endpoint(
             self._subscriber,
             self._pinging,
             self._bulletins,
             self.refusals,
-            context.clock.now,
+            now,
             max_body_bytes=settings.max_body_bytes,
         )
 
@@ -71,26 +67,27 @@ class _PushReceiver:
         if self._subscriber is not None:
             self._subscriber.told(batch)
 
-    async def turn(self, now: float, *, asking: bool) -> list[Entry]:
-        """Place due requests if ``asking``, and return the entries to write."""
+    async def turn(self, now: float) -> None:
+        """Place due requests unless the pool stops, and write what was received."""
         self.refusals.tell(now)
         entries: list[Entry] = []
-        if asking:
+        if not self._pool.stopping:
             entries += await self._subscriber.ask(now) if self._subscriber is not None else []
             entries += self._pinging.ask(now)
-        return [*entries, *self._inbox.take()]
+        for entry in [*entries, *self._inbox.take()]:
+            await self._pool.submit(entry)
 
     async def close(self) -> None:
         """Cancel the work under way, and log the last refusals."""
         await self._bulletins.close()
-        self.refusals.tell(self._clock.now(), at_once=True)
+        self.refusals.tell(self._now(), at_once=True)
 
 
 @asynccontextmanager
 async def receiving(
     context: RunContext, assembly: Assembly, pool: FetchPool
-) -> AsyncIterator[_PushReceiver | None]:
-    """Listen while the block runs, if the settings name an address; else yield None.
+) -> AsyncIterator[None]:
+    """Listen while the block runs, if the settings name an address.
 
     Raises:
         CrawlError: the address cannot be used, or ``public_url`` is set without ``listen``.
@@ -103,32 +100,29 @@ async def receiving(
                 "receiver.public_url is set, but receiver.listen is not: set it to the address to "
                 'listen on, such as "127.0.0.1:8460"'
             )
-        yield None
+        yield
         return
-    receiving_parts = _PushReceiver(context, assembly, pool, await _leases(context, settings))
-    listener = PushListener(
-        receiving_parts.endpoint.answer,
-        receiving_parts.refusals,
-        proxies=settings.proxies,
-        most=settings.max_connections,
-    )
-    _attach(receiving_parts, assembly, pool)
-    place = urlsplit(f"//{settings.listen}")
-    await listener.open(place.hostname or "", place.port or 0)
-    try:
-        yield receiving_parts
-    finally:
-        await listener.close()
-        await receiving_parts.close()
-
-
-async def _leases(context: RunContext, settings: ReceiverSettings) -> Leases:
-    rules = LeaseRules(settings.lease_days * _DAY_S, settings.max_subscriptions)
     stored = await claims.load_subscriptions(context.database.reader)
     for each in stored:
         hide(each.token)
         hide(each.secret)
-    return Leases(rules, _secret, stored)
+    rules = LeaseRules(settings.lease_days * _DAY_S, settings.max_subscriptions)
+    receiver_parts = _PushReceiver(context, assembly, pool, Leases(rules, _secret, stored))
+    listener = PushListener(
+        receiver_parts.endpoint.answer,
+        receiver_parts.refusals,
+        proxies=settings.proxies,
+        most=settings.max_connections,
+    )
+    pool.chores.append(receiver_parts.turn)
+    assembly.listeners.append(receiver_parts.committed)
+    place = urlsplit(f"//{settings.listen}")
+    await listener.open(place.hostname or "", place.port or 0)
+    try:
+        yield
+    finally:
+        await listener.close()
+        await receiver_parts.close()
 
 
 def _secret() -> str:
@@ -136,17 +130,6 @@ def _secret() -> str:
     made = secrets.token_urlsafe(_RANDOM_BYTES)
     hide(made)
     return made
-
-
-def _attach(receiving_parts: _PushReceiver, assembly: Assembly, pool: FetchPool) -> None:
-    """Let the pool call the receiver at each turn and for each committed batch."""
-
-    async def chore(now: float) -> None:
-        for entry in await receiving_parts.turn(now, asking=not pool.stopping):
-            await pool.submit(entry)
-
-    pool.chores.append(chore)
-    assembly.listeners.append(receiving_parts.committed)
 
 
 # -- alerts ------------------------------------------------------------------
@@ -159,12 +142,10 @@ def sender(context: RunContext, resolver: CachingResolver, importances: Importan
         CrawlError: an alert rule is not valid.
     """
     settings = context.settings
-    composing = Composing(context.database, context.parser, importances, context.clock)
-    receiver_of = partial(receiver, settings=settings, resolver=resolver)
     outbox = Outbox(
         database=context.database,
-        composing=composing,
-        receiver_of=receiver_of,
+        composing=Composing(context.database, context.parser, importances, context.clock),
+        receiver_of=partial(receiver, settings=settings, resolver=resolver),
         limits=settings.alerts,
         clock=context.clock,
         rng=context.rng,

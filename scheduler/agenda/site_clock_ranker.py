@@ -123,14 +123,7 @@ class SiteClockRanker:
         learner, page = self._learners[site], self._page.rows
         hazard = np.zeros(len(page))
         if learner.proven:
-            _clocked(
-                pages=self._pages(),
-                site=learner.site,
-                clock=learner.clock,
-                now=now,
-                hazard=hazard,
-                rate=np.empty(len(page)),
-            )
+            self._by_clock(learner, now, hazard, np.empty(len(page)))
         else:
             rows = learner.rows
             age = np.maximum(now - page["last"][rows], 0.0)
@@ -196,6 +189,11 @@ class SiteClockRanker:
             low[mine], high[mine] = credible_interval(sums, prior)
         return low, high
 
+    def _by_clock(self, learner: SiteLearner, now: float, hazard: Floats, rate: Floats) -> None:
+        """Write the hazards and rates of a site's pages by its clock."""
+        parts = self._pages(), learner.site, learner.clock
+        _clocked(*parts, now=now, hazard=hazard, rate=rate)
+
     def _pages(self) -> Pages:
         return Pages(self._page.rows, self._likelihood.rows, self._plain_likelihood.rows)
 
@@ -213,17 +211,9 @@ class SiteClockRanker:
         age = np.where(page["known"], np.maximum(now - page["last"], 0.0), 0.0)
         hazard = np.maximum(page["plain_rate"] * age, _LEAST)
         rate = page["plain_rate"].copy()
-        pages = self._pages()
         for learner in self._learners:
             if learner.proven:
-                _clocked(
-                    pages=pages,
-                    site=learner.site,
-                    clock=learner.clock,
-                    now=now,
-                    hazard=hazard,
-                    rate=rate,
-                )
+                self._by_clock(learner, now, hazard, rate)
         jump, per = self._listeners.value(page, now, self._turn, hazard, rate)
         return hazard, rate, jump, per
 
@@ -243,7 +233,7 @@ def _count(there: Bools, looks: NDArray[np.void], count: int, budget: float) -> 
 def _clocked(
     pages: Pages, site: SiteState, clock: ClockState, now: float, hazard: Floats, rate: Floats
 ) -> None:
-    """Write the hazards and rates of a site's pages by its clock."""
+    """Write what :meth:`SiteClockRanker._by_clock` says."""
     for j in range(site.facts[0].known):
         row = site.rows[j]
         page = pages.page[row]
@@ -318,38 +308,16 @@ def prepare() -> None:
     """
     ranker, n = SiteClockRanker(1.0), 6
     rows, none = np.arange(n), np.zeros(n, np.bool_)
+
+    def look(day: float, seen: Bools) -> None:
+        at = np.full(n, day)
+        looks = VisitResults(row=rows, at=at, compared=seen, changed=seen, gone=none, moved=seen)
+        ranker.learn(looks)
+
     ranker.add(np.zeros(n, np.intp), np.zeros(n, np.intp), np.ones(n), np.zeros(n))
-    for day in (0.0, 1.0):
-        compared = np.full(n, day > 0)
-        ranker.learn(
-            VisitResults(
-                row=rows,
-                at=np.full(n, day),
-                compared=compared,
-                changed=compared,
-                gone=none,
-                moved=compared,
-            )
-        )
-    ranker.hear(
-        SignalBatch(
-            source=0,
-            asked=0,
-            at=1.5,
-            row=rows[1:],
-            since=np.full(n - 1, 1.2),
-            until=np.full(n - 1, 1.2),
-        )
-    )
-    compared = np.ones(n, np.bool_)
-    ranker.learn(
-        VisitResults(
-            row=rows,
-            at=np.full(n, 1.8),
-            compared=compared,
-            changed=compared,
-            gone=none,
-            moved=compared,
-        )
-    )
+    look(0.0, none)
+    look(1.0, ~none)
+    days = np.full(n - 1, 1.2)
+    ranker.hear(SignalBatch(source=0, asked=0, at=1.5, row=rows[1:], since=days, until=days))
+    look(1.8, ~none)
     worthiest(ranker.worth(2.0), np.zeros(n, np.intp), np.ones(1, np.intp), 1)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from urllib.parse import parse_qsl
 
 import aiohttp
@@ -21,6 +22,7 @@ from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 
 HUB = "http://hub.localhost/"
+Push = Callable[["Hub"], Awaitable[object]]
 
 
 def free_port() -> int:
@@ -29,31 +31,52 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """If and how a hub verifies: the mode ("" for never); and the status of its answers."""
+
+    mode: str = ""
+    lease_s: str = "864000"
+    status: int = 202
+
+
 @dataclass(slots=True)
 class Hub:
     """A :class:`freshet.crawler.fetch.client.Fetcher` over another one.
 
-    ``advertises`` are the pages that name the hub; ``texts`` are answered as they stand.
-    ``verifies`` says if and how it verifies: the mode ("" for never), and ``lease_s``.
+    ``topics`` are the pages that name the hub, with its habits there; ``texts`` are answered as
+    they stand. ``pushes`` come so many seconds after it was asked about a topic.
     """
 
     web: Fetcher
     clock: VirtualClock
-    advertises: frozenset[str] = frozenset()
+    topics: dict[str, Habits] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    mode: str = ""
-    lease_s: str = "864000"
-    status: int = 202
     asked: list[tuple[float, Mapping[str, str]]] = field(default_factory=list)
     fetched: list[tuple[float, str]] = field(default_factory=list)
     answers: list[tuple[int, str]] = field(default_factory=list)
-    pushes: dict[float, Callable[[Hub], object]] = field(default_factory=dict)
+    pushes: list[tuple[str, float, Push]] = field(default_factory=list)
+
+    def after(self, hours: float, topic: str, push: Push) -> None:
+        """Push with the first request after so many hours since it was asked about a topic."""
+        self.pushes.append((topic, hours * 3_600.0, push))
+
+    def form(self, topic: str) -> Mapping[str, str]:
+        """The first request to subscribe to a topic."""
+        return next(form for _, form in self.asked if form["hub.topic"] == topic)
+
+    def times(self, topic: str) -> list[float]:
+        """The times of all requests on a topic."""
+        return [at for at, form in self.asked if form["hub.topic"] == topic]
 
     async def fetch(self, request: Request) -> FetchResult:
         now = self.clock.now()
         self.fetched.append((now, request.url))
-        for at in [at for at in self.pushes if at <= now]:
-            await self.pushes.pop(at)(self)  # type: ignore[misc]
+        for each in list(self.pushes):
+            topic, after_s, push = each
+            if min(self.times(topic), default=inf) + after_s <= now:
+                self.pushes.remove(each)
+                await push(self)
         if request.form is not None:
             return await self._subscribed(request.url, dict(parse_qsl(request.form)))
         if request.url in self.texts:
@@ -63,7 +86,7 @@ class Hub:
                 request.url, Outcome.FETCHED, now, 0.0, 200, headers=headers, body=body
             )
         result = await self.web.fetch(request)
-        if request.url in self.advertises:
+        if request.url in self.topics:
             link = (b"Link", f'<{HUB}>; rel="hub", <{request.url}>; rel=self'.encode())
             result = replace(result, headers=(*result.headers, link))
         return result
@@ -72,21 +95,21 @@ class Hub:
         await self.web.close()
 
     async def _subscribed(self, url: str, form: Mapping[str, str]) -> FetchResult:
-        now = self.clock.now()
+        now, habits = self.clock.now(), self.topics[form["hub.topic"]]
         self.asked.append((now, form))
-        if self.mode == "denied":
+        if habits.mode == "denied":
             query = {"hub.mode": "denied", "hub.topic": form["hub.topic"], "hub.reason": "no"}
             self.answers.append(await self.get(form["hub.callback"], query))
-        elif self.mode:
+        elif habits.mode:
             self.answers.append(await self.verify(form))
-        outcome = Outcome.FETCHED if self.status < 300 else Outcome.FAILED
-        reason = None if self.status < 300 else f"http_{self.status}"
-        return FetchResult(url, outcome, now, 0.0, self.status, reason)
+        outcome = Outcome.FETCHED if habits.status < 300 else Outcome.FAILED
+        reason = None if habits.status < 300 else f"http_{habits.status}"
+        return FetchResult(url, outcome, now, 0.0, habits.status, reason)
 
     async def verify(self, form: Mapping[str, str], **changes: str) -> tuple[int, str]:
         query = {
             "hub.mode": form["hub.mode"], "hub.topic": form["hub.topic"],
-            "hub.challenge": "c4a1", "hub.lease_seconds": self.lease_s,
+            "hub.challenge": "c4a1", "hub.lease_seconds": self.topics[form["hub.topic"]].lease_s,
         }  # fmt: skip
         said = {key.replace("_", ".", 1): value for key, value in changes.items()}
         return await self.get(form["hub.callback"], query | said)

@@ -82,7 +82,9 @@ async def ask(*arguments: str) -> dict[str, object]:
     return found
 
 
-async def test_a_restored_daemon_knows_what_the_first_one_knew(tmp_path: Path) -> None:
+async def test_a_restored_daemon_knows_what_the_first_one_knew_and_goes_on_from_there(
+    tmp_path: Path,
+) -> None:
     stage, backing_up = await backed_up_in_between(tmp_path)
     elsewhere = tmp_path / "another machine" / "restored.db"
     elsewhere.parent.mkdir()
@@ -103,12 +105,11 @@ async def test_a_restored_daemon_knows_what_the_first_one_knew(tmp_path: Path) -
     apart = differences(first, restored, float(known.at.max()) / DAY_S + 0.01)
     assert apart.pages > 50
     assert (apart.worth, apart.stale) == (0.0, 0.0)
+    await goes_on(stage, elsewhere)
 
 
-async def test_a_restored_daemon_goes_on_where_the_backup_was_made(tmp_path: Path) -> None:
-    stage, backing_up = await backed_up_in_between(tmp_path)
-    restored = tmp_path / "elsewhere.db"
-    restore(backing_up.target, restored, replace=False, progress=lambda _what, _share: None)
+async def goes_on(stage: Stage, restored: Path) -> None:
+    """A daemon on the restored store goes on where the backup was made."""
     before, new = count(restored), count(restored, "kind = 'new'")
     second = Stage(restored, web=stage.web)
     second.at(VirtualClock(stage.clock.now()))

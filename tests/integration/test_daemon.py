@@ -130,6 +130,8 @@ def test_the_budget_counts_every_request_and_is_spent_whole_and_evenly(showcase_
     times = [at for at, _ in stage.server.asked]
     assert stage.rows("SELECT fetches FROM crawl_run") == [(len(times),)]
     assert abs(len(times) - budget * days) <= 2
+    (forgone,) = stage.rows("SELECT max(forgone) FROM outlook")[0]
+    assert forgone == pytest.approx(0.0, abs=1.0)
     hours = Counter(int((at - times[0]) // HOUR_S) for at in times)
     assert max(hours.values()) <= budget / 24 + 1
     assert min(list(hours.values())[:-1]) >= int(budget / 24)

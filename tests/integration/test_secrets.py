@@ -21,7 +21,7 @@ from freshet.crawler.service import logs
 from freshet.crawler.service.logs import LogFormat, configure_logging
 from freshet.crawler.synthetic_web.server import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
-from tests.integration.hubs import Hub, free_port
+from tests.integration.hubs import Habits, Hub, free_port
 from tests.integration.quick import quick, unwatched
 
 DAY_S = 86_400.0
@@ -69,7 +69,7 @@ async def kept(db: Path, receiver: str) -> tuple[str, str]:
     """A daemon with two receivers and a hub; token and secret of its subscription."""
     web = showcase(seed=7, traps=False)
     clock, port = VirtualClock(web.start_at + 5 * DAY_S), free_port()
-    hub = Hub(SyntheticFetcher(web, clock), clock, frozenset({SITE}), mode="subscribe")
+    hub = Hub(SyntheticFetcher(web, clock), clock, {SITE: Habits("subscribe")})
 
     def shared() -> tuple[str, str]:
         form = hub.asked[0][1]
@@ -83,7 +83,7 @@ async def kept(db: Path, receiver: str) -> tuple[str, str]:
         }
         await hub.get(hub.asked[0][1]["hub.callback"], said)
 
-    hub.pushes[clock.now() + DAY_S / 12] = tell
+    hub.after(2.0, SITE, tell)
     rules = [
         {"name": name, "match": "*", "kinds": ["new"], "secret": f"whsec_{KEY}",
          "url": f"http://{USER}:{PASSWORD}@{receiver}/{path}"}

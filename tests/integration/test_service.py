@@ -6,11 +6,10 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from urllib.parse import quote
 
 import aiohttp
 import pytest
@@ -24,8 +23,7 @@ from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.service import Service
 from freshet.storage.records import FetchResult
 from tests.integration.quick import quick, unwatched
-from tests.integration.test_daemon import DAY_S, HOUR_S, Stage
-from tests.integration.test_outages import Disk, DiskClock, stage_on
+from tests.integration.test_daemon import DAY_S, Stage
 
 OPERATION = quick(operation__listen="127.0.0.1:0").operation
 LAST = 100
@@ -129,52 +127,6 @@ async def test_the_manager_hears_of_start_reload_and_end(tmp_path: Path) -> None
     assert said == ["READY=1", "RELOADING=1", "READY=1", "STOPPING=1"]
 
 
-@dataclass(slots=True)
-class Asked:
-    """What health says, hour by hour, of a daemon whose disk is full for some time."""
-
-    disk: Disk
-    service: Service
-    said: list[tuple[bool, str]] = field(default_factory=list)
-
-    def ask(self) -> None:
-        self.said.append((self.disk.is_full, "; ".join(self.service.health().problems)))
-
-
-class AskingClock(DiskClock):
-    """A clock by which somebody asks."""
-
-    asked: Asked
-
-    async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
-        came = await super().wait(changed, until, idle=idle)
-        self.asked.ask()
-        return came
-
-
-async def test_health_tells_of_a_store_that_is_away_until_it_is_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    disk, service = Disk(3 * HOUR_S, 8 * HOUR_S), Service(OPERATION)
-    stage = stage_on(disk, tmp_path, monkeypatch)
-    clock = AskingClock(stage.clock.now(), disk)
-    clock.asked = Asked(disk, service)
-    stage.at(clock)
-
-    async def look(_address: str) -> None:
-        return None
-
-    await served(stage, service, look)
-    said = [words for _, words in clock.asked.said]
-    away = "the store is unavailable, and fetching is paused until it can be written"
-    assert set(said) == {"", away}
-    assert said[-1] == ""
-    # It goes when a batch cannot be written, and is back when one can.
-    first, last = said.index(away), len(said) - said[::-1].index(away)
-    assert set(said[first:last]) == {away}
-    assert [full for full, _ in clock.asked.said[first : last - 1]].count(False) <= 1
-
-
 async def test_a_port_that_is_taken_is_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -189,7 +141,7 @@ async def test_a_port_that_is_taken_is_one_warning(
     )
 
 
-PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
+PROMTOOL = shutil.which("promtool")
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool (Debian: prometheus) is not installed")
@@ -206,58 +158,6 @@ async def test_promtool_finds_nothing_wrong_with_the_metrics(tmp_path: Path) -> 
         capture_output=True, timeout=60, check=False,
     )  # fmt: skip
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
-@pytest.mark.skipif(PROMETHEUS is None, reason="prometheus is not installed")
-async def test_a_real_prometheus_reads_them(tmp_path: Path) -> None:
-    assert PROMETHEUS is not None
-    port = free_port()
-    answer: dict[str, object] = {}
-
-    async def look(address: str) -> None:
-        target = address.removeprefix("http://").rstrip("/")
-        (tmp_path / "prometheus.yml").write_text(
-            "global: {scrape_interval: 200ms}\nscrape_configs:\n- job_name: freshet\n"
-            f"  static_configs: [{{targets: ['{target}']}}]\n"
-        )
-        prometheus = await asyncio.create_subprocess_exec(
-            str(PROMETHEUS), f"--config.file={tmp_path / 'prometheus.yml'}",
-            f"--storage.tsdb.path={tmp_path / 'tsdb'}", f"--web.listen-address=127.0.0.1:{port}",
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
-            async with asyncio.timeout(60):
-                answer.update(await asked(port, "freshet_budget_spent_requests_total"))
-        finally:
-            prometheus.terminate()
-            await prometheus.wait()
-
-    await served(Stage(tmp_path / "crawl.db"), Service(OPERATION), look)
-    assert answer["metric"] == {
-        "__name__": "freshet_budget_spent_requests_total", "job": "freshet",
-        "instance": dict(answer["metric"])["instance"],  # type: ignore[call-overload]
-    }  # fmt: skip
-    assert list(answer["value"])[1] == str(LAST)  # type: ignore[call-overload]
-
-
-async def asked(port: int, query: str) -> dict[str, object]:
-    """The first sample that Prometheus has; asked for until it has one."""
-    url = f"http://127.0.0.1:{port}/api/v1/query?query={quote(query)}"
-    async with aiohttp.ClientSession() as client:
-        while True:
-            try:
-                async with client.get(url) as response:
-                    found = (await response.json())["data"]["result"] if response.ok else []
-            except aiohttp.ClientError:
-                found = []
-            if found:
-                return dict(found[0])
-            await asyncio.sleep(0.1)
 
 
 def test_nothing_listens_unless_it_is_asked_for() -> None:

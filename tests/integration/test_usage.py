@@ -28,12 +28,3 @@ async def test_what_the_only_host_refuses_is_told_each_day_and_in_the_report(
     told = [r.getMessage() for r in caplog.records if "requests of the budget" in r.getMessage()]
     assert len(told) == days
     assert told[1].startswith("240 of 480 requests of the budget were not used")
-
-
-async def test_a_budget_that_is_used_is_no_news(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    stage = Stage(tmp_path / "crawl.db")
-    report = await stage.keep(240.0, 1.0, ["news"])
-    assert report.forgone == pytest.approx(0.0, abs=1.0)
-    assert not [r for r in caplog.records if "requests of the budget" in r.getMessage()]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from freshet.scheduler.agenda.history import News
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import UNASKED, SignalBatch, VisitResults
@@ -231,3 +232,20 @@ def test_pages_that_are_said_to_have_changed_at_one_time_are_one_event() -> None
 def test_the_same_is_learnt_from_the_same(lies_from: float) -> None:
     one, other = (Site(5, lies_from=lies_from, days=20.0).run() for _ in range(2))
     assert np.array_equal(one.ranker.worth(20.0), other.ranker.worth(20.0))
+
+
+def test_all_that_was_heard_after_one_visit_is_learnt() -> None:
+    """As when a page is a sitemap and a feed, or two hubs push between two visits."""
+    said = [SignalBatch.silent(source, UNASKED, 1.5) for source in range(3)]
+    heard: list[object] = []
+
+    class Hearing(SiteClockRanker):
+        def learn(self, looks: VisitResults) -> None:
+            heard.append(looks.row.tolist())
+
+        def hear(self, said: SignalBatch) -> None:
+            heard.append(said.source)
+
+    looks = VisitResults(np.array([1, 2]), np.array([1.0, 2.0]), *(np.zeros(2, np.bool_),) * 4)
+    News(looks, [(0, said[0]), (1, said[1]), (1, said[2])]).teach(Hearing(1.0))
+    assert heard == [0, [1], 1, 2, [2]]

@@ -57,13 +57,7 @@ class Told:
     def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
         return np.zeros(len(rows)), np.zeros(len(rows))
 
-    def limits(self, lane: Rows, per_day: Floats) -> None:
-        pass
-
     def reweigh(self, rows: Rows, importance: Floats) -> None:
-        pass
-
-    def replan(self, budget: float, now: float) -> None:
         pass
 
 

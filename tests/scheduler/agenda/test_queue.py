@@ -1,24 +1,71 @@
-"""The pages that may be asked for next."""
+"""The pages that may be asked for next, with floors and ceilings of discovery."""
 
-from __future__ import annotations
+from hypothesis import given
+from hypothesis import strategies as st
 
-from freshet.scheduler.agenda.queue import ReadyQueue
+from freshet.scheduler.agenda.queue import ReadyQueue, Sharing
+from freshet.scheduler.agenda.terms import DiscoveryTerms
+from freshet.storage.entries import Reason
 from freshet.storage.records import DueUrl
 
 
-def due(page_id: int, host_id: int) -> DueUrl:
-    return DueUrl(page_id, f"https://a.example/{page_id}", "", host_id, 0.0)
+def test_without_bounds_nothing_is_favoured() -> None:
+    sharing = Sharing()
+    for discovers in (True,) * 200 + (False,) * 200:
+        assert sharing.favoured is None
+        sharing.took(discovers=discovers, captured=True)
+    assert (sharing.found, sharing.revealed, sharing.refreshed) == (0, 200, 200)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.lists(st.booleans(), min_size=300, max_size=300))
+def test_the_share_stays_between_floor_and_ceiling(
+    one: float, other: float, would: list[bool]
+) -> None:
+    least, most = sorted((one, other))
+    sharing = Sharing()
+    sharing.terms = DiscoveryTerms(least=least, most=most)
+    for worthier in would:
+        favoured = sharing.favoured
+        sharing.took(discovers=worthier if favoured is None else favoured, captured=False)
+    looks = len(would)
+    assert least * looks - 1 <= sharing.found <= most * looks + 1
+
+
+def due(number: int, reason: Reason = "refresh", host: int = 1) -> DueUrl:
+    url = f"http://one.example/{number}"
+    return DueUrl(number, url, url, host, 0.0, reason=reason)
+
+
+def test_the_favoured_kind_leaves_the_window_first_and_audits_always() -> None:
+    queue = ReadyQueue()
+    queue.add(5.0, due(1, "refresh"))
+    queue.add(3.0, due(2, "discovery"))
+    queue.add(1.0, due(3, "refresh", host=2))
+    taken = queue.best({1, 2}, favoured=True)
+    assert taken is not None
+    assert taken.page_id == 2
+    assert list(queue.paid) == [3.0]
+    # There is nothing left to discover: the next best goes.
+    taken = queue.best({1, 2}, favoured=True)
+    assert taken is not None
+    assert taken.page_id == 1
+    audit = due(4, "audit", host=2)
+    queue.add(9.0, audit)
+    queue.add(99.0, due(5, "discovery"))
+    taken = queue.best({1, 2}, favoured=False)
+    assert taken is not None
+    assert taken.page_id == 4
 
 
 def test_it_remembers_what_the_last_pages_were_worth_when_they_were_taken() -> None:
     queue = ReadyQueue()
     for number in range(300):
-        queue.add(1.0, due(number, 1))
-    queue.add(0.5, due(300, 2))
+        queue.add(1.0, due(number))
+    queue.add(0.5, due(300, host=2))
     queue.revalue(lambda page: float(page.page_id))
-    assert queue.best({1}) == due(299, 1)
-    assert queue.withdraw(1, 298) == due(298, 1)
-    assert queue.best({1}) == due(297, 1)
+    assert queue.best({1}) == due(299)
+    assert queue.withdraw(1, 298) == due(298)
+    assert queue.best({1}) == due(297)
     assert list(queue.paid) == [299.0, 297.0]
     while queue.best({1}) is not None:
         pass
@@ -29,8 +76,8 @@ def test_it_remembers_what_the_last_pages_were_worth_when_they_were_taken() -> N
 def test_the_worthiest_is_told_whether_or_not_its_host_is_ready() -> None:
     queue = ReadyQueue()
     assert queue.worthiest() is None
-    queue.add(1.0, due(1, 1))
-    queue.add(2.0, due(2, 2))
-    assert queue.worthiest() == due(2, 2)
-    assert queue.best({1}) == due(1, 1)
-    assert queue.worthiest() == due(2, 2)
+    queue.add(1.0, due(1))
+    queue.add(2.0, due(2, host=2))
+    assert queue.worthiest() == due(2, host=2)
+    assert queue.best({1}) == due(1)
+    assert queue.worthiest() == due(2, host=2)
