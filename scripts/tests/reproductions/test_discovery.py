@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 from freshet.scheduler.discovery.covers import greedy
 from freshet.scheduler.discovery.reveals import Reveals
-from freshet.scheduler.evaluate.world import growing_sites
 from scripts.reproductions import discovery
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions import discovery_weekly as within
 from scripts.reproductions.courses import snapshots
 from scripts.reproductions.discovery_measures import BUDGETS, FIRST, OPTIMAL
 from scripts.reproductions.discovery_recorded import course, recorded
+from scripts.reproductions.growing_site import growing_sites
 from tests.scheduler.discovery.graphs import Sets, graphs, reveals
 
 WEEK_S = 7 * 86_400

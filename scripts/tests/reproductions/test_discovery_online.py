@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.scheduler.evaluate.world import Growth, growing_site
 from scripts.reproductions import courses
 from scripts.reproductions import discovery_online as online
 from scripts.reproductions.courses import Course, Links, soonest
 from scripts.reproductions.discovery_online import PRECEDENTS, UNIFORM, UNTOLD, Score
 from scripts.reproductions.discovery_recorded import watched
+from scripts.reproductions.growing_site import Growth, growing_site
 
 _FOLDER = os.environ.get("FRESHET_EVOLUTION_DIR")
 #: From page, to page, from day, to day.
