@@ -301,10 +301,8 @@ def ein(m: Number) -> Number:
 
         Ein(m) = ∫₀ᵐ (1 − e^{−s})/s ds = γ + ln m + E₁(m)
 
-    Symbols: m is ``m``, the mean number of changes, 0 to inf; γ Euler's constant; E₁ the
-    exponential integral.
-
-    Method: below 1 the series m − m²/(2·2!) + m³/(3·3!) − …, above it the closed form.
+    m is at least 0, γ Euler's constant, E₁ the exponential integral; below 1 by the series
+    m − m²/(2·2!) + m³/(3·3!) − ….
 
     Reference: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 5.1.39, 5.1.40.
 
@@ -319,10 +317,8 @@ def ein_mean(x: Number) -> Number:
 
         (1/x) ∫₀ˣ Ein(s) ds = Ein(x) − 1 + (1 − e^{−x})/x
 
-    by parts, with s·dEin(s)/ds = 1 − e^{−s}. Near 0 it is x/2 − x²/12 + …; for large x it tends
-    to ln x + γ − 1.
-
-    Symbols: x is ``x``, the mean number of changes from one crawl to the next, 0 to inf.
+    by parts, with s·dEin(s)/ds = 1 − e^{−s}; x is the mean number of changes from one crawl to the
+    next, 0 to inf. Near 0 it is x/2 − x²/12 + …; for large x it tends to ln x + γ − 1.
 
     >>> ein_mean(0.0), round(ein_mean(1.0), 6)  # 0.7966 - 1/e
     (0.0, 0.42872)
@@ -337,7 +333,7 @@ def changed_mean(x: Number) -> Number:
 
         1 − (1 − e^{−x})/x,   near 0   x/2 − x²/6 + …
 
-    Symbols: x is ``x``, the mean number of changes from one crawl to the next, 0 to inf.
+    x is the mean number of changes from one crawl to the next, 0 to inf.
 
     >>> changed_mean(0.0), round(changed_mean(1.0), 6)  # 1/e
     (0.0, 0.367879)
@@ -352,8 +348,7 @@ def harmonic_number(n: Floats | Ints) -> Floats: ...
 def harmonic_number(n: float | Floats | Ints) -> float | Floats:
     """Return H(n) = 1 + 1/2 + … + 1/n = ψ(n + 1) + γ; H(0) = 0.
 
-    Symbols: n is ``n``, a whole number of at least 0 (as int or float; inf gives inf); ψ the
-    digamma function, used from n = 64 on.
+    n is a whole number of at least 0 (inf gives inf), ψ the digamma function, used from 64 on.
 
     >>> harmonic_number(0), harmonic_number(1), harmonic_number(2)
     (0.0, 1.0, 1.5)

@@ -41,8 +41,8 @@ PeriodPolicy: TypeAlias = Callable[[Seen], Floats]
 # -- affordable --
 #
 # The largest indices that a budget pays for, Σ C_i v_i ≤ M, in decreasing order, equal ones by row;
-# a source that the rest of the budget does not pay for is passed over. Only candidates are sorted:
-# O(n) and their sorting.
+# a source that the rest of the budget does not pay for is passed over. Where all cost the same only
+# candidates are sorted: O(n) and their sorting.
 
 Rows: TypeAlias = NDArray[np.intp]
 
@@ -51,8 +51,6 @@ _ROUNDING = 1e-12
 #: One row in this many is sampled; a smaller sample than this suggests nothing.
 _STRIDE = 64
 _SAMPLE = 64
-#: Up to this number of rows sorting is faster than dividing.
-_SORTED = 2_048
 
 
 def affordable(index: Floats, cost: Floats, budget: float) -> Rows:
@@ -68,7 +66,7 @@ def affordable(index: Floats, cost: Floats, budget: float) -> Rows:
         return np.empty(0, dtype=np.intp)
     if cost[0] == cost.min() == cost.max():
         return _in_order(largest(index, int(limit / cost[0])), len(index))
-    return _in_order(_of_unequal_cost(index, cost, limit), len(index))
+    return _in_order(_one_by_one(index, cost, limit), len(index))
 
 
 def _in_order(rows: Rows, n: int) -> Rows:
@@ -109,65 +107,18 @@ def _likely(index: Floats, count: int) -> Rows | None:
     return rows if count <= len(rows) < len(index) else None
 
 
-def _of_unequal_cost(index: Floats, cost: Floats, limit: float) -> Rows:
-    # A sample suggests which are paid for whatever the order, and where the budget ends.
-    high, low = _levels(index, cost, limit)
-    taken, left = [], limit
-    for among in (index > high, (index <= high) & (index > low), index <= low):
-        rows = np.flatnonzero(among & (cost <= left))
-        paid, left = _in_turn(rows, index[rows], cost[rows], left)
-        taken.append(paid)
-    return np.concatenate(taken)
-
-
-def _levels(index: Floats, cost: Floats, limit: float) -> tuple[float, float]:
-    """Return indices somewhat above and below the likely one at which the budget is spent."""
-    order = np.argsort(-index[::_STRIDE])
-    spent = np.cumsum(cost[::_STRIDE][order]) * _STRIDE
-    expected = int(np.searchsorted(spent, limit))
-    margin = int(4 * expected**0.5 + 8)
-    first, last = expected - margin, expected + margin
-    sample = index[::_STRIDE][order]
-    return (
-        float(sample[first]) if first >= 0 else np.inf,
-        float(sample[last]) if last < len(sample) else -np.inf,
-    )
-
-
-def _in_turn(rows: Rows, index: Floats, cost: Floats, left: float) -> tuple[Rows, float]:
-    """Return the rows that the budget pays for, largest index first, and the rest of it.
-
-    What is paid for as a whole need not be sorted: else the half with the larger indices comes
-    first, then the other one. ``index`` and ``cost`` are those of the rows.
-    """
-    spent = float(cost.sum())
-    if spent <= left:
-        return rows, left - spent
-    middle = np.partition(index, len(rows) // 2)[len(rows) // 2]
-    is_first = index > middle
-    if len(rows) <= _SORTED or not is_first.any():
-        return _one_by_one(rows, index, cost, left)
-    first, left = _in_turn(rows[is_first], index[is_first], cost[is_first], left)
-    second = ~is_first & (cost <= left)
-    more, left = _in_turn(rows[second], index[second], cost[second], left)
-    return np.concatenate([first, more]), left
-
-
-def _one_by_one(rows: Rows, index: Floats, cost: Floats, left: float) -> tuple[Rows, float]:
-    order = np.lexsort((rows, -index))
-    rows, cost = rows[order], cost[order]
-    taken: list[Rows] = []
-    while True:
-        paid = cost <= left
+def _one_by_one(index: Floats, cost: Floats, left: float) -> Rows:
+    rows = np.argsort(-index, kind="stable")
+    cost, taken = cost[rows], [rows[:0]]
+    while (paid := cost <= left).any():
         rows, cost = rows[paid], cost[paid]
-        if not rows.size:
-            return np.concatenate([*taken, rows]), left
         spent = np.cumsum(cost)
         # What fits alone fits as the first, though its sum be rounded.
         count = max(1, int(np.searchsorted(spent, left, side="right")))
         taken.append(rows[:count])
         left -= float(spent[count - 1])
         rows, cost = rows[count:], cost[count:]
+    return np.concatenate(taken)
 
 
 def whittle_by_age(sources: EphemeralSources) -> PeriodPolicy:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freshet.scheduler import arrays
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
-from freshet.scheduler.estimate.evidence import Estimator
 from freshet.scheduler.estimate.poisson import PoissonMle
+
+#: A learner of change rates, finite and above 0, from evidence alone. Its ``revision`` grows when
+#: estimates of rows without new evidence have moved.
+Estimator: TypeAlias = EmpiricalBayes | PoissonMle
 
 #: From the hosts of n sources, (n,), to an estimator of their rates.
 ESTIMATORS: Final[dict[str, Callable[[NDArray[np.intp]], Estimator]]] = {

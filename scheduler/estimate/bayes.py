@@ -211,7 +211,7 @@ _GROUP_STEPS = 10
 
 
 class EmpiricalBayes:
-    """An :class:`~freshet.scheduler.estimate.evidence.Estimator` by running sums.
+    """An estimator by running sums.
 
     Invariant: the sums of a source are those of its evidence, each piece weighted by 2^{−t/h}, t
     the days from it to the source's newest piece and h the half-life. Consequence: neither the

@@ -1,10 +1,10 @@
-"""Evidence of changes, the Protocol of its estimators, and the evidence in stored observations."""
+"""Evidence of changes, and the evidence in stored observations."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,24 +39,6 @@ class Evidence:
 
     def __len__(self) -> int:
         return len(self.source)
-
-
-@runtime_checkable
-class Estimator(Protocol):
-    """A learner of change rates, from evidence alone."""
-
-    def observe(self, evidence: Evidence) -> None:
-        """Learn this evidence; it is trusted."""
-        ...
-
-    def change_rate(self, rows: Rows | None = None) -> Floats:
-        """Return estimated changes per day of these rows, or of all; finite, above 0."""
-        ...
-
-    @property
-    def revision(self) -> int:
-        """Return a number that grows when estimates of rows without new evidence moved."""
-        ...
 
 
 # -- histories --
@@ -218,12 +200,6 @@ class SignalBatch:
     row: Rows
     since: Floats
     until: Floats
-
-    @classmethod
-    def silent(cls, source: int, asked: int, at: float) -> SignalBatch:
-        """Return the signal of a source that repeated its last claims."""
-        none = np.empty(0)
-        return cls(source, asked, at, row=none.astype(np.intp), since=none, until=none)
 
     def take(self, some: Rows) -> SignalBatch:
         """Return the claims about these pages."""

@@ -104,7 +104,7 @@ _CHANGED: Final = np.dtype([("span", np.float64), ("previous", np.int64)])
 
 
 class PoissonMle:
-    """Eq. 10 and 11 as an :class:`~scheduler.estimate.evidence.Estimator` that keeps history.
+    """An estimator by eq. 10 and 11, which keeps history.
 
     A source of which all evidence is counted, U changes in S days, has the estimate of eq. 11 in
     the form of Algorithm 4, line 13: Δ = (U + ½)/(S + ½), above 0 even without a change. (Eq. 11

@@ -396,9 +396,7 @@ def _estimate(pages: Pages, site: SiteState, clock: ClockState, row: int) -> flo
     """Return a page's rate with its pending interval as the clock sees it now."""
     if not pages.page[row].pending:
         return mean_rate(pages.likelihood[row], site.prior[pages.page[row].area])
-    sums = np.empty(POINTS)
-    for k in range(POINTS):
-        sums[k] = pages.likelihood[row, k]
+    sums = pages.likelihood[row].astype(np.float64)
     _add_pending(pages, site, clock, row, sums)
     return mean_rate(sums, site.prior[pages.page[row].area])
 
@@ -407,9 +405,7 @@ def _estimate(pages: Pages, site: SiteState, clock: ClockState, row: int) -> flo
 def _fit(pages: Pages, site: SiteState, clock: ClockState) -> None:
     """Fit the priors to all pages that were ever there, and estimate all under these."""
     facts = site.facts[0]
-    rows = np.empty(facts.known, np.intp)
-    for j in range(facts.known):
-        rows[j] = site.rows[j]
+    rows = site.rows[: facts.known]
     _fit_areas(pages, pages.likelihood, rows, site.prior)
     _fit_areas(pages, pages.plain_likelihood, rows, site.plain_prior)
     total = 0.0

@@ -41,7 +41,8 @@ import numpy as np
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.costs import Costs, changed_mean, ein_mean, stale_days
-from freshet.scheduler.estimate.evidence import Estimator, Evidence
+from freshet.scheduler.estimate import Estimator
+from freshet.scheduler.estimate.evidence import Evidence
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.sources import Rows, SourceTable
 

@@ -123,8 +123,7 @@ def stale_share(x: Floats) -> Floats:
 #
 # Index policy for the binary cost: a copy is fresh or stale, however often it has changed.
 #
-# The construction is that of :mod:`scheduler.policies.greedy_index`: W is the price per crawl at
-# which crawling now and waiting a little longer come to the same, W = τ·D(τ) − ∫₀^τ D(s) ds.
+# The construction is that of the harmonic cost: W = τ·D(τ) − ∫₀^τ D(s) ds.
 #
 # **Incomplete observations.** The cost per day is D(τ) = μ P(N > 0) = μ (1 − e^{−Δτ}), so
 #
@@ -139,19 +138,9 @@ def stale_share(x: Floats) -> Floats:
 #
 #     W(n) = μ/Δ  for n ≥ 1,   W(0) = 0
 #
-#     μ   importance                  weight                 (n,)
-#     Δ   change_rate                 changes per day        (n,)
-#     τ   now − last_crawl            days                   (n,)
-#     n   pending_signals             changes                (n,)   complete observations only
-#     W   result                      importance · days      (n,)   = the price λ, per crawl
-#
-# Signals of sources whose observations are not complete are ignored here: noisy_signal_index
-# heeds them.
-#
-# Method: one closed form a source, O(n). Numerical form: W = μτ · b(Δτ) with
-# b(x) = (1 − e^{−x}(1 + x))/x, below x = 0.01 by its Taylor series; relative error below 1e-13 for
-# Δτ from 1e-12 to 1e12. Edge cases: where μ or Δ is 0, W is 0; a crawl later than ``now`` counts
-# as one at ``now``.
+# Symbols, units, edge cases and what is ignored are those of the harmonic cost. Numerical form:
+# W = μτ · b(Δτ) with b(x) = (1 − e^{−x}(1 + x))/x, below x = 0.01 by its Taylor series; relative
+# error below 1e-13 for Δτ from 1e-12 to 1e12.
 #
 # Reference: Busa-Fekete et al., "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating
 # Signals" (WWW 2025), GREEDY and, for complete observations, the limit of GREEDY-NCIS for

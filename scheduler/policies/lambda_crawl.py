@@ -160,15 +160,8 @@ def solve(
 # budget, and the only thing it needs to know of W⁻ is its total change rate ΣΔ. Capacities of
 # hosts, what is left over, and sources that are not worth a crawl come with that solve.
 #
-#     symbol  column of the table    unit             shape
-#     μ       importance             any              (n,)
-#     Δ       change_rate            changes per day  (n,)
-#     Wᵒ      complete_observations  truth            (n,)
-#     R       (budget)               crawls per day
-#
-# The plan has no price: what one more crawl would save depends on the change rates.
-#
-# Method, cost and edge cases: :mod:`scheduler.policies.lambda_crawl`; exact where Prop. 9 holds.
+# The plan has no price: what one more crawl would save depends on the change rates. Symbols,
+# method, cost and edge cases are LambdaCrawl's; exact where Prop. 9 holds.
 #
 # Reference: Kolobov et al., NeurIPS 2019, Prop. 9 and section 7 (LCA). Differs from the paper in:
 # the split, about which it says nothing. The best split (found by search, with all change rates)

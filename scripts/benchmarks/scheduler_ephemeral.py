@@ -28,22 +28,20 @@ def figures(*, quick: bool) -> dict[str, object]:
     )
     say(f"ephemeral: {n:,} sources")
     index = sources.index(ages)
-    dear = rng.uniform(0.5, 3, n)
     return {
         "sources": n,
         "index_ms": _milliseconds(lambda: sources.index(ages)),
         "goal_selection_ms": GOAL_MS,
-        "selection": [_selection(index, sources.cost, dear, share) for share in SHARES],
+        "selection": [_selection(index, sources.cost, share) for share in SHARES],
     }
 
 
-def _selection(index: Floats, cost: Floats, dear: Floats, share: float) -> dict[str, object]:
+def _selection(index: Floats, cost: Floats, share: float) -> dict[str, object]:
     count = int(share * len(index))
     chosen = affordable(index, cost, count)
     return {
         "crawled": len(chosen),
         "selection_ms": _milliseconds(lambda: affordable(index, cost, count)),
-        "unequal_costs_ms": _milliseconds(lambda: affordable(index / dear, dear, count)),
         "sorting_all_ms": _milliseconds(lambda: np.argsort(-index, kind="stable")[:count]),
         "least_chosen_over_most_left": float(index[chosen].min() / _most_left(index, chosen)),
     }

@@ -12,8 +12,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.estimate import Estimator
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
-from freshet.scheduler.estimate.evidence import Estimator, Evidence
+from freshet.scheduler.estimate.evidence import Evidence
 from freshet.scheduler.estimate.poisson import PoissonMle, estimate_many
 from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.sources import Rows

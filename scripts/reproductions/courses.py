@@ -1,6 +1,6 @@
 """What a site was at every moment: pages that come and go, links for a while. Pure; days.
 
-Unlike a :class:`freshet.scheduler.discovery.reveals.LinkHistory`, which knows it once a week.
+Unlike a :class:`scripts.reproductions.link_history.LinkHistory`, which knows it once a week.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.reveals import LinkHistory
+from scripts.reproductions.link_history import LinkHistory
 
 WEEK: Final = 7.0
 #: Later than any day, and small enough for a whole number.

@@ -21,7 +21,6 @@ import numpy as np
 
 from freshet.crawler.terminal import Cell, counted, show_line, show_list
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.discovery.reveals import LinkHistory
 from scripts.benchmarks.command import say
 from scripts.reproductions import discovery_drawing as drawing
 from scripts.reproductions import discovery_measures as measures
@@ -31,6 +30,7 @@ from scripts.reproductions import discovery_weekly as weekly
 from scripts.reproductions.discovery_measures import BUDGETS, Row
 from scripts.reproductions.discovery_recorded import directory, recorded, watched
 from scripts.reproductions.growing_site import growing_sites
+from scripts.reproductions.link_history import LinkHistory
 
 THESIS: Final = Path(__file__).with_name("discovery_thesis.toml")
 WORDS: Final = Path(__file__).with_name("discovery_words.toml")

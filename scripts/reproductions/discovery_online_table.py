@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from freshet.crawler.terminal import Cell, show_line, show_list
-from freshet.scheduler.discovery.reveals import LinkHistory
 from scripts.reproductions.courses import spread
 from scripts.reproductions.discovery_online import (
     BUDGETS,
@@ -21,6 +20,7 @@ from scripts.reproductions.discovery_online import (
     is_dearer,
     lead,
 )
+from scripts.reproductions.link_history import LinkHistory
 
 SYNTHETIC: Final = "synthetic"
 

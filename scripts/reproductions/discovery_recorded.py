@@ -15,8 +15,8 @@ import zstandard
 from numpy.typing import NDArray
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.reveals import LinkHistory
 from scripts.reproductions.courses import Course, snapshots, step
+from scripts.reproductions.link_history import LinkHistory
 
 DAY_S: Final = 86_400.0
 #: Seconds since 1970, when the recording began and ended.

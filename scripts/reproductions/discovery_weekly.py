@@ -14,10 +14,11 @@ import numpy as np
 
 from freshet.scheduler.arrays import Bools, Ints
 from freshet.scheduler.discovery.covers import RecrawlHistory, greedy, historical_limit
-from freshet.scheduler.discovery.reveals import LinkHistory, Reveals
+from freshet.scheduler.discovery.reveals import Reveals
 from freshet.scheduler.discovery.thesis import ALGORITHMS
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions.discovery_measures import FIRST, OPTIMAL, Row, Trace
+from scripts.reproductions.link_history import LinkHistory
 
 #: Looks at a site in a week.
 BUDGETS: Final = (1, 3, 10, 30)

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from freshet.scheduler.arrays import Ints
-from freshet.scheduler.discovery.reveals import LinkHistory
+from scripts.reproductions.link_history import LinkHistory
 
 #: No step is so late.
 _FOR_EVER: Final = 1 << 40

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.scheduler.discovery.reveals import LinkHistory
 from scripts.reproductions import discovery_weekly as weekly
 from scripts.reproductions.discovery_measures import OPTIMAL
 from scripts.reproductions.discovery_recorded import recorded
 from scripts.reproductions.discovery_weekly import BOUND, BUDGETS, UNIFORM, Turn
 from scripts.reproductions.growing_site import growing_sites
+from scripts.reproductions.link_history import LinkHistory
 
 _FOLDER = os.environ.get("FRESHET_EVOLUTION_DIR")
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.discovery.covers import greedy
-from freshet.scheduler.discovery.reveals import LinkHistory
 from scripts.reproductions.growing_site import Growth, growing_site, growing_sites
+from scripts.reproductions.link_history import LinkHistory
 
 SMALL = Growth(pages=40, steps=8, entries=6.0, sections=4, listed=3, parts=0.3, part_pages=5.0)
 SHARES = st.floats(0.0, 0.5)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.reveals import LinkHistory
+from scripts.reproductions.link_history import LinkHistory
 from tests.scheduler.discovery.graphs import reached
 
 
