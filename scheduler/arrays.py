@@ -8,6 +8,8 @@ first wrong row (counted from 0) with its value, and what is accepted; nothing i
 from __future__ import annotations
 
 import math
+import re
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
@@ -219,12 +221,14 @@ Compiled = TypeVar("Compiled")
 #: Rows from which a compiled loop replaces numpy code that does the same.
 WORTHWHILE_ROWS = 500_000
 
+_IMPORTS = re.compile(r"^from (freshet\.scheduler[\w.]*) import ([\w, ]*)", re.MULTILINE)
+
 
 def compiled(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
     """Return ``loop`` as machine code for one core, compiled when it is first called.
 
     The code is kept on disk, beside the module or in the user's cache directory. It is made anew
-    when any source of the scheduler has changed, as the loop may call what stands in others.
+    when the module has changed, or any that it imports: the loop may call what stands there.
 
     The loop calls compiled functions only. It runs without the interpreter lock and divides as
     numpy does (1/0 is inf). Its sums may be regrouped, which changes their last digits: do not
@@ -255,7 +259,7 @@ def _machine_code(loop: Callable[P, Compiled], *, from_python: bool) -> Callable
         code = made(cache=True)
         # Numba's own stamp is that of the loop's file alone; there is no public way to add to it.
         kept = code._cache._cache_file  # noqa: SLF001
-        stamp = (kept._source_stamp, _fingerprint())  # noqa: SLF001
+        stamp = (kept._source_stamp, _fingerprint(loop.__module__))  # noqa: SLF001
         kept._source_stamp = stamp  # noqa: SLF001
     except (RuntimeError, AttributeError):
         # Numba found no directory that it can write to, or keeps its code in another way.
@@ -265,9 +269,17 @@ def _machine_code(loop: Callable[P, Compiled], *, from_python: bool) -> Callable
 
 
 @cache
-def _fingerprint() -> bytes:
-    """Return a digest of all sources of the scheduler."""
-    digest = sha256()
-    for source in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(source.read_bytes())
+def _fingerprint(module: str) -> bytes:
+    """Return a digest of a module's source and of all that it imports from the scheduler."""
+    digest, seen, waiting = sha256(), set[str](), [module]
+    while waiting:
+        name = waiting.pop()
+        path = getattr(sys.modules.get(name), "__file__", None)
+        if path is None or name in seen:
+            continue
+        seen.add(name)
+        source = Path(path).read_text("utf-8")
+        digest.update(source.encode())
+        for package, members in _IMPORTS.findall(source):
+            waiting += [package, *(f"{package}.{each}" for each in members.split(", "))]
     return digest.digest()

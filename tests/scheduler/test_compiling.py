@@ -1,5 +1,7 @@
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numba
@@ -54,21 +56,29 @@ def test_code_is_kept_on_disk_for_the_sources_that_it_was_made_from(
         return bool(code.stats.cache_hits)
 
     assert (was_kept(), was_kept()) == (False, True)
-    monkeypatch.setattr(arrays, "_fingerprint", lambda: b"other sources")
+    monkeypatch.setattr(arrays, "_fingerprint", lambda module: b"other sources")
     assert (was_kept(), was_kept()) == (False, True)
 
 
-def test_the_fingerprint_is_that_of_all_sources_of_the_scheduler(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "imported", ["freshet.scheduler.old import a, b", "freshet.scheduler import old"]
+)
+def test_a_fingerprint_is_that_of_a_module_and_of_all_that_it_imports(
+    imported: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "estimate").mkdir()
-    source = tmp_path / "estimate" / "grid.py"
-    monkeypatch.setattr(arrays, "__file__", str(tmp_path / "arrays.py"))
+    sources = {
+        "ours": f"import math\nfrom {imported}\n",
+        "freshet.scheduler.old": "from freshet.scheduler.older import (\n    c,\n)\n",
+        "freshet.scheduler.older": "def c(): ...\n",
+    }
     found = set()
-    for text in ("def f(a): ...", "def f(a, b): ..."):
-        source.write_text(text)
-        found.add(arrays._fingerprint.__wrapped__())
-    assert len(found) == 2
+    for changed in ("", *sources):
+        for name, text in sources.items():
+            path = tmp_path / f"{name}.py"
+            path.write_text(text + "def d(): ...\n" * (name == changed))
+            monkeypatch.setitem(sys.modules, name, SimpleNamespace(__file__=str(path)))
+        found.add(arrays._fingerprint.__wrapped__("ours"))
+    assert len(found) == 4
 
 
 def test_where_nothing_can_be_kept_on_disk_the_loop_is_compiled_all_the_same() -> None:
