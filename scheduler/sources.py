@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -15,6 +15,8 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 Rows: TypeAlias = NDArray[np.intp]
 #: The areas of a site; the last one is for all pages in none of the others.
 AREAS: Final = 16
+#: Columns of a table with a row for each host.
+_OF_HOSTS: Final = frozenset({"host_capacity", "host_cost"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +106,12 @@ class SourceTable:
 
     def take(self, rows: Rows | Bools) -> SourceTable:
         """Return the table of these rows, in their order, as copies; hosts keep their codes."""
-        return SourceTable(
-            importance=self.importance[rows],
-            change_rate=self.change_rate[rows],
-            complete_observations=self.complete_observations[rows],
-            host=self.host[rows],
-            host_capacity=self.host_capacity,
-            host_cost=self.host_cost,
-            last_crawl=self.last_crawl[rows],
-            pending_signals=self.pending_signals[rows],
-            signal_rate=self.signal_rate[rows],
-            signal_precision=self.signal_precision[rows],
-        )
+        columns = {
+            field.name: getattr(self, field.name)[rows]
+            for field in fields(self)
+            if field.name not in _OF_HOSTS
+        }
+        return replace(self, **columns)
 
 
 def hosts_of(

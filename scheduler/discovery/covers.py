@@ -115,10 +115,7 @@ class RecrawlHistory:
         """Return p_i^t of each page: the mean of its p_i, weighted with alpha^(t - t').
 
         A page that was not there yet revealed nothing; a recrawl in which nothing was new says
-        nothing of any. Of shape (pages,).
-
-        Raises:
-            ValueError: alpha is not above 0 and at most 1.
+        nothing of any. Of shape (pages,); ``alpha`` as for :meth:`weights`.
         """
         total, weights = np.zeros(self.pages), 0.0
         for weight, recrawl in zip(self.weights(alpha).tolist(), self.recrawls, strict=True):

@@ -44,7 +44,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Bools, Column, Floats
@@ -95,8 +95,12 @@ def estimate_many(
     z = arrays.flags("changed", changed, len(days))
     owner = arrays.codes("source", source, len(days), n)
     s = float(arrays.non_negative("smoothing", [smoothing])[0])
-    if s == 0:
-        _refuse_empty(np.bincount(owner, minlength=n))
+    observed = np.bincount(owner, minlength=n)
+    if s == 0 and not observed.all():
+        raise ValueError(
+            f"intervals: source {int(np.argmin(observed))} has none; accepted is at least one "
+            "without smoothing"
+        )
     return _solve(owner[z], days[z], np.zeros(n), _sums(owner, np.where(z, 0.0, days), n), s)
 
 
@@ -174,14 +178,6 @@ class PoissonMle:
     def revision(self) -> int:
         """Return 0: estimates move by evidence only."""
         return 0
-
-
-def _refuse_empty(observed: NDArray[np.intp]) -> None:
-    if not observed.all():
-        raise ValueError(
-            f"intervals: source {int(np.argmin(observed))} has none; accepted is at least one "
-            "without smoothing"
-        )
 
 
 def _sums(owner: Rows, values: Floats, n: int) -> Floats:

@@ -102,7 +102,8 @@ def clearing_prices(
         following = halved
         if count % _HALVED_EVERY:
             with np.errstate(all="ignore"):
-                wanted = _leap(step(now, before, budget), now.price)
+                wanted = step(now, before, budget)
+                wanted = np.clip(wanted, now.price / _LEAP, now.price * _LEAP)
             following = np.where(_inside(wanted, low, high), wanted, halved)
         stays = settled | ~_inside(following, low, high)
         if stays.all():
@@ -157,11 +158,6 @@ def _gap(now: PricedSpending, budget: Floats) -> Floats:
     if not np.isfinite(gap).all():
         raise out_of_range()
     return gap
-
-
-def _leap(wanted: Floats, price: Floats) -> Floats:
-    leap: Floats = np.clip(wanted, price / _LEAP, price * _LEAP)
-    return leap
 
 
 def _inside(price: Floats, low: Floats, high: Floats) -> Bools:
@@ -512,20 +508,11 @@ def in_proportion(
     level = (budget - np.concatenate(([0.0], full[:-1]))) / others if len(used) else np.empty(0)
     reached = np.flatnonzero(level <= fills_at)
     if not len(reached):
-        factor, left_over = fills_at, budget - _last(full)
+        factor, left_over = fills_at, budget - float(full[-1:].sum())
     else:
         factor, left_over = np.minimum(fills_at, level[reached[0]]), 0.0
     if not (np.isfinite(factor) & (factor >= np.finfo(np.float64).tiny)).all():
         raise out_of_range()
-    return _at(weight, host, used, factor, len(host_capacity)), left_over
-
-
-def _at(weight: Floats, host: Rows, used: Rows, factor: Floats, hosts: int) -> Floats:
-    by_host = np.zeros(hosts)
+    by_host = np.zeros(len(host_capacity))
     by_host[used] = factor
-    rates: Floats = weight * by_host[host]
-    return rates
-
-
-def _last(full: Floats) -> float:
-    return float(full[-1]) if len(full) else 0.0
+    return weight * by_host[host], left_over

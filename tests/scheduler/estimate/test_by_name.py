@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from freshet.scheduler import estimate
-from freshet.scheduler.estimate.evidence import Estimator
+from freshet.scheduler.estimate import Estimator
 
 
 @pytest.mark.parametrize("name", estimate.ESTIMATORS)
