@@ -236,7 +236,10 @@ def test_the_same_is_learnt_from_the_same(lies_from: float) -> None:
 
 def test_all_that_was_heard_after_one_visit_is_learnt() -> None:
     """As when a page is a sitemap and a feed, or two hubs push between two visits."""
-    said = [SignalBatch.silent(source, UNASKED, 1.5) for source in range(3)]
+    none = np.empty(0)
+    said = [
+        SignalBatch(source, UNASKED, 1.5, none.astype(np.intp), none, none) for source in range(3)
+    ]
     heard: list[object] = []
 
     class Hearing(SiteClockRanker):
