@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -33,11 +33,11 @@ from freshet.storage.tables.near_duplicates import Duplicate, IndexState
 
 HEADER = ("duplicate", "kind", "resemblance")
 _SHOWN_OF_GROUP = 8
-_WORDS = {
-    Variant.MIRROR: ("mirror", "mirrors"),
-    Variant.PRINTER_VERSION: ("printer version", "printer versions"),
-    Variant.PARAMETERS: ("parameter variant", "parameter variants"),
-    Variant.OTHER: ("other URL", "other URLs"),
+_WORDS: Final[dict[Variant, tuple[str, str]]] = {
+    "mirror": ("mirror", "mirrors"),
+    "printer_version": ("printer version", "printer versions"),
+    "parameters": ("parameter variant", "parameter variants"),
+    "other": ("other URL", "other URLs"),
 }
 
 

@@ -323,13 +323,13 @@ def _without_volatile(
 def _verdict(explained: _Explained, old: Sketch, new: Sketch, significant_below: float) -> Verdict:
     if explained.rung is not None:
         return Verdict(Kind.UNCHANGED, explained.rung)
-    estimate = resemblance(old, new)
-    significant = significant_below >= 1 or estimate.value < significant_below
+    value, standard_error = resemblance(old, new)
+    significant = significant_below >= 1 or value < significant_below
     return Verdict(
         Kind.CHANGED if significant else Kind.UNCHANGED,
         Rung.BLOCKS,
-        resemblance=estimate.value,
-        resemblance_se=estimate.standard_error,
+        resemblance=value,
+        resemblance_se=standard_error,
         blocks_added=sum(item not in explained.frame for item in explained.added),
         blocks_removed=sum(item not in explained.frame for item in explained.removed),
     )
@@ -494,4 +494,4 @@ class Detector:
 
 def is_same_page(old: Sketch, new: Sketch) -> bool:
     """Return whether the page at its new URL has the old page's text."""
-    return resemblance(old, new).value >= _SAME_PAGE
+    return resemblance(old, new)[0] >= _SAME_PAGE

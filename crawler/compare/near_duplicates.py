@@ -16,16 +16,14 @@ import re
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from hashlib import blake2b
 from itertools import chain, islice
 from statistics import NormalDist
-from typing import Final
+from typing import Final, Literal, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from freshet.crawler.reduce.sketch import PERMUTATIONS, Resemblance, Sketch, resemblance
+from freshet.crawler.reduce.sketch import PERMUTATIONS, Sketch, resemblance
 
 #: Texts of fewer different shingles are one page only if they are equal.
 LEAST_SHINGLES: Final = 20
@@ -33,6 +31,9 @@ LEAST_SHINGLES: Final = 20
 #: A miss costs a duplicate, a false candidate some microseconds: so they are weighed. At a
 #: threshold of 0.9 this gives 9 bands of 14, and nine in ten of those at the threshold meet.
 _WEIGHTS: Final = (0.05, 0.95)
+
+#: The number of bands, and the successive minima in each; remaining minima are not used.
+Banding: TypeAlias = tuple[int, int]
 
 #: datasketch's result for the default threshold: computing it would import scipy, which takes
 #: half a second at the end of a crawl.
@@ -50,22 +51,6 @@ _MOST_COMPARED: Final = 16
 _TEXT: Final = 0xFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class Banding:
-    """``count`` bands of ``rows`` successive minima each; remaining minima are not used."""
-
-    count: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """The leader that a text resembles most, among those above the threshold."""
-
-    leader_id: int
-    resemblance: Resemblance
-
-
 def optimal_banding(threshold: float) -> Banding:
     """Return the bands that decide best whether a resemblance is at least ``threshold`` (0 to 1).
 
@@ -77,11 +62,11 @@ def optimal_banding(threshold: float) -> Banding:
         ValueError: if the threshold is not from 0 to 1, or so high that one band is best.
     """
     if threshold == THRESHOLD:
-        return Banding(*_AT_THRESHOLD)
+        return _AT_THRESHOLD
     from datasketch import MinHashLSH  # noqa: PLC0415  # scipy comes with it; asked for once
 
     lsh = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS, weights=_WEIGHTS)
-    return Banding(lsh.b, lsh.r)
+    return lsh.b, lsh.r
 
 
 def bucket_keys(sketch: Sketch, banding: Banding) -> tuple[int, ...]:
@@ -91,9 +76,10 @@ def bucket_keys(sketch: Sketch, banding: Banding) -> tuple[int, ...]:
     its digest; an empty one none. Distinct bands share a key with probability 2**-64.
     """
     if sketch.shingle_count >= LEAST_SHINGLES:
-        width = 4 * banding.rows
+        count, rows = banding
+        width = 4 * rows
         minima = sketch.minima.astype("<u4").tobytes()
-        bands = (minima[i * width : (i + 1) * width] for i in range(banding.count))
+        bands = (minima[i * width : (i + 1) * width] for i in range(count))
         return tuple(_hash(number, band) for number, band in enumerate(bands))
     return (_hash(_TEXT, sketch.text_digest),) if sketch.shingle_count else ()
 
@@ -105,18 +91,18 @@ def _hash(number: int, data: bytes) -> int:
 
 def same(
     one: Sketch, other: Sketch, threshold: float, *, errors: float = 1.0
-) -> Resemblance | None:
-    """Return the resemblance of two texts if they are one page, else None.
+) -> tuple[float, float] | None:
+    """Return the resemblance of two texts and its standard error, None if they are two pages.
 
-    They are if the estimate is above the threshold by this number of standard ``errors``: see
+    They are one if the estimate is above the threshold by this number of standard ``errors``: see
     :func:`errors_among`.
     """
     if one.text_digest == other.text_digest and one.shingle_count:
-        return Resemblance(1.0, 0.0)
+        return 1.0, 0.0
     if min(one.shingle_count, other.shingle_count) < LEAST_SHINGLES:
         return None
-    estimate = resemblance(one, other)
-    return estimate if estimate.value - errors * estimate.standard_error >= threshold else None
+    value, standard_error = resemblance(one, other)
+    return (value, standard_error) if value - errors * standard_error >= threshold else None
 
 
 @cache
@@ -168,16 +154,19 @@ class Leaders:
             if len(bucket) < BUCKET_SIZE:
                 bucket.add(leader_id)
 
-    def nearest(self, sketch: Sketch, keys: Sequence[int]) -> Match | None:
-        """Return the leader of a text's group: the most similar, then the oldest."""
+    def nearest(self, sketch: Sketch, keys: Sequence[int]) -> tuple[int, float, float] | None:
+        """Return the leader of a text's group: the most similar, then the oldest.
+
+        With its resemblance, and the standard error of that.
+        """
         likely = self._likely(keys)
         errors = errors_among(len(likely))
         matches = [
-            Match(leader_id, found)
+            (leader_id, *found)
             for leader_id in likely
             if (found := same(sketch, self._sketches[leader_id], self._threshold, errors=errors))
         ]
-        return max(matches, key=lambda m: (m.resemblance.value, -m.leader_id), default=None)
+        return max(matches, key=lambda match: (match[1], -match[0]), default=None)
 
     def _likely(self, keys: Sequence[int]) -> list[int]:
         """Return the leaders in most of these buckets, at most :data:`_MOST_COMPARED`."""
@@ -199,13 +188,8 @@ _PRINT: Final = frozenset(
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
-class Variant(StrEnum):
-    """The difference between a duplicate's URL and its representative's."""
-
-    MIRROR = "mirror"
-    PRINTER_VERSION = "printer_version"
-    PARAMETERS = "parameters"
-    OTHER = "other"
+#: The difference between a duplicate's URL and its representative's.
+Variant: TypeAlias = Literal["mirror", "printer_version", "parameters", "other"]
 
 
 def variant(url: str, representative: str) -> Variant:
@@ -217,10 +201,10 @@ def variant(url: str, representative: str) -> Variant:
     """
     one, other = urlsplit(url), urlsplit(representative)
     if (one.scheme, one.netloc) != (other.scheme, other.netloc):
-        return Variant.MIRROR
+        return "mirror"
     if _says_print(one) != _says_print(other):
-        return Variant.PRINTER_VERSION
-    return Variant.PARAMETERS if one.path == other.path else Variant.OTHER
+        return "printer_version"
+    return "parameters" if one.path == other.path else "other"
 
 
 def _says_print(url: SplitResult) -> bool:

@@ -187,14 +187,6 @@ class Sketch:
         return cls(shingle_count, minima, digests, places, digest)
 
 
-@dataclass(frozen=True, slots=True)
-class Resemblance:
-    """An estimate of |A and B| / |A or B|, and the standard error of that estimate."""
-
-    value: float
-    standard_error: float
-
-
 def body_digest(body: bytes) -> bytes:
     """Return 16 bytes of BLAKE2b over a body as decoded from its content coding."""
     return blake2b(body, digest_size=16).digest()
@@ -282,8 +274,8 @@ def minima(shingles: Words32) -> Words32:
     return least
 
 
-def resemblance(old: Sketch, new: Sketch) -> Resemblance:
-    """Return the resemblance of two texts, from 0 to 1, with the standard error.
+def resemblance(old: Sketch, new: Sketch) -> tuple[float, float]:
+    """Return the resemblance of two texts, |A and B| / |A or B|, and the standard error.
 
     The error is that of a binomial share, √(R(1 - R)/128). At R = 0 or 1 it is 0, which
     means "not told apart": by the rule of three the resemblance of different texts
@@ -291,6 +283,6 @@ def resemblance(old: Sketch, new: Sketch) -> Resemblance:
     each other wholly, an empty and another one not at all.
     """
     if old.shingle_count == 0 or new.shingle_count == 0:
-        return Resemblance(float(old.shingle_count == new.shingle_count), 0.0)
+        return float(old.shingle_count == new.shingle_count), 0.0
     value = np.count_nonzero(old.minima == new.minima) / PERMUTATIONS
-    return Resemblance(value, math.sqrt(value * (1 - value) / PERMUTATIONS))
+    return value, math.sqrt(value * (1 - value) / PERMUTATIONS)

@@ -20,7 +20,6 @@ from freshet.crawler.compare.ladder import SAMPLE_PAGES, is_same_page
 from freshet.crawler.compare.near_duplicates import (
     BUCKET_SIZE,
     THRESHOLD,
-    Banding,
     Leaders,
     bucket_keys,
     optimal_banding,
@@ -165,8 +164,7 @@ def _parameters(before: Parameters | None, threshold: float | None) -> Parameter
     if before is not None and threshold in {None, before.threshold}:
         return before
     wanted = THRESHOLD if threshold is None else threshold
-    banding = optimal_banding(wanted)
-    return Parameters(wanted, banding.count, banding.rows)
+    return Parameters(wanted, *optimal_banding(wanted))
 
 
 def _step(
@@ -199,7 +197,7 @@ def _placed(
     chosen: Parameters,
     sketches: Mapping[int, Sketch],
 ) -> list[LeaderChoice]:
-    banding = Banding(chosen.bands, chosen.band_rows)
+    banding = chosen.bands, chosen.band_rows
     keys = {page_id: bucket_keys(sketch, banding) for page_id, sketch in sketches.items()}
     wanted = {key for own in keys.values() for key in own}
     leaders.meet(near_duplicates.buckets(connection, wanted, BUCKET_SIZE))
@@ -215,8 +213,7 @@ def _placement(
     if match is None:
         leaders.add(page_id, sketch, keys)
         return LeaderChoice(page_id, page_id, keys=keys)
-    found = match.resemblance
-    return LeaderChoice(page_id, match.leader_id, found.value, found.standard_error)
+    return LeaderChoice(page_id, *match)
 
 
 def _decoded(stored: Mapping[int, bytes]) -> dict[int, Sketch]:

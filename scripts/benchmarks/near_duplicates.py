@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from freshet.crawler.compare.near_duplicates import BUCKET_SIZE, Banding, bucket_keys
+from freshet.crawler.compare.near_duplicates import BUCKET_SIZE, bucket_keys
 from freshet.crawler.reduce.sketch import PERMUTATIONS, Sketch, sketch
 from freshet.storage.database import open_store, reading
 from freshet.storage.tables import near_duplicates
@@ -129,7 +129,7 @@ async def query(store: Path, queries: int) -> dict[str, Any]:
         parameters = await near_duplicates.parameters(reader)
     if parameters is None:
         raise SystemExit("the index is empty")
-    banding = Banding(parameters.bands, parameters.band_rows)
+    banding = parameters.bands, parameters.band_rows
     with closing(sqlite3.connect(store)) as connection:
         ((pages,),) = connection.execute("SELECT max(id) FROM page")
         for page_id in chance.sample(range(1, pages + 1), queries):

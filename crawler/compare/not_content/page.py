@@ -360,4 +360,4 @@ class PageLook:
 def is_another_text(old: Sketch, new: Sketch) -> bool:
     """Return whether a page shows another text than before, not an edited one."""
     # Python's own bool: callers test ``is True``.
-    return bool(resemblance(old, new).value < _ANOTHER)
+    return bool(resemblance(old, new)[0] < _ANOTHER)

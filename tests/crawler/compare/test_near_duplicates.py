@@ -19,9 +19,9 @@ from freshet.crawler.compare.near_duplicates import (
     optimal_banding,
     same,
 )
-from freshet.crawler.reduce.sketch import PERMUTATIONS, Resemblance, Sketch, sketch
+from freshet.crawler.reduce.sketch import PERMUTATIONS, Sketch, sketch
 
-BANDING = Banding(9, 14)
+BANDING = (9, 14)
 WORDS = [f"word{i}" for i in range(3_000)]
 
 
@@ -41,11 +41,9 @@ def minhash(one: Sketch) -> MinHash:
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.9, 0.95, 0.99])
 def test_the_bands_are_those_that_datasketch_finds_best(threshold: float) -> None:
     lsh = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS, weights=(0.05, 0.95))
-    banding = optimal_banding(threshold)
-    assert (banding.count, banding.rows) == (lsh.b, lsh.r)
-    assert lsh.hashranges == [
-        (i * banding.rows, (i + 1) * banding.rows) for i in range(banding.count)
-    ]
+    count, rows = optimal_banding(threshold)
+    assert (count, rows) == (lsh.b, lsh.r)
+    assert lsh.hashranges == [(i * rows, (i + 1) * rows) for i in range(count)]
 
 
 def test_at_the_usual_threshold_nine_in_ten_of_those_at_it_meet() -> None:
@@ -60,11 +58,11 @@ def test_what_is_no_resemblance_is_no_threshold(threshold: float) -> None:
         optimal_banding(threshold)
 
 
-@pytest.mark.parametrize("banding", [BANDING, Banding(5, 25), Banding(16, 8), Banding(128, 1)])
+@pytest.mark.parametrize("banding", [BANDING, (5, 25), (16, 8), (128, 1)])
 def test_texts_share_a_bucket_where_a_band_of_their_minima_is_equal(banding: Banding) -> None:
     # Hence the candidates are those of MinHashLSH, unless two of 2**64 hashes are equal.
     texts = [text(1, changed=n) for n in range(0, 60, 3)] + [text(n) for n in range(2, 8)]
-    lsh = MinHashLSH(num_perm=PERMUTATIONS, params=(banding.count, banding.rows))
+    lsh = MinHashLSH(num_perm=PERMUTATIONS, params=banding)
     for number, each in enumerate(texts):
         lsh.insert(number, minhash(each))
     keys = [set(bucket_keys(each, banding)) for each in texts]
@@ -75,15 +73,15 @@ def test_texts_share_a_bucket_where_a_band_of_their_minima_is_equal(banding: Ban
 def test_keys_are_signed_64_bit_integers_and_the_same_for_ever() -> None:
     # They are stored: a change here needs a migration that empties the index.
     made = replace(text(1), minima=np.arange(PERMUTATIONS, dtype=np.uint32))
-    keys = bucket_keys(made, Banding(2, 3))
+    keys = bucket_keys(made, (2, 3))
     assert keys == (7894363295723988377, -2660776587362231220)
     assert all(-(1 << 63) <= key < 1 << 63 for key in bucket_keys(text(1), BANDING))
 
 
 def test_equal_minima_in_other_bands_share_no_bucket() -> None:
-    minima = np.tile(np.arange(BANDING.rows, dtype=np.uint32), BANDING.count)
+    minima = np.tile(np.arange(BANDING[1], dtype=np.uint32), BANDING[0])
     made = replace(text(1), minima=np.resize(minima, PERMUTATIONS))
-    assert len(set(bucket_keys(made, BANDING))) == BANDING.count
+    assert len(set(bucket_keys(made, BANDING))) == BANDING[0]
 
 
 def test_a_short_text_has_one_bucket_and_an_empty_one_none() -> None:
@@ -97,7 +95,7 @@ def test_a_short_text_has_one_bucket_and_an_empty_one_none() -> None:
 
 def test_short_texts_are_one_page_only_if_they_are_equal() -> None:
     words = " ".join(WORDS[:10])
-    assert same(sketch([words]), sketch([words]), 0.9) == Resemblance(1.0, 0.0)
+    assert same(sketch([words]), sketch([words]), 0.9) == (1.0, 0.0)
     # The shingles are equal, the texts are not.
     assert same(sketch([words]), sketch([words.upper()]), 0.5) is None
     assert same(sketch([words]), text(1), 0.0) is None
@@ -108,9 +106,10 @@ def test_long_texts_are_one_page_if_they_resemble_by_a_standard_error_more() -> 
     one, other = text(1), text(1, changed=3)
     found = same(one, other, 0.5)
     assert found is not None
-    assert 0.85 < found.value < 1
-    assert found.standard_error > 0
-    limit = found.value - found.standard_error
+    value, standard_error = found
+    assert 0.85 < value < 1
+    assert standard_error > 0
+    limit = value - standard_error
     assert same(one, other, limit) == found
     assert same(one, other, limit + 1e-6) is None
 
@@ -121,10 +120,10 @@ def test_of_many_candidates_each_must_lie_further_above_the_threshold() -> None:
     one, other = text(1), text(1, changed=3)
     found = same(one, other, 0.5)
     assert found is not None
-    limit = found.value - 2 * found.standard_error
+    limit = found[0] - 2 * found[1]
     assert same(one, other, limit - 1e-6, errors=2.0) == found
     assert same(one, other, limit + 1e-6, errors=2.0) is None
-    assert same(one, one, 0.9, errors=9.0) == Resemblance(1.0, 0.0)
+    assert same(one, one, 0.9, errors=9.0) == (1.0, 0.0)
 
 
 def test_pages_of_one_template_are_not_taken_for_each_other() -> None:
@@ -145,7 +144,7 @@ def test_pages_of_one_template_are_not_taken_for_each_other() -> None:
 
 def nearest(leaders: Leaders, made: Sketch) -> tuple[int, float] | None:
     match = leaders.nearest(made, bucket_keys(made, BANDING))
-    return None if match is None else (match.leader_id, match.resemblance.value)
+    return None if match is None else match[:2]
 
 
 def led_by(texts: dict[int, Sketch], threshold: float = 0.8) -> Leaders:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from freshet.crawler.compare.near_duplicates import (
     THRESHOLD,
-    Banding,
     bucket_keys,
     optimal_banding,
     same,
@@ -112,9 +111,8 @@ async def test_short_texts_must_be_equal_and_empty_ones_are_never_copies(
 
 async def test_the_parameters_stand_in_the_store(store: SketchedStore) -> None:
     await update(store)
-    banding = optimal_banding(THRESHOLD)
     assert await near_duplicates.parameters(store.database.reader) == Parameters(
-        THRESHOLD, banding.count, banding.rows
+        THRESHOLD, *optimal_banding(THRESHOLD)
     )
 
 
@@ -144,7 +142,7 @@ async def test_the_candidates_are_those_of_minhash_lsh(store: SketchedStore) -> 
         lsh.insert(page_id, minhash(stored[page_id - 1]))
     met = 0
     for each in stored + [text(seed, 4) for seed in range(8)]:
-        keys = bucket_keys(Sketch.from_bytes(each), Banding(chosen.bands, chosen.band_rows))
+        keys = bucket_keys(Sketch.from_bytes(each), (chosen.bands, chosen.band_rows))
         with writing(store.database) as connection:
             found = near_duplicates.buckets(connection, keys, 99)
         candidates = {page_id for page_ids in found.values() for page_id in page_ids}
@@ -218,7 +216,7 @@ async def is_whole(store: SketchedStore) -> None:
     for page_id, leader_id, _, _ in rows:
         assert page_id == leader_id or page_id not in leaders
         assert page_id == leader_id or same(sketches[page_id], sketches[leader_id], THRESHOLD)
-    expected = {(key, i) for i in leaders for key in bucket_keys(sketches[i], Banding(9, 14))}
+    expected = {(key, i) for i in leaders for key in bucket_keys(sketches[i], (9, 14))}
     assert set(await store.rows("SELECT key, page_id FROM lsh_bucket")) == expected
     groups = {leader_id for page_id, leader_id, _, _ in rows if page_id != leader_id}
     assert {row[0] for row in await store.rows("SELECT leader_id FROM lsh_group")} == groups
