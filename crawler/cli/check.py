@@ -14,8 +14,9 @@ from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.compare.ladder import Detector, Verdict
-from freshet.crawler.compare.not_content.check import look_at, walls_of
+from freshet.crawler.compare.not_content.check import look_at
 from freshet.crawler.compare.not_content.cues import is_short
+from freshet.crawler.compare.not_content.host import SiteWalls
 from freshet.crawler.compare.not_content.page import Wall
 from freshet.crawler.fetch.client import Accept, Fetcher, Request
 from freshet.crawler.network import Network, parser_of
@@ -188,7 +189,7 @@ async def _block_page(db: Path, result: FetchResult, parsed: ParsedPage, now: fl
             stored = await hosts.walls(connection, host.host_id) if host is not None else None
     blocks = parsed.blocks
     look = look_at(result, result.url, parsed, sketch(blocks.texts, blocks.places))
-    return walls_of(stored).judge(look, now)
+    return SiteWalls.from_bytes(stored).judge(look, now)
 
 
 def _read(parsed: ParsedPage) -> Step:

@@ -24,7 +24,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from freshet.crawler.compare.not_content.cues import is_short, tells
-from freshet.crawler.compare.not_content.host import HonestAnswer, SiteWalls, probe_url
+from freshet.crawler.compare.not_content.host import SiteWalls, probe_url
 from freshet.crawler.compare.not_content.page import PageLook, Wall, is_another_text, read_signs
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sketch import Sketch, sketch
@@ -106,7 +106,7 @@ class Visitor:
         answer = None
         if self.soft is not None:
             answer = look_at(Served(url, self.maker.filled(self.soft, url)), None)
-        self.walls.learn_probe(answer or HonestAnswer(404), self.at)
+        self.walls.learn_probe(answer, self.at)
 
 
 def look_at(page: Served, had_content: bool | None) -> PageLook | None:

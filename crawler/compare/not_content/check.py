@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from random import Random
 from typing import Final
 
@@ -21,8 +22,6 @@ from freshet.crawler.compare.ladder import PageHistories
 from freshet.crawler.compare.not_content.cues import is_short, tells
 from freshet.crawler.compare.not_content.host import (
     MOST_PENDING,
-    HonestAnswer,
-    ProbeAnswer,
     SiteWalls,
     probe_url,
 )
@@ -104,25 +103,6 @@ class CheckedPage:
     history: PageHistory | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A page of few words."""
-
-    result: FetchResult
-    parsed: ParsedPage
-    new: Sketch
-    had_content: bool | None
-
-    @property
-    def is_suspicious(self) -> bool:
-        """True if the page has a sign of a block page."""
-        page = self.parsed
-        return bool(self.had_content) or tells(page.title, page.blocks.texts, self.result.body)
-
-    def signs(self, url: str) -> PageLook:
-        return look_at(self.result, url, self.parsed, self.new, self.had_content)
-
-
 @dataclass(slots=True)
 class _Host:
     """A host; ``turn`` serializes its pages, so that one probe serves them all.
@@ -135,10 +115,10 @@ class _Host:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     taken: LruCache[str, tuple[int, float]] = field(default_factory=lambda: LruCache(MOST_PENDING))
 
-    def judge(self, due: DueUrl, seen: _Seen, at: float) -> Wall | None:
+    def judge(self, due: DueUrl, look: PageLook, at: float) -> Wall | None:
         """Judge a page, and remember its visit if it passes as content."""
         self.taken.pop(due.fetch_url, None)
-        wall = self.walls.judge(seen.signs(due.fetch_url), at)
+        wall = self.walls.judge(look, at)
         if wall is None:
             self.taken[due.fetch_url] = due.page_id, at
         return wall
@@ -186,27 +166,41 @@ class NotContentCheck:
         host = await self._host(due.host_id)
         async with host.turn:
             host.pages += 1
-            seen = _Seen(result, parsed, new, had_content)
-            return replace(await self._judged(host, due, seen, result.ended_at), history=history)
+            suspicious = bool(had_content) or tells(parsed.title, texts, result.body)
+            # Read at most once, and only for a page that is judged.
+            look = cache(partial(look_at, result, due.fetch_url, parsed, new, had_content))
+            checked = await self._judged(host, due, look, result.ended_at, suspicious=suspicious)
+            return replace(checked, history=history)
 
-    async def _judged(self, host: _Host, due: DueUrl, seen: _Seen, now: float) -> CheckedPage:
+    async def _judged(
+        self,
+        host: _Host,
+        due: DueUrl,
+        look: Callable[[], PageLook],
+        now: float,
+        *,
+        suspicious: bool,
+    ) -> CheckedPage:
         """Judge a page; without a sign it is only compared with its host's known block pages."""
         walls, wall, shown = host.walls, None, None
         several = host.pages >= _PROBED_FROM
         # The first page may be a block page that only the next one's probe shows.
         is_first = not several and walls.wants_probe(now)
-        if seen.is_suspicious or is_first or walls.shows_pages(now):
-            wall = host.judge(due, seen, now)
+        if suspicious or is_first or walls.shows_pages(now):
+            wall = host.judge(due, look(), now)
         if wall is None and walls.wants_probe(now, several=several):
-            answer = await self._probe(due)
-            if answer is not None:
-                shown = walls.learn_probe(answer, now)
-                if walls.shows_pages(now):
-                    wall = host.judge(due, seen, now)
+            shown = await self._probed(walls, due, now)
+            if shown is not None and walls.shows_pages(now):
+                wall = host.judge(due, look(), now)
         known = {**(shown or {}), **(dict.fromkeys(wall.earlier, wall) if wall else {})}
-        retractions = (*host.retractions(known, due.url), *_own(due, seen, wall))
+        retractions = list(host.retractions(known, due.url))
+        # A page without any text is judged by its markup only: it may have been content then.
+        text = due.digests.text if due.digests is not None else None
+        if wall is not None and text == look().sketch.text_digest and any(look().blocks.texts):
+            why = f"known since its next visit: {wall.why}"
+            retractions.append(Retraction(due.page_id, None, str(wall.kind), why))
         keeps = shown is not None or wall is not None
-        return CheckedPage(wall, walls.to_bytes() if keeps else None, retractions)
+        return CheckedPage(wall, walls.to_bytes() if keeps else None, tuple(retractions))
 
     async def _host(self, host_id: int) -> _Host:
         host = self._hosts.use(host_id)
@@ -215,7 +209,7 @@ class NotContentCheck:
             # Another page of the host may have come while this waited.
             host = self._hosts.use(host_id)
             if host is None:
-                host = self._hosts[host_id] = _Host(walls_of(stored))
+                host = self._hosts[host_id] = _Host(SiteWalls.from_bytes(stored))
         return host
 
     async def _before(
@@ -229,36 +223,24 @@ class NotContentCheck:
             return None, None
         return is_another_text(Sketch.from_bytes(history.sketch), new), history
 
-    async def _probe(self, due: DueUrl) -> ProbeAnswer | None:
-        """Return the host's response for a URL beside this one that cannot exist."""
+    async def _probed(self, walls: SiteWalls, due: DueUrl, now: float) -> dict[str, Wall] | None:
+        """Ask the host for a URL beside this one that cannot exist, and learn its answer.
+
+        Return the pages that this shows to be block pages, by URL; None without an answer.
+        """
         if self._ask is None:
             return None
         url = probe_url(due.fetch_url, f"{self._rng.getrandbits(64):016x}")
         result = await self._ask(due.host_id, url)
         if result is None:
             return None
-        if result.outcome is not Outcome.FETCHED:
-            return HonestAnswer(result.status)
-        parsed = await self._parser.parse(result.body, url, result.header("Content-Type"))
-        if isinstance(parsed, Unparsable):
-            return HonestAnswer(result.status)
-        return look_at(result, url, parsed, sketch(parsed.blocks.texts, parsed.blocks.places))
-
-
-def _own(due: DueUrl, seen: _Seen, wall: Wall | None) -> Iterator[Retraction]:
-    """Yield the retraction of the page's last capture if it has the text of this block page.
-
-    A page without any text is judged by its markup only: it may have been content then.
-    """
-    known = due.digests.text if due.digests is not None else None
-    if wall is not None and known == seen.new.text_digest and any(seen.parsed.blocks.texts):
-        why = f"known since its next visit: {wall.why}"
-        yield Retraction(due.page_id, None, str(wall.kind), why)
-
-
-def walls_of(stored: bytes | None) -> SiteWalls:
-    """Return a host's block pages from the stored versioned bytes, or none."""
-    return SiteWalls() if stored is None else SiteWalls.from_bytes(stored)
+        shown = None
+        if result.outcome is Outcome.FETCHED:
+            parsed = await self._parser.parse(result.body, url, result.header("Content-Type"))
+            if not isinstance(parsed, Unparsable):
+                text = sketch(parsed.blocks.texts, parsed.blocks.places)
+                shown = look_at(result, url, parsed, text)
+        return walls.learn_probe(shown, now)
 
 
 def look_at(
@@ -269,14 +251,12 @@ def look_at(
     had_content: bool | None = None,
 ) -> PageLook:
     """Return the signs of a page by itself, without its host."""
-    signs = read_signs(result.body, result.header("Content-Type"))
-    retry_after = result.header("Retry-After") is not None
     return PageLook(
         url=url,
         title=parsed.title,
         blocks=parsed.blocks,
         sketch=new,
-        signs=signs,
+        signs=read_signs(result.body, result.header("Content-Type")),
         had_content=had_content,
-        retry_after=retry_after,
+        retry_after=result.header("Retry-After") is not None,
     )

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from unicodedata import combining, normalize
 
 #: The list of cues against a block page: the page is about something.
@@ -44,8 +43,6 @@ def _plain(code: int) -> str | None:
 _ACCENTS: Final = {code: bare for code in range(0xC0, 0x530) if (bare := _plain(code))} | {
     ord("ł"): "l", ord("ø"): "o", ord("æ"): "ae", ord("đ"): "d",
 }  # fmt: skip
-
-Language: TypeAlias = str
 
 
 def folded(text: str) -> str:
@@ -83,17 +80,13 @@ def word_count(folded_text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """One of the beginnings stands in the sentence, or with ``absent`` none of them.
-
-    ``keys`` index the beginnings.
-    """
+    """One of the beginnings (``keys`` index them) is there, or with ``absent`` none of them."""
 
     beginnings: tuple[str, ...]
     keys: tuple[str, ...]
     absent: bool = False
 
     def holds(self, sentence: str) -> bool:
-        """Return whether it holds for a folded sentence."""
         for each in self.beginnings:
             if each in sentence:
                 return not self.absent
@@ -117,15 +110,11 @@ class _Cue:
     conditions: tuple[_Condition, ...]
     label: bool = False
 
-    def holds(self, sentence: str) -> bool:
-        """Return whether the cue is in a folded sentence."""
-        return all(condition.holds(sentence) for condition in self.conditions)
-
 
 @cache
-def cues(language: Language) -> tuple[_Cue, ...]:
-    """Return all cues of a language (``any``: those of every language); none if unknown."""
-    lists = _table().get(language, {})
+def cues(language: str) -> tuple[_Cue, ...]:
+    """Return all cues of a language; those of every language have the name ``any``."""
+    lists = _table()[language]
     return tuple(
         _cue(kind, written, lists)
         for kind, all_written in lists.items()
@@ -135,13 +124,13 @@ def cues(language: Language) -> tuple[_Cue, ...]:
 
 
 @cache
-def languages() -> tuple[Language, ...]:
+def languages() -> tuple[str, ...]:
     """Return the languages whose words are known."""
     return tuple(name for name in _table() if name != "any")
 
 
 @cache
-def _table() -> dict[Language, dict[str, Any]]:
+def _table() -> dict[str, dict[str, Any]]:
     return tomllib.loads((files(__package__) / "words.toml").read_text(encoding="utf-8"))
 
 
@@ -164,7 +153,7 @@ def _beginning(written: str) -> str:
     return folded(written.rstrip("_")).rstrip() + (" " if written.endswith("_") else "")
 
 
-def _possible(language: Language, keys: Set[str]) -> Iterator[_Cue]:
+def _possible(language: str, keys: Set[str]) -> Iterator[_Cue]:
     """Return a language's cues of which a beginning can be in a text with these keys."""
     numbers: set[int] = set()
     index = _index(language)
@@ -175,7 +164,7 @@ def _possible(language: Language, keys: Set[str]) -> Iterator[_Cue]:
 
 
 @cache
-def _index(language: Language) -> dict[str, list[int]]:
+def _index(language: str) -> dict[str, list[int]]:
     """Index the numbers of cues by the keys of their shortest required list."""
     index: dict[str, list[int]] = {}
     for number, cue in enumerate(cues(language)):
@@ -193,26 +182,18 @@ def _key(beginning: str) -> str:
     )
 
 
-def _keys_of(whole: str) -> Set[str]:
-    """Return all keys under which a beginning in the folded text could stand."""
+def possible_cues(declared: str, text: str) -> Iterator[_Cue]:
+    """Yield the cues that a sentence of a folded text may hold, in its likely languages."""
+    whole = f" {text} "
     words = set(whole.split())
-    return {word[:n] for word in words for n in range(1, _KEY_LETTERS + 1)} | set(whole)
+    keys = {word[:n] for word in words for n in range(1, _KEY_LETTERS + 1)} | set(whole)
+    for language in spoken(declared, whole):
+        for cue in _possible(language, keys):
+            if all(condition.may_hold(whole, keys) for condition in cue.conditions):
+                yield cue
 
 
-def holds_cue(text: str) -> bool:
-    """Return whether any sentence of a text holds a cue that suffices alone."""
-    whole = f" {folded(text)} "
-    keys = _keys_of(whole)
-    return any(
-        cue.weight > 1
-        and cue.kind not in {ABOUT, ASIDE}
-        and all(condition.may_hold(whole, keys) for condition in cue.conditions)
-        for language in spoken("", whole)
-        for cue in _possible(language, keys)
-    )
-
-
-def spoken(declared: str, text: str) -> tuple[Language, ...]:
+def spoken(declared: str, text: str) -> tuple[str, ...]:
     """Return the languages whose cues are worth a search, by declaration and letters.
 
     English goes with all of them: servers and frameworks speak it in every country.
@@ -223,7 +204,7 @@ def spoken(declared: str, text: str) -> tuple[Language, ...]:
 
 
 @cache
-def _common() -> dict[Language, frozenset[str]]:
+def _common() -> dict[str, frozenset[str]]:
     table = _table()
     return {
         name: frozenset(lists["common"].split())
@@ -232,7 +213,7 @@ def _common() -> dict[Language, frozenset[str]]:
     }
 
 
-def _by_common_words(text: str) -> Language | None:
+def _by_common_words(text: str) -> str | None:
     """Return the language most of whose commonest words are there, if at least two are."""
     words = set(text.split())
     found = {name: len(words & common) for name, common in _common().items()}
@@ -240,7 +221,7 @@ def _by_common_words(text: str) -> Language | None:
     return likely if found[likely] >= 2 else None
 
 
-def _script(text: str) -> Language | None:
+def _script(text: str) -> str | None:
     if text.isascii():
         return None
     if any("\u3040" <= letter <= "\u30ff" for letter in text):
@@ -251,41 +232,17 @@ def _script(text: str) -> Language | None:
     return "ru" if cyrillic * 4 > len(text) else None
 
 
-class CueSearch:
-    """Cue search over a page: cues possible in its text at all are tried by sentence."""
-
-    def __init__(self, declared: str, whole: str) -> None:
-        whole = f" {whole} "
-        keys = _keys_of(whole)
-        self._cues = [
-            cue
-            for language in spoken(declared, whole)
-            for cue in _possible(language, keys)
-            if all(condition.may_hold(whole, keys) for condition in cue.conditions)
-        ]
-
-    def weights(self, sentence: str, *, label: bool = False) -> dict[str, int]:
-        """Return the greatest weight of each kind in a folded sentence.
-
-        ``label``: the sentence stands where a few words name the page.
-        """
-        short = label and (
-            len(sentence.split()) <= _LABEL_WORDS
-            and (
-                sentence.isascii() or sum(c >= _BEYOND_LATIN for c in sentence) <= _LABEL_CHARACTERS
-            )
-        )
-        found: dict[str, int] = {}
-        for cue in self._cues:
-            worth = (short or not cue.label) and cue.weight > found.get(cue.kind, 0)
-            if worth and cue.holds(sentence):
-                found[cue.kind] = cue.weight
-        return found
-
-
-def bigrams(words: list[str]) -> list[str]:
-    """Return each two successive words."""
-    return [f"{first} {second}" for first, second in pairwise(words)]
+def weights(possible: Iterable[_Cue], sentence: str) -> dict[str, int]:
+    """Return the greatest weight of each kind among these cues in a folded sentence."""
+    short = len(sentence.split()) <= _LABEL_WORDS and (
+        sentence.isascii() or sum(c >= _BEYOND_LATIN for c in sentence) <= _LABEL_CHARACTERS
+    )
+    found: dict[str, int] = {}
+    for cue in possible:
+        worth = (short or not cue.label) and cue.weight > found.get(cue.kind, 0)
+        if worth and all(condition.holds(sentence) for condition in cue.conditions):
+            found[cue.kind] = cue.weight
+    return found
 
 
 # -- sieve -------------------------------------------------------------------
@@ -314,7 +271,10 @@ def is_short(texts: Sequence[str], *, had_content: bool | None = None) -> bool:
 def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
     """Return whether anything on a short page could be the sign of a block page."""
     # An empty page may wait for a script, or lead to another page.
-    if not any(texts) or holds_cue(" . ".join((title or "", *texts))):
+    if not any(texts):
+        return True
+    possible = possible_cues("", folded(" . ".join((title or "", *texts))))
+    if any(cue.weight > 1 and cue.kind not in {ABOUT, ASIDE} for cue in possible):
         return True
     start = body[:MOST_BYTES].lower()
     return any(word in start for word in _TELLING_MARKUP)

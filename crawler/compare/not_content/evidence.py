@@ -8,39 +8,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from freshet.crawler.compare.not_content.cues import (
     ABOUT,
     ASIDE,
-    CueSearch,
     folded,
+    possible_cues,
     sentences,
     title_parts,
+    weights,
     word_count,
 )
 from freshet.crawler.compare.not_content.page import PageLook, PageSigns, WallKind
 
 # -- structure ---------------------------------------------------------------
 
+#: A weight of the markup for a kind, and the sign in words.
+Sign: TypeAlias = tuple[int, str]
 
-@dataclass(frozen=True, slots=True)
-class _Support:
-    """The weight of markup for a kind, and the strongest sign in words."""
-
-    weight: int = 0
-    why: str = ""
-
-    def __or__(self, other: _Support) -> _Support:
-        """Return the sum, with the words of the weightier."""
-        why = self.why if self.weight >= other.weight else other.why
-        return _Support(min(6, self.weight + other.weight), why)
-
-
-_NONE: Final = _Support()
 
 _NOT_FOUND: Final = re.compile(
     r"error-?_?404|\b404|page-?404|not-?_?found|no-?article|page-?missing|erreur404|seite404", re.I
@@ -91,18 +81,30 @@ _QUEUE: Final = re.compile(
 _COOKIE: Final = re.compile(r"cookie", re.I)
 
 
-def structure(look: PageLook) -> dict[WallKind, _Support]:
-    """Return the support for each kind."""
-    found = {kind: judge(look) for kind, judge in _JUDGES.items()}
-    if any(map(_TICKET.search, look.signs.texts)):
-        for kind in _TICKETED:
-            found[kind] |= _Support(1, "the visitor's address or a number in its text")
-    wayside = _wayside(look)
-    if wayside.weight:
-        for kind, support in found.items():
-            if support.weight and kind is not WallKind.SOFT_404:
-                found[kind] = support | wayside
+def structure(look: PageLook) -> dict[WallKind, Sign]:
+    """Return the weight of the markup for each kind, 0 to 6, with its strongest sign."""
+    has_ticket = any(map(_TICKET.search, look.signs.texts))
+    way = _sum(_wayside(look))
+    found = {}
+    for kind, signs_of in _SIGNS.items():
+        sign = _sum(signs_of(look))
+        if kind is WallKind.CAPTCHA and look.signs.long_fields:
+            sign = min(sign[0], 1), sign[1]
+        if has_ticket and kind in _TICKETED:
+            sign = _sum((sign, (1, "the visitor's address or a number in its text")))
+        if sign[0] and way[0] and kind is not WallKind.SOFT_404:
+            sign = _sum((sign, way))
+        found[kind] = sign
     return found
+
+
+def _sum(signs: Iterable[Sign]) -> Sign:
+    """Return the sum of the weights, at most 6, with the words of the strongest sign."""
+    total, strongest = 0, ""
+    for weight, why in signs:
+        strongest = strongest if total >= weight else why
+        total = min(6, total + weight)
+    return total, strongest
 
 
 def returns(look: PageLook) -> bool:
@@ -121,87 +123,71 @@ def has_wayside_sign(look: PageLook) -> bool:
     return len(path) > 4 and path in unquote(look.signs.scripts)
 
 
-def _wayside(look: PageLook) -> _Support:
-    found = _Support(1, "a form that leads back here") if returns(look) else _NONE
+def _wayside(look: PageLook) -> Iterator[Sign]:
+    if returns(look):
+        yield 1, "a form that leads back here"
     if look.signs.noindex or look.signs.refresh_s is not None:
-        found |= _Support(1, "a note to search engines or a timer")
-    return found
+        yield 1, "a note to search engines or a timer"
 
 
-def _named(signs: PageSigns, pattern: re.Pattern[str]) -> bool:
-    return any(map(pattern.search, signs.names))
+def _matches(pattern: re.Pattern[str], texts: Iterable[str]) -> bool:
+    return any(map(pattern.search, texts))
 
 
-def _addressed(signs: PageSigns, pattern: re.Pattern[str]) -> bool:
-    return any(map(pattern.search, signs.addresses))
-
-
-def _soft_404(look: PageLook) -> _Support:
-    signs = look.signs
-    found = _NONE
+def _soft_404(look: PageLook) -> Iterator[Sign]:
+    signs, path = look.signs, urlsplit(look.url).path
     if signs.statuses & {404, 410}:
-        found |= _Support(3, "a script that states 404")
-    if _named(signs, _NOT_FOUND):
-        found |= _Support(2, "the names of its elements")
-    path = urlsplit(look.url).path
+        yield 3, "a script that states 404"
+    if _matches(_NOT_FOUND, signs.names):
+        yield 2, "the names of its elements"
     if len(path) > 4 and any(path in unquote(text) for text in signs.texts):
-        found |= _Support(1, "its own URL in the text")
-    return found
+        yield 1, "its own URL in the text"
 
 
-def _error(look: PageLook) -> _Support:
+def _error(look: PageLook) -> Iterator[Sign]:
     signs = look.signs
-    found = _NONE
     if any(status >= 500 for status in signs.statuses):
-        found |= _Support(3, "a script that states an error of the server")
-    if _named(signs, _ERROR):
-        found |= _Support(1, "the names of its elements")
-    if sum(bool(_TRACE.search(text)) for text in signs.texts):
-        found |= _Support(3, "a stack trace")
-    return found
+        yield 3, "a script that states an error of the server"
+    if _matches(_ERROR, signs.names):
+        yield 1, "the names of its elements"
+    if _matches(_TRACE, signs.texts):
+        yield 3, "a stack trace"
 
 
-def _login(look: PageLook) -> _Support:
+def _login(look: PageLook) -> Iterator[Sign]:
     signs = look.signs
-    found = _NONE
     if any(map(_SAML.match, signs.hidden)):
-        found |= _Support(4, "a form for single sign-on")
+        yield 4, "a form for single sign-on"
     if signs.passwords and not signs.long_fields:
         lonely = signs.fields <= 2 and signs.passwords == 1
         bare = lonely and not signs.texts and not signs.headings
-        found |= _Support(4 if bare else 3 if lonely else 1, "a form for a password")
-    if _named(signs, _PAYWALL):
-        found |= _Support(2, "the names of its elements")
-    if _named(signs, _LOGIN) and (signs.passwords or signs.fields):
-        found |= _Support(1, "the names of its form")
-    return found
+        yield 4 if bare else 3 if lonely else 1, "a form for a password"
+    if _matches(_PAYWALL, signs.names):
+        yield 2, "the names of its elements"
+    if (signs.passwords or signs.fields) and _matches(_LOGIN, signs.names):
+        yield 1, "the names of its form"
 
 
-def _consent(look: PageLook) -> _Support:
+def _consent(look: PageLook) -> Iterator[Sign]:
     signs = look.signs
-    found = _NONE
-    if _named(signs, _CONSENT):
-        found |= _Support(2, "the names of its elements")
-    if _addressed(signs, _CONSENT):
-        found |= _Support(2 if signs.iframes and not signs.texts else 1, "its embedded addresses")
-    return found
+    if _matches(_CONSENT, signs.names):
+        yield 2, "the names of its elements"
+    if _matches(_CONSENT, signs.addresses):
+        yield 2 if signs.iframes and not signs.texts else 1, "its embedded addresses"
 
 
-def _captcha(look: PageLook) -> _Support:
+def _captcha(look: PageLook) -> Iterator[Sign]:
     signs = look.signs
-    found = _NONE
-    if _named(signs, _CHALLENGE):
-        found |= _Support(2, "the names of its elements")
-    if _addressed(signs, _CHALLENGE):
-        points = 3 if signs.iframes and not signs.headings else 2
-        found |= _Support(points, "its embedded addresses")
+    if _matches(_CHALLENGE, signs.names):
+        yield 2, "the names of its elements"
+    if _matches(_CHALLENGE, signs.addresses):
+        yield 3 if signs.iframes and not signs.headings else 2, "its embedded addresses"
     if _CHALLENGE.search(signs.scripts):
-        found |= _Support(1 if signs.fields else 2, "its scripts")
+        yield 1 if signs.fields else 2, "its scripts"
     if signs.iframes and signs.elements <= 4 and not (signs.texts or signs.headings):
-        found |= _Support(3 + signs.noindex, "a frame from elsewhere and nothing else")
+        yield 3 + signs.noindex, "a frame from elsewhere and nothing else"
     if _is_bare_script(signs):
-        found |= _Support(5, "a script that sets a cookie and loads again, and nothing else")
-    return _Support(min(found.weight, 1), found.why) if signs.long_fields else found
+        yield 5, "a script that sets a cookie and loads again, and nothing else"
 
 
 def _is_bare_script(signs: PageSigns) -> bool:
@@ -211,19 +197,17 @@ def _is_bare_script(signs: PageSigns) -> bool:
     return bool(empty and _COOKIE.search(scripts) and "location" in scripts)
 
 
-def _rate_limited(look: PageLook) -> _Support:
+def _rate_limited(look: PageLook) -> Iterator[Sign]:
     signs = look.signs
-    found = _NONE
-    if _named(signs, _QUEUE) or _addressed(signs, _QUEUE) or "lineModel" in signs.scripts:
-        found |= _Support(2, "the names of its elements")
+    if _matches(_QUEUE, (*signs.names, *signs.addresses)) or "lineModel" in signs.scripts:
+        yield 2, "the names of its elements"
     if look.retry_after:
-        found |= _Support(3, "a Retry-After header")
+        yield 3, "a Retry-After header"
     if 429 in signs.statuses:
-        found |= _Support(3, "a script that states 429")
-    return found
+        yield 3, "a script that states 429"
 
 
-_JUDGES: Final[dict[WallKind, Callable[[PageLook], _Support]]] = {
+_SIGNS: Final[dict[WallKind, Callable[[PageLook], Iterator[Sign]]]] = {
     WallKind.SOFT_404: _soft_404,
     WallKind.ERROR_PAGE: _error,
     WallKind.LOGIN_WALL: _login,
@@ -286,9 +270,8 @@ class _CueWeights:
 
 def weigh(look: PageLook) -> list[KindEvidence]:
     """Weigh all kinds, the weightiest first; equals in the order of the enumeration."""
-    weights = _cue_weights(look)
-    support = structure(look)
-    every = [_weighed(kind, weights, support[kind], look) for kind in WallKind]
+    cues, markup = _cue_weights(look), structure(look)
+    every = [_weighed(kind, cues, markup[kind], look) for kind in WallKind]
     return sorted(every, key=lambda weighed: -weighed.score)
 
 
@@ -302,72 +285,65 @@ def _cue_weights(look: PageLook) -> _CueWeights:
     quotes = sentences(q[0] for t in (*signs.texts, look.title or "") for q in _QUOTED.finditer(t))
     quotes = [quote for quote in quotes if quote not in controls]  # a text that tells what to press
     every = [*titles, *headings, *texts, *controls, *linked, *quotes]
-    search = CueSearch(signs.language, " ".join(every))
+    found = partial(weights, list(possible_cues(signs.language, " ".join(every))))
     return _CueWeights(
-        title=_greatest(_toned(part, search.weights(part, label=True)) for part in titles),
-        heading=_greatest(_toned(part, search.weights(part, label=True)) for part in headings[:6]),
-        texts=tuple((text, search.weights(text, label=True)) for text in texts),
-        headings=tuple((text, search.weights(text, label=True)) for text in headings),
-        controls=_greatest(search.weights(each, label=True) for each in controls),
-        linked=_greatest(search.weights(each, label=True) for each in linked),
-        quoted=sum(
-            max(search.weights(quote, label=True).values(), default=0) > 1 for quote in quotes
-        ),
+        title=_greatest(_toned(part, found(part)) for part in titles),
+        heading=_greatest(_toned(part, found(part)) for part in headings[:6]),
+        texts=tuple((text, found(text)) for text in texts),
+        headings=tuple((text, found(text)) for text in headings),
+        controls=_greatest(found(each) for each in controls),
+        linked=_greatest(found(each) for each in linked),
+        quoted=sum(max(found(quote).values(), default=0) > 1 for quote in quotes),
     )
 
 
-def _toned(part: str, weights: dict[str, int]) -> dict[str, int]:
+def _toned(part: str, found: dict[str, int]) -> dict[str, int]:
     """Lower the weight of a headline that names a thing among many words."""
     if word_count(part) <= _HEADLINE_WORDS:
-        return weights
-    return {kind: weight - (kind != ABOUT) for kind, weight in weights.items()}
+        return found
+    return {kind: weight - (kind != ABOUT) for kind, weight in found.items()}
 
 
 def _greatest(many: Iterable[dict[str, int]]) -> dict[str, int]:
     found: Counter[str] = Counter()
-    for weights in many:
-        found |= Counter(weights)
+    for each in many:
+        found |= Counter(each)
     return dict(found)
 
 
-def _weighed(
-    kind: WallKind, weights: _CueWeights, support: _Support, look: PageLook
-) -> KindEvidence:
+def _weighed(kind: WallKind, cues: _CueWeights, markup: Sign, look: PageLook) -> KindEvidence:
     title, heading = (
         # A weak cue does not name a page.
         weight if (weight := where.get(kind, 0)) > 1 else 0
-        for where in (weights.title, weights.heading)
+        for where in (cues.title, cues.heading)
     )
-    body = sorted((said.get(kind, 0) for _, said in weights.texts), reverse=True)
-    spoken = sum(body[:2])
-    controls = min(2, weights.controls.get(kind, 0))
+    spoken = sum(sorted((said.get(kind, 0) for _, said in cues.texts), reverse=True)[:2])
+    support, sign = markup
+    controls = min(2, cues.controls.get(kind, 0))
     # A link leads elsewhere: it only supports the page's own words.
-    if title or heading or spoken or controls or support.weight:
-        controls += min(1, weights.linked.get(kind, 0))
-    about = 2 * weights.title.get(ABOUT, 0) + weights.heading.get(ABOUT, 0) + sum(
-        said.get(ABOUT, 0) for _, said in weights.texts
-    ) + 2 * weights.quoted  # fmt: skip
-    divided = sum(not said.get(kind, 0) and len(text) > 4 for text, said in weights.headings)
+    if title or heading or spoken or controls or support:
+        controls += min(1, cues.linked.get(kind, 0))
+    about = 2 * cues.title.get(ABOUT, 0) + cues.heading.get(ABOUT, 0) + sum(
+        said.get(ABOUT, 0) for _, said in cues.texts
+    ) + 2 * cues.quoted  # fmt: skip
+    divided = sum(not said.get(kind, 0) and len(text) > 4 for text, said in cues.headings)
     signs = look.signs
-    traced = kind is WallKind.ERROR_PAGE and support.weight >= 3
+    traced = kind is WallKind.ERROR_PAGE and support >= 3
     about += (
         max(0, divided - _MOST_HEADINGS) + bool(signs.dates) + (bool(signs.codes) and not traced)
     )
-    own = _own_words(
-        kind,
-        (*weights.texts, *weights.headings),
-        look.signs.linked,
-        _BY_THE_WAY_TITLED if max(title, heading) >= 3 and not about else _BY_THE_WAY,
-    )
-    reasons = _reasons(
-        look, support, title=title, heading=heading, spoken=spoken, controls=controls
-    )
+    by_the_way = _BY_THE_WAY_TITLED if max(title, heading) >= 3 and not about else _BY_THE_WAY
+    reasons = [
+        (title, f"its title “{(look.title or '')[:60]}”"), (heading, "its heading"),
+        (spoken, "its text"), (controls, "its buttons"), (support, sign),
+    ]  # fmt: skip
+    said = [why for weight, why in sorted(reasons, key=lambda each: -each[0]) if weight]
     return KindEvidence(
-        kind,
-        title + heading + spoken + controls + support.weight,
-        own,
-        about,
-        reasons,
+        kind=kind,
+        score=title + heading + spoken + controls + support,
+        own_words=_own_words(kind, (*cues.texts, *cues.headings), signs.linked, by_the_way),
+        about=about,
+        why=", ".join(said[:3]),
         titled=title >= 3,
     )
 
@@ -394,17 +370,3 @@ def _own_words(
             own += words * said_by_the_way if weak else words
     links = sum(len(folded(text).split()) for text in linked) // _LINK_SHARE
     return int(own) + sum(sorted(labels)[_MOST_LABELS:]) + links
-
-
-def _reasons(
-    look: PageLook, support: _Support, *, title: int, heading: int, spoken: int, controls: int
-) -> str:
-    found = [
-        (title, f"its title “{(look.title or '')[:60]}”"),
-        (heading, "its heading"),
-        (spoken, "its text"),
-        (controls, "its buttons"),
-        (support.weight, support.why),
-    ]
-    said = [why for weight, why in sorted(found, key=lambda each: -each[0]) if weight]
-    return ", ".join(said[:3])

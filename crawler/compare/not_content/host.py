@@ -11,12 +11,12 @@ import re
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from itertools import pairwise
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 from zlib import crc32
 
-from freshet.crawler.compare.not_content.cues import bigrams, folded, title_parts
+from freshet.crawler.compare.not_content.cues import folded, title_parts
 from freshet.crawler.compare.not_content.evidence import KindEvidence, has_wayside_sign, weigh
 from freshet.crawler.compare.not_content.page import PageLook, Wall, WallKind
 
@@ -65,14 +65,16 @@ class Print:
 
 def print_of(look: PageLook) -> Print:
     """Return the print of a page's own part: headings, text and controls, not links and frame."""
-    masked = _names(look.url)
     signs = look.signs
-    said = signs.headings + signs.texts + signs.controls + (signs.noscript,)
-    words = _masked_words(said or look.blocks.texts, masked)
+    # A page may repeat the words of its URL.
+    masked = frozenset(word for word in _PART.split(folded(look.url)) if len(word) > 2)
+    said = (*signs.headings, *signs.texts, *signs.controls, signs.noscript)
+    words = _masked_words(said, masked)
     # Without the URL's names: the titles of two empty categories differ by just that.
     parts = title_parts(_unplaced(look.title or "", look.url))
     title = " ".join(_masked_words(parts, frozenset()))
-    kept = sorted({_hash(each) for each in (*words, *bigrams(words))})[:KEPT]
+    pairs = (f"{first} {second}" for first, second in pairwise(words))
+    kept = sorted({_hash(each) for each in (*words, *pairs)})[:KEPT]
     return Print(tuple(kept), min(len(words), 0xFFFF), _hash(title))
 
 
@@ -98,11 +100,6 @@ def _hash(text: str) -> int:
     return crc32(text.encode("utf-8", "replace"))
 
 
-def _names(url: str) -> frozenset[str]:
-    """Return the words of a URL, which a page may repeat."""
-    return frozenset(word for word in _PART.split(folded(url)) if len(word) > 2)
-
-
 def _masked_words(texts: Iterable[str], masked: frozenset[str]) -> list[str]:
     return [
         _MASK if word in masked or any(map(str.isdigit, word)) or len(word) > 24 else word
@@ -124,22 +121,14 @@ def _split(text: str) -> list[str]:
 # about block pages of the benchmark's tuned set.
 
 
-class Corroboration(Enum):
-    """Thresholds for what is known besides the page.
-
-    Values: the least sum of cues, the own words allowed for each of it and besides, and the
-    share of ``about`` that counts against it.
-    """
-
-    #: Nothing.
-    ALONE = (4, 6, -3, 99)
-    #: This URL had content before that was quite another text.
-    RETURNING = (3, 7, 5, 99)
-    #: Another URL of the host has nearly the same page.
-    TWIN = (1, 8, 20, 3)
-    #: Several have.
-    LIKE_MANY = (2, 15, 30, 1)
-
+#: The least sum of cues, the own words allowed for each of it and besides, and the share of
+#: ``about`` that counts against it: where nothing is known besides the page,
+ALONE: Final = (4, 6, -3, 99)
+#: where this URL had content before that was quite another text,
+_RETURNING: Final = (3, 7, 5, 99)
+#: and where another URL of the host, or several, have nearly the same page.
+_TWIN: Final = (1, 8, 20, 3)
+_LIKE_MANY: Final = (2, 15, 30, 1)
 
 #: Pages with more words of their own are no block pages by their words.
 _MOST_OWN_WORDS: Final = 120
@@ -149,9 +138,9 @@ _TITLED: Final = 20
 _TITLE_SAYS: Final = 3
 
 
-def is_enough(weighed: KindEvidence, standing: Corroboration) -> bool:
+def is_enough(weighed: KindEvidence, thresholds: tuple[int, int, int, int]) -> bool:
     """Return whether the page is a block page of that kind."""
-    least, each, beside, most_about = standing.value
+    least, each, beside, most_about = thresholds
     cues = weighed.score - min(weighed.about, most_about)
     titled = _TITLED if weighed.titled and not weighed.about else 0
     return cues >= (min(least, _TITLE_SAYS) if titled else least) and weighed.own_words <= min(
@@ -165,20 +154,6 @@ def is_enough(weighed: KindEvidence, standing: Corroboration) -> bool:
 # token, so that no host can know it.
 
 _LONGEST_ENDING: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class HonestAnswer:
-    """An honest answer that the page does not exist: a status, or a redirect elsewhere.
-
-    ``status`` is None where no answer came.
-    """
-
-    status: int | None
-
-
-#: The answer to a probe: honest, or 200 and a page.
-ProbeAnswer: TypeAlias = HonestAnswer | PageLook
 
 
 def probe_url(url: str, token: str) -> str:
@@ -228,12 +203,8 @@ _PROBE: Final = struct.Struct("<dB")
 _FAMILY: Final = struct.Struct("<dBBB")
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """A probe's answer, seen at ``at`` (Unix seconds). ``page`` is None if it was honest."""
-
-    at: float
-    page: Print | None = None
+#: A probe's answer: Unix seconds, and the page; None for an honest answer.
+Probe: TypeAlias = tuple[float, Print | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,12 +222,8 @@ class Family:
     content: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """A page that was taken for content; ``hint`` is the kind of block page that it resembled."""
-
-    page: Print
-    hint: WallKind | None
+#: A page that was taken for content, and the kind of block page that it resembled.
+_Taken: TypeAlias = tuple[Print, WallKind | None]
 
 
 @dataclass(slots=True)
@@ -272,7 +239,7 @@ class SiteWalls:
         """Judge a page seen at ``at`` (Unix seconds), and learn its print."""
         weighed = weigh(look)
         best, page = weighed[0], print_of(look)
-        taken = _Taken(page, best.kind if best.score >= _DOUBTFUL else None)
+        taken = page, best.kind if best.score >= _DOUBTFUL else None
         family = self._family(page)
         by_probe = self._by_probe(look.url, taken, at)
         wall = by_probe or _by_itself(weighed, look) or _by_family(best, family, page, look)
@@ -306,41 +273,38 @@ class SiteWalls:
 
     def shows_pages(self, at: float) -> bool:
         """Return whether the host answers with a page for missing URLs."""
-        return any(probe.page is not None for probe in self._fresh(at))
+        return any(page is not None for _, page in self._fresh(at))
 
-    def learn_probe(self, answer: ProbeAnswer, at: float) -> dict[str, Wall]:
-        """Learn the answer to a probe at ``at`` (Unix seconds).
+    def learn_probe(self, answer: PageLook | None, at: float) -> dict[str, Wall]:
+        """Learn the answer to a probe at ``at`` (Unix seconds): a page, or None if it is honest.
 
-        Return the pages, by URL, that were taken for content and are block pages by the answer.
+        An honest answer is a status, or a redirect elsewhere. Return the pages, by URL, that were
+        taken for content and are block pages by the answer.
         """
-        page = None if isinstance(answer, HonestAnswer) else print_of(answer)
-        self.probes = (*self._fresh(at), Probe(at, page))[-MOST_PROBES:]
+        page = None if answer is None else print_of(answer)
+        self.probes = (*self._fresh(at), (at, page))[-MOST_PROBES:]
         self._doubtful = False
         judged = {url: self._by_probe(url, taken, at) for url, taken in self._content.items()}
         found = {url: wall for url, wall in judged.items() if wall is not None}
         for url in found:
-            self._no_content(self._content.pop(url).page)
+            self._no_content(self._content.pop(url)[0])
         return found
 
     def _by_probe(self, url: str, taken: _Taken, at: float) -> Wall | None:
         """Judge a page by its likeness to a probe's; one of few words needs a cue as well."""
-        resemblance = self._like_probe(url, taken.page, at)
-        if resemblance < _LIKE_PROBE or (taken.hint is None and taken.page.words < FEW_WORDS):
+        page, hint = taken
+        # Any URL may show the root.
+        shown = () if _is_root(url) else (each for _, each in self._fresh(at) if each is not None)
+        resemblance = max((_with_title(page, each) for each in shown), default=0.0)
+        if resemblance < _LIKE_PROBE or (hint is None and page.words < FEW_WORDS):
             return None
         return Wall(
-            taken.hint or WallKind.SOFT_404,
+            hint or WallKind.SOFT_404,
             f"it resembles ({resemblance:.2f}) the host's page for a URL that cannot exist",
         )
 
     def _fresh(self, at: float) -> tuple[Probe, ...]:
-        return tuple(probe for probe in self.probes if at - probe.at < PROBE_LASTS_S)
-
-    def _like_probe(self, url: str, page: Print, at: float) -> float:
-        """Return the resemblance with the likest probe; 0 for the root, which any URL may show."""
-        if _is_root(url):
-            return 0.0
-        known = (probe.page for probe in self._fresh(at) if probe.page is not None)
-        return max((_with_title(page, each) for each in known), default=0.0)
+        return tuple(probe for probe in self.probes if at - probe[0] < PROBE_LASTS_S)
 
     # -- families --------------------------------------------------------------------
 
@@ -368,8 +332,8 @@ class SiteWalls:
         """Return the URLs that showed this block page and were taken for content."""
         taken = [
             known
-            for known, shown in self._content.items()
-            if likeness(shown.page, page) >= _SAME and _is_telling(page, shown.page)
+            for known, (shown, _) in self._content.items()
+            if likeness(shown, page) >= _SAME and _is_telling(page, shown)
         ]
         self._content.pop(url, None)
         for known in taken:
@@ -381,17 +345,24 @@ class SiteWalls:
     def to_bytes(self) -> bytes:
         """Serialise version, counts, probes and families, little-endian; at most 4 kB."""
         parts = [_HEADER.pack(VERSION, len(self.probes), len(self.families))]
-        parts += [_packed_probe(probe) for probe in self.probes]
-        parts += [_packed_family(family) for family in self.families]
+        for at, page in self.probes:
+            parts.append(_PROBE.pack(at, page is not None))
+            parts += [page.to_bytes()] if page is not None else []
+        for each in self.families:
+            count = len(each.urls)
+            parts.append(_FAMILY.pack(each.at, count, each.returning, each.content))
+            parts += [struct.pack(f"<{count}I", *each.urls), each.page.to_bytes()]
         return b"".join(parts)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> SiteWalls:
-        """Read the bytes that :meth:`to_bytes` wrote.
+    def from_bytes(cls, data: bytes | None) -> SiteWalls:
+        """Read the bytes that :meth:`to_bytes` wrote; None: nothing is stored.
 
         Raises:
             ValueError: for an unknown version, or bytes too few or too many.
         """
+        if data is None:
+            return cls()
         if data and data[0] != VERSION:
             raise ValueError(f"block pages of version {data[0]}; this program reads {VERSION}")
         try:
@@ -434,9 +405,9 @@ def _number(url: str) -> int:
 
 
 def _by_itself(weighed: Iterable[KindEvidence], look: PageLook) -> Wall | None:
-    standing = Corroboration.RETURNING if look.had_content else Corroboration.ALONE
+    thresholds = _RETURNING if look.had_content else ALONE
     for each in weighed:
-        if is_enough(each, standing):
+        if is_enough(each, thresholds):
             before = " where there was content before" if look.had_content else ""
             return Wall(each.kind, f"{each.why} say {_SAID[each.kind]}{before}")
     return None
@@ -462,8 +433,8 @@ def _by_family(
     if alike and best.own_words <= _FEW_OWN and has_wayside_sign(look):
         kind = best.kind if best.score else _unnamed(look)
         return Wall(kind, f"{len(others)} other URLs show it, with {_WAYSIDE}")
-    standing = Corroboration.LIKE_MANY if len(others) + 1 >= _MANY else Corroboration.TWIN
-    if others and is_enough(best, standing):
+    thresholds = _LIKE_MANY if len(others) + 1 >= _MANY else _TWIN
+    if others and is_enough(best, thresholds):
         return Wall(
             best.kind, f"{best.why} say {_SAID[best.kind]}, and {len(others)} other URLs show it"
         )
@@ -487,31 +458,22 @@ def _with_title(page: Print, probe: Print) -> float:
     return likeness(page, probe) if probe.words else 0.0
 
 
-def _packed_probe(probe: Probe) -> bytes:
-    page = b"" if probe.page is None else probe.page.to_bytes()
-    return _PROBE.pack(probe.at, probe.page is not None) + page
-
-
-def _packed_family(family: Family) -> bytes:
-    count = len(family.urls)
-    counts = _FAMILY.pack(family.at, count, family.returning, family.content)
-    return counts + struct.pack(f"<{count}I", *family.urls) + family.page.to_bytes()
-
-
 def _read(data: bytes) -> tuple[SiteWalls, int]:
     _, probe_count, family_count = _HEADER.unpack_from(data)
     offset = _HEADER.size
-    probes, families = [], []
+    probes: list[Probe] = []
+    families: list[Family] = []
     for _ in range(probe_count):
         at, shown = _PROBE.unpack_from(data, offset)
-        page, offset = (
-            Print.read(data, offset + _PROBE.size) if shown else (None, offset + _PROBE.size)
-        )
-        probes.append(Probe(at, page))
+        offset += _PROBE.size
+        page = None
+        if shown:
+            page, offset = Print.read(data, offset)
+        probes.append((at, page))
     for _ in range(family_count):
         at, count, returning, content = _FAMILY.unpack_from(data, offset)
         offset += _FAMILY.size
         urls = struct.unpack_from(f"<{count}I", data, offset)
-        page, offset = Print.read(data, offset + 4 * count)
-        families.append(Family(page, at, urls, returning, content))
+        shared, offset = Print.read(data, offset + 4 * count)
+        families.append(Family(shared, at, urls, returning, content))
     return SiteWalls(tuple(probes), tuple(families)), offset

@@ -57,9 +57,9 @@ _HEX: Final = re.compile(r"\\x([0-9a-fA-F]{2})")
 _DELAY: Final = re.compile(r"\s*(\d{1,6})")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PageSigns:
-    """Facts about a page's markup.
+    """Facts about a page's markup; without arguments those of a page that cannot be read.
 
     ``headings``, ``texts``, ``linked`` (only links) and ``controls`` (buttons, labels,
     placeholders) are of the main part, ``frame_words`` is the number of words around it.
@@ -70,10 +70,10 @@ class PageSigns:
     """
 
     language: str = ""
-    headings: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
-    linked: tuple[str, ...] = ()
-    controls: tuple[str, ...] = ()
+    headings: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    linked: list[str] = field(default_factory=list)
+    controls: list[str] = field(default_factory=list)
     noscript: str = ""
     frame_words: int = 0
     form_count: int = 0
@@ -81,11 +81,10 @@ class PageSigns:
     fields: int = 0
     long_fields: int = 0
     iframes: int = 0
-    pictures: int = 0
     elements: int = 0
-    names: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
+    names: list[str] = field(default_factory=list)
+    addresses: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
     scripts: str = ""
     statuses: frozenset[int] = frozenset()
     noindex: bool = False
@@ -94,95 +93,77 @@ class PageSigns:
     dates: int = 0
 
 
-NO_SIGNS: Final = PageSigns()
-
-
 def read_signs(body: bytes, content_type: str | None) -> PageSigns:
     """Read the signs of an HTML page; of a longer body only the first 64 KiB.
 
     A body that would be hard on the parser has none: block pages are simple.
     """
-    body = body[:MOST_BYTES]
+    signs, body = PageSigns(), body[:MOST_BYTES]
     if not is_calm(body):
-        return NO_SIGNS
+        return signs
     text, _ = decode(body, content_type)
     try:
         tree = LexborHTMLParser(text, options=_OPTIONS)
     except SelectolaxError:
-        return NO_SIGNS
-    if tree.body is None:
-        return NO_SIGNS
-    reading = _Reading()
-    reading.head(tree)
-    reading.walk(tree.body)
-    return reading.signs()
+        return signs
+    if tree.body is not None:
+        _read_head(tree, signs)
+        _Body(signs).walk(tree.body)
+    return signs
 
 
-@dataclass(slots=True)
-class _Reading:
-    """The signs as they are gathered; ``pending`` is the open stretch of text."""
+def _read_head(tree: LexborHTMLParser, signs: PageSigns) -> None:
+    """Read the head, and the scripts wherever they stand."""
+    root = tree.root
+    if root is not None:
+        signs.language = (root.attributes.get("lang") or "").strip()[:16]
+    for meta in tree.css("meta")[:100]:
+        _read_meta(meta.attributes, signs)
+    codes: list[str] = []
+    left = _MOST_SCRIPT
+    for script in tree.css("script")[:60]:
+        source = script.attributes.get("src")
+        if source:
+            _note(signs.addresses, source)
+        elif left > 0:
+            codes.append(script.text()[:left])
+            left -= len(codes[-1])
+    signs.scripts = _HEX.sub(lambda m: chr(int(m[1], 16)), " ".join(codes))
+    signs.statuses = frozenset(map(int, _STATUS.findall(signs.scripts)))
 
-    found: dict[str, list[str]] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    language: str = ""
-    noindex: bool = False
-    refresh_s: float | None = None
-    text_left: int = _MOST_TEXT
-    script_left: int = _MOST_SCRIPT
-    pending: list[str] = field(default_factory=list)
-    pending_linked: int = 0
 
-    def signs(self) -> PageSigns:
-        scripts = _HEX.sub(lambda m: chr(int(m[1], 16)), " ".join(self.found.get("script", ())))
-        if not any(self.found.get(name) for name in ("headings", "texts", "controls", "linked")):
-            # A page that is all frame has its frame as content.
-            self.found["texts"] = self.found.get("framed", [])
-        strings = {
-            name: tuple(self.found.get(name, ()))
-            for name in ("headings", "texts", "linked", "controls", "names", "addresses", "hidden")
-        }
-        return PageSigns(
-            language=self.language,
-            noscript=" ".join(self.found.get("noscript", ())),
-            scripts=scripts,
-            statuses=frozenset(map(int, _STATUS.findall(scripts))),
-            noindex=self.noindex,
-            refresh_s=self.refresh_s,
-            **strings,  # type: ignore[arg-type]  # fields by their names
-            **self.counts,  # type: ignore[arg-type]
-        )
+def _read_meta(attributes: Mapping[str, str | None], signs: PageSigns) -> None:
+    content = attributes.get("content") or ""
+    if (attributes.get("name") or "").lower() == "robots":
+        signs.noindex |= "noindex" in content.lower() or "none" in content.lower()
+    elif (attributes.get("http-equiv") or "").lower() == "refresh":
+        delay = _DELAY.match(content)
+        signs.refresh_s = float(delay[1]) if delay else signs.refresh_s
 
-    def head(self, tree: LexborHTMLParser) -> None:
-        """Read the head, and the scripts wherever they stand."""
-        root = tree.root
-        if root is not None:
-            self.language = (root.attributes.get("lang") or "").strip()[:16]
-        for meta in tree.css("meta")[:100]:
-            self._meta(meta.attributes)
-        for script in tree.css("script")[:60]:
-            source = script.attributes.get("src")
-            if source:
-                self._note("addresses", source)
-            elif self.script_left > 0:
-                code = script.text()[: self.script_left]
-                self.script_left -= len(code)
-                self.found.setdefault("script", []).append(code)
 
-    def _meta(self, attributes: Mapping[str, str | None]) -> None:
-        content = attributes.get("content") or ""
-        if (attributes.get("name") or "").lower() == "robots":
-            self.noindex = self.noindex or "noindex" in content.lower() or "none" in content.lower()
-        elif (attributes.get("http-equiv") or "").lower() == "refresh":
-            delay = _DELAY.match(content)
-            self.refresh_s = float(delay[1]) if delay else self.refresh_s
+def _note(noted: list[str], value: str | None, most: int = 100) -> None:
+    if value and len(noted) < most:
+        noted.append(value[:300])
 
-    # -- the body ------------------------------------------------------------------
+
+class _Body:
+    """Reader of a body; a zone is the list that takes the texts there."""
+
+    def __init__(self, signs: PageSigns) -> None:
+        self._signs = signs
+        self._framed: list[str] = []
+        self._noscript: list[str] = []
+        self._text_left = _MOST_TEXT
+        # The open stretch of text, and its linked characters.
+        self._pending: list[str] = []
+        self._pending_linked = 0
 
     def walk(self, body: LexborNode) -> None:
         """Read the body in document order, without recursion."""
+        signs = self._signs
         self._names(body.attributes)
-        above: list[tuple[LexborNode | None, str, bool, bool, bool]] = []
-        node, zone, framed, linked = body.first_child, "texts", False, False
+        above: list[tuple[LexborNode | None, list[str], bool, bool, bool]] = []
+        node, zone, framed, linked = body.first_child, signs.texts, False, False
         while node is not None or above:
             if node is None:
                 if above[-1][-1]:
@@ -193,8 +174,8 @@ class _Reading:
             if tag == "-text":
                 self._text(node.text_content or "", linked=linked)
             elif tag not in _UNSEEN:
-                self._count("elements")
-                if self.counts["elements"] > _MOST_ELEMENTS or self.text_left <= 0:
+                signs.elements += 1
+                if signs.elements > _MOST_ELEMENTS or self._text_left <= 0:
                     break
                 attributes = node.attributes
                 self._element(tag, attributes, framed=framed)
@@ -203,15 +184,27 @@ class _Reading:
                     above.append((node.next, zone, framed, linked, is_block))
                     if is_block:
                         self._end(zone, framed=framed)
-                    zone = _zone(tag, zone)
+                    zone = self._zone(tag, zone)
                     framed = (framed and tag != "h1") or _is_framed(node, tag, attributes)
                     linked = linked or tag == "a"
                     node = node.first_child
                     continue
             node = node.next
         self._end(zone, framed=framed)
+        signs.noscript = " ".join(self._noscript)
+        if not (signs.headings or signs.texts or signs.controls or signs.linked):
+            # A page that is all frame has its frame as content.
+            signs.texts = self._framed
+
+    def _zone(self, tag: str, zone: list[str]) -> list[str]:
+        if tag in _HEADINGS:
+            return self._signs.headings
+        if tag in _CONTROLS:
+            return self._signs.controls
+        return self._noscript if tag == "noscript" else zone
 
     def _element(self, tag: str, attributes: Mapping[str, str | None], *, framed: bool) -> None:
+        signs = self._signs
         if attributes and not framed:
             self._names(attributes)
         match tag:
@@ -219,79 +212,65 @@ class _Reading:
                 if not framed:
                     self._input(tag, attributes)
             case "iframe" | "img":
-                self._count("iframes" if tag == "iframe" else "pictures")
-                self._note("addresses", attributes.get("src"))
+                signs.iframes += tag == "iframe"
+                _note(signs.addresses, attributes.get("src"))
             case "form" if not framed:
-                self._count("form_count")
-                self._note("addresses", attributes.get("action"))
-            case "pre" | "code" | "time":
-                self._count("dates" if tag == "time" else "codes")
+                signs.form_count += 1
+                _note(signs.addresses, attributes.get("action"))
+            case "pre" | "code":
+                signs.codes += 1
+            case "time":
+                signs.dates += 1
             case _:
                 pass
 
     def _input(self, tag: str, attributes: Mapping[str, str | None]) -> None:
+        signs = self._signs
         kind = (attributes.get("type") or "text").lower()
         name = attributes.get("name") or attributes.get("id") or ""
         completes = attributes.get("autocomplete") or ""
         if kind == "hidden":
-            self._note("hidden", f"{name}={attributes.get('value') or ''}")
+            _note(signs.hidden, f"{name}={attributes.get('value') or ''}")
         elif kind in {"submit", "button"}:
-            self._note("controls", attributes.get("value"))
+            _note(signs.controls, attributes.get("value"))
         elif kind == "password" or completes == "current-password" or _SECRET.search(name):
-            self._count("passwords")
+            signs.passwords += 1
         elif tag == "textarea":
-            self._count("long_fields")
+            signs.long_fields += 1
         elif kind in _TEXT_INPUTS:
-            self._count("fields")
+            signs.fields += 1
         if kind != "search":
-            self._note("controls", attributes.get("placeholder"))
+            _note(signs.controls, attributes.get("placeholder"))
 
     def _names(self, attributes: Mapping[str, str | None]) -> None:
         for key, value in attributes.items():
             if key in {"id", "class"}:
-                self._note("names", value, _MOST_NAMES)
+                _note(self._signs.names, value, _MOST_NAMES)
             elif key.startswith("data-") and "key" in key:
-                self._note("names", key, _MOST_NAMES)
-
-    def _note(self, what: str, value: str | None, most: int = 100) -> None:
-        noted = self.found.setdefault(what, [])
-        if value and len(noted) < most:
-            noted.append(value[:300])
-
-    def _count(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
+                _note(self._signs.names, key, _MOST_NAMES)
 
     def _text(self, text: str, *, linked: bool) -> None:
-        if text.isspace() and not self.pending:
+        if text.isspace() and not self._pending:
             return
-        text = text[: self.text_left]
-        self.text_left -= len(text)
-        self.pending.append(text)
+        text = text[: self._text_left]
+        self._text_left -= len(text)
+        self._pending.append(text)
         if linked:
-            self.pending_linked += len(text.strip())
+            self._pending_linked += len(text.strip())
 
-    def _end(self, zone: str, *, framed: bool) -> None:
+    def _end(self, zone: list[str], *, framed: bool) -> None:
         """End a stretch of text and file it under its kind."""
-        if not self.pending:
+        if not self._pending:
             return
-        text = " ".join("".join(self.pending).split())
-        linked = self.pending_linked > 0.7 * len(text)
-        self.pending.clear()
-        self.pending_linked = 0
+        signs, text = self._signs, " ".join("".join(self._pending).split())
+        linked = self._pending_linked > 0.7 * len(text)
+        self._pending.clear()
+        self._pending_linked = 0
         if framed:
-            self.counts["frame_words"] = self.counts.get("frame_words", 0) + len(text.split())
-            self._note("framed", text)
+            signs.frame_words += len(text.split())
+            _note(self._framed, text)
         elif text:
-            where = "linked" if linked and zone == "texts" else zone
-            self.found.setdefault(where, []).append(text)
-
-
-def _zone(tag: str, zone: str) -> str:
-    if tag in _HEADINGS:
-        return "headings"
-    if tag in _CONTROLS:
-        return "controls"
-    return "noscript" if tag == "noscript" else zone
+            (signs.linked if linked and zone is signs.texts else zone).append(text)
 
 
 def _is_framed(node: LexborNode, tag: str, attributes: Mapping[str, str | None]) -> bool:

@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import replace
 from random import Random
 
-from freshet.crawler.compare.not_content.check import CheckedPage, NotContentCheck, walls_of
+from freshet.crawler.compare.not_content.check import CheckedPage, NotContentCheck
+from freshet.crawler.compare.not_content.host import SiteWalls
 from freshet.crawler.compare.not_content.page import WallKind
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser
@@ -74,7 +75,7 @@ async def test_what_a_host_shows_for_any_url_is_no_content_also_of_earlier_pages
     assert second.wall.kind is WallKind.SOFT_404
     taken_back = {each.page_id for each in (*first.retractions, *second.retractions)}
     assert taken_back == ({1} if first.wall is None else set())
-    assert walls_of(second.walls).shows_pages(NOON + 3)
+    assert SiteWalls.from_bytes(second.walls).shows_pages(NOON + 3)
 
 
 async def test_a_host_that_answers_honestly_is_probed_once() -> None:

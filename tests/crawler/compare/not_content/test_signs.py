@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.compare.not_content.cues import MOST_BYTES
 from freshet.crawler.compare.not_content.host import SiteWalls
-from freshet.crawler.compare.not_content.page import NO_SIGNS, PageLook, read_signs
+from freshet.crawler.compare.not_content.page import PageLook, PageSigns, read_signs
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.sketch import sketch
 from tests.crawler.compare.not_content.looks import look_at
@@ -16,12 +16,12 @@ def test_the_frame_is_told_apart_from_the_main_part() -> None:
         "<nav><a href='/'>Home of all</a></nav><main><h1>Gone</h1><p>Nothing here.</p></main>"
         "<footer>Our address</footer>"
     ).signs
-    assert (signs.headings, signs.texts) == (("Gone",), ("Nothing here.",))
+    assert (signs.headings, signs.texts) == (["Gone"], ["Nothing here."])
     assert signs.frame_words == 5
 
 
 def test_a_page_that_is_all_frame_is_read_as_it_is() -> None:
-    assert look_at("<footer>Request blocked</footer>").signs.texts == ("Request blocked",)
+    assert look_at("<footer>Request blocked</footer>").signs.texts == ["Request blocked"]
 
 
 def test_a_form_in_the_header_is_none_of_the_page() -> None:
@@ -39,12 +39,12 @@ def test_scripts_meta_elements_and_hidden_fields_are_facts() -> None:
     assert signs.noindex
     assert signs.refresh_s == 5
     assert signs.statuses == {503}
-    assert signs.addresses == ("/challenge.js", "/go")
-    assert signs.hidden == ("next=/a/b",)
+    assert signs.addresses == ["/challenge.js", "/go"]
+    assert signs.hidden == ["next=/a/b"]
 
 
 def test_hostile_bodies_cost_no_more_than_their_beginning() -> None:
-    assert read_signs(b"<div>" * 100_000, "text/html") == NO_SIGNS
+    assert read_signs(b"<div>" * 100_000, "text/html") == PageSigns()
     signs = read_signs(b"<p>" + b"word " * 100_000, "text/html")
     assert sum(map(len, signs.texts)) <= MOST_BYTES
 

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from freshet.crawler.compare.not_content.host import (
     PROBE_LASTS_S,
     Family,
-    HonestAnswer,
     Print,
-    Probe,
     SiteWalls,
 )
 from freshet.crawler.compare.not_content.page import PageLook, WallKind, is_another_text
@@ -53,7 +51,7 @@ def test_an_empty_shell_is_no_soft_404_although_the_probe_shows_it_too() -> None
 def test_a_probe_is_wanted_once_and_again_when_its_answer_is_old() -> None:
     walls = SiteWalls()
     assert walls.wants_probe(AT)
-    walls.learn_probe(HonestAnswer(404), AT)
+    walls.learn_probe(None, AT)
     assert not walls.wants_probe(AT + 1)
     assert walls.wants_probe(AT + PROBE_LASTS_S + 1)
 
@@ -63,7 +61,7 @@ def test_a_doubtful_page_is_worth_another_probe_but_not_ever_more() -> None:
     for n in range(10):
         if not walls.wants_probe(AT + n):
             break
-        walls.learn_probe(HonestAnswer(404), AT + n)
+        walls.learn_probe(None, AT + n)
         walls.judge(look_at(WEAK, path=f"/items/{n}"), AT + n)
     assert len(walls.probes) <= 3
     assert not walls.wants_probe(AT + 20)
@@ -194,7 +192,7 @@ PRINTS = st.builds(
 TIMES = st.floats(0, 4e9)
 SITES = st.builds(
     SiteWalls,
-    st.lists(st.builds(Probe, TIMES, st.none() | PRINTS), max_size=3).map(tuple),
+    st.lists(st.tuples(TIMES, st.none() | PRINTS), max_size=3).map(tuple),
     st.lists(
         st.builds(
             Family,

@@ -3,7 +3,7 @@
 import pytest
 
 from freshet.crawler.compare.not_content.evidence import weigh
-from freshet.crawler.compare.not_content.host import Corroboration, is_enough
+from freshet.crawler.compare.not_content.host import ALONE, is_enough
 from freshet.crawler.compare.not_content.page import PageLook, WallKind
 from tests.crawler.compare.not_content.looks import look_at
 
@@ -13,7 +13,7 @@ FILLER = (
 
 
 def kind_of(look: PageLook) -> WallKind | None:
-    return next((w.kind for w in weigh(look) if is_enough(w, Corroboration.ALONE)), None)
+    return next((w.kind for w in weigh(look) if is_enough(w, ALONE)), None)
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 import pytest
 
 from freshet.crawler.compare.not_content.cues import (
-    CueSearch,
     cues,
     folded,
     languages,
+    possible_cues,
     spoken,
     title_parts,
+    weights,
 )
 
 
@@ -58,7 +59,7 @@ def test_no_condition_is_empty() -> None:
 )
 def test_each_language_is_heard(language: str, sentence: str, kind: str) -> None:
     text = folded(sentence)
-    assert CueSearch(language, text).weights(text)[kind] >= 2
+    assert weights(possible_cues(language, text), text)[kind] >= 2
 
 
 def test_an_undeclared_language_is_known_by_letters_or_common_words() -> None:
@@ -70,5 +71,5 @@ def test_an_undeclared_language_is_known_by_letters_or_common_words() -> None:
 
 def test_a_label_cue_says_nothing_within_a_long_sentence() -> None:
     text = folded("a login is what they built last year for all of the readers of the paper")
-    assert "login_wall" not in CueSearch("en", text).weights(text, label=True)
-    assert CueSearch("en", " login ").weights(" login ", label=True)["login_wall"] == 2
+    assert "login_wall" not in weights(possible_cues("en", text), text)
+    assert weights(possible_cues("en", " login "), " login ")["login_wall"] == 2
