@@ -77,13 +77,13 @@ class VersionDifference:
     @property
     def is_empty(self) -> bool:
         """True if no block of main text differs."""
-        return all(block.change is BlockChange.KEPT for block in self.blocks)
+        return all(block.change == "kept" for block in self.blocks)
 
     def around_changes(self, context: int) -> Iterator[AlignedBlock | _Gap]:
         """Yield all changes with some unchanged blocks before and after, and gaps between."""
         near: set[int] = set()
         for place, block in enumerate(self.blocks):
-            if block.change is not BlockChange.KEPT:
+            if block.change != "kept":
                 near.update(range(place - context, place + context + 1))
         left_out = 0
         for place, block in enumerate(self.blocks):
@@ -103,11 +103,11 @@ class VersionDifference:
             "url": self.url,
             "before": asdict(self.before),
             "after": asdict(self.after),
-            "counts": {str(change): n for change, n in counts(self.blocks).items()},
+            "counts": counts(self.blocks),
             "blocks": [
                 asdict(b) | {"volatile": self.is_volatile(b)}
                 for b in self.blocks
-                if b.change is not BlockChange.KEPT
+                if b.change != "kept"
             ],
         }
 
@@ -122,12 +122,12 @@ def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
 
 
 # -- diff view ---------------------------------------------------------------
-_STYLES: Final = {
-    BlockChange.KEPT: (" ", "dim"),
-    BlockChange.EDITED: ("~", ""),
-    BlockChange.MOVED: (">", "cyan"),
-    BlockChange.ADDED: ("+", "green"),
-    BlockChange.REMOVED: ("-", "red"),
+_STYLES: Final[dict[BlockChange, tuple[str, str]]] = {
+    "kept": (" ", "dim"),
+    "edited": ("~", ""),
+    "moved": (">", "cyan"),
+    "added": ("+", "green"),
+    "removed": ("-", "red"),
 }
 #: Characters of an edited block that are shown on each side of what changed.
 _AROUND: Final = 60
@@ -162,19 +162,19 @@ def _gap(gap: _Gap) -> Text:
 def _block(block: AlignedBlock, *, is_volatile: bool) -> Text:
     mark, style = _STYLES[block.change]
     line = Text(f"{mark} ", style=style)
-    if is_volatile and block.change is not BlockChange.KEPT:
+    if is_volatile and block.change != "kept":
         line.append(f"{plain(block.text)}  (differs at every visit)")
         line.stylize("dim")
         return line
-    if block.change is BlockChange.EDITED:
+    if block.change == "edited":
         for run in shortened(block.runs, _AROUND):
             _append_run(line, run)
         return line
     text = plain(block.text)
-    if block.change is BlockChange.KEPT and len(text) > _UNCHANGED_WIDTH:
+    if block.change == "kept" and len(text) > _UNCHANGED_WIDTH:
         text = text[: _UNCHANGED_WIDTH - 1] + "…"
     line.append(text, style)
-    if block.change is BlockChange.MOVED and block.before is not None and block.after is not None:
+    if block.change == "moved" and block.before is not None and block.after is not None:
         line.append(f"  (moved {_distance(block.after - block.before)})", "dim")
     return line
 
@@ -284,11 +284,9 @@ def _html_gap(gap: _Gap) -> str:
 
 
 def _html_block(block: AlignedBlock, *, is_volatile: bool) -> str:
-    words = (
-        "".join(map(_run, block.runs)) if block.change is BlockChange.EDITED else escape(block.text)
-    )
-    label = "" if block.change is BlockChange.KEPT else f'<span class="word">{block.change}</span>'
-    kind = f"{block.change} volatile" if is_volatile else str(block.change)
+    words = "".join(map(_run, block.runs)) if block.change == "edited" else escape(block.text)
+    label = "" if block.change == "kept" else f'<span class="word">{block.change}</span>'
+    kind = f"{block.change} volatile" if is_volatile else block.change
     note = ' <span class="word">differs at every visit</span>' if is_volatile else ""
     return f'<p class="block {kind}">{label}{words}{note}</p>'
 

@@ -14,8 +14,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from enum import StrEnum
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
 # -- words -------------------------------------------------------------------
 
@@ -102,14 +101,8 @@ _MOST_PAIRS: Final = 20_000
 _LONG: Final = 2_000
 
 
-class BlockChange(StrEnum):
-    """The kind of change of a block."""
-
-    KEPT = "kept"
-    EDITED = "edited"
-    MOVED = "moved"
-    ADDED = "added"
-    REMOVED = "removed"
+#: The kind of change of a block.
+BlockChange: TypeAlias = Literal["kept", "edited", "moved", "added", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +124,7 @@ class AlignedBlock:
 def align(old: Sequence[str], new: Sequence[str]) -> tuple[AlignedBlock, ...]:
     """Return all blocks of the new version in order, and the removed ones where they stood.
 
-    >>> [str(block.change) for block in align(["a b c", "d"], ["d", "a b c"])]
+    >>> [block.change for block in align(["a b c", "d"], ["d", "a b c"])]
     ['moved', 'kept']
     """
     partner = {j: i for i, j in _pairs(old, new)}
@@ -152,7 +145,7 @@ def align(old: Sequence[str], new: Sequence[str]) -> tuple[AlignedBlock, ...]:
 def counts(aligned: Sequence[AlignedBlock]) -> dict[BlockChange, int]:
     """Count the blocks of each kind of change; all kinds are named."""
     found = Counter(block.change for block in aligned)
-    return {change: found[change] for change in BlockChange}
+    return {change: found[change] for change in get_args(BlockChange)}
 
 
 def _pairs(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -258,7 +251,7 @@ def _next_partners(partner: Mapping[int, int], before: int, after: int) -> list[
 
 
 def _removed(old: Sequence[str], i: int) -> AlignedBlock:
-    return AlignedBlock(BlockChange.REMOVED, i, None, old[i])
+    return AlignedBlock("removed", i, None, old[i])
 
 
 def _arrived(
@@ -269,18 +262,18 @@ def _arrived(
     moved: Mapping[int, int],
 ) -> AlignedBlock:
     if j in moved:
-        return AlignedBlock(BlockChange.MOVED, moved[j], j, new[j])
+        return AlignedBlock("moved", moved[j], j, new[j])
     if j not in partner:
-        return AlignedBlock(BlockChange.ADDED, None, j, new[j])
+        return AlignedBlock("added", None, j, new[j])
     i = partner[j]
     if old[i] == new[j]:
-        return AlignedBlock(BlockChange.KEPT, i, j, new[j])
-    return AlignedBlock(BlockChange.EDITED, i, j, new[j], compare_words(old[i], new[j]))
+        return AlignedBlock("kept", i, j, new[j])
+    return AlignedBlock("edited", i, j, new[j], compare_words(old[i], new[j]))
 
 
 # -- summary -----------------------------------------------------------------
 
-_MARKS: Final = {BlockChange.ADDED: "+", BlockChange.REMOVED: "−"}
+_MARKS: Final = {"added": "+", "removed": "−"}
 #: Words of an edited block that are shown before and after the change.
 _AROUND: Final = 24
 _ELLIPSIS: Final = "…"
@@ -293,10 +286,10 @@ def in_one_line(aligned: Sequence[AlignedBlock], width: int = 100) -> str:
     >>> in_one_line(align(["Price: 10.99 each"], ["Price: 11.49 each"]))
     '“Price: 10.99 → 11.49 each”'
     """
-    changed = [block for block in aligned if block.change is not BlockChange.KEPT]
+    changed = [block for block in aligned if block.change != "kept"]
     if not changed:
         return "no block of text differs"
-    order = (BlockChange.EDITED, BlockChange.ADDED, BlockChange.REMOVED, BlockChange.MOVED)
+    order: Sequence[BlockChange] = ("edited", "added", "removed", "moved")
     first = min(changed, key=lambda block: order.index(block.change))
     more = in_numbers(aligned) if len(changed) > 1 else ""
     line = _told(first, max(width - len(more) - 3, 30))
@@ -319,7 +312,7 @@ def shortened(runs: Sequence[Run], around: int = _AROUND) -> tuple[Run, ...]:
 
 
 def _told(block: AlignedBlock, width: int) -> str:
-    if block.change is BlockChange.EDITED:
+    if block.change == "edited":
         words = "".join(_written(run) for run in shortened(block.runs))
         return f"“{_clipped(words, width)}”"
     mark = _MARKS.get(block.change, f"{block.change}:")

@@ -12,9 +12,10 @@ evidence.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from io import BytesIO
+from typing import Any, Final, TypeAlias
 
 from freshet.crawler.compare.layout import Item, Layout, Slot
 from freshet.crawler.reduce.sketch import Sketch
@@ -85,43 +86,25 @@ FLIP_WINDOW: Final = 8
 _APPEARANCES: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Presence:
-    """The last visits at which something was there: a bit for each, the newest lowest."""
+#: The last visits at which something was there: a bit for each, the newest lowest.
+Presence: TypeAlias = int
+#: There at the visit before and not now, and there now for the first time.
+GONE: Final[Presence] = 0b10
+COME: Final[Presence] = 0b01
+#: There at all remembered visits.
+ALWAYS: Final[Presence] = (1 << FLIP_WINDOW) - 1
 
-    visits: int
 
-    @classmethod
-    def of_gone(cls) -> Presence:
-        """Return the presence of a block that was there at the visit before, and is not now."""
-        return cls(0b10)
+def alternates(presence: Presence) -> bool:
+    """Return whether something has come at least twice in the last visits."""
+    return (presence & ~(presence >> 1)).bit_count() >= _APPEARANCES
 
-    @classmethod
-    def of_come(cls) -> Presence:
-        """Return the presence of a block that is there now for the first time."""
-        return cls(0b01)
 
-    @property
-    def now(self) -> bool:
-        """Return whether it was there at the last visit."""
-        return bool(self.visits & 1)
-
-    @property
-    def alternates(self) -> bool:
-        """Return whether it has come at least twice in the last visits."""
-        return (self.visits & ~(self.visits >> 1)).bit_count() >= _APPEARANCES
-
-    @property
-    def forgotten(self) -> bool:
-        """Return whether it neither came nor went in all remembered visits."""
-        return self.visits in {0, (1 << FLIP_WINDOW) - 1}
-
-    def after(self, *, present: bool, visits: int = 1) -> Presence:
-        """Return the presence after some visits that all found the same."""
-        history = self.visits
-        for _ in range(min(visits, FLIP_WINDOW)):
-            history = (history << 1 | present) & ((1 << FLIP_WINDOW) - 1)
-        return Presence(history)
+def later(presence: Presence, *, present: bool, visits: int = 1) -> Presence:
+    """Return the presence after some visits that all found the same."""
+    for _ in range(min(visits, FLIP_WINDOW)):
+        presence = (presence << 1 | present) & ALWAYS
+    return presence
 
 
 # -- memory ------------------------------------------------------------------
@@ -225,7 +208,7 @@ class PageMemory:
             _SLOT.pack(*slot, h.digest, h.replacements, h.compared, h.volatile)
             for slot, h in self.slots.items()
         ]
-        parts += [_BLOCK.pack(digest, p.visits) for digest, p in self.blocks.items()]
+        parts += [_BLOCK.pack(*block) for block in self.blocks.items()]
         for delta in self.deltas:
             parts.append(_DELTA.pack(delta.at, _KINDS.index(delta.kind), len(delta)))
             parts += [_packed(item, 0) for item in delta.removed]
@@ -241,8 +224,19 @@ class PageMemory:
         """
         if data[:1] != bytes([VERSION]):
             raise ValueError(f"memory of a version that is not {VERSION}")
+        stream = BytesIO(data)
+
+        def read(form: struct.Struct) -> tuple[Any, ...]:
+            return form.unpack(stream.read(form.size))
+
         try:
-            return _Reading(data).memory()
+            _, comparisons, slots, blocks, deltas = read(_HEADER)
+            return cls(
+                comparisons,
+                dict(_slot(*read(_SLOT)) for _ in range(slots)),
+                dict(read(_BLOCK) for _ in range(blocks)),
+                tuple(_delta(read) for _ in range(deltas)),
+            )
         except struct.error as error:
             raise ValueError(f"memory of {len(data)} bytes is cut short") from error
 
@@ -280,41 +274,19 @@ class PageRecord:
         return Layout.of(self.sketch).with_digests(self.memory.last_seen)
 
 
-class _Reading:
-    """Bytes and a reading position."""
+def _slot(
+    place: int, ordinal: int, digest: int, bits: int, compared: int, volatile: int
+) -> tuple[Slot, SlotHistory]:
+    return (place, ordinal), SlotHistory(digest, bits, compared, bool(volatile))
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._offset = 0
 
-    def memory(self) -> PageMemory:
-        _, comparisons, slots, blocks, deltas = self._next(_HEADER)
-        return PageMemory(
-            comparisons,
-            dict(self._slot() for _ in range(slots)),
-            dict(self._block() for _ in range(blocks)),
-            tuple(self._delta() for _ in range(deltas)),
-        )
-
-    def _slot(self) -> tuple[Slot, SlotHistory]:
-        place, ordinal, digest, bits, compared, volatile = self._next(_SLOT)
-        return (place, ordinal), SlotHistory(digest, bits, compared, bool(volatile))
-
-    def _block(self) -> tuple[int, Presence]:
-        digest, visits = self._next(_BLOCK)
-        return digest, Presence(visits)
-
-    def _delta(self) -> Delta:
-        at, kind, count = self._next(_DELTA)
-        items = [self._next(_ITEM) for _ in range(count)]
-        removed = tuple(Item(*item[:4]) for item in items if not item[4])
-        added = tuple(Item(*item[:4]) for item in items if item[4])
-        return Delta(at, _KINDS[kind], removed, added)
-
-    def _next(self, form: struct.Struct) -> tuple:  # type: ignore[type-arg]
-        values = form.unpack_from(self._data, self._offset)
-        self._offset += form.size
-        return values
+def _delta(read: Callable[[struct.Struct], tuple[Any, ...]]) -> Delta:
+    at, kind, count = read(_DELTA)
+    items = [read(_ITEM) for _ in range(count)]
+    removed, added = (
+        tuple(Item(*item) for *item, sign in items if sign == wanted) for wanted in (0, 1)
+    )
+    return Delta(at, _KINDS[kind], removed, added)
 
 
 def _packed(item: Item, sign: int) -> bytes:

@@ -20,10 +20,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from heapq import nlargest
 from itertools import pairwise
 from typing import Final, Protocol
 
 from freshet.crawler.compare.history import (
+    ALWAYS,
+    COME,
+    GONE,
     MOST_BLOCKS,
     MOST_SLOTS,
     STREAK,
@@ -33,8 +37,10 @@ from freshet.crawler.compare.history import (
     PageRecord,
     Presence,
     SlotHistory,
+    alternates,
     bounded,
     is_near,
+    later,
 )
 from freshet.crawler.compare.layout import Item, Layout, LayoutDifference, Slot, difference
 from freshet.crawler.compare.templates import HostRun, Template, frame_items
@@ -149,24 +155,14 @@ _WHY: Final = {
 _MOST_FOLLOWED: Final = 48
 
 
-@dataclass(frozen=True, slots=True)
-class _Judgement:
-    """The verdict on a text, the new memory of the page, and corrections of earlier verdicts.
-
-    ``keeps_sketch`` says that the next comparison uses the new sketch. It is False where only
-    volatile blocks differ: these are in the memory, and sketches are kept for ever.
-    """
-
-    verdict: Verdict
-    memory: PageMemory
-    amendments: tuple[Amendment, ...]
-    keeps_sketch: bool
-
-
 def judge_blocks(
     past: PageRecord, new: Sketch, host: HostRun, at: float, *, significant_below: float = 1.0
-) -> _Judgement:
+) -> Verdict:
     """Judge a text that differs from the page's last one, seen at ``at``.
+
+    The verdict has the new memory of the page, and corrections of earlier verdicts. The next
+    comparison uses the new sketch unless only volatile blocks differ: these are in the memory, and
+    sketches are kept for ever.
 
     Any unexplained difference counts, and so does another order of the same blocks
     (a ranking is content): then no block is added or removed. Only with
@@ -178,7 +174,9 @@ def judge_blocks(
     # The history of this page, and of the others, uses the old names.
     as_before = layout.renamed({after: name for name, after in names.items()})
     found = difference(before, as_before)
-    memory = _learnt(past, found, as_before, new, host.template)
+    slots = _slots(past, found, as_before, host.template)
+    blocks = _blocks(past, found, as_before, new)
+    memory = PageMemory(past.comparisons + 1, slots, blocks, past.memory.deltas)
     removed, added = _without_volatile(found, memory, host.template, len(layout))
     host.differed(new.text_digest, removed, added)
     if _alternates(memory, (_text(past.sketch), _text(new))):
@@ -187,29 +185,25 @@ def judge_blocks(
         explained = _explained(found, removed, added, memory, host)
     verdict = _verdict(explained, past.sketch, new, significant_below)
     memory, amendments = _amended(memory, host.template.volatile)
-    if _may_turn(explained, verdict):
+    # Later visits, or other pages, may correct this verdict.
+    is_open = verdict.kind is Kind.CHANGED or verdict.rung is Rung.FRAME
+    if is_open and not explained.moved and (explained.removed or explained.added):
         delta = Delta(at, verdict.kind, explained.removed, explained.added)
         memory = replace(memory, deltas=bounded([*memory.deltas, delta]))
     memory = memory.renamed(names) if names else memory
     is_covered = verdict.rung is Rung.VOLATILE and PageRecord(past.sketch, memory).layout == layout
-    return _Judgement(verdict, memory, amendments, keeps_sketch=not is_covered)
+    return replace(
+        verdict, memory=memory.to_bytes(), amendments=amendments, keeps_sketch=not is_covered
+    )
 
 
 # -- learning ----------------------------------------------------------------------
 
 
-def _learnt(
-    past: PageRecord, found: LayoutDifference, layout: Layout, new: Sketch, template: Template
-) -> PageMemory:
-    """Return the memory after this comparison, without its delta."""
-    slots = _slots(past, found, layout, template)
-    blocks = _blocks(past, found, layout, new)
-    return PageMemory(past.comparisons + 1, slots, blocks, past.memory.deltas)
-
-
 def _slots(
     past: PageRecord, found: LayoutDifference, layout: Layout, template: Template
 ) -> dict[Slot, SlotHistory]:
+    """Return the histories of slots after this comparison: those with the most replacements."""
     fresh = SlotHistory(0).after_stillness(past.comparisons)
     replaced = {**found.replaced, **({ORDER: 0} if found.moved() else {})}
     slots: dict[Slot, SlotHistory] = {}
@@ -223,15 +217,9 @@ def _slots(
         history = history.after(digest, replaced=slot in replaced, streak=streak)
         if history.replacements:
             slots[slot] = history
-    return _liveliest(slots)
-
-
-def _liveliest(slots: dict[Slot, SlotHistory]) -> dict[Slot, SlotHistory]:
-    """Return the slots to remember: those with the most replacements."""
     if len(slots) <= MOST_SLOTS:
         return slots
-    ranked = sorted(slots.items(), key=lambda kept: -kept[1].replacements.bit_count())
-    return dict(ranked[:MOST_SLOTS])
+    return dict(nlargest(MOST_SLOTS, slots.items(), lambda kept: kept[1].replacements.bit_count()))
 
 
 def _blocks(
@@ -241,18 +229,19 @@ def _blocks(
     now = set(layout.digests) | {_text(new)}
     blocks: dict[int, Presence] = {}
     for digest, presence in past.memory.blocks.items():
-        history = presence.after(present=presence.now, visits=past.still)
-        history = history.after(present=digest in now)
-        if not history.forgotten:
+        history = later(presence, present=bool(presence & 1), visits=past.still)
+        history = later(history, present=digest in now)
+        # One that neither came nor went in all remembered visits is forgotten.
+        if history not in {0, ALWAYS}:
             blocks[digest] = history
     gone, come = [_text(past.sketch)], [_text(new)]
     if len(found.removed) + len(found.added) <= _MOST_FOLLOWED:
         gone += (item.digest for item in found.removed)
         come += (item.digest for item in found.added)
     for digest in gone:
-        blocks.setdefault(digest, Presence.of_gone())
+        blocks.setdefault(digest, GONE)
     for digest in come:
-        blocks.setdefault(digest, Presence.of_come())
+        blocks.setdefault(digest, COME)
     return dict(list(blocks.items())[-MOST_BLOCKS:])
 
 
@@ -301,8 +290,7 @@ def _explained(
 
 
 def _alternates(memory: PageMemory, digests: Iterable[int]) -> bool:
-    known = (memory.blocks.get(digest) for digest in digests)
-    return all(presence is not None and presence.alternates for presence in known)
+    return all(alternates(memory.blocks.get(digest, 0)) for digest in digests)
 
 
 def _without_volatile(
@@ -333,12 +321,6 @@ def _verdict(explained: _Explained, old: Sketch, new: Sketch, significant_below:
         blocks_added=sum(item not in explained.frame for item in explained.added),
         blocks_removed=sum(item not in explained.frame for item in explained.removed),
     )
-
-
-def _may_turn(explained: _Explained, verdict: Verdict) -> bool:
-    """Return whether later visits, or other pages, may correct this verdict."""
-    is_open = verdict.kind is Kind.CHANGED or verdict.rung is Rung.FRAME
-    return is_open and bool(explained.removed or explained.added) and not explained.moved
 
 
 def _amended(
@@ -447,13 +429,7 @@ class Detector:
         history = history or await self._past.history(due.page_id)
         if history is None:
             return Verdict(Kind.CHANGED, Rung.BODY)
-        judged = await self._judged(due, PageRecord.of(history), new, at)
-        return replace(
-            judged.verdict,
-            keeps_sketch=judged.keeps_sketch,
-            memory=judged.memory.to_bytes(),
-            amendments=judged.amendments,
-        )
+        return await self._judged(due, PageRecord.of(history), new, at)
 
     async def _first(
         self, due: DueUrl, new: Sketch, at: float, text_version: str | None
@@ -470,9 +446,10 @@ class Detector:
         if not is_same_page(past.sketch, new):
             return Verdict(Kind.NEW)
         judged = await self._judged(due, past, new, at)
-        return replace(judged.verdict, memory=judged.memory.to_bytes(), detail=detail)
+        # The page itself has no sketch and no verdict yet.
+        return replace(judged, keeps_sketch=True, amendments=(), detail=detail)
 
-    async def _judged(self, due: DueUrl, past: PageRecord, new: Sketch, at: float) -> _Judgement:
+    async def _judged(self, due: DueUrl, past: PageRecord, new: Sketch, at: float) -> Verdict:
         host = await self._host(due.host_id)
         return judge_blocks(past, new, host, at, significant_below=self._significant_below)
 

@@ -210,35 +210,25 @@ class Correction:
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class PageDeltas:
-    """The differences of a page in a run, and the digest of its current text."""
+def settled(
+    differing: Mapping[int, tuple[bytes | None, Sequence[Delta]]], pages: int, template: Template
+) -> list[Correction]:
+    """Return the verdicts to correct after a run.
 
-    page_id: int
-    text: bytes | None
-    deltas: Sequence[Delta]
-
-    def events(self) -> set[Event]:
-        """Return the removed and added blocks."""
-        return set().union(*(_events(delta.removed, delta.added) for delta in self.deltas))
-
-
-def settled(differing: Sequence[PageDeltas], pages: int, template: Template) -> list[Correction]:
-    """Return the verdicts to correct after a run, given the differences by page of a host.
-
-    ``pages`` were visited; ``template`` is learnt from the current store. A difference that
-    is common to enough of them is the template's; one that was taken for it and stayed alone,
-    while other pages did not follow, is a change after all.
+    ``differing`` has the differences in the run by page of a host, with the digests of their
+    current texts; ``pages`` were visited; ``template`` is learnt from the current store. A
+    difference that is common to enough of them is the template's; one that was taken for it and
+    stayed alone, while other pages did not follow, is a change after all.
     """
-    distinct = {page.text: page for page in differing}
-    counts = Counter(event for page in distinct.values() for event in page.events())
-    corrections = []
-    for page in differing:
-        for delta in page.deltas:
-            kind = _kind_in_hindsight(delta, counts, pages, template)
-            if kind is not delta.kind:
-                corrections.append(Correction(page.page_id, delta.at, delta.kind, kind))
-    return corrections
+    counts: Counter[Event] = Counter()
+    for deltas in dict(differing.values()).values():
+        counts.update(set().union(*(_events(delta.removed, delta.added) for delta in deltas)))
+    return [
+        Correction(page_id, delta.at, delta.kind, kind)
+        for page_id, (_, deltas) in differing.items()
+        for delta in deltas
+        if (kind := _kind_in_hindsight(delta, counts, pages, template)) is not delta.kind
+    ]
 
 
 def _kind_in_hindsight(

@@ -24,7 +24,7 @@ from freshet.crawler.compare.near_duplicates import (
     bucket_keys,
     optimal_banding,
 )
-from freshet.crawler.compare.templates import Correction, PageDeltas, Template, settled
+from freshet.crawler.compare.templates import Correction, Template, settled
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.terminal import span
@@ -56,12 +56,8 @@ async def correct(
     """
     corrections: list[Correction] = []
     for host_id, pages in await observations.open_hosts(database.reader, run_id):
-        differing = [
-            PageDeltas(page_id, text, _deltas(data, since))
-            for page_id, text, data in await observations.open_memories(
-                database.reader, run_id, host_id
-            )
-        ]
+        memories = await observations.open_memories(database.reader, run_id, host_id)
+        differing = {page_id: (text, _deltas(data, since)) for page_id, text, data in memories}
         sample = await observations.sample(database.reader, host_id, SAMPLE_PAGES)
         template = Template.learnt([PageRecord.of(history) for history in sample])
         corrections += settled(differing, pages, template)

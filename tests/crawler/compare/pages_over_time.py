@@ -44,10 +44,11 @@ class Page:
         kept = new if found.keeps_sketch else self.record.sketch
         self.sketches_kept += found.keeps_sketch
         # What is remembered goes through the store's bytes at every visit.
-        self.record = PageRecord(kept, PageMemory.from_bytes(found.memory.to_bytes()))
-        self.kinds.append(found.verdict.kind)
+        assert found.memory is not None
+        self.record = PageRecord(kept, PageMemory.from_bytes(found.memory))
+        self.kinds.append(found.kind)
         self.amendments += found.amendments
-        return found.verdict
+        return replace(found, memory=None, amendments=(), keeps_sketch=True)
 
     def amended_kinds(self) -> list[Kind]:
         kinds = list(self.kinds)

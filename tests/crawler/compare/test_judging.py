@@ -19,7 +19,7 @@ TEXTS = st.lists(st.sampled_from(["a b c d e", "f g h", "i", "price 12.50"]), ma
 
 def compare(old: list[str], new: list[str], **options: float) -> Verdict:
     past = PageRecord(sketch(old))
-    return judge_blocks(past, sketch(new), HostRun(), 0.0, **options).verdict
+    return judge_blocks(past, sketch(new), HostRun(), 0.0, **options)
 
 
 # -- without a history ---------------------------------------------------------------

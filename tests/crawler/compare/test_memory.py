@@ -10,7 +10,6 @@ from freshet.crawler.compare.history import (
     Delta,
     PageMemory,
     PageRecord,
-    Presence,
     SlotHistory,
     bounded,
 )
@@ -30,7 +29,7 @@ DELTAS = st.builds(
 )  # fmt: skip
 MEMORIES = st.builds(
     PageMemory, st.integers(0, 0xFFFF), st.dictionaries(SLOTS, HISTORIES, max_size=4),
-    st.dictionaries(U64, st.builds(Presence, st.integers(0, 255)), max_size=4),
+    st.dictionaries(U64, st.integers(0, 255), max_size=4),
     st.lists(DELTAS, max_size=3).map(tuple),
 )  # fmt: skip
 
@@ -96,7 +95,7 @@ def test_what_another_extraction_finds_alike_keeps_its_history() -> None:
     after = Layout.of(sketch(["one", "2"], [2, 2]))
     same, other, gone = (SlotHistory(0, 1, 2), SlotHistory(0, 3, 4), SlotHistory(0, 5, 6))
     delta = Delta(1.0, Kind.CHANGED, (), (Item(2, 0, -2, before.digests[1]),))
-    memory = PageMemory(7, {(2, 0): same, (2, -1): other, (1, 0): gone}, {5: Presence(3)}, (delta,))
+    memory = PageMemory(7, {(2, 0): same, (2, -1): other, (1, 0): gone}, {5: 3}, (delta,))
     rebased = memory.rebased(before, after)
-    assert rebased == PageMemory(7, {(2, 0): same}, {5: Presence(3)}, ())
+    assert rebased == PageMemory(7, {(2, 0): same}, {5: 3}, ())
     assert memory.rebased(before, Layout.of(sketch(["menu", "one", "two"], [1, 2, 2]))) is memory

@@ -9,7 +9,6 @@ from freshet.crawler.compare.layout import Item
 from freshet.crawler.compare.templates import (
     Correction,
     HostRun,
-    PageDeltas,
     Template,
     enough,
     frame_items,
@@ -116,9 +115,9 @@ def test_what_is_counted_for_a_host_is_bounded() -> None:
     assert len(host._events) <= 8_192
 
 
-def pages_with(deltas: Sequence[Delta]) -> list[PageDeltas]:
+def pages_with(deltas: Sequence[Delta]) -> dict[int, tuple[bytes, list[Delta]]]:
     """Pages of different texts, numbered as their deltas."""
-    return [PageDeltas(n, bytes([n]), [delta]) for n, delta in enumerate(deltas)]
+    return {n: (bytes([n]), [delta]) for n, delta in enumerate(deltas)}
 
 
 def corrections(deltas: Sequence[Delta], pages: int, template: Template | None = None) -> list[int]:
@@ -164,5 +163,5 @@ def test_one_page_under_many_urls_is_no_template() -> None:
     for _ in range(9):
         host.differed(b"text", [item(5)], [item(6)])
     assert frame_items([item(5)], [item(6)], host) == (set(), set())
-    same = [PageDeltas(n, b"text", [delta(5, 6)]) for n in range(9)]
+    same = {n: (b"text", [delta(5, 6)]) for n in range(9)}
     assert settled(same, 9, Template()) == []

@@ -1,10 +1,21 @@
-"""When a slot is volatile, and when content again."""
+"""When a slot is volatile, when content again, and when something alternates."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.compare.history import STREAK, STREAK_AGAINST_THE_SITE, WINDOW, SlotHistory
+from freshet.crawler.compare.history import (
+    ALWAYS,
+    COME,
+    FLIP_WINDOW,
+    GONE,
+    STREAK,
+    STREAK_AGAINST_THE_SITE,
+    WINDOW,
+    SlotHistory,
+    alternates,
+    later,
+)
 
 
 def volatile_after(history: str, *, streak: int = STREAK) -> bool:
@@ -45,3 +56,21 @@ def test_a_history_is_bounded_and_tells_its_last_comparisons(history: str) -> No
     for mark in history:
         slot = slot.after(1, replaced=mark == "x")
     assert slot.share == (history[-WINDOW:].count("x"), min(len(history), WINDOW))
+
+
+@pytest.mark.parametrize(
+    ("visits", "expected"),
+    [("x", False), ("x.", False), ("x.x", True), (".x.", False), ("x.x.", True), (".x.x", True),
+     ("x......x", True), ("x.......x", False), ("xxxx....", False), ("x.x........", False)],
+)  # fmt: skip
+def test_what_came_twice_within_the_window_alternates(visits: str, expected: bool) -> None:
+    presence = 0
+    for mark in visits:
+        presence = later(presence, present=mark == "x")
+    assert alternates(presence) is expected
+
+
+def test_many_equal_visits_count_one_by_one() -> None:
+    assert later(COME, present=True, visits=2) == later(later(COME, present=True), present=True)
+    assert later(COME, present=True, visits=FLIP_WINDOW) == ALWAYS
+    assert later(GONE, present=False, visits=FLIP_WINDOW) == 0
