@@ -12,7 +12,7 @@ from freshet.crawler.clock import Clock, VirtualClock
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
 from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher
 from freshet.crawler.politeness import LaneKeys, LaneKind
-from freshet.crawler.reduce.markup import SiteHints
+from freshet.crawler.reduce.markup import site_hints
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import origin
@@ -105,7 +105,7 @@ def parser_of(settings: Settings, clock: Clock | None = None) -> Parser:
     """
     parse = settings.parse
     try:
-        hints = SiteHints(parse.include, parse.ignore)
+        hints = site_hints(parse.include, parse.ignore)
     except ValueError as error:
         raise CrawlError(f"parse.include, parse.ignore: {error}") from error
     wall_limit_s = max(_WALL_LEAST_S, _WALL_TIMES * parse.time_limit_s)

@@ -211,7 +211,7 @@ class Reducer:
             return Opaque(await self._captured(due, result), parsed.reason)
         refresh = parsed.meta_refresh
         if refresh is not None and _leads_away(due, refresh):
-            return RedirectTarget(refresh.url, "refresh")
+            return RedirectTarget(refresh[1], "refresh")
         text = await _sketch(parsed.blocks)
         return ReducedPage(await self._captured(due, result, text, parsed), parsed, text)
 
@@ -478,8 +478,8 @@ def _no_listing(due: DueUrl, detail: str | None) -> Failure:
 
 
 def _leads_away(due: DueUrl, refresh: MetaRefresh) -> bool:
-    is_redirect = is_http(refresh.url) and refresh.delay_s <= _REFRESH_IS_REDIRECT_S
-    return is_redirect and canonical(refresh.url) != due.url
+    delay_s, url = refresh
+    return is_http(url) and delay_s <= _REFRESH_IS_REDIRECT_S and canonical(url) != due.url
 
 
 async def _sketch(blocks: Blocks) -> Sketch:

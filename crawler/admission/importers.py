@@ -32,7 +32,6 @@ from freshet.crawler.admission.site_lists import (
 )
 from freshet.crawler.reduce.sitemaps import (
     Sitemap,
-    SitemapKind,
     SitemapLimits,
     looks_like_sitemap,
     parse_sitemap,
@@ -276,15 +275,15 @@ def read_manifest(data: bytes, beside: Callable[[str], bytes | None]) -> list[En
         Unreadable: it is no sitemap, or nothing of it can be read.
     """
     sitemap = _parsed_yaml(data)
-    if sitemap.kind is not SitemapKind.INDEX:
+    if sitemap.kind != "index":
         return list(_pages(sitemap, ""))
     found: list[Entry] = []
-    for number, entry in enumerate(sitemap.entries, 1):
+    for number, (url, _) in enumerate(sitemap.entries, 1):
         where = f"sitemap {number}"
         if number > _MAX_SITEMAPS:
-            found.append(Skipped(where, entry.url, f"an index of more than {_MAX_SITEMAPS:,}"))
+            found.append(Skipped(where, url, f"an index of more than {_MAX_SITEMAPS:,}"))
             break
-        found.extend(_named(where, entry.url, beside))
+        found.extend(_named(where, url, beside))
     return [*found, *_trouble(sitemap, "index")]
 
 
@@ -300,7 +299,7 @@ def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Itera
     except UnreadableList as reason:
         yield Skipped(where, url, str(reason))
         return
-    if sitemap.kind is SitemapKind.INDEX:
+    if sitemap.kind == "index":
         yield Skipped(where, url, "an index in an index")
         return
     yield from _pages(sitemap, f"{name}, ")
@@ -308,14 +307,14 @@ def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Itera
 
 def _parsed_yaml(data: bytes) -> Sitemap:
     sitemap = parse_sitemap(data)
-    if sitemap.kind is SitemapKind.UNKNOWN or (sitemap.problem and not sitemap.entries):
+    if sitemap.kind == "unknown" or (sitemap.problem and not sitemap.entries):
         raise UnreadableList(f"not a sitemap: {sitemap.problem or 'it has no entries'}")
     return sitemap
 
 
 def _pages(sitemap: Sitemap, prefix: str) -> Iterator[Entry]:
-    for number, entry in enumerate(sitemap.entries, 1):
-        yield WatchedSite(f"{prefix}entry {number}", entry.url)
+    for number, (url, _) in enumerate(sitemap.entries, 1):
+        yield WatchedSite(f"{prefix}entry {number}", url)
     yield from _trouble(sitemap, f"{prefix}the end")
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from freshet.crawler.archive.scan import Slice
-from freshet.crawler.reduce.sitemaps import BrokenGzip, gunzipped
+from freshet.crawler.reduce.sitemaps import BrokenFile, gunzipped
 from freshet.crawler.tally import CrawlError
 
 _ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".wacz")
@@ -257,7 +257,7 @@ def _lines(path: Path) -> Iterator[bytes]:
                 if len(rest) > _MAX_LINE_BYTES:
                     raise CrawlError(f"{path}: a line is longer than {_MAX_LINE_BYTES} bytes")
                 yield from lines
-    except BrokenGzip as error:
+    except BrokenFile as error:
         raise CrawlError(f"{path}: {error}") from error
     except OSError as error:
         raise CrawlError(f"{path}: {error.strerror or error}") from error

@@ -165,7 +165,7 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
         return found
     found.steps.append(_read(parsed))
     found.blocks = [
-        _ShownBlock(kind.name.lower(), text)
+        _ShownBlock(kind, text)
         for kind, text in zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
     ]
     wall = await _block_page(db, result, parsed, now)

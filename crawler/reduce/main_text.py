@@ -18,9 +18,11 @@ from operator import attrgetter
 from typing import Final
 from unicodedata import normalize
 
-from freshet.crawler.reduce import markup as markup_reduce
 from freshet.crawler.reduce.boilerplate import is_stamp
 from freshet.crawler.reduce.markup import (
+    BREAK,
+    CLOSE,
+    EDGE,
     IN_ARTICLE,
     IN_LINK,
     IN_LIST,
@@ -28,7 +30,9 @@ from freshet.crawler.reduce.markup import (
     IN_TABLE,
     INCLUDED,
     MARK,
+    OPEN,
     ROOT,
+    SKIP,
     BlockKind,
     Blocks,
     Markup,
@@ -97,8 +101,8 @@ def main_text(markup: Markup, *, selected: bool = False) -> Blocks:
         blocks = _gathered(markup, roots, spare_frame=True)
         return blocks.chosen(range(len(blocks.texts)))
     body = list(islice((i for i, tag in enumerate(markup.tags) if tag.name == "body"), 1))
-    found = _selected(_gathered(markup, body, spare_frame=False))
-    if found:
+    blocks = _gathered(markup, body, spare_frame=False)
+    if found := blocks.chosen(_principal(blocks) or _without_link_lists(blocks)):
         return found
     blocks = _gathered(markup, body, spare_frame=True)
     return blocks.chosen(range(len(blocks.texts)))
@@ -111,7 +115,7 @@ def plain_text(text: str, *, by_line: bool = False) -> Blocks:
     paragraphs = (" ".join(part.split()) for part in parts)
     texts = tuple(t for p in paragraphs if p and not is_stamp(t := normalize("NFC", p)))
     place = below(ROOT, "p")
-    return Blocks(texts, (BlockKind.PARAGRAPH,) * len(texts), (place,) * len(texts))
+    return Blocks(texts, ("paragraph",) * len(texts), (place,) * len(texts))
 
 
 def _included(markup: Markup) -> Iterator[int]:
@@ -159,22 +163,22 @@ class _Walk:
             if zone & _LIST_OR_TABLE != IN_TABLE and (before + 1 < i or zone & IN_LINK):
                 zone, linked = self._linked(before, i, zone)
             before = i
-            if step >= markup_reduce.SKIP:
-                if step == markup_reduce.SKIP or self._is_frame(i, zone | columns[i].zone):
+            if step >= SKIP:
+                if step == SKIP or self._is_frame(i, zone | columns[i].zone):
                     held, held_linked = held + text, held_linked + linked
                     before = resume = self._markup.end(i)
                     continue
-                step = markup_reduce.OPEN
+                step = OPEN
             if held:
                 text, linked = held + text, held_linked + linked
                 held, held_linked = "", 0
             if text and not text.isspace():
                 self._blocks.add(text, kind, place, zone, linked)
-            if step == markup_reduce.OPEN:
+            if step == OPEN:
                 above.append((kind, place, zone))
                 tag = columns[i]
                 kind, place, zone = tag.kind, within(place, tag.place), zone | tag.zone
-            elif step == markup_reduce.CLOSE and above:
+            elif step == CLOSE and above:
                 kind, place, zone = above.pop()
 
     def _linked(self, start: int, stop: int, zone: int) -> tuple[int, int]:
@@ -189,7 +193,7 @@ class _Walk:
 
     def _is_frame(self, i: int, zone: int) -> bool:
         """Return whether a possible frame element is one: a "menu-page" with the article is not."""
-        if self._steps[i] == markup_reduce.EDGE and zone & (IN_MAIN | IN_ARTICLE):
+        if self._steps[i] == EDGE and zone & (IN_MAIN | IN_ARTICLE):
             return False
         if self._holders is None:
             self._holders = _holders(self._markup.tags, self._steps)
@@ -207,16 +211,11 @@ def _holders(columns: Sequence[Tag], steps: Sequence[int]) -> Set[int]:
         if tag.ends:
             while opened and columns[opened.pop()].name != tag.name:
                 pass
-        elif steps[i] != markup_reduce.BREAK:
+        elif steps[i] != BREAK:
             opened.append(i)
             if tag.holds_main:
                 holders.update(takewhile(lambda i: i not in holders, reversed(opened)))
     return holders
-
-
-def _selected(blocks: _Blocks) -> Blocks:
-    """Return the blocks of the main element, or all but lists of links; never a stamp."""
-    return blocks.chosen(_principal(blocks) or _without_link_lists(blocks))
 
 
 def _principal(blocks: _Blocks) -> list[int]:
@@ -230,6 +229,7 @@ def _principal(blocks: _Blocks) -> list[int]:
 
 
 def _without_link_lists(blocks: _Blocks) -> list[int]:
+    """Return all blocks but those of lists of links."""
     kept: list[int] = []
     for is_link, run in groupby(range(len(blocks.texts)), key=blocks.links.__getitem__):
         stretch = list(run)

@@ -14,12 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import lru_cache
 from hashlib import blake2b
 from html import escape, unescape
 from sys import intern
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
@@ -44,14 +43,8 @@ from freshet.crawler.urls import origin, reference_head
 TEXT_VERSION: Final = "1"
 
 
-class BlockKind(IntEnum):
-    """The kind of a block according to its markup."""
-
-    HEADING = 1
-    PARAGRAPH = 2
-    ITEM = 3
-    CELL = 4
-    TEXT = 5
+#: The kind of a block according to its markup.
+BlockKind: TypeAlias = Literal["heading", "paragraph", "item", "cell", "text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +71,10 @@ _FACTOR: Final = 0x9E3779B97F4A7C15
 _DIGIT: Final = re.compile(r"\d")
 
 _KINDS: Final[dict[str | None, BlockKind]] = {
-    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), BlockKind.HEADING),
-    **dict.fromkeys(("p", "pre", "blockquote"), BlockKind.PARAGRAPH),
-    **dict.fromkeys(("li", "dt", "dd"), BlockKind.ITEM),
-    **dict.fromkeys(("td", "th"), BlockKind.CELL),
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), "heading"),
+    **dict.fromkeys(("p", "pre", "blockquote"), "paragraph"),
+    **dict.fromkeys(("li", "dt", "dd"), "item"),
+    **dict.fromkeys(("td", "th"), "cell"),
 }
 #: Ids of these are made from their words, or count them.
 _LEAVES: Final = frozenset(_KINDS)
@@ -93,7 +86,7 @@ _PASSING: Final = frozenset(
 
 def kind_of(tag: str | None) -> BlockKind:
     """Return the kind of a block whose innermost block-level element has that tag."""
-    return _KINDS.get(tag, BlockKind.TEXT)
+    return _KINDS.get(tag, "text")
 
 
 def below(place: int, tag: str, element_id: str | None = None, classes: str | None = None) -> int:
@@ -164,46 +157,31 @@ class SelectorHints:
 NO_HINTS: Final = SelectorHints()
 
 
-class SiteHints:
-    """The hints of every site, by host name; a name covers its subdomains, too.
-
-    Args:
-        include, ignore: lists of selectors by host name, as the user wrote them.
+def site_hints(
+    include: Mapping[str, tuple[str, ...]], ignore: Mapping[str, tuple[str, ...]]
+) -> dict[str, SelectorHints]:
+    """Return the hints by host name, given the user's lists of selectors by host name.
 
     Raises:
         ValueError: a selector is not valid; it is named with its site.
     """
-
-    def __init__(
-        self, include: Mapping[str, tuple[str, ...]], ignore: Mapping[str, tuple[str, ...]]
-    ) -> None:
-        wanted = {name.lower(): selectors for name, selectors in include.items()}
-        unwanted = {name.lower(): selectors for name, selectors in ignore.items()}
-        self._by_name = {
-            name: _hints(name, wanted.get(name, ()), unwanted.get(name, ()))
-            for name in wanted | unwanted
-        }
-
-    def of(self, url: str) -> SelectorHints:
-        """Return the hints of a page's host, or of its nearest parent domain."""
-        if not self._by_name:
-            return NO_HINTS
-        name = origin(url).host
-        while name:
-            if name in self._by_name:
-                return self._by_name[name]
-            name = name.partition(".")[2]
-        return NO_HINTS
+    wanted = {name.lower(): selectors for name, selectors in include.items()}
+    unwanted = {name.lower(): selectors for name, selectors in ignore.items()}
+    found = {}
+    for name in wanted | unwanted:
+        try:
+            found[name] = SelectorHints(wanted.get(name, ()), unwanted.get(name, ()))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return found
 
 
-def _hints(name: str, include: tuple[str, ...], ignore: tuple[str, ...]) -> SelectorHints:
-    try:
-        return SelectorHints(include, ignore)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
-
-
-NO_SITE_HINTS: Final = SiteHints({}, {})
+def hints_of(url: str, by_name: Mapping[str, SelectorHints]) -> SelectorHints:
+    """Return the hints of a page's host, or of its nearest parent domain."""
+    name = origin(url).host if by_name else ""
+    while name and name not in by_name:
+        name = name.partition(".")[2]
+    return by_name.get(name, NO_HINTS)
 
 
 def _check(selector: str) -> None:
@@ -348,7 +326,7 @@ class Tag(NamedTuple):
     ends: bool = False
     step: int = PASS
     spared: int = PASS
-    kind: BlockKind = BlockKind.TEXT
+    kind: BlockKind = "text"
     zone: int = 0
     place: int = 0
     holds_main: bool = False

@@ -16,7 +16,7 @@ import re
 from hashlib import blake2b
 from typing import Final
 
-from freshet.crawler.reduce.markup import ROOT, BlockKind, Blocks, below
+from freshet.crawler.reduce.markup import ROOT, Blocks, below
 
 #: Documents with more values are compared by their lines.
 _MOST_VALUES = 20_000
@@ -54,7 +54,7 @@ def json_text(text: str) -> Blocks | None:
     if pending or not found:
         return None
     texts, places = zip(*found, strict=True)
-    return Blocks(texts, (BlockKind.TEXT,) * len(texts), places)
+    return Blocks(texts, ("text",) * len(texts), places)
 
 
 # -- pdf ---------------------------------------------------------------------
@@ -82,4 +82,4 @@ def pdf_text(body: bytes) -> Blocks:
     """Return one block that names the document by its size and its digest without stamps."""
     digest = blake2b(_STAMP.sub(b"", body), digest_size=8).hexdigest()
     text = f"PDF of {len(body):,} bytes, digest {digest}"
-    return Blocks((text,), (BlockKind.TEXT,), (below(ROOT, "pdf"),))
+    return Blocks((text,), ("text",), (below(ROOT, "pdf"),))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import compress, count, islice
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
@@ -24,7 +24,6 @@ from freshet.crawler.reduce.markup import (
     Blocks,
     Markup,
     SelectorHints,
-    Tag,
     is_feed,
     read,
     relations,
@@ -39,68 +38,56 @@ _ANCHOR_CHARACTERS: Final = 200
 _BATCH: Final = 1024
 
 
-@dataclass(slots=True)
-class LinkColumns:
-    """Links while they are gathered: one entry for each canonical URL.
+def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, bool]:
+    """Return links as columns, one entry for each canonical URL, and whether there are more.
 
-    The first occurrence gives the place, relations and anchor; an occurrence that may be
-    followed replaces one that says ``nofollow``. At ``limit`` entries the rest is left out
-    and ``truncated`` set.
+    ``found`` has fetch URLs (resolved, without fragments), relations and anchors. The first
+    occurrence gives the place, relations and anchor; an occurrence that may be followed replaces
+    one that says ``nofollow``. At ``limit`` entries the rest is left out.
     """
-
-    limit: int
-    truncated: bool = False
-    _fetch_urls: dict[str, str] = field(default_factory=dict)
-    _rels: dict[str, str] = field(default_factory=dict)
-    _anchors: dict[str, str] = field(default_factory=dict)
-
-    def add(self, fetch_url: str, rels: str, anchor: str) -> None:
-        """Add one occurrence of a link; ``fetch_url`` is resolved and has no fragment."""
-        url = _canonical(fetch_url)
-        if url is None:
-            return
-        if url in self._rels:
-            if "nofollow" not in self._rels[url].split() or "nofollow" in rels.split():
-                return
-        elif len(self._rels) >= self.limit:
-            self.truncated = True
-            return
-        self._fetch_urls[url], self._rels[url], self._anchors[url] = fetch_url, rels, anchor
-
-    def links(self) -> Links:
-        """Return the columns as a value."""
-        return Links(
-            tuple(self._fetch_urls),
-            tuple(self._fetch_urls.values()),
-            tuple(self._rels.values()),
-            tuple(self._anchors.values()),
-        )
+    links: dict[str, tuple[str, str, str]] = {}
+    is_cut = False
+    for link in found:
+        try:
+            url = canonical(link[0])
+        except ValueError:
+            continue
+        if url not in links:
+            is_cut = len(links) >= limit
+            if is_cut:
+                break
+        elif "nofollow" not in links[url][1].split() or "nofollow" in link[1].split():
+            continue
+        links[url] = link
+    columns = zip(*links.values(), strict=True) if links else ((), (), ())
+    return Links(tuple(links), *columns), is_cut
 
 
-def _canonical(url: str) -> str | None:
-    try:
-        return canonical(url)
-    except ValueError:
-        return None
+def page_links(markup: Markup, numbers: Iterable[int], base: str, limit: int) -> tuple[Links, bool]:
+    """Return the links of the linking elements that begin there, resolved against ``base``.
 
-
-def page_links(markup: Markup, numbers: Iterable[int], base: str, limit: int) -> LinkColumns:
-    """Return the links of the linking elements that begin there, resolved against ``base``."""
-    columns = LinkColumns(limit)
+    With them whether there are more than ``limit``.
+    """
     # Most links of a page are repetitions: only the first counts, and only it is examined.
     first: dict[tuple[str, str], int] = {}
     for i in numbers:
         link = markup.tags[i].link
         if link is not None:
             first.setdefault(link, i)
+    return gathered(_resolved(markup, first, base), limit)
+
+
+def _resolved(
+    markup: Markup, first: Mapping[tuple[str, str], int], base: str
+) -> Iterator[tuple[str, str, str]]:
+    """Yield fetch URLs, relations and anchors, given the references and where they stand."""
     remaining = iter(first.items())
     # In batches, so that a page of a million links stops at the limit.
-    while not columns.truncated and (batch := list(islice(remaining, _BATCH))):
+    while batch := list(islice(remaining, _BATCH)):
         urls = resolve_all([href for (href, _), _ in batch], base)
         for ((_, rels), i), url in zip(batch, urls, strict=True):
             if url is not None:
-                columns.add(url, rels, _anchor(markup, i))
-    return columns
+                yield url, rels, _anchor(markup, i)
 
 
 def _anchor(markup: Markup, i: int) -> str:
@@ -111,12 +98,9 @@ def _anchor(markup: Markup, i: int) -> str:
     text = collapsed(markup.text(i))
     if not text:
         inside = (tag, *markup.tags[i + 1 : markup.end(i)])
-        text = collapsed(next((t.attributes["alt"] for t in inside if _has_words(t)), ""))
+        images = (t.attributes.get("alt") for t in inside if t.name in {"img", "area"})
+        text = collapsed(next((alt for alt in images if alt is not None), ""))
     return text
-
-
-def _has_words(tag: Tag) -> bool:
-    return tag.name in {"img", "area"} and "alt" in tag.attributes
 
 
 def collapsed(text: str) -> str:
@@ -140,12 +124,8 @@ _LINED: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MetaRefresh:
-    """A redirect in the page itself: after ``delay_s`` seconds to ``url`` (resolved)."""
-
-    delay_s: float
-    url: str
+#: A redirect in the page itself: the seconds before it, and the resolved URL.
+MetaRefresh: TypeAlias = tuple[float, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,15 +180,15 @@ def parse(
     hints.mark(tree)
     markup = read(tree.html or "")
     head = _Head(markup, url)
-    links = page_links(markup, head.linking, head.base_url, max_links)
+    links, is_cut = page_links(markup, head.linking, head.base_url, max_links)
     return ParsedPage(
         base_url=head.base_url,
         encoding=encoding,
         title=head.title,
         language=head.language(),
         canonical=head.canonical(),
-        links=links.links(),
-        links_truncated=links.truncated,
+        links=links,
+        links_truncated=is_cut,
         feeds=head.feeds(),
         meta_refresh=head.meta_refresh(),
         robots_meta=head.robots_meta(agent_token),
@@ -264,7 +244,8 @@ class _Head:
                 # A drawing may have a title, too.
                 case "title" if self.title is None and not enclosing["svg"]:
                     self.title = " ".join(markup.text(i).split()) or None
-        self.base_url = _base_url(bases, url)
+        # The first counts, if it is usable.
+        self.base_url = (_http_url(bases[0], url) if bases else None) or without_fragment(url)
 
     def _note_meta(self, attributes: Mapping[str, str], *, scripted: bool) -> None:
         """Note a ``meta`` element; with ``scripted`` it counts only where scripts do not run."""
@@ -311,12 +292,6 @@ def _http_equiv(meta: Mapping[str, str]) -> str:
     return meta.get("http-equiv", "").strip().lower()
 
 
-def _base_url(bases: list[str], url: str) -> str:
-    """Return the document base URL: the first ``base`` counts, if it is usable."""
-    base = _http_url(bases[0], url) if bases else None
-    return base or without_fragment(url)
-
-
 def _http_url(reference: str, base: str) -> str | None:
     url = resolve(reference, base) if reference.strip() else None
     return without_fragment(url) if url is not None and is_http(url) else None
@@ -328,7 +303,7 @@ def _refresh(content: str, base: str) -> MetaRefresh | None:
     if match is None:
         return None
     url = _http_url(match[2] or match[3] or match[4] or "", base)
-    return MetaRefresh(min(float(match[1] or 0), _MAX_DELAY_S), url) if url else None
+    return (min(float(match[1] or 0), _MAX_DELAY_S), url) if url else None
 
 
 # -- link headers ------------------------------------------------------------

@@ -19,14 +19,14 @@ import pickle
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, TypeVar, TypeVarTuple, cast
 
-from freshet.crawler.reduce.markup import NO_HINTS, NO_SITE_HINTS, TEXT_VERSION, SiteHints
+from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, SelectorHints, hints_of
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_worker import FRAME, read_page
@@ -77,12 +77,12 @@ class Parser:
         inline_bytes: int = 256 * 1024,
         max_links: int = 50_000,
         agent_token: str = "freshet",
-        hints: SiteHints = NO_SITE_HINTS,
+        hints: Mapping[str, SelectorHints] | None = None,
     ) -> None:
         self._inline_bytes = inline_bytes
         self._max_links = max_links
         self._agent_token = agent_token
-        self._hints = hints
+        self._hints = hints or {}
         self._worker = _Worker(time_limit_s, wall_limit_s)
 
     def text_version(self, url: str) -> str:
@@ -91,7 +91,7 @@ class Parser:
         Texts of different names are not compared. The name covers the program's version and the
         selectors of the site.
         """
-        hints = self._hints.of(url)
+        hints = hints_of(url, self._hints)
         if hints == NO_HINTS:
             return TEXT_VERSION
         selectors = repr((hints.include, hints.ignore)).encode()
@@ -108,8 +108,10 @@ class Parser:
         inline = len(body) <= self._inline_bytes and is_calm(body)
         read = partial(
             parse if inline else read_page,
-            agent_token=self._agent_token, max_links=self._max_links, hints=self._hints.of(url),
-        )  # fmt: skip
+            agent_token=self._agent_token,
+            max_links=self._max_links,
+            hints=hints_of(url, self._hints),
+        )
         if not inline:
             return await self._worker.call(read, body, url, content_type)
         try:

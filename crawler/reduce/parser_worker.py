@@ -35,10 +35,6 @@ _DEEPEST: Final = 20_000
 _PR_SET_PDEATHSIG: Final = 1
 
 
-class TooDeepError(ValueError):
-    """The elements of a page are nested too deeply for a parser."""
-
-
 def read_page(
     body: bytes,
     url: str,
@@ -50,18 +46,13 @@ def read_page(
     """Parse as :func:`freshet.crawler.reduce.page.parse`, but refuse hopelessly deep pages.
 
     Raises:
-        TooDeepError: the tree would be more than 20,000 levels deep.
+        RecursionError: the tree would be more than 20,000 levels deep.
         SelectolaxError: Lexbor ran out of memory.
     """
-    if not is_plain(content_type) and start_tags(body) > _DEEPEST:
-        _check_depth(body)
+    is_suspicious = not is_plain(content_type) and start_tags(body) > _DEEPEST
+    if is_suspicious and (depth := max_depth(body)) > _DEEPEST:
+        raise RecursionError(f"elements nested {depth:,} deep")
     return parse(body, url, content_type, agent_token=agent_token, max_links=max_links, hints=hints)
-
-
-def _check_depth(body: bytes) -> None:
-    depth = max_depth(body)
-    if depth > _DEEPEST:
-        raise TooDeepError(f"elements nested {depth:,} deep")
 
 
 def main(time_limit_s: float, memory_limit_bytes: int, parent: int) -> None:

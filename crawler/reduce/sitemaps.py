@@ -13,16 +13,15 @@ import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 from xml.parsers import expat
 
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.reduce.markup import HUB_RELATIONS, ROOT, BlockKind, Blocks, below
-from freshet.crawler.reduce.page import LinkColumns, collapsed
-from freshet.crawler.urls import canonical, is_http, resolve_all, site_key
+from freshet.crawler.reduce.markup import HUB_RELATIONS, ROOT, Blocks, below
+from freshet.crawler.reduce.page import collapsed, gathered
+from freshet.crawler.urls import canonical, resolve_all, site_key
 from freshet.storage.records import Links
 
 # -- gunzip ------------------------------------------------------------------
@@ -33,11 +32,11 @@ _MAGIC = b"\x1f\x8b"
 
 
 class TooLong(Exception):
-    """More bytes follow the wanted ones, which have been given."""
+    """More follows than is wanted, which has been given."""
 
 
-class BrokenGzip(Exception):
-    """The stream is damaged or ends early; the bytes before that have been given."""
+class BrokenFile(Exception):
+    """The file is damaged or ends early; the message says where, and the rest has been given."""
 
 
 def gunzipped(chunks: Iterable[bytes] | bytes, max_bytes: int) -> Iterator[bytes]:
@@ -47,7 +46,7 @@ def gunzipped(chunks: Iterable[bytes] | bytes, max_bytes: int) -> Iterator[bytes
 
     Raises:
         TooLong: after the first ``max_bytes``, if more follow.
-        BrokenGzip: where decoding fails, after the bytes that could be decoded.
+        BrokenFile: where decoding fails, after the bytes that could be decoded.
     """
     left = max_bytes
     for piece in _decoded(_slices(chunks)):
@@ -84,14 +83,14 @@ def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
             yield _inflate(inflater, rest)
             rest = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
     if not inflater.eof:
-        raise BrokenGzip("gzip: the stream ends early")
+        raise BrokenFile("gzip: the stream ends early")
 
 
 def _inflate(inflater: zlib._Decompress, data: bytes) -> bytes:
     try:
         return inflater.decompress(data, SLICE_BYTES)
     except zlib.error as error:
-        raise BrokenGzip(f"gzip: {error}") from error
+        raise BrokenFile(f"gzip: {error}") from error
 
 
 _MAX_TOKEN_BYTES = 1024 * 1024
@@ -106,18 +105,12 @@ _ROOT = re.compile(
 )
 
 
-class SitemapKind(StrEnum):
-    """The kind of a sitemap's entries: pages, further sitemaps, or pages without dates."""
-
-    URLSET = "urlset"
-    INDEX = "index"
-    TEXT = "text"
-    UNKNOWN = "unknown"
-
+#: The kind of a sitemap's entries: pages, further sitemaps, or pages without dates.
+SitemapKind: TypeAlias = Literal["urlset", "index", "text", "unknown"]
 
 _ENTRIES = frozenset({"url", "sitemap"})
 _FIELDS = frozenset({"loc", "lastmod"})
-_KIND_BY_ROOT = {"urlset": SitemapKind.URLSET, "sitemapindex": SitemapKind.INDEX}
+_KIND_BY_ROOT: Final[dict[str, SitemapKind]] = {"urlset": "urlset", "sitemapindex": "index"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,33 +126,18 @@ _PROTOCOL_LIMITS = SitemapLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class SitemapEntry:
-    """An absolute URL and its date of last change, as the site wrote it."""
-
-    url: str
-    lastmod: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Sitemap:
     """The readable part. ``truncated``: a limit was reached; ``problem``: a sentence on the damage.
 
-    ``rejected`` counts the entries without an absolute URL of acceptable length.
+    ``entries`` are absolute URLs with their dates of last change, as the site wrote them;
+    ``rejected`` counts those without an absolute URL of acceptable length.
     """
 
     kind: SitemapKind
-    entries: tuple[SitemapEntry, ...] = ()
+    entries: tuple[tuple[str, str | None], ...] = ()
     truncated: bool = False
     problem: str | None = None
     rejected: int = 0
-
-
-class _Full(Exception):
-    """There are more entries than the limits allow."""
-
-
-class _Unreadable(Exception):
-    """The file is damaged; the message is a sentence that names the line."""
 
 
 def parse_sitemap(
@@ -170,9 +148,9 @@ def parse_sitemap(
     truncated, problem = False, None
     try:
         _read(_from_first_sign(gunzipped(chunks, limits.max_bytes)), entries)
-    except (TooLong, _Full):
+    except TooLong:
         truncated = True
-    except (BrokenGzip, _Unreadable) as reason:
+    except BrokenFile as reason:
         problem = str(reason)
     return Sitemap(entries.kind, tuple(entries.found), truncated, problem, entries.rejected)
 
@@ -206,8 +184,8 @@ class _Entries:
     """Entries found so far, within the limits."""
 
     def __init__(self, limits: SitemapLimits) -> None:
-        self.kind = SitemapKind.UNKNOWN
-        self.found: list[SitemapEntry] = []
+        self.kind: SitemapKind = "unknown"
+        self.found: list[tuple[str, str | None]] = []
         self.rejected = 0
         self.max_url_length = limits.max_url_length
         self._max_entries = limits.max_entries
@@ -218,9 +196,9 @@ class _Entries:
             self.rejected += 1
             return
         if len(self.found) >= self._max_entries:
-            raise _Full
+            raise TooLong
         dated = 0 < len(lastmod) <= _MAX_LASTMOD_CHARS
-        self.found.append(SitemapEntry(url, lastmod if dated else None))
+        self.found.append((url, lastmod if dated else None))
 
 
 class _Xml:
@@ -249,7 +227,7 @@ class _Xml:
             self._parser.Parse(piece, last)
         except expat.ExpatError as error:
             where = f"line {error.lineno}"
-            raise _Unreadable(f"{where}: {expat.ErrorString(error.code)}") from error
+            raise BrokenFile(f"{where}: {expat.ErrorString(error.code)}") from error
         self._fed += len(piece)
         if self._fed - self._parser.CurrentByteIndex > _MAX_TOKEN_BYTES:
             raise self._broken("a tag or comment without end")
@@ -299,8 +277,8 @@ class _Xml:
     def _refuse(self, *_declaration: object) -> None:
         raise self._broken("a document type declaration, which is not allowed")
 
-    def _broken(self, what: str) -> _Unreadable:
-        return _Unreadable(f"line {self._parser.CurrentLineNumber}: {what}")
+    def _broken(self, what: str) -> BrokenFile:
+        return BrokenFile(f"line {self._parser.CurrentLineNumber}: {what}")
 
 
 class _Lines:
@@ -308,7 +286,7 @@ class _Lines:
 
     def __init__(self, entries: _Entries) -> None:
         self._entries = entries
-        entries.kind = SitemapKind.TEXT
+        entries.kind = "text"
         self._pending = b""
         # No character has more than four octets in UTF-8.
         self._max_pending = 4 * entries.max_url_length + 1
@@ -322,8 +300,8 @@ class _Lines:
     def close(self) -> None:
         self._take(self._pending)
         if not self._entries.found:
-            self._entries.kind = SitemapKind.UNKNOWN
-            raise _Unreadable("neither XML nor a list of URLs")
+            self._entries.kind = "unknown"
+            raise BrokenFile("neither XML nor a list of URLs")
 
     def _take(self, line: bytes) -> None:
         url = line.decode("utf-8", "replace")
@@ -356,7 +334,7 @@ def _root(body_prefix: bytes) -> str | None:
     """Return the local name of the root element, if the body begins like XML."""
     try:
         head = next(gunzipped(body_prefix[:_SNIFFED_BYTES], _SNIFFED_BYTES), b"")
-    except (BrokenGzip, TooLong):
+    except (BrokenFile, TooLong):
         return None
     encoding = "utf-16" if head.startswith(_UTF16_MARKS) else "utf-8"
     found = _ROOT.match(head.decode(encoding, "ignore"))
@@ -395,16 +373,6 @@ class Feed:
     hub_links: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _EntryLink:
-    """A link of an entry, with its title and date; ``is_first``: it names the entry's page."""
-
-    href: str
-    title: str
-    date: str | None
-    is_first: bool
-
-
 def read_feed(body: bytes, url: str) -> Feed:
     """Return the entries of a feed; none if the body is not a feed.
 
@@ -420,19 +388,16 @@ def read_feed(body: bytes, url: str) -> Feed:
         sanitize_html=False,
         resolve_relative_uris=False,
     )
-    columns = LinkColumns(_MAX_ENTRIES)
     found = [link for entry in feed.entries for link in _links_of(entry)]
+    targets = resolve_all([href for href, *_ in found], url)
+    reached = [(t, *link) for t, link in zip(targets, found, strict=True) if t is not None]
+    links, _ = gathered(((t, "", title) for t, _, title, *_ in reached), _MAX_ENTRIES)
     dated: dict[str, str | None] = {}
-    targets = resolve_all([link.href for link in found], url)
-    for fetch_url, link in zip(targets, found, strict=True):
-        if fetch_url is not None:
-            columns.add(fetch_url, "", link.title)
-            if link.is_first and is_http(fetch_url):
-                dated.setdefault(canonical(fetch_url), link.date)
-    return Feed(
-        columns.links(), _blocks(feed.entries[:_MAX_ENTRIES]), tuple(dated.items()),
-        _hub_links(feed.feed, url),
-    )  # fmt: skip
+    for target, _, _, date, is_first in reached:
+        if is_first:
+            dated.setdefault(canonical(target), date)
+    blocks = _blocks(feed.entries[:_MAX_ENTRIES])
+    return Feed(links, blocks, tuple(dated.items()), _hub_links(feed.feed, url))
 
 
 def _hub_links(said: Mapping[str, Any], url: str) -> tuple[tuple[str, str], ...]:
@@ -446,7 +411,7 @@ def _hub_links(said: Mapping[str, Any], url: str) -> tuple[tuple[str, str], ...]
 def _blocks(entries: Iterable[Mapping[str, Any]]) -> Blocks:
     texts = [text for text in map(_text_of, entries) if text]
     place = below(ROOT, "entry")
-    return Blocks(tuple(texts), (BlockKind.ITEM,) * len(texts), (place,) * len(texts))
+    return Blocks(tuple(texts), ("item",) * len(texts), (place,) * len(texts))
 
 
 def _text_of(entry: Mapping[str, Any]) -> str:
@@ -455,15 +420,13 @@ def _text_of(entry: Mapping[str, Any]) -> str:
     return collapsed(f"{entry.get('id') or ''} {_title(entry)} {content}")
 
 
-def _links_of(entry: Mapping[str, Any]) -> Iterator[_EntryLink]:
-    title, date = _title(entry), _date(entry)
-    hrefs = [
-        str(link["href"])
-        for link in entry.get("links", ())
-        if (link.get("rel") or "") in _ENTRY_RELATIONS and link.get("href")
-    ]
-    for place, href in enumerate(hrefs):
-        yield _EntryLink(href, title, date, place == 0)
+def _links_of(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None, bool]]:
+    """Yield the references of an entry with its title and date; the first is of its page."""
+    title, date, is_first = _title(entry), _date(entry), True
+    for link in entry.get("links", ()):
+        if (link.get("rel") or "") in _ENTRY_RELATIONS and link.get("href"):
+            yield str(link["href"]), title, date, is_first
+            is_first = False
 
 
 def _date(entry: Mapping[str, Any]) -> str | None:

@@ -19,7 +19,6 @@ from freshet.crawler.reduce.markup import is_feed
 from freshet.crawler.reduce.page import header_links
 from freshet.crawler.reduce.sitemaps import (
     Feed,
-    SitemapKind,
     SitemapLimits,
     entry_allowed,
     parse_sitemap,
@@ -180,14 +179,14 @@ def _read(
     sitemap = parse_sitemap(body, limits)
     entries: dict[str, str] = {}
     dates: dict[str, str] = {}
-    for entry in sitemap.entries:
+    for entry, lastmod in sitemap.entries:
         try:
-            page = canonical(entry.url)
+            page = canonical(entry)
         except ValueError:
             continue
-        entries.setdefault(page, entry.url)
-        if entry.lastmod is not None:
-            dates.setdefault(page, entry.lastmod)
+        entries.setdefault(page, entry)
+        if lastmod is not None:
+            dates.setdefault(page, lastmod)
     links = sitemap_links(list(entries.items()))
     allowed = [i for i, page in enumerate(entries) if entry_allowed(page, url, naming)]
     dated = ((page, dates.get(page)) for page in (links.urls[i] for i in allowed))
@@ -195,8 +194,8 @@ def _read(
         links=links,
         allowed=allowed,
         said=claimed(dated, now, skew_s),
-        is_index=sitemap.kind is SitemapKind.INDEX,
-        is_one=sitemap.kind is not SitemapKind.UNKNOWN,
+        is_index=sitemap.kind == "index",
+        is_one=sitemap.kind != "unknown",
         problem=sitemap.problem,
     )
 

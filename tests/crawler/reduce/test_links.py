@@ -4,19 +4,19 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.markup import read
-from freshet.crawler.reduce.page import LinkColumns, page_links
+from freshet.crawler.reduce.page import page_links
 from freshet.storage.records import Links
 
 BASE = "https://h.example/docs/page.html"
 
 
-def columns(markup: str, limit: int = 100) -> LinkColumns:
+def columns(markup: str, limit: int = 100) -> tuple[Links, bool]:
     found = read(LexborHTMLParser(markup).html or "")
     return page_links(found, range(len(found.tags)), BASE, limit)
 
 
 def links(markup: str) -> Links:
-    return columns(markup).links()
+    return columns(markup)[0]
 
 
 def test_links_of_all_elements_come_in_document_order_with_rel_and_anchor() -> None:
@@ -84,7 +84,6 @@ def test_an_anchor_is_at_most_200_characters_long() -> None:
 
 def test_more_links_than_the_limit_are_left_out_and_that_is_said() -> None:
     markup = "".join(f"<a href={i}>x</a><a href={i}>again</a>" for i in range(3_000))
-    found = columns(markup, limit=2_000)
-    assert len(found.links()) == 2_000
-    assert found.truncated
-    assert not columns(markup, limit=3_000).truncated
+    found, is_cut = columns(markup, limit=2_000)
+    assert (len(found), is_cut) == (2_000, True)
+    assert not columns(markup, limit=3_000)[1]

@@ -84,7 +84,7 @@ def test_selectors_of_a_site_make_its_texts_those_of_another_extraction() -> Non
 async def test_a_hopelessly_deep_page_is_refused_without_trying() -> None:
     parser = Parser()
     found = await parser.parse(b"<div>" * 100_000, URL, "text/html")
-    assert found == Unparsable("TooDeepError: elements nested 100,000 deep")
+    assert found == Unparsable("RecursionError: elements nested 100,000 deep")
     assert isinstance(await parser.parse(b"<div>" * 100_000, URL, "text/plain"), ParsedPage)
     await parser.close()
 

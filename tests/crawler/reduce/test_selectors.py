@@ -4,7 +4,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.main_text import main_text
-from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, SiteHints, read
+from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, hints_of, read, site_hints
 
 PAGE = """<div class=price><p>12.50 EUR</p><p class=seen>Seen by 12</p></div>
 <main><p>Some words of the main element.</p><p class=seen>and Seen by 12 more</p></main>
@@ -54,15 +54,15 @@ def test_a_selector_that_is_not_valid_is_named(selector: str) -> None:
 
 
 def test_the_hints_of_the_nearest_name_count() -> None:
-    hints = SiteHints(
+    hints = site_hints(
         {"Example.org": ("main",), "news.example.org": ("article",)}, {"example.org": (".ad",)}
     )
-    assert hints.of("https://www.example.org:8443/a") == SelectorHints(("main",), (".ad",))
-    assert hints.of("https://news.example.org/") == SelectorHints(("article",))
-    assert hints.of("https://example.com/") is NO_HINTS
-    assert hints.of("https://otherexample.org/") is NO_HINTS
+    assert hints_of("https://www.example.org:8443/a", hints) == SelectorHints(("main",), (".ad",))
+    assert hints_of("https://news.example.org/", hints) == SelectorHints(("article",))
+    assert hints_of("https://example.com/", hints) is NO_HINTS
+    assert hints_of("https://otherexample.org/", hints) is NO_HINTS
 
 
 def test_a_wrong_selector_is_told_with_its_site() -> None:
     with pytest.raises(ValueError, match=r"example\.org: 'p\[' is not a valid CSS selector"):
-        SiteHints({}, {"example.org": ("p[",)})
+        site_hints({}, {"example.org": ("p[",)})
