@@ -27,34 +27,20 @@ def numbered(names: Iterable[str]) -> tuple[NDArray[np.intp], list[str]]:
     return places, list(codes)
 
 
-@dataclass(frozen=True, slots=True)
-class Spacing:
-    """The distance in time between requests to a host.
+def capacities(
+    delays_s: Iterable[float | None],
+    delay_s: float,
+    connections_per_host: int = 1,
+    exchange_s: Floats | float = 0.0,
+) -> Floats:
+    """Return (H,), requests per day by host; inf without any delay.
 
-    ``delay_s`` is the least of every host; with ``whatever_was_learnt`` it is the delay of
-    every host, even of one that wants more.
+    ``delay_s`` is the least of every host, whose own is known or None. ``exchange_s`` is the
+    duration of a request; 0 gives an upper bound for the host.
     """
-
-    delay_s: float
-    connections_per_host: int = 1
-    whatever_was_learnt: bool = False
-
-    def capacities(
-        self, delays_s: Iterable[float | None], exchanges_s: Iterable[float] | float = 0.0
-    ) -> NDArray[np.float64]:
-        """Return requests per day by host, whose own delay is known or None; inf without any delay.
-
-        ``exchanges_s`` is the duration of a request to each; 0 gives an upper bound for the host.
-        """
-        seconds = np.array([self._delay_s(own) for own in delays_s], np.float64)
-        seconds += np.array(exchanges_s if isinstance(exchanges_s, float) else list(exchanges_s))
-        with np.errstate(divide="ignore"):
-            return self.connections_per_host * _DAY_S / seconds
-
-    def _delay_s(self, own: float | None) -> float:
-        if own is None or self.whatever_was_learnt:
-            return self.delay_s
-        return max(self.delay_s, own)
+    seconds = [delay_s if own is None else max(delay_s, own) for own in delays_s]
+    with np.errstate(divide="ignore"):
+        return connections_per_host * _DAY_S / (np.array(seconds, np.float64) + exchange_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +52,13 @@ class Limits:
     per_day: Floats
 
 
-def limits_of(hosts: Sequence[Host], exchange_s: Mapping[int, float], spacing: Spacing) -> Limits:
-    """Return the limits of hosts, by their ids, given the mean duration of their requests."""
+def limits_of(
+    hosts: Sequence[Host],
+    exchange_s: Mapping[int, float],
+    delay_s: float,
+    connections_per_host: int = 1,
+) -> Limits:
+    """Return the limits of hosts, given the mean duration of their requests by id."""
     lane, keys = numbered(key_of(host) for host in hosts)
     delays: list[float | None] = [None] * len(keys)
     known = np.array([exchange_s.get(host.host_id, np.nan) for host in hosts])
@@ -77,7 +68,7 @@ def limits_of(hosts: Sequence[Host], exchange_s: Mapping[int, float], spacing: S
     told = ~np.isnan(known)
     count = np.bincount(lane[told], minlength=len(keys))
     seconds = np.bincount(lane[told], known[told], minlength=len(keys)) / np.maximum(count, 1)
-    return Limits(lane, keys, spacing.capacities(delays, seconds.tolist()))
+    return Limits(lane, keys, capacities(delays, delay_s, connections_per_host, seconds))
 
 
 def key_of(host: Host) -> str:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 import aiosqlite
 import numpy as np
@@ -220,27 +220,13 @@ _DEEPEST: Final = 500
 _DAY_HOURS: Final = 24.0
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """The division of sites' importance among their pages: 1 is the mean of a site.
+#: Returns (m,), the share of pages in the importance of their sites, 1 on the mean of a site, by
+#: page id and host; these are rows of the origins.
+Shares: TypeAlias = Callable[[Ints, Rows, Sequence[str]], Floats]
 
-    ``page_id`` ascends; ``least`` are the smallest shares by :func:`~crawler.urls.site_key`, which
-    count for pages after the id ``newest``. Sitemaps and feeds count as the mean.
-    """
 
-    page_id: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    share: Floats = field(default_factory=lambda: np.empty(0))
-    least: Mapping[str, float] = field(default_factory=dict)
-    newest: int = 0
-
-    def of(self, page_id: Ints, host: Rows, origins: Sequence[str]) -> Floats:
-        """Return (m,), the share of each page; ``host`` are rows of ``origins``."""
-        least = np.array([self.least.get(site_key(place), 1.0) for place in origins])
-        others = np.where(page_id > self.newest, least[host], 1.0)
-        if not len(self.page_id):
-            return others
-        row = np.minimum(np.searchsorted(self.page_id, page_id), len(self.page_id) - 1)
-        return np.where(self.page_id[row] == page_id, self.share[row], others)
+def _even(page_id: Ints, _host: Rows, _origins: Sequence[str]) -> Floats:
+    return np.ones(len(page_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +238,7 @@ class Weighing:
 
     by: str
     seeds: Sequence[StoredSeed]
-    shares: Shares = field(default_factory=Shares)
+    shares: Shares = _even
     representatives: Mapping[int, int] = field(default_factory=dict)
 
     def importances(
@@ -262,7 +248,7 @@ class Weighing:
 
         Near-duplicates share where their representative is among these pages.
         """
-        own = self._of_sites(urls, host, origins) * self.shares.of(page_id, host, origins)
+        own = self._of_sites(urls, host, origins) * self.shares(page_id, host, origins)
         return shared(own, page_id, self.representatives)
 
     def half_lives(self, page_id: Ints, urls: Sequence[str]) -> Floats:
@@ -312,7 +298,7 @@ async def weigh(connection: aiosqlite.Connection, by: str) -> Weighing:
 
 async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
     if by not in _DIVIDING:
-        return Shares()
+        return _even
     pages = await link_columns.pages(connection)
     if by == "depth":
         weights = _DEPTH_FACTOR ** np.minimum(pages.depth, _DEEPEST).astype(np.float64)
@@ -322,19 +308,33 @@ async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
     host_ids, host = np.unique(pages.host_id, return_inverse=True)
     found = await hosts.load(connection, host_ids.tolist())
     origin_of = {each.host_id: each.origin for each in found}
-    return divided(pages, weights, host, [origin_of[each] for each in host_ids.tolist()])
+    return _divided(pages, weights, host, [origin_of[each] for each in host_ids.tolist()])
 
 
-def divided(pages: LinkedPages, weights: Floats, host: Rows, origins: Sequence[str]) -> Shares:
-    """Return the shares of pages of these weights; ``host`` are rows of ``origins``."""
+def _divided(pages: LinkedPages, weights: Floats, host: Rows, origins: Sequence[str]) -> Shares:
+    """Return the shares by these weights of the pages; ``host`` are rows of ``origins``.
+
+    A page that is newer than these counts as the least of its site; sitemaps and feeds count as
+    the mean.
+    """
     codes: dict[str, int] = {}
     site = np.array([codes.setdefault(site_key(o), len(codes)) for o in origins], np.intp)[host]
     size, total = np.bincount(site), np.bincount(site, weights)
     share = weights * (size / total)[site]
     least = np.full(len(codes), np.inf)
     np.minimum.at(least, site, share)
-    found = dict(zip(codes, least.tolist(), strict=True))
-    return Shares(pages.page_id, share, found, newest=len(pages.row_of) - 1)
+    least_of = dict(zip(codes, least.tolist(), strict=True))
+    known, newest = pages.page_id, len(pages.row_of) - 1
+
+    def shares(page_id: Ints, host: Rows, origins: Sequence[str]) -> Floats:
+        leasts = np.array([least_of.get(site_key(place), 1.0) for place in origins])
+        others = np.where(page_id > newest, leasts[host], 1.0)
+        if not len(known):
+            return others
+        row = np.minimum(np.searchsorted(known, page_id), len(known) - 1)
+        return np.where(known[row] == page_id, share[row], others)
+
+    return shares
 
 
 # -- patterns ----------------------------------------------------------------
@@ -415,26 +415,22 @@ def ruling(url: str, rules: Sequence[PageRule], term: str) -> PageRule | None:
 _DIGITS = re.compile(r"\d+")
 
 
-class Areas:
-    """Numbers for the areas of sites: directories below that of a site's first page.
+def areas() -> Callable[[Sequence[str]], Rows]:
+    """Return a function that numbers the areas of sites: directories below a site's first page.
 
-    A site is rebuilt or moved by such areas. They are numbered as their first pages come; later
-    ones share the last number. The same URLs in the same order give the same numbers.
+    It takes URLs and returns (m,), the area of each page within its site. A site is rebuilt or
+    moved by such areas. They are numbered as their first pages come; later ones share the last
+    number. The same URLs in the same order give the same numbers.
     """
+    roots: dict[str, str] = {}
+    codes: defaultdict[str, dict[str, int]] = defaultdict(dict)
 
-    def __init__(self) -> None:
-        self._roots: dict[str, str] = {}
-        self._codes: dict[str, dict[str, int]] = {}
-
-    def codes(self, urls: Sequence[str]) -> Rows:
-        """Return (m,), the area of each page within its site."""
-        return np.array([self._code(url) for url in urls], np.intp)
-
-    def _code(self, url: str) -> int:
+    def code(url: str) -> int:
         scheme, _, host, path = url.split("?", maxsplit=1)[0].split("/", 3)
         origin = f"{scheme}//{host}"
-        root = self._roots.setdefault(origin, path[: path.rfind("/") + 1])
+        root = roots.setdefault(origin, path[: path.rfind("/") + 1])
         inside, slash, _ = path.removeprefix(root).partition("/")
         area = _DIGITS.sub("#", inside) if slash and path.startswith(root) else ""
-        areas = self._codes.setdefault(origin, {})
-        return areas.setdefault(area, min(len(areas), AREAS - 1))
+        return codes[origin].setdefault(area, min(len(codes[origin]), AREAS - 1))
+
+    return lambda urls: np.array([code(url) for url in urls], np.intp)

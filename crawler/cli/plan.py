@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from freshet.config.settings import Daemon, Ephemeral, Politeness
 from freshet.crawler import terminal
-from freshet.crawler.capacities import Spacing, exchange_of, relative_delays
+from freshet.crawler.capacities import capacities, exchange_of, relative_delays
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Json, read_settings
 from freshet.crawler.lab import plan_files, plan_sources
 from freshet.crawler.lab.plan import (
@@ -266,7 +266,8 @@ class _PlanOrder:
     budget: float
     policy: str
     estimator: str
-    spacing: Spacing
+    politeness: Politeness
+    has_fixed_delay: bool
     daemon: Daemon
     ephemeral: Ephemeral
     output: Path | None
@@ -340,7 +341,8 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         budget=crawls_per_day(budget),
         policy=policy,
         estimator=estimator,
-        spacing=_spacing(settings.politeness, fixed=delay is not None),
+        politeness=settings.politeness,
+        has_fixed_delay=delay is not None,
         daemon=settings.daemon,
         ephemeral=settings.ephemeral,
         output=output,
@@ -354,10 +356,6 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     _print(report, order, replaced=replaced, json=json)
 
 
-def _spacing(politeness: Politeness, *, fixed: bool) -> Spacing:
-    return Spacing(politeness.delay_s, politeness.connections_per_host, whatever_was_learnt=fixed)
-
-
 def _plan(order: _PlanOrder) -> tuple[PlanReport, bool]:
     """Return the report of a plan, and whether its file replaced another."""
     if order.output is not None:
@@ -365,7 +363,10 @@ def _plan(order: _PlanOrder) -> tuple[PlanReport, bool]:
     with err.status("Reading the sources"):
         sources, delays_s, learning, fading = _read(order)
     with err.status(f"Planning for {len(sources):,} pages"):
-        table = _table(sources, order.spacing.capacities(delays_s))
+        # A given delay holds whatever was learnt of a host.
+        own = [None] * len(delays_s) if order.has_fixed_delay else delays_s
+        polite = order.politeness
+        table = _table(sources, capacities(own, polite.delay_s, polite.connections_per_host))
         found = _divided(order, sources, table, delays_s, fading)
         plan = found.plan
         report = make_report(
@@ -395,7 +396,7 @@ def _divided(
     if fading is None or not len(fading):
         plan = rate_plan(order.policy, table, order.budget)
         return EphemeralPlan(plan, plan.price, ())
-    cost = relative_delays(delays_s, order.spacing.delay_s)
+    cost = relative_delays(delays_s, order.politeness.delay_s)
     on = exchange_of(order.ephemeral, order.daemon)
     return plan_with_ephemeral(
         order.policy, table, order.budget, sources,

@@ -19,7 +19,7 @@ import numpy as np
 
 from freshet.config.settings import Daemon
 from freshet.crawler import terminal
-from freshet.crawler.importance import Areas, terms, weigh
+from freshet.crawler.importance import areas, terms, weigh
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import (
     Cell,
@@ -188,9 +188,9 @@ async def read_past(db: Path, daemon: Daemon) -> _StorePast:
         known = {each.host_id: each.origin for each in await hosts.load(connection, ids.tolist())}
         weighing = await weigh(connection, daemon.importance)
     origins = [known[each] for each in ids.tolist()]
-    areas = Areas().codes(pages.url)
+    area = areas()(pages.url)
     own = weighing.importances(pages.page_id, pages.url, host, origins)
-    weights = terms(pages.url, areas, own, daemon.rules).importance
+    weights = terms(pages.url, area, own, daemon.rules).importance
     order = np.argsort(pages.found_at, kind="stable")
     row_of = np.empty(len(order), np.intp)
     row_of[order] = np.arange(len(order))
@@ -205,7 +205,7 @@ async def read_past(db: Path, daemon: Daemon) -> _StorePast:
         found=pages.found_at[order] / _DAY_S,
         importance=weights[order],
         host=host[order],
-        area=areas[order],
+        area=area[order],
     )
     return _StorePast(captures, [pages.url[k] for k in order.tolist()], origins)
 

@@ -11,8 +11,8 @@ import aiosqlite
 import numpy as np
 
 from freshet.config.settings import Settings
-from freshet.crawler.capacities import Limits, Spacing, costs_of, exchange_of, limits_of
-from freshet.crawler.importance import Areas, Weighing, terms, weigh
+from freshet.crawler.capacities import Limits, costs_of, exchange_of, limits_of
+from freshet.crawler.importance import Weighing, areas, terms, weigh
 from freshet.crawler.run.orders import parsed
 from freshet.scheduler import policy
 from freshet.scheduler.agenda.ranker import Ranker
@@ -50,7 +50,7 @@ class DaemonState:
         many: float = inf,
     ) -> None:
         self._reader = reader
-        self._areas = Areas()
+        self._area_of = areas()
         self._left_out = left_out
         self.ranker = ranker
         self.weighing = Weighing(settings.daemon.importance, seeds)
@@ -79,7 +79,7 @@ class DaemonState:
         importance = self.weighing.importances(page_id, urls, host, list(known))
         found = terms(
             urls,
-            self._areas.codes(urls),
+            self._area_of(urls),
             importance,
             self.settings.daemon.rules,
             self.weighing.half_lives(page_id, urls),
@@ -120,8 +120,7 @@ class DaemonState:
         await self.agenda.at_rest()
         polite = self.settings.politeness
         self.agenda.costs = costs_of(in_order, polite.delay_s)
-        spacing = Spacing(polite.delay_s, polite.connections_per_host)
-        found = limits_of(in_order, exchange_s, spacing)
+        found = limits_of(in_order, exchange_s, polite.delay_s, polite.connections_per_host)
         if isinstance(self.ranker, PolicyRanker):
             self.ranker.hosts(found.lane, found.per_day, self.agenda.costs)
         return found

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange, timegm
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_tz
-from enum import StrEnum
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 _HOUR_S: Final = 3_600.0
 _DAY_S: Final = 86_400.0
@@ -39,20 +37,8 @@ _W3C: Final = re.compile(
 _MAIL_ZONE: Final = re.compile(r"\s(?:[+-]\d{4}|UTC?|GMT|Z|[ECMP][SD]T)(?:\s*\(.*\))?$", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Some time in [``since``, ``until``], Unix seconds; equal for an exact moment."""
-
-    since: float
-    until: float
-
-
-class Unbelievable(StrEnum):
-    """The reason why a date is not believed."""
-
-    UNREADABLE = "it is not a date"
-    BEFORE_THE_WEB = "it is from before the web"
-    FUTURE = "it lies in the future"
+#: Some time between two moments, Unix seconds; both equal for an exact moment.
+Span: TypeAlias = tuple[float, float]
 
 
 @lru_cache(_REMEMBERED)
@@ -64,16 +50,17 @@ def span_of(text: str) -> Span | None:
     return _exact(text) or _by_parts(text) or _of_mail(text)
 
 
-def believed(span: Span | None, heard_at: float, skew_s: float = 0.0) -> Span | Unbelievable:
-    """Return the span, if a host can truthfully have said it at ``heard_at``.
+def believed(span: Span | None, heard_at: float, skew_s: float = 0.0) -> Span | str:
+    """Return the span, if a host can truthfully have said it at ``heard_at``, else why not.
 
     ``skew_s`` is by how much the host's clock is ahead of ours.
     """
     if span is None:
-        return Unbelievable.UNREADABLE
-    if span.until < _FIRST_PAGE_AT:
-        return Unbelievable.BEFORE_THE_WEB
-    return Unbelievable.FUTURE if span.since > heard_at + skew_s + _SLACK_S else span
+        return "it is not a date"
+    since, until = span
+    if until < _FIRST_PAGE_AT:
+        return "it is from before the web"
+    return "it lies in the future" if since > heard_at + skew_s + _SLACK_S else span
 
 
 def _exact(text: str) -> Span | None:
@@ -87,7 +74,7 @@ def _exact(text: str) -> Span | None:
     offset = at.utcoffset()
     if offset is None or not _exists(offset.total_seconds()) or text[16] != ":":
         return None
-    return _moment(at.timestamp())
+    return at.timestamp(), at.timestamp()
 
 
 def _by_parts(text: str) -> Span | None:
@@ -109,7 +96,7 @@ def _by_parts(text: str) -> Span | None:
     # An unsaid part may be anything: an hour has 3,600 seconds, a minute 60.
     length = 0.0 if second is not None else 60.0 if minute is not None else _HOUR_S
     offset = _offset_s(found["zone"])
-    return _anywhere(at, at + length) if offset is None else Span(at - offset, at + length - offset)
+    return _anywhere(at, at + length) if offset is None else (at - offset, at + length - offset)
 
 
 def _in_calendar(year: int, month: int | None, day: int | None) -> bool:
@@ -154,13 +141,9 @@ def _of_mail(text: str) -> Span | None:
     # The library returns 0 for a missing or unknown zone.
     if offset is None or not _exists(offset) or _MAIL_ZONE.search(text) is None:
         return _anywhere(at, at)
-    return _moment(at - offset)
-
-
-def _moment(at: float) -> Span:
-    return Span(at, at)
+    return at - offset, at - offset
 
 
 def _anywhere(since: float, until: float) -> Span:
     """Return the span from and until that local time, wherever on earth it is."""
-    return Span(since - _EASTERNMOST_S, until + _WESTERNMOST_S)
+    return since - _EASTERNMOST_S, until + _WESTERNMOST_S

@@ -9,13 +9,13 @@ import logging
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Final
 
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.page import MAX_HEADER, header_links
-from freshet.crawler.signals.dates import Span, span_of
+from freshet.crawler.signals.dates import span_of
 from freshet.crawler.signals.listings import Claimed, Complaints, claimed
 from freshet.crawler.urls import is_http, resolve, without_fragment
 from freshet.storage.entries import Advertised, ClaimKind, HeaderSigns, Kind, Role
@@ -30,34 +30,28 @@ _DIRECTIVE: Final = re.compile(r'([a-z-]+)(?:\s*=\s*"?(\d{1,20})"?)?', re.IGNORE
 _COMPARED: Final = {Kind.UNCHANGED: False, Kind.CHANGED: True}
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
-    """The times that a response names, Unix seconds by the clock of the server.
+def clock_skew_s(result: FetchResult) -> float | None:
+    """Return the seconds by which the server's clock is at least ahead of ours (negative: behind).
 
-    ``skew_s`` is by how much that clock is at least ahead of ours (negative: behind), 0 where
-    the two may agree, None without a Date. ``wish_s`` is the number of seconds for which the server
-    wants the response to be used, None where it says nothing.
+    0 where the two may agree; None without a Date.
     """
+    answered = _answered_at(result)
+    if answered is None:
+        return None
+    # A Date tells whole seconds, of some moment of the request.
+    first, last = result.started_at - 1, result.started_at + result.duration_s
+    skew = answered - min(max(answered, first), last)
+    return min(max(skew, -_DAY_S), _DAY_S)
 
-    skew_s: float | None = None
-    modified: Span | None = None
-    modified_now: bool | None = None
-    wish_s: float | None = None
 
-
-def times_of(result: FetchResult) -> Times:
-    """Return the times of a response; a malformed header is ignored."""
-    date = _at(result.header("Date"))
+def is_modified_now(result: FetchResult) -> bool | None:
+    """Return whether Last-Modified is the time of the response; None without one."""
     modified = span_of(result.header("Last-Modified") or "")
-    # A cache forwards the Date of the server with the Age of the response.
-    answered = None if date is None else date + _seconds(result.header("Age"))
-    now = result.started_at + result.duration_s if answered is None else answered
-    is_now = None
-    if modified is not None:
-        moments = (now,) if date is None else (now, date)
-        is_now = any(abs(modified.until - at) <= _SAME_MOMENT_S for at in moments)
-    skew = None if answered is None else _skew_s(answered, result)
-    return Times(skew, modified, is_now, _wish_s(result, date))
+    if modified is None:
+        return None
+    told = (_at(result.header("Date")), _answered_at(result))
+    moments = [at for at in told if at is not None] or [result.started_at + result.duration_s]
+    return any(abs(modified[1] - at) <= _SAME_MOMENT_S for at in moments)
 
 
 def etag_moved(before: Validators, after: str | None) -> bool | None:
@@ -74,17 +68,18 @@ def text_moved(kind: Kind, status: int | None) -> bool | None:
 
 def _at(text: str | None) -> float | None:
     span = span_of(text) if text else None
-    return None if span is None or span.since != span.until else span.since
+    return None if span is None or span[0] != span[1] else span[0]
 
 
-def _skew_s(date: float, result: FetchResult) -> float:
-    """Return the skew; a Date tells whole seconds, of some moment of the request."""
-    first, last = result.started_at - 1, result.started_at + result.duration_s
-    skew = date - min(max(date, first), last)
-    return min(max(skew, -_DAY_S), _DAY_S)
+def _answered_at(result: FetchResult) -> float | None:
+    """Return the time of the response by the clock of the server, if it tells."""
+    date = _at(result.header("Date"))
+    # A cache forwards the Date of the server with the Age of the response.
+    return None if date is None else date + _seconds(result.header("Age"))
 
 
-def _wish_s(result: FetchResult, date: float | None) -> float | None:
+def wish_s(result: FetchResult) -> float | None:
+    """Return for how long the server wants the response to be used, None if it says nothing."""
     said = dict[str, str]()
     for value in result.header_values("Cache-Control"):
         for name, seconds in _DIRECTIVE.findall(value[:1024]):
@@ -98,6 +93,7 @@ def _wish_s(result: FetchResult, date: float | None) -> float | None:
         return None
     at = _at(expires)
     # "0" and other dates that are none mean the past.
+    date = _at(result.header("Date"))
     now = result.started_at if date is None else date
     return 0.0 if at is None else min(max(0.0, at - now), _LONGEST_S)
 
@@ -170,40 +166,40 @@ class HostHeaders:
         """Return the signals of a response: its headers, and the claims that a listing ``said``."""
         if seen.kind not in _ANSWERS:
             return HeaderSignals()
-        times = times_of(result)
-        known = self._of(due.host_id)
-        self._note(known, times, due)
-        skew = median(known.skews) if times.skew_s is not None else None
+        known, skew, is_now = self._of(due.host_id), clock_skew_s(result), is_modified_now(result)
+        self._note(known, skew, is_now, due)
         signs = HeaderSigns(
-            skew,
-            times.modified_now,
+            None if skew is None else median(known.skews),
+            is_now,
             etag_moved(due.validators, result.header("ETag")),
             text_moved(seen.kind, seen.status),
         )
+        found = HeaderSignals(signs, wish_s(result))
         if said is not None:
-            return HeaderSignals(signs, times.wish_s, ClaimKind(role), said)
+            return replace(found, claim_kind=ClaimKind(role), said=said)
         modified = result.header("Last-Modified")
-        if role is not Role.PAGE or modified is None or times.modified_now or known.makes_dates_up:
-            return HeaderSignals(signs, times.wish_s)
+        if role is not Role.PAGE or modified is None or is_now or known.makes_dates_up:
+            return found
         said = claimed([(due.url, modified)], seen.at, self.skew_s(due.host_id))
         self._complaints.tell(f"Last-Modified of {due.url.split('/')[2]}", said)
-        return HeaderSignals(signs, times.wish_s, ClaimKind.LAST_MODIFIED, said)
+        return replace(found, claim_kind=ClaimKind.LAST_MODIFIED, said=said)
 
-    def _note(self, known: _HostAnswers, times: Times, due: DueUrl) -> None:
-        if times.modified_now is not None:
-            known.modified_now += times.modified_now
-            known.modified_past += not times.modified_now
-        if times.skew_s is None:
+    def _note(
+        self, known: _HostAnswers, skew: float | None, is_now: bool | None, due: DueUrl
+    ) -> None:
+        if is_now is not None:
+            known.modified_now += is_now
+            known.modified_past += not is_now
+        if skew is None:
             return
-        known.skews.append(times.skew_s)
-        skew = median(known.skews)
-        if abs(skew) >= _TOLD_S and self._complaints.is_new(f"clock {due.host_id}"):
-            ahead = "ahead of" if skew > 0 else "behind"
+        known.skews.append(skew)
+        usual = median(known.skews)
+        if abs(usual) >= _TOLD_S and self._complaints.is_new(f"clock {due.host_id}"):
             log.info(
                 "%s: the host's clock is %.0f s %s ours; its dates are corrected by that",
                 due.url,
-                abs(skew),
-                ahead,
+                abs(usual),
+                "ahead of" if usual > 0 else "behind",
             )
 
     def _of(self, host_id: int) -> _HostAnswers:

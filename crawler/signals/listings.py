@@ -24,7 +24,7 @@ from freshet.crawler.reduce.sitemaps import (
     parse_sitemap,
 )
 from freshet.crawler.robots.cache import RobotsCache
-from freshet.crawler.signals.dates import Span, Unbelievable, believed, span_of
+from freshet.crawler.signals.dates import believed, span_of
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
 from freshet.storage.entries import Claim, Role
 from freshet.storage.records import DueUrl, Links, Targets
@@ -60,17 +60,13 @@ def claimed(
         if text is None:
             continue
         found = believed(span_of(text), heard_at, skew_s)
-        if isinstance(found, Span):
-            claims.append(Claim(url, found.since, found.until))
-        else:
+        if isinstance(found, str):
             rejected += 1
-            why = why or _why(text, url, found)
+            # Foreign text: no character of it may end the line.
+            why = why or f"{text[:_SHOWN_CHARACTERS]!r} of {url}: {found}"
+        else:
+            claims.append(Claim(url, *found))
     return Claimed(tuple(claims), rejected, why)
-
-
-def _why(text: str, url: str, reason: Unbelievable) -> str:
-    # Foreign text: no character of it may end the line.
-    return f"{text[:_SHOWN_CHARACTERS]!r} of {url}: {reason}"
 
 
 class Complaints:

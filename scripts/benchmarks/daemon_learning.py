@@ -18,7 +18,7 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from freshet.crawler.importance import Areas
+from freshet.crawler.importance import areas
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms, TermsOf
@@ -113,13 +113,13 @@ async def _kept(path: Path, pages: int, looks: int, policy: str) -> dict[str, ob
 
 
 def _terms_of() -> TermsOf:
-    areas = Areas()
+    area_of = areas()
 
     def terms(_page_id: Ints, urls: Sequence[str], _origins: Sequence[str]) -> Terms:
         n = len(urls)
         none = np.zeros(n)
         never = none.astype(np.bool_)
-        return Terms(areas.codes(urls), np.ones(n), never, none, none + np.inf, none + np.nan)
+        return Terms(area_of(urls), np.ones(n), never, none, none + np.inf, none + np.nan)
 
     return terms
 

@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 import zstandard
 
-from freshet.crawler.importance import Areas
+from freshet.crawler.importance import areas
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.estimate.evidence import VisitResults
@@ -249,9 +249,9 @@ class Run:
         self.pages = sorted(shuffled, key=lambda page: max(page.birth, 0.0))
         self.ranker = ranker
         self.first_row = 0
-        self._areas = Areas()
+        self._area_of = areas()
         # As a crawl does, it begins with the page under which all others stand.
-        self._areas.codes([min((page.url for page in pages), key=len)])
+        self._area_of([min((page.url for page in pages), key=len)])
         self._death = np.array([page.death for page in self.pages])
         self.last = np.array([page.birth for page in self.pages])
         self.alive = np.zeros(len(pages), np.bool_)
@@ -280,7 +280,7 @@ class Run:
             at = self.last[first : self._born]
             self.ranker.add(
                 np.zeros(len(born), np.intp),
-                self._areas.codes([page.url for page in born]),
+                self._area_of([page.url for page in born]),
                 np.ones(len(born)),
                 at,
             )

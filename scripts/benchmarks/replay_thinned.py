@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import kendalltau
 
-from freshet.crawler.importance import Areas
+from freshet.crawler.importance import areas
 from freshet.scheduler.evaluate.captures import GONE, Captures
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.verdicts import Bounded, compare
@@ -121,11 +121,11 @@ def kept(
 
 def _captures(pages, row, at, content, until) -> Captures:  # type: ignore[no-untyped-def]
     urls = [page.url for page in pages]
-    areas = Areas()
+    area_of = areas()
     # As a crawl does, it begins with the page under which all others stand.
-    areas.codes([min(urls, key=len)])
+    area_of([min(urls, key=len)])
     return Captures.of(
-        row, at, content, until=until, importance=np.ones(len(pages)), area=areas.codes(urls)
+        row, at, content, until=until, importance=np.ones(len(pages)), area=area_of(urls)
     )
 
 

@@ -8,9 +8,10 @@ import pytest
 from freshet.crawler.signals.headers import (
     HeaderSignals,
     HostHeaders,
+    clock_skew_s,
     etag_moved,
     text_moved,
-    times_of,
+    wish_s,
 )
 from freshet.crawler.signals.listings import Complaints, claimed
 from freshet.storage.entries import Claim, ClaimKind, Kind, Outcome, Role
@@ -49,25 +50,25 @@ def hear(
 def test_the_clock_of_a_server_is_measured_beyond_what_the_exchange_leaves_open(
     ahead_s: float, skew_s: float
 ) -> None:
-    assert times_of(answer(Date=date(NOW + ahead_s))).skew_s == skew_s
+    assert clock_skew_s(answer(Date=date(NOW + ahead_s))) == skew_s
 
 
 def test_a_clock_that_is_years_off_counts_as_a_day() -> None:
-    assert times_of(answer(Date=date(0))).skew_s == -DAY_S
+    assert clock_skew_s(answer(Date=date(0))) == -DAY_S
 
 
 def test_a_cache_tells_how_old_the_date_is() -> None:
-    assert times_of(answer(Date=date(NOW - HOUR_S), Age="3600")).skew_s == 0.0
-    assert times_of(answer(Date=date(NOW), Age="much")).skew_s == 0.0
+    assert clock_skew_s(answer(Date=date(NOW - HOUR_S), Age="3600")) == 0.0
+    assert clock_skew_s(answer(Date=date(NOW), Age="much")) == 0.0
 
 
 @pytest.mark.parametrize("headers", [{}, {"Date": "now"}, {"Date": "Thu, 99 Nov 1994 08:49:37"}])
 def test_without_a_date_no_clock_is_known(headers: dict[str, str]) -> None:
-    assert times_of(answer(**headers)).skew_s is None
+    assert clock_skew_s(answer(**headers)) is None
 
 
 @pytest.mark.parametrize(
-    ("headers", "wish_s"),
+    ("headers", "expected"),
     [
         ({}, None),
         ({"Cache_Control": "private"}, None),
@@ -81,9 +82,9 @@ def test_without_a_date_no_clock_is_known(headers: dict[str, str]) -> None:
     ],
 )
 def test_the_wish_of_a_server_is_how_long_its_answer_should_last(
-    headers: dict[str, str], wish_s: float | None
+    headers: dict[str, str], expected: float | None
 ) -> None:
-    assert times_of(answer(**headers)).wish_s == wish_s
+    assert wish_s(answer(**headers)) == expected
 
 
 def test_an_etag_is_compared_weakly() -> None:

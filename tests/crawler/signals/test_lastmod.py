@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.signals.dates import Span, Unbelievable, believed, span_of
+from freshet.crawler.signals.dates import Span, believed, span_of
 
 HOUR_S = 3_600.0
 DAY_S = 86_400.0
@@ -19,7 +19,7 @@ def at(*parts: int) -> float:
 
 
 def anywhere(since: float, until: float) -> Span:
-    return Span(since - EAST_S, until + WEST_S)
+    return (since - EAST_S, until + WEST_S)
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ def anywhere(since: float, until: float) -> Span:
         ("2024-02-29", anywhere(at(2024, 2, 29), at(2024, 3, 1))),
         (" 2024/02/29\n", anywhere(at(2024, 2, 29), at(2024, 3, 1))),
         ("20240229", anywhere(at(2024, 2, 29), at(2024, 3, 1))),
-        ("2024-02-29T10:00Z", Span(at(2024, 2, 29, 10), at(2024, 2, 29, 10, 1))),
-        ("2024-02-29T10+02", Span(at(2024, 2, 29, 8), at(2024, 2, 29, 9))),
+        ("2024-02-29T10:00Z", (at(2024, 2, 29, 10), at(2024, 2, 29, 10, 1))),
+        ("2024-02-29T10+02", (at(2024, 2, 29, 8), at(2024, 2, 29, 9))),
     ],
 )
 def test_what_is_not_said_is_left_open(text: str, span: Span) -> None:
@@ -50,7 +50,7 @@ def test_what_is_not_said_is_left_open(text: str, span: Span) -> None:
 )  # fmt: skip
 def test_a_moment_is_a_moment_in_any_spelling(text: str) -> None:
     moment = at(2024, 2, 29, 10, 0, 1)
-    assert span_of(text) == Span(moment, moment)
+    assert span_of(text) == (moment, moment)
 
 
 @pytest.mark.parametrize(
@@ -75,22 +75,22 @@ def test_without_a_zone_that_is_known_it_may_be_any(text: str) -> None:
 )  # fmt: skip
 def test_what_is_no_date_means_no_time(text: str) -> None:
     assert span_of(text) is None
-    assert believed(span_of(text), NOW) is Unbelievable.UNREADABLE
+    assert believed(span_of(text), NOW) == "it is not a date"
 
 
 @pytest.mark.parametrize("text", ["1970-01-01", "1970-01-01T00:00:00Z", "1990-11-29", "0001"])
 def test_nothing_on_the_web_is_older_than_the_web(text: str) -> None:
-    assert believed(span_of(text), NOW) is Unbelievable.BEFORE_THE_WEB
+    assert believed(span_of(text), NOW) == "it is from before the web"
 
 
 @pytest.mark.parametrize("text", ["9999-12-31", "9999-12-31T23:59:59-12:00", "2100"])
 def test_nothing_has_changed_in_the_future(text: str) -> None:
-    assert believed(span_of(text), NOW) is Unbelievable.FUTURE
+    assert believed(span_of(text), NOW) == "it lies in the future"
 
 
 def test_a_clock_an_hour_fast_is_allowed_for_once_it_is_known() -> None:
-    said = Span(NOW + HOUR_S, NOW + HOUR_S)
-    assert believed(said, NOW) is Unbelievable.FUTURE
+    said = (NOW + HOUR_S, NOW + HOUR_S)
+    assert believed(said, NOW) == "it lies in the future"
     assert believed(said, NOW, skew_s=HOUR_S) == said
 
 
@@ -109,21 +109,21 @@ def test_the_moment_lies_in_every_shorter_form_of_it(local: datetime, zone: time
     text = moment.isoformat()
     exact = span_of(text)
     assert exact is not None
-    assert exact.since == exact.until == pytest.approx(moment.timestamp(), abs=1e-3)
+    assert exact[0] == exact[1] == pytest.approx(moment.timestamp(), abs=1e-3)
     for cut in (4, 7, 10, 13, 16, 19):
         wider = span_of(text[:cut])
         assert wider is not None
         # A second that is cut off its fraction is still a moment.
-        assert wider.since <= exact.since < wider.until + 1
+        assert wider[0] <= exact[0] < wider[1] + 1
 
 
 @given(st.text(max_size=80))
 def test_no_text_is_an_error(text: str) -> None:
     found = span_of(text)
-    assert found is None or found.since <= found.until
+    assert found is None or found[0] <= found[1]
 
 
 @given(st.from_regex(r"\A\d{1,4}[-/]?\d{0,2}[-/]?\d{0,2}[T ]?[\d:.,Z+ -]{0,20}\Z"))
 def test_no_text_that_is_like_a_date_is_an_error(text: str) -> None:
     found = span_of(text)
-    assert found is None or found.since <= found.until
+    assert found is None or found[0] <= found[1]
