@@ -37,6 +37,7 @@ from freshet.crawler.reduce.markup import (
     Blocks,
     Markup,
     Tag,
+    alike,
     below,
     kind_of,
     plain,
@@ -114,8 +115,7 @@ def plain_text(text: str, *, by_line: bool = False) -> Blocks:
     parts = text.splitlines() if by_line else _BLANK_LINE.split(text)
     paragraphs = (" ".join(part.split()) for part in parts)
     texts = tuple(t for p in paragraphs if p and not is_stamp(t := normalize("NFC", p)))
-    place = below(ROOT, "p")
-    return Blocks(texts, ("paragraph",) * len(texts), (place,) * len(texts))
+    return alike(texts, "paragraph", below(ROOT, "p"))
 
 
 def _included(markup: Markup) -> Iterator[int]:

@@ -64,6 +64,11 @@ class Blocks:
         )
 
 
+def alike(texts: tuple[str, ...], kind: BlockKind, place: int) -> Blocks:
+    """Return blocks of one kind at one place."""
+    return Blocks(texts, (kind,) * len(texts), (place,) * len(texts))
+
+
 #: The place of the body element itself; 0 stands for "not known" in old sketches.
 ROOT: Final = 0x9AE16A3B2F90404F
 _MASK: Final = (1 << 64) - 1

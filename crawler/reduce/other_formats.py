@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
-from freshet.crawler.reduce.markup import ROOT, Blocks, below
+from freshet.crawler.reduce.markup import ROOT, Blocks, alike, below
 
 #: Documents with more values are compared by their lines.
 _MOST_VALUES = 20_000
@@ -54,7 +55,7 @@ def json_text(text: str) -> Blocks | None:
     if pending or not found:
         return None
     texts, places = zip(*found, strict=True)
-    return Blocks(texts, ("text",) * len(texts), places)
+    return replace(alike(texts, "text", ROOT), places=places)
 
 
 # -- pdf ---------------------------------------------------------------------
@@ -82,4 +83,4 @@ def pdf_text(body: bytes) -> Blocks:
     """Return one block that names the document by its size and its digest without stamps."""
     digest = blake2b(_STAMP.sub(b"", body), digest_size=8).hexdigest()
     text = f"PDF of {len(body):,} bytes, digest {digest}"
-    return Blocks((text,), ("text",), (below(ROOT, "pdf"),))
+    return alike((text,), "text", below(ROOT, "pdf"))

@@ -19,7 +19,7 @@ from xml.parsers import expat
 
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.reduce.markup import HUB_RELATIONS, ROOT, Blocks, below
+from freshet.crawler.reduce.markup import HUB_RELATIONS, ROOT, Blocks, alike, below
 from freshet.crawler.reduce.page import collapsed, gathered
 from freshet.crawler.urls import canonical, resolve_all, site_key
 from freshet.storage.records import Links
@@ -409,9 +409,7 @@ def _hub_links(said: Mapping[str, Any], url: str) -> tuple[tuple[str, str], ...]
 
 
 def _blocks(entries: Iterable[Mapping[str, Any]]) -> Blocks:
-    texts = [text for text in map(_text_of, entries) if text]
-    place = below(ROOT, "entry")
-    return Blocks(tuple(texts), ("item",) * len(texts), (place,) * len(texts))
+    return alike(tuple(filter(None, map(_text_of, entries))), "item", below(ROOT, "entry"))
 
 
 def _text_of(entry: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import zstandard
 
-from freshet.crawler.compare.history import PageRecord
+from freshet.crawler.compare.history import PageMemory, PageRecord
 from freshet.crawler.compare.ladder import judge_blocks
 from freshet.crawler.compare.templates import HostRun, Template
 from freshet.crawler.reduce.markup import Blocks
@@ -162,7 +162,8 @@ def _judged(before: _Seen, new: Sketch, host: HostRun, at: float) -> tuple[Kind,
         return Kind.UNCHANGED, Rung.TEXT, replace(record, still=record.still + 1)
     found = judge_blocks(record, new, host, at)
     kept = new if found.keeps_sketch else record.sketch
-    return found.verdict.kind, found.verdict.rung or Rung.BLOCKS, PageRecord(kept, found.memory)
+    memory = PageMemory.from_bytes(found.memory or b"")
+    return found.kind, found.rung or Rung.BLOCKS, PageRecord(kept, memory)
 
 
 def agreement(
