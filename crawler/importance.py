@@ -155,12 +155,8 @@ def _sites(seeds: Sequence[StoredSeed]) -> dict[str, _Site]:
 
 def _directory(url: str) -> str:
     """Return the path up to its last '/', as scope ``prefix`` has it."""
-    path = _path(url)
+    path = "/" + url.partition("?")[0].split("/", 3)[3]
     return path[: path.rindex("/") + 1]
-
-
-def _path(url: str) -> str:
-    return "/" + url.partition("?")[0].split("/", 3)[3]
 
 
 # -- pagerank ----------------------------------------------------------------
@@ -248,7 +244,10 @@ class Weighing:
 
         Near-duplicates share where their representative is among these pages.
         """
-        own = self._of_sites(urls, host, origins) * self.shares(page_id, host, origins)
+        own = np.full(len(urls), DEFAULT)
+        if self.by != "constant":
+            own = importances(urls, host, origins, self.seeds)
+        own = own * self.shares(page_id, host, origins)
         return shared(own, page_id, self.representatives)
 
     def half_lives(self, page_id: Ints, urls: Sequence[str]) -> Floats:
@@ -279,11 +278,6 @@ class Weighing:
         turned = {leader for _, leader in both[0].items() ^ both[1].items()}
         followers = {page for each in both for page, leader in each.items() if leader in turned}
         return sorted(turned | followers)
-
-    def _of_sites(self, urls: Sequence[str], host: Rows, origins: Sequence[str]) -> Floats:
-        if self.by == "constant":
-            return np.full(len(urls), DEFAULT)
-        return importances(urls, host, origins, self.seeds)
 
 
 async def weigh(connection: aiosqlite.Connection, by: str) -> Weighing:

@@ -198,13 +198,9 @@ def site_key(url: str) -> str:
     Raises:
         ValueError: ``url`` is not an absolute http or https URL.
     """
-    return _site_key(origin(url))
-
-
-@lru_cache(maxsize=4096)
-def _site_key(place: Origin) -> str:
-    bare = place.netloc.removeprefix("www.")
-    return bare if "." in bare else place.netloc
+    netloc = origin(url).netloc
+    bare = netloc.removeprefix("www.")
+    return bare if "." in bare else netloc
 
 
 @lru_cache(maxsize=4096)

@@ -2,7 +2,7 @@
 
     304         the server says so (RFC 9110, section 15.4.5)
     body        equal digests of the bytes, before the page is parsed
-    text        equal digests of the main text: :func:`judge_text`, before the last sketch is read
+    text        equal digests of the main text, before the last sketch is read
     volatile    only blocks differ that do so at every visit, or
     frame       that belong to the site's template, or
     flip        that alternate between earlier versions
@@ -42,12 +42,19 @@ from freshet.crawler.compare.history import (
     is_near,
     later,
 )
-from freshet.crawler.compare.layout import Item, Layout, LayoutDifference, Slot, difference
+from freshet.crawler.compare.layout import (
+    Item,
+    Layout,
+    LayoutDifference,
+    Slot,
+    beside_slots,
+    difference,
+)
 from freshet.crawler.compare.templates import HostRun, Template, frame_items
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Rung
-from freshet.storage.records import Digests, DueUrl, PageHistory
+from freshet.storage.records import DueUrl, PageHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +82,6 @@ class Verdict:
     amendments: tuple[Amendment, ...] = ()
     walls: bytes | None = None
     retractions: tuple[Retraction, ...] = ()
-
-
-def judge_text(known: Digests, text: bytes | None) -> Verdict | None:
-    """Judge by the digests of the main text; None where blocks must be compared.
-
-    If one of the versions has no text (a feed, a body that cannot be parsed), the bytes, which
-    differ, decide.
-    """
-    if known.text is None or text is None:
-        return Verdict(Kind.CHANGED, Rung.BODY)
-    return Verdict(Kind.UNCHANGED, Rung.TEXT) if known.text == text else None
 
 
 # -- renaming ----------------------------------------------------------------
@@ -297,9 +293,8 @@ def _without_volatile(
     found: LayoutDifference, memory: PageMemory, template: Template, size: int
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Return the differences beside the blocks that were replaced at volatile slots."""
-    volatile = (memory.volatile | template.volatile) & found.replaced.keys()
-    removed = tuple(item for item in found.removed if volatile.isdisjoint(item.slots))
-    added = tuple(item for item in found.added if volatile.isdisjoint(item.slots))
+    volatile = memory.volatile | template.volatile
+    removed, added = beside_slots(volatile, found.removed, found.added)
     if len(found.added) - len(added) > _MOST_VOLATILE * size:
         return found.removed, found.added
     return removed, added
@@ -423,11 +418,12 @@ class Detector:
             return await self._first(due, new, at, text_version)
         if not due.digests.is_comparable(text_version):
             return _REBASED
-        verdict = judge_text(due.digests, new.text_digest)
-        if verdict is not None:
-            return replace(verdict, keeps_sketch=verdict.rung is not Rung.TEXT)
-        history = history or await self._past.history(due.page_id)
-        if history is None:
+        if due.digests.text == new.text_digest:
+            return Verdict(Kind.UNCHANGED, Rung.TEXT, keeps_sketch=False)
+        if due.digests.text is not None:
+            history = history or await self._past.history(due.page_id)
+        if due.digests.text is None or history is None:
+            # The last version had no text: the bytes, which differ, decide.
             return Verdict(Kind.CHANGED, Rung.BODY)
         return await self._judged(due, PageRecord.of(history), new, at)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from freshet.crawler.reduce.sketch import Sketch
 
@@ -133,14 +133,45 @@ def difference(old: Layout, new: Layout) -> LayoutDifference:
     in both.
     """
     start, end = _equal_ends(old, new)
-    gone = range(start, len(old) - end)
-    come = range(start, len(new) - end)
-    left, right = _unmatched(old, new, gone, come)
-    kept_old = _beside(old.digests, gone, left)
-    kept_new = _beside(new.digests, come, right)
-    removed, added = old.items(left), new.items(right)
-    replaced = _replaced(removed, added)
-    return LayoutDifference(tuple(removed), tuple(added), replaced, (kept_old, kept_new))
+    gone, come = range(start, len(old) - end), range(start, len(new) - end)
+    # Of equal blocks those at the same place match.
+    here = [(old.digests[i], old.places[i]) for i in gone]
+    there = [(new.digests[i], new.places[i]) for i in come]
+    left, right = _unmatched(gone, here, there), _unmatched(come, there, here)
+    here, there = [old.digests[i] for i in left], [new.digests[i] for i in right]
+    left, right = _unmatched(left, here, there), _unmatched(right, there, here)
+    removed, added = tuple(old.items(left)), tuple(new.items(right))
+    went = {slot for item in removed for slot in item.slots}
+    replaced = {slot: item.digest for item in added for slot in item.slots if slot in went}
+    kept = _beside(old.digests, gone, left), _beside(new.digests, come, right)
+    return LayoutDifference(removed, added, replaced, kept)
+
+
+def beside_slots(
+    volatile: Set[Slot], removed: Sequence[Item], added: Sequence[Item]
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Return the differences beside the blocks that were replaced at volatile slots."""
+    went, came = ({slot for item in items for slot in item.slots} for items in (removed, added))
+    replaced = volatile & went & came
+    beside = (
+        tuple(item for item in items if replaced.isdisjoint(item.slots))
+        for items in (removed, added)
+    )
+    return next(beside), next(beside)
+
+
+def _unmatched(
+    numbers: Iterable[int], names: Iterable[Hashable], others: Iterable[Hashable]
+) -> list[int]:
+    """Return the numbers whose names have no counterpart among the others."""
+    counts = Counter(others)
+    left = []
+    for number, name in zip(numbers, names, strict=True):
+        if counts.get(name):
+            counts[name] -= 1
+        else:
+            left.append(number)
+    return left
 
 
 def _beside(digests: Sequence[int], numbers: range, unmatched: Sequence[int]) -> list[int]:
@@ -152,48 +183,11 @@ def _beside(digests: Sequence[int], numbers: range, unmatched: Sequence[int]) ->
 def _equal_ends(old: Layout, new: Layout) -> tuple[int, int]:
     """Count equal leading and trailing blocks without overlap."""
     shorter = min(len(old), len(new))
-    start = next((i for i in range(shorter) if _differ(old, i, new, i)), shorter)
+    start = next((i for i in range(shorter) if _differ(old, new, i)), shorter)
     rest = shorter - start
-    end = next((i for i in range(1, rest + 1) if _differ(old, -i, new, -i)), rest + 1)
+    end = next((i for i in range(1, rest + 1) if _differ(old, new, -i)), rest + 1)
     return start, end - 1
 
 
-def _differ(old: Layout, i: int, new: Layout, j: int) -> bool:
-    return old.digests[i] != new.digests[j] or old.places[i] != new.places[j]
-
-
-def _unmatched(old: Layout, new: Layout, gone: range, come: range) -> tuple[list[int], list[int]]:
-    """Return the numbers of blocks without counterpart, of equal ones those at the same place."""
-    left, right = _without_pairs(_named(old, gone), _named(new, come))
-    return _without_pairs([(i, old.digests[i]) for i in left], [(i, new.digests[i]) for i in right])
-
-
-def _named(layout: Layout, numbers: range) -> list[tuple[int, tuple[int, int]]]:
-    """Return the blocks named by digest and place."""
-    return [(i, (layout.digests[i], layout.places[i])) for i in numbers]
-
-
-Name = TypeVar("Name", bound=Hashable)
-
-
-def _without_pairs(
-    left: Sequence[tuple[int, Name]], right: Sequence[tuple[int, Name]]
-) -> tuple[list[int], list[int]]:
-    """Return the numbers on either side whose name has no counterpart on the other."""
-    return _without(left, right), _without(right, left)
-
-
-def _without(some: Sequence[tuple[int, Name]], others: Sequence[tuple[int, Name]]) -> list[int]:
-    counts = Counter([name for _, name in others])
-    kept = []
-    for number, name in some:
-        if counts.get(name):
-            counts[name] -= 1
-        else:
-            kept.append(number)
-    return kept
-
-
-def _replaced(removed: Iterable[Item], added: Iterable[Item]) -> dict[Slot, int]:
-    went = {slot for item in removed for slot in item.slots}
-    return {slot: item.digest for item in added for slot in item.slots if slot in went}
+def _differ(old: Layout, new: Layout, i: int) -> bool:
+    return old.digests[i] != new.digests[i] or old.places[i] != new.places[i]

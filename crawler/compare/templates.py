@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from freshet.crawler.compare.history import Delta, PageRecord
-from freshet.crawler.compare.layout import Item, Slot
+from freshet.crawler.compare.layout import Item, Slot, beside_slots
 from freshet.storage.entries import Kind
 
 #: Pages, and the share of the sample, that make a template.
@@ -234,7 +234,7 @@ def settled(
 def _kind_in_hindsight(
     delta: Delta, counts: Counter[Event], pages: int, template: Template
 ) -> Kind:
-    removed, added = _beside(delta, template.volatile)
+    removed, added = beside_slots(template.volatile, delta.removed, delta.added)
     least = enough(pages)
     gone = {i for i in removed if counts[False, i.place, i.digest] >= least}
     left = {slot for item in gone for slot in item.slots}
@@ -245,13 +245,3 @@ def _kind_in_hindsight(
     most = max(counts[event] for event in _events(removed, added))
     alone = delta.kind is Kind.UNCHANGED and pages - most >= _WITNESSES
     return Kind.CHANGED if alone else delta.kind
-
-
-def _beside(delta: Delta, volatile: frozenset[Slot]) -> tuple[list[Item], list[Item]]:
-    """Return the differences beside the blocks that were replaced at volatile slots."""
-    went = {slot for item in delta.removed for slot in item.slots}
-    came = {slot for item in delta.added for slot in item.slots}
-    replaced = volatile & went & came
-    removed = [item for item in delta.removed if replaced.isdisjoint(item.slots)]
-    added = [item for item in delta.added if replaced.isdisjoint(item.slots)]
-    return removed, added

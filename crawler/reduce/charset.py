@@ -85,10 +85,14 @@ def _declared(body: bytes, content_type: str | None) -> Iterator[str]:
         if body.startswith(prologue):
             yield name
     start = _COMMENT.sub(b"", body[:_PRESCAN_BYTES])
-    for label in (*_meta_labels(start), *_xml_labels(start)):
+    declaration = _XML_ENCODING.match(start.lstrip())
+    for label in (*_meta_labels(start), *(declaration.groups() if declaration else ())):
         name = _encoding_name(label.decode("latin-1"))
-        if name:
-            yield _readable_as_ascii(name)
+        # The declaration was readable as ASCII (HTML, section 13.2.3.2).
+        if name and name.startswith("utf-16"):
+            yield "utf-8"
+        elif name:
+            yield _DEFAULT if name == "x-user-defined" else name
 
 
 def _encoding_name(label: str) -> str | None:
@@ -99,13 +103,6 @@ def _encoding_name(label: str) -> str | None:
     """
     encoding = webencodings.lookup(label)
     return None if encoding is None or encoding.name == "replacement" else str(encoding.name)
-
-
-def _readable_as_ascii(name: str) -> str:
-    """Return the encoding for a declaration readable as ASCII (HTML, section 13.2.3.2)."""
-    if name.startswith("utf-16"):
-        return "utf-8"
-    return _DEFAULT if name == "x-user-defined" else name
 
 
 def _meta_labels(start: bytes) -> Iterator[bytes]:
@@ -119,12 +116,6 @@ def _meta_labels(start: bytes) -> Iterator[bytes]:
             yield attributes[b"charset"]
         elif attributes.get(b"http-equiv", b"").lower() == b"content-type":
             yield from _CHARSET_IN_CONTENT.findall(attributes.get(b"content", b""))[:1]
-
-
-def _xml_labels(start: bytes) -> Iterator[bytes]:
-    declaration = _XML_ENCODING.match(start.lstrip())
-    if declaration:
-        yield declaration[1]
 
 
 def _detected(body: bytes) -> str:

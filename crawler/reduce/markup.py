@@ -150,7 +150,10 @@ class SelectorHints:
 
     def __post_init__(self) -> None:
         for selector in (*self.include, *self.ignore):
-            _check(selector)
+            try:
+                LexborHTMLParser("<p>").css(selector)
+            except SelectolaxError as error:
+                raise ValueError(f"{selector!r} is not a valid CSS selector") from error
 
     def mark(self, tree: LexborHTMLParser) -> None:
         """Mark each element that a selector matches with an attribute."""
@@ -189,19 +192,12 @@ def hints_of(url: str, by_name: Mapping[str, SelectorHints]) -> SelectorHints:
     return by_name.get(name, NO_HINTS)
 
 
-def _check(selector: str) -> None:
-    try:
-        LexborHTMLParser("<p>").css(selector)
-    except SelectolaxError as error:
-        raise ValueError(f"{selector!r} is not a valid CSS selector") from error
-
-
 # -- references --------------------------------------------------------------
 
 #: Relations of a ``link`` element that lead to another page for people (HTML, section 4.6.7;
 #: older names from HTML 4.01, section 6.12). ``canonical`` is among them because the page
 #: that it names may be known by nothing else.
-NAVIGABLE_RELATIONS: Final = frozenset(
+_NAVIGABLE_RELATIONS: Final = frozenset(
     {
         *("alternate", "appendix", "author", "bookmark", "canonical", "chapter", "contents"),
         *("copyright", "first", "glossary", "help", "home", "index", "last", "license", "next"),
@@ -242,17 +238,13 @@ def reference(name: str, attributes: Mapping[str, str]) -> tuple[str, str] | Non
     if name in {"iframe", "frame"}:
         return target, ""
     tokens = relations(attributes) if "rel" in attributes else []
-    if name == "link" and not _is_navigable(tokens, attributes):
+    if name == "link" and (
+        _NAVIGABLE_RELATIONS.isdisjoint(tokens)
+        or "stylesheet" in tokens
+        or _media_type(attributes) not in _PAGE_TYPES
+    ):
         return None
     return target, " ".join(tokens)
-
-
-def _is_navigable(tokens: list[str], attributes: Mapping[str, str]) -> bool:
-    return (
-        not NAVIGABLE_RELATIONS.isdisjoint(tokens)
-        and "stylesheet" not in tokens
-        and _media_type(attributes) in _PAGE_TYPES
-    )
 
 
 def _media_type(attributes: Mapping[str, str]) -> str:
@@ -339,11 +331,6 @@ class Tag(NamedTuple):
     link: tuple[str, str] | None = None
     attributes: Mapping[str, str] = _NO_ATTRIBUTES
 
-    @property
-    def is_void(self) -> bool:
-        """Return whether the element has neither content nor an end tag."""
-        return self.name in _VOID
-
 
 _ANCHOR: Final = Tag("a")
 _WORDS_ONLY: Final = {name: Tag(intern(name)) for name in _INLINE - {"a", "img"}}
@@ -399,11 +386,7 @@ def _attributes(name: str, text: str) -> Mapping[str, str]:
     if len(text) == len(name):
         return _NO_ATTRIBUTES
     found = dict(_ATTRIBUTE.findall(text, len(name)))
-    return _unescaped(found) if "&" in text else found
-
-
-def _unescaped(attributes: Mapping[str, str]) -> dict[str, str]:
-    return {key: unescape(value) for key, value in attributes.items()}
+    return {key: unescape(value) for key, value in found.items()} if "&" in text else found
 
 
 def _start(name: str, text: str) -> Tag:
@@ -411,30 +394,24 @@ def _start(name: str, text: str) -> Tag:
     attributes = _attributes(name, text)
     link = reference(name, attributes)
     inline = name in _INLINE
-    holds_main = not inline and (name in {"main", "article"} or _is_named_main(attributes))
+    is_main = attributes.get("role") == "main" or attributes.get("id") in _MAIN_IDS
+    holds_main = not inline and (name in {"main", "article"} or is_main)
+    is_of_head = (name in {"base", "link"} and "href" in attributes) or (
+        name == "meta" and "content" in attributes
+    )
     spared = _spared(name, attributes)
     return Tag(
         name,
         step=spared if spared in {PASS, SKIP} else _step(name, attributes, spared, holds_main),
         spared=spared,
         kind=kind_of(name),
-        zone=_ZONES.get(name, 0) | (IN_MAIN if _is_named_main(attributes) else 0),
+        zone=_ZONES.get(name, 0) | (IN_MAIN if is_main else 0),
         place=0 if inline else named(name, attributes.get("id"), attributes.get("class")),
         holds_main=holds_main,
-        tells=link is not None or name in _PAGE_TAGS or _is_of_head(name, attributes),
+        tells=link is not None or name in _PAGE_TAGS or is_of_head,
         link=link,
         attributes=attributes,
     )
-
-
-def _is_of_head(name: str, attributes: Mapping[str, str]) -> bool:
-    return (name in {"base", "link"} and "href" in attributes) or (
-        name == "meta" and "content" in attributes
-    )
-
-
-def _is_named_main(attributes: Mapping[str, str]) -> bool:
-    return attributes.get("role") == "main" or attributes.get("id") in _MAIN_IDS
 
 
 def _spared(name: str, attributes: Mapping[str, str]) -> int:
@@ -478,23 +455,18 @@ class Markup:
 
     def end(self, i: int) -> int:
         """Return the index of the end tag of the element at ``i``, or ``i`` if it is void."""
-        tag = self.tags[i]
-        if tag.is_void:
+        name, depth, last = self.tags[i].name, 1, len(self.tags) - 1
+        if name in _VOID:
             return i
-        if tag.name == "body":
-            return self._last_end("body")
-        name, depth = tag.name, 1
+        if name == "body":
+            return next(j for j in range(last, -1, -1) if j == 0 or self.tags[j].name == name)
         for j in range(i + 1, len(self.tags)):
             other = self.tags[j]
             if other.name == name:
                 depth += -1 if other.ends else 1
                 if depth == 0:
                     return j
-        return len(self.tags) - 1
-
-    def _last_end(self, name: str) -> int:
-        last = len(self.tags) - 1
-        return next(j for j in range(last, -1, -1) if j == 0 or self.tags[j].name == name)
+        return last
 
     def text(self, i: int) -> str:
         """Return all text in the element that begins at ``i``."""

@@ -103,12 +103,12 @@ def is_calm(body: bytes) -> bool:
     tags = start_tags(body)
     if tags * tags <= _CALM_CLONES:
         return True
-    return tags <= _CALM_TAGS and tags * _left_open(body.lower()) <= _CALM_CLONES
-
-
-def _left_open(body: bytes) -> int:
-    """Over-count the formatting elements that are open when another element begins."""
-    return len(_FORMATTING.findall(body)) - len(_CLOSED.findall(body))
+    if tags > _CALM_TAGS:
+        return False
+    # At most so many formatting elements are open when another element begins.
+    lower = body.lower()
+    left_open = len(_FORMATTING.findall(lower)) - len(_CLOSED.findall(lower))
+    return tags * left_open <= _CALM_CLONES
 
 
 def start_tags(body: bytes) -> int:

@@ -247,13 +247,10 @@ class _Xml:
                 self._parser.CharacterDataHandler = self._characters
         elif depth == 2:
             self._fields = {} if local in _ENTRIES else None
+        elif local in _KIND_BY_ROOT:
+            self._entries.kind = _KIND_BY_ROOT[local]
         else:
-            self._open_root(local)
-
-    def _open_root(self, local: str) -> None:
-        if local not in _KIND_BY_ROOT:
             raise self._broken(f"the root element is {local[:40]}, not urlset or sitemapindex")
-        self._entries.kind = _KIND_BY_ROOT[local]
 
     def _characters(self, data: str) -> None:
         # One character too many is enough to be rejected.

@@ -84,7 +84,9 @@ def _by_parts(text: str) -> Span | None:
     year, month, day, hour, minute, second = (
         None if part is None else int(part) for part in found.groups()[:6]
     )
-    if not _in_calendar(year or 0, month, day):
+    if not year or month not in {None, *range(1, 13)}:
+        return None
+    if day is not None and not 1 <= day <= monthrange(year, month or 1)[1]:
         return None
     start = float(timegm((year or 0, month or 1, day or 1, 0, 0, 0)))
     if hour is None:
@@ -97,12 +99,6 @@ def _by_parts(text: str) -> Span | None:
     length = 0.0 if second is not None else 60.0 if minute is not None else _HOUR_S
     offset = _offset_s(found["zone"])
     return _anywhere(at, at + length) if offset is None else (at - offset, at + length - offset)
-
-
-def _in_calendar(year: int, month: int | None, day: int | None) -> bool:
-    if not (year >= 1 and (month is None or 1 <= month <= 12)):
-        return False
-    return day is None or 1 <= day <= monthrange(year, month or 1)[1]
 
 
 def _days(year: int, month: int | None, day: int | None) -> int:

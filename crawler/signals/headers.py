@@ -166,7 +166,9 @@ class HostHeaders:
         """Return the signals of a response: its headers, and the claims that a listing ``said``."""
         if seen.kind not in _ANSWERS:
             return HeaderSignals()
-        known, skew, is_now = self._of(due.host_id), clock_skew_s(result), is_modified_now(result)
+        known = self._hosts.use(due.host_id) or _HostAnswers()
+        self._hosts[due.host_id] = known
+        skew, is_now = clock_skew_s(result), is_modified_now(result)
         self._note(known, skew, is_now, due)
         signs = HeaderSigns(
             None if skew is None else median(known.skews),
@@ -201,12 +203,6 @@ class HostHeaders:
                 abs(usual),
                 "ahead of" if usual > 0 else "behind",
             )
-
-    def _of(self, host_id: int) -> _HostAnswers:
-        known = self._hosts.use(host_id)
-        if known is None:
-            known = self._hosts[host_id] = _HostAnswers()
-        return known
 
 
 # -- hub links ---------------------------------------------------------------
