@@ -44,12 +44,6 @@ PRINTS = st.builds(
 )
 
 
-@given(PRINTS)
-def test_a_print_survives_its_bytes(page: Print) -> None:
-    data = b"xy" + page.to_bytes()
-    assert Print.read(data, 2) == (page, len(data))
-
-
 @given(PRINTS, PRINTS)
 def test_likeness_is_symmetric_and_a_share(first: Print, second: Print) -> None:
     assert likeness(first, second) == pytest.approx(likeness(second, first))

@@ -1,9 +1,6 @@
 """What a host's pages tell of one another."""
 
-from dataclasses import replace
-
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.compare.not_content.host import (
@@ -11,6 +8,7 @@ from freshet.crawler.compare.not_content.host import (
     Family,
     Print,
     SiteWalls,
+    probe_url,
 )
 from freshet.crawler.compare.not_content.page import PageLook, WallKind, is_another_text
 from freshet.crawler.reduce.sketch import sketch
@@ -207,27 +205,17 @@ SITES = st.builds(
 )
 
 
-@given(SITES)
-def test_what_is_known_survives_its_bytes_which_are_few(walls: SiteWalls) -> None:
-    data = walls.to_bytes()
-    assert SiteWalls.from_bytes(data) == walls
-    assert len(data) <= 4096
-
-
-@given(SITES, st.data())
-def test_bytes_cut_short_or_of_another_version_are_refused(
-    walls: SiteWalls, data: st.DataObject
-) -> None:
-    whole = walls.to_bytes()
-    cut = data.draw(st.integers(0, len(whole) - 1))
-    with pytest.raises(ValueError, match=r"cut short|should have"):
-        SiteWalls.from_bytes(whole[:cut])
-    with pytest.raises(ValueError, match="should have"):
-        SiteWalls.from_bytes(whole + b"x")
-    with pytest.raises(ValueError, match="version"):
-        SiteWalls.from_bytes(b"\xff" + whole[1:])
-
-
-def test_a_judgement_is_the_same_each_time() -> None:
-    look = look_at(WEAK, title="Page not found", path="/items/oak")
-    assert SiteWalls().judge(look, AT) == SiteWalls().judge(replace(look), AT)
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://h.example/shop/chair.html?id=3", "https://h.example/shop/zq7.html"),
+        ("https://h.example/shop/chair", "https://h.example/shop/zq7"),
+        ("https://h.example/shop/sofas/", "https://h.example/shop/zq7/"),
+        ("https://h.example/shop/", "https://h.example/shop/zq7/"),
+        ("https://h.example/", "https://h.example/zq7"),
+        ("https://h.example", "https://h.example/zq7"),
+        ("https://h.example/v1.2.3-notes", "https://h.example/zq7"),
+    ],
+)
+def test_a_probe_stands_beside_the_page_with_the_same_ending(url: str, expected: str) -> None:
+    assert probe_url(url, "zq7") == expected

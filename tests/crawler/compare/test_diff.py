@@ -1,4 +1,4 @@
-"""Blocks of two versions are aligned: kept, edited, moved, added, removed."""
+"""Two versions of a page: blocks aligned, words compared, and the difference in one line."""
 
 import doctest
 
@@ -6,10 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.compare import diff
-from freshet.crawler.compare.diff import align, counts
+from freshet.crawler.compare.diff import (
+    align,
+    compare_words,
+    counts,
+    in_numbers,
+    in_one_line,
+    shared_words,
+    words_of,
+)
 
 TEXTS = st.lists(
     st.sampled_from(["a", "b", "c d e", "c d f", "c x f", "one two three four", "one two six four"])
+)
+WORDS = st.lists(st.sampled_from(["a", "bee", "10.99", ",", "日本", " ", "x_y"]), max_size=12).map(
+    " ".join
 )
 
 
@@ -17,8 +28,15 @@ def told(old: list[str], new: list[str]) -> list[tuple[str, str]]:
     return [(block.change, block.text) for block in align(old, new)]
 
 
+def changes(before: str, after: str) -> list[tuple[str, str]]:
+    return [(run.before, run.after) for run in compare_words(before, after) if not run.is_kept]
+
+
 def test_the_example_holds() -> None:
     assert doctest.testmod(diff).failed == 0
+
+
+# -- blocks --------------------------------------------------------------------------
 
 
 def test_a_word_edited_is_an_edited_block_and_nothing_else() -> None:
@@ -97,3 +115,80 @@ def test_every_block_of_both_versions_is_told_once(old: list[str], new: list[str
 @given(TEXTS)
 def test_a_version_compared_with_itself_is_kept_throughout(blocks: list[str]) -> None:
     assert all(block.change == "kept" for block in align(blocks, blocks))
+
+
+# -- words ---------------------------------------------------------------------------
+
+
+def test_numbers_are_words_with_their_points() -> None:
+    assert changes("from 1,234.50 to 2", "from 1,334.50 to 2") == [("1,234.50", "1,334.50")]
+
+
+def test_a_time_is_one_word() -> None:
+    assert changes("at 2026-01-05T16:40:09Z", "at 2026-01-15T20:25:39Z") == [
+        ("2026-01-05T16:40:09Z", "2026-01-15T20:25:39Z")
+    ]
+
+
+def test_neighbouring_changes_are_one() -> None:
+    assert changes("at noon on Monday sharp", "at dusk by Tuesday sharp") == [
+        ("noon on Monday", "dusk by Tuesday")
+    ]
+
+
+def test_a_script_without_spaces_is_compared_by_character() -> None:
+    assert changes("今日は晴れ", "今日は雨れ") == [("晴", "雨")]
+
+
+def test_a_text_too_long_to_compare_is_told_as_a_whole() -> None:
+    before, after = "a " * 5_000, "b " * 5_000
+    assert changes(before, after) == [(before, after)]
+
+
+@given(WORDS, WORDS)
+def test_joined_the_runs_give_both_texts_again(before: str, after: str) -> None:
+    runs = compare_words(before, after)
+    assert "".join(run.before for run in runs) == before
+    assert "".join(run.after for run in runs) == after
+
+
+def test_words_are_shared_whatever_their_order() -> None:
+    assert shared_words(words_of("a b b, c"), words_of("c b a x")) == 3
+
+
+@given(WORDS, WORDS)
+def test_as_many_words_are_shared_either_way_round(before: str, after: str) -> None:
+    one, other = words_of(before), words_of(after)
+    assert shared_words(one, other) == shared_words(other, one) <= min(one.total(), other.total())
+
+
+# -- in one line ---------------------------------------------------------------------
+
+
+def test_the_first_edit_comes_before_additions_and_the_rest_is_counted() -> None:
+    old = ["Opening hours are nine to five", "Closed on Sunday"]
+    new = ["News of today", "Opening hours are nine to six", "Closed on Sunday"]
+    line = in_one_line(align(old, new))
+    assert line == "“Opening hours are nine to five → six”  1 edited, 1 added"
+
+
+def test_additions_removals_and_moves_have_their_marks() -> None:
+    assert in_one_line(align([], ["A new paragraph"])) == "+ “A new paragraph”"
+    assert in_one_line(align(["An old paragraph"], [])) == "− “An old paragraph”"
+    assert in_one_line(align(["a a", "b b"], ["b b", "a a"])) == "moved: “b b”"
+    assert in_one_line(align(["a"], ["a"])) == "no block of text differs"
+
+
+def test_a_long_block_is_cut_around_what_changed() -> None:
+    words = " ".join(f"word{i}" for i in range(100))
+    line = in_one_line(align([f"{words} old {words}"], [f"{words} new {words}"]))
+    assert "old → new" in line
+    assert len(line) < 100
+
+
+def test_a_line_keeps_to_its_width() -> None:
+    assert len(in_one_line(align([], ["x" * 500]), width=60)) <= 62
+
+
+def test_numbers_name_only_what_there_is() -> None:
+    assert in_numbers(align(["a"], ["a", "b", "c"])) == "2 added"
