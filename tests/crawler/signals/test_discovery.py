@@ -1,6 +1,5 @@
 """Where feeds are looked for, and how often."""
 
-
 from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.signals.listings import (
