@@ -28,6 +28,7 @@ from freshet.crawler.reduce.markup import (
     read,
     relations,
 )
+from freshet.crawler.reduce.nesting import max_depth, start_tags
 from freshet.crawler.reduce.other_formats import is_json, is_pdf, json_text, media_type, pdf_text
 from freshet.crawler.urls import canonical, is_http, resolve, resolve_all, without_fragment
 from freshet.storage.records import Links
@@ -159,6 +160,8 @@ def parse(
     agent_token: str = "freshet",  # a robots token is no secret
     max_links: int = 50_000,
     hints: SelectorHints = NO_HINTS,
+    *,
+    deepest: int | None = None,
 ) -> ParsedPage:
     """Parse a page. ``url`` is where it came from, ``content_type`` its header, if any.
 
@@ -167,6 +170,7 @@ def parse(
     main text in HTML.
 
     Raises:
+        RecursionError: the tree would have more than ``deepest`` levels.
         SelectolaxError: if Lexbor gives up (it runs out of memory).
     """
     if is_pdf(media_type(content_type)):
@@ -175,6 +179,8 @@ def parse(
     if is_plain(content_type):
         blocks = _plain(text, content_type)
         return ParsedPage(without_fragment(url), encoding, blocks=blocks)
+    if deepest is not None and start_tags(body) > deepest and (depth := max_depth(body)) > deepest:
+        raise RecursionError(f"elements nested {depth:,} deep")
     tree = LexborHTMLParser(text, options=_OPTIONS)
     del text  # up to 40 MB of a large page
     hints.mark(tree)

@@ -24,35 +24,9 @@ from pathlib import Path
 from struct import Struct
 from typing import IO, Any, Final
 
-from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
-from freshet.crawler.reduce.nesting import max_depth, start_tags
-from freshet.crawler.reduce.page import ParsedPage, is_plain, parse
-
 #: The length that precedes every message, in both directions.
 FRAME: Final = Struct(">Q")
-#: Deeper trees are refused: 20,000 levels take Lexbor 0.4 s, 100,000 more than 30 s.
-_DEEPEST: Final = 20_000
 _PR_SET_PDEATHSIG: Final = 1
-
-
-def read_page(
-    body: bytes,
-    url: str,
-    content_type: str | None,
-    agent_token: str,
-    max_links: int,
-    hints: SelectorHints = NO_HINTS,
-) -> ParsedPage:
-    """Parse as :func:`freshet.crawler.reduce.page.parse`, but refuse hopelessly deep pages.
-
-    Raises:
-        RecursionError: the tree would be more than 20,000 levels deep.
-        SelectolaxError: Lexbor ran out of memory.
-    """
-    is_suspicious = not is_plain(content_type) and start_tags(body) > _DEEPEST
-    if is_suspicious and (depth := max_depth(body)) > _DEEPEST:
-        raise RecursionError(f"elements nested {depth:,} deep")
-    return parse(body, url, content_type, agent_token=agent_token, max_links=max_links, hints=hints)
 
 
 def main(time_limit_s: float, memory_limit_bytes: int, parent: int) -> None:

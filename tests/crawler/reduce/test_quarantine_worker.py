@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from freshet.crawler.reduce.page import parse
-from freshet.crawler.reduce.parser_worker import FRAME, read_page, send
+from freshet.crawler.reduce.parser_worker import FRAME, send
 
 COMMAND = [sys.executable, "-m", "freshet.crawler.reduce.parser_worker"]
 MEMORY = str(1 << 30)
@@ -114,7 +114,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_a_page_is_read_as_by_parse_unless_it_is_hopelessly_deep() -> None:
     body = b"<title>T</title><a href=x>x</a>"
-    page = read_page(body, "https://h.example/", None, "freshet", 10)
+    page = parse(body, "https://h.example/", None, deepest=1)
     assert page == parse(body, "https://h.example/", None)
     with pytest.raises(RecursionError, match="nested 20,001 deep"):
-        read_page(b"<div>" * 20_001, "https://h.example/", "text/html", "freshet", 10)
+        parse(b"<div>" * 20_001, "https://h.example/", "text/html", deepest=20_000)
