@@ -138,8 +138,8 @@ def difference(old: Layout, new: Layout) -> LayoutDifference:
     here = [(old.digests[i], old.places[i]) for i in gone]
     there = [(new.digests[i], new.places[i]) for i in come]
     left, right = _unmatched(gone, here, there), _unmatched(come, there, here)
-    here, there = [old.digests[i] for i in left], [new.digests[i] for i in right]
-    left, right = _unmatched(left, here, there), _unmatched(right, there, here)
+    before, after = [old.digests[i] for i in left], [new.digests[i] for i in right]
+    left, right = _unmatched(left, before, after), _unmatched(right, after, before)
     removed, added = tuple(old.items(left)), tuple(new.items(right))
     went = {slot for item in removed for slot in item.slots}
     replaced = {slot: item.digest for item in added for slot in item.slots if slot in went}
