@@ -168,7 +168,9 @@ class NotContentCheck:
             host.pages += 1
             suspicious = bool(had_content) or tells(parsed.title, texts, result.body)
             # Read at most once, and only for a page that is judged.
-            look = cache(partial(look_at, result, due.fetch_url, parsed, new, had_content))
+            look = cache(
+                partial(look_at, result, due.fetch_url, parsed, new, had_content=had_content)
+            )
             checked = await self._judged(host, due, look, result.ended_at, suspicious=suspicious)
             return replace(checked, history=history)
 
