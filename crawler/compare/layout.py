@@ -11,8 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from freshet.crawler.reduce.sketch import Sketch
@@ -36,20 +35,24 @@ class Item:
         return (self.place, self.front), (self.place, self.back)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Layout:
     """The blocks of a text as columns: ``places`` and ``digests`` in document order."""
 
     places: Sequence[int]
     digests: Sequence[int]
+    _numbers: Mapping[int, list[int]] | None = field(default=None, repr=False, compare=False)
 
-    @cached_property
+    @property
     def numbers(self) -> Mapping[int, list[int]]:
-        """The numbers of the blocks at each place."""
-        numbers: defaultdict[int, list[int]] = defaultdict(list)
-        for number, place in enumerate(self.places):
-            numbers[place].append(number)
-        return dict(numbers)
+        """Return the numbers of the blocks at each place."""
+        if self._numbers is None:
+            numbers: defaultdict[int, list[int]] = defaultdict(list)
+            for number, place in enumerate(self.places):
+                numbers[place].append(number)
+            object.__setattr__(self, "_numbers", dict(numbers))
+            return numbers
+        return self._numbers
 
     @classmethod
     def of(cls, sketch: Sketch) -> Layout:
@@ -86,7 +89,7 @@ class Layout:
             number = self._number(slot)
             if number is not None:
                 digests[number] = digest
-        return Layout(self.places, digests)
+        return Layout(self.places, digests, self._numbers)
 
     def renamed(self, names: Mapping[int, int]) -> Layout:
         """Return the layout with other names for some places."""
