@@ -35,7 +35,7 @@ from freshet.crawler.archive.records import (
     unchunked,
 )
 from freshet.crawler.archive.scan import placed
-from freshet.crawler.fetch.client import Accept, Body, Request, intake_of
+from freshet.crawler.fetch.client import Accept, Request, intake_of
 from freshet.crawler.fetch.responses import (
     RawHeaders,
     StatusVerdict,
@@ -43,7 +43,7 @@ from freshet.crawler.fetch.responses import (
     judge,
     retry_after_s,
 )
-from freshet.crawler.fetch.transport import Unfetched, own_failures
+from freshet.crawler.fetch.transport import Unfetched
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 
@@ -242,7 +242,7 @@ _RENAMED = b"x-archive-orig-"
 _ROBOTS_PATH = "/robots.txt"
 _ACCEPTS = {str(each): each for each in Accept}
 _OUTCOMES = {str(each): each for each in Outcome}
-_NO_BODY = Body(b"", b"")
+_NO_BODY = b"", b""
 _CONDITIONS = (b"if-none-match", b"if-modified-since")
 
 
@@ -278,7 +278,7 @@ def fetch_result(
     if is_ours(exchange):
         headers = _as_they_came(headers)
         exchange = replace(exchange, headers=headers)
-    verdict, body = _judged(exchange, max_body_bytes, accept or accept_of(exchange))
+    verdict, (wire_body, body) = _judged(exchange, max_body_bytes, accept or accept_of(exchange))
     wait_s = facts.retry_after_s
     if wait_s is None:
         wait_s = retry_after_s(headers, exchange.ended_at)
@@ -295,8 +295,8 @@ def fetch_result(
             for name, value in exchange.request_headers
         ),
         headers=headers,
-        wire_body=body.wire,
-        body=body.decoded,
+        wire_body=wire_body,
+        body=body,
         peer=exchange.peer,
         location=verdict.location,
         retry_after_s=wait_s,
@@ -305,8 +305,8 @@ def fetch_result(
 
 def _judged(
     exchange: ArchivedExchange, max_body_bytes: int, accept: Accept
-) -> tuple[StatusVerdict, Body]:
-    """Return the verdict, and the body if it counts."""
+) -> tuple[StatusVerdict, tuple[bytes, bytes]]:
+    """Return the verdict, and the body on the wire and decoded, if it counts."""
     known = _known(exchange)
     if known is not None and known.outcome is not Outcome.FETCHED:
         return known, _NO_BODY
@@ -314,8 +314,7 @@ def _judged(
     if verdict.outcome is not Outcome.FETCHED:
         return verdict, _NO_BODY
     try:
-        with own_failures():
-            return verdict, _body(exchange, max_body_bytes, accept, is_known=known is not None)
+        return verdict, _body(exchange, max_body_bytes, accept, is_known=known is not None)
     except Unfetched as end:
         return StatusVerdict(end.outcome, end.reason, end.detail), _NO_BODY
 
@@ -347,12 +346,11 @@ def _by_status(exchange: ArchivedExchange) -> StatusVerdict:
 
 def _body(
     exchange: ArchivedExchange, max_body_bytes: int, accept: Accept, *, is_known: bool
-) -> Body:
+) -> tuple[bytes, bytes]:
     """Return the body, decoded within the limits.
 
     Raises:
-        Unfetched: the body is of an unwanted type, or incomplete.
-        CorruptBody, UnsupportedCoding: it cannot be decoded.
+        Unfetched: the body is of an unwanted type, incomplete, or cannot be decoded.
     """
     announced = _announced_bytes(exchange.headers)
     intake = intake_of(

@@ -21,7 +21,7 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
-from freshet.crawler.fetch.addresses import LookupFailed, NoSuchHost
+from freshet.crawler.fetch.addresses import NoSuchHost
 from freshet.crawler.network import Network, user_agent
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.terminal import print_json, relative, show_line, show_list, size
@@ -193,7 +193,7 @@ async def _lookup(network: Network, name: str) -> _CheckResult:
         addresses = await network.resolver.addresses(name)
     except NoSuchHost:
         return _CheckResult("DNS", CheckStatus.WARNING, f"{name}: the host does not exist")
-    except (LookupFailed, OSError) as error:
+    except OSError as error:
         return _CheckResult(
             "DNS", CheckStatus.PROBLEM, f"{name}: {error}", "see /etc/resolv.conf and the network"
         )

@@ -180,10 +180,6 @@ class NoSuchHost(OSError):
     """The name does not exist, or has no address: an early retry is useless."""
 
 
-class LookupFailed(OSError):
-    """The name servers did not answer, or answered that they cannot tell."""
-
-
 @dataclass(frozen=True, slots=True)
 class DnsLimits:
     """Lifetimes of DNS answers, and bounds on queries.
@@ -208,7 +204,7 @@ class _Answer(NamedTuple):
 
     addresses: tuple[str, ...]
     keep_s: float = float("inf")
-    failure: type[OSError] = LookupFailed
+    failure: type[OSError] = OSError
     why: str = ""
 
 
@@ -248,7 +244,7 @@ class CachingResolver(AbstractResolver):
 
         Raises:
             NoSuchHost: if the name does not exist or has no address of that family.
-            LookupFailed: if the name servers could not tell.
+            OSError: if the name servers did not answer, or could not tell.
         """
         answer = await self._answer(host)
         if not answer.addresses:
@@ -317,7 +313,7 @@ class CachingResolver(AbstractResolver):
         why = f"{name[:253]}: {message[:1].lower()}{message[1:]}"
         if code in _MISSING:
             return _Answer((), self._limits.dns_negative_ttl_s, NoSuchHost, why)
-        return _Answer((), self._limits.dns_failure_ttl_s, LookupFailed, why)
+        return _Answer((), self._limits.dns_failure_ttl_s, OSError, why)
 
     def _open_channel(self) -> aiodns.DNSResolver:
         """Return the c-ares channel, made when first needed: it belongs to the running loop."""

@@ -87,32 +87,23 @@ class BodyPace:
         return Unfetched("too_slow", detail)
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
-    """``wire`` is as it came, without chunked framing; the same object if not encoded.
-
-    ``is_cut``: the server had more to send.
-    """
-
-    wire: bytes
-    decoded: bytes
-    is_cut: bool = False
-
-
 class Intake:
     """Reader of a body, piece by piece.
 
-    ``max_bytes`` hold for the wire and for the decoded body. With ``is_cut`` a decoded body
+    ``max_bytes`` hold for the wire and for the decoded body. With ``may_cut`` a decoded body
     that is longer ends there, otherwise it fails. With ``is_sniffed`` it must begin like
     text.
+
+    Raises:
+        Unfetched: on construction, if the content coding is not known.
     """
 
     def __init__(
-        self, content_encoding: str, max_bytes: int, *, is_cut: bool, is_sniffed: bool
+        self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool
     ) -> None:
         self._decoder = BoundedDecoder(content_encoding, max_bytes)
         self._max_bytes = max_bytes
-        self._is_cut = is_cut
+        self._may_cut = may_cut
         self._is_sniffed = is_sniffed
         self._wire = BytesIO()
         self._wire_size = 0
@@ -123,8 +114,7 @@ class Intake:
         """Take all chunks, up to the limit.
 
         Raises:
-            Unfetched: if the body is too slow, too large, or not text.
-            CorruptBody: if it does not decode.
+            Unfetched: if the body is too slow, too large, not text, or does not decode.
         """
         clock = asyncio.get_running_loop().time
         try:
@@ -151,8 +141,7 @@ class Intake:
         """Take a body that is complete already.
 
         Raises:
-            Unfetched: if the body is too large, or not text.
-            CorruptBody: if it does not decode.
+            Unfetched: if the body is too large, not text, or does not decode.
         """
         for _ in self._steps(body):
             pass
@@ -167,7 +156,7 @@ class Intake:
             self._sniff(piece)
             self._decoded.write(piece)
             yield len(piece)
-        if self._decoder.is_overdrawn and not self._is_cut:
+        if self._decoder.is_overdrawn and not self._may_cut:
             raise Unfetched("too_large", f"more than {self._max_bytes} bytes")
         if self._wire_size > self._max_bytes and not self._decoder.is_overdrawn:
             raise Unfetched("too_large", f"more than {self._max_bytes} bytes on the wire")
@@ -176,8 +165,15 @@ class Intake:
         if self._is_sniffed and self._decoded.tell() == 0 and looks_binary(piece):
             raise Unfetched("content_type", "no content type, and no text", Outcome.SKIPPED)
 
-    def result(self) -> Body:
-        """Return the whole body.
+    @property
+    def is_cut(self) -> bool:
+        """True if the server had more to send."""
+        return self._decoder.is_overdrawn
+
+    def result(self) -> tuple[bytes, bytes]:
+        """Return the body as it came, without chunked framing, and decoded.
+
+        It is the same object twice if it is not encoded.
 
         Raises:
             Unfetched: if the encoded stream did not come to its end.
@@ -186,7 +182,7 @@ class Intake:
             raise Unfetched("cut_short", "the encoded body ends before its end")
         decoded = self._decoded.getvalue()
         wire = decoded if self._decoder.is_identity else self._wire.getvalue()
-        return Body(wire, decoded, self._decoder.is_overdrawn)
+        return wire, decoded
 
 
 log = logging.getLogger(__name__)
@@ -260,7 +256,7 @@ class _Kind(NamedTuple):
     accept: str
     is_typed: bool = False
     max_body_bytes: int | None = None
-    is_cut: bool = False
+    may_cut: bool = False
 
 
 _PAGE = _Kind(
@@ -275,12 +271,11 @@ _KINDS: Mapping[Accept, _Kind] = {
         "application/xml, text/xml, text/plain, */*;q=0.5", max_body_bytes=50 * 2**20
     ),
     # RFC 9309, section 2.5, demands 500 KiB; the byte more shows that there are more.
-    Accept.ROBOTS: _Kind("text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, is_cut=True),
-    Accept.ANSWER: _Kind("text/plain, */*;q=0.5", max_body_bytes=4 * 1024, is_cut=True),
+    Accept.ROBOTS: _Kind("text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, may_cut=True),
+    Accept.ANSWER: _Kind("text/plain, */*;q=0.5", max_body_bytes=4 * 1024, may_cut=True),
 }
 
 
-_NO_BODY = Body(b"", b"")
 #: Reason for a truncated body, in WARC's words, by the reason of the failure.
 _TRUNCATED_BY: Mapping[str, str] = {
     "too_large": "length",
@@ -303,7 +298,8 @@ class _Transfer:
     headers: RawHeaders = ()
     peer: str | None = None
     status_line: bytes = b""
-    body: Body = _NO_BODY
+    wire_body: bytes = b""
+    body: bytes = b""
     truncated: str | None = None
 
     def failed(self, verdict: StatusVerdict) -> None:
@@ -324,8 +320,8 @@ class _Transfer:
             detail=self.verdict.detail,
             request_headers=self.request_headers,
             headers=self.headers,
-            wire_body=self.body.wire,
-            body=self.body.decoded,
+            wire_body=self.wire_body,
+            body=self.body,
             peer=self.peer,
             location=self.verdict.location,
             retry_after_s=retry_after_s(self.headers, now),
@@ -415,11 +411,12 @@ class NetworkFetcher:
                 is_conditional=request.validators not in (None, Validators()),
             )
             if verdict.outcome is Outcome.FETCHED:
-                transfer.body = await self._read_body(request, response)
-                transfer.truncated = "length" if transfer.body.is_cut else None
+                intake = await self._read_body(request, response)
+                transfer.wire_body, transfer.body = intake.result()
+                transfer.truncated = "length" if intake.is_cut else None
             # Do not wait for the body of an error or a redirect.
             elif (come := response.come) is not None:
-                transfer.body = Body(come, b"")
+                transfer.wire_body = come
             else:
                 transfer.truncated = _UNREAD
             transfer.verdict = verdict
@@ -429,7 +426,7 @@ class NetworkFetcher:
         if size > self._limits.max_header_bytes:
             raise Unfetched("headers_too_large", f"{size} bytes of headers")
 
-    async def _read_body(self, request: Request, response: Response) -> Body:
+    async def _read_body(self, request: Request, response: Response) -> Intake:
         intake = intake_of(
             request,
             self._limits.max_body_bytes,
@@ -440,7 +437,7 @@ class NetworkFetcher:
         await intake.read(response.content.iter_any(), self._pace())
         if response.broke_off:
             raise Unfetched("cut_short", "the connection was reset before the body's end")
-        return intake.result()
+        return intake
 
     def _pace(self) -> BodyPace:
         limits = self._limits
@@ -465,18 +462,17 @@ def intake_of(
     ``max_body_bytes`` is the limit of a page; ``announced_bytes`` of 0 are not known.
 
     Raises:
-        Unfetched: the body is not worth reading.
-        UnsupportedCoding: it cannot be decoded.
+        Unfetched: the body is not worth reading, or its content coding is not known.
     """
     kind = _KINDS[request.accept]
     label = media_type(content_type)
     if kind.is_typed and label is not None and not is_page_type(label):
         raise Unfetched("content_type", f"the server sent {label[:200]}", Outcome.SKIPPED)
     max_bytes = request.max_body_bytes or kind.max_body_bytes or max_body_bytes
-    if announced_bytes > max_bytes and not kind.is_cut:
+    if announced_bytes > max_bytes and not kind.may_cut:
         raise Unfetched("too_large", f"{announced_bytes} bytes are announced")
     is_sniffed = kind.is_typed and label is None
-    return Intake(content_encoding, max_bytes, is_cut=kind.is_cut, is_sniffed=is_sniffed)
+    return Intake(content_encoding, max_bytes, may_cut=kind.may_cut, is_sniffed=is_sniffed)
 
 
 def _wire_url(url: str) -> URL:

@@ -41,12 +41,14 @@ _GZIP, _ZLIB, _RAW = 31, 15, -15
 _MAX_LAYERS = 2
 
 
-class UnsupportedCoding(ValueError):
-    """The Content-Encoding names a coding that was not requested, or too many."""
+class Unfetched(Exception):
+    """No usable body came; the word and the message say why."""
 
-
-class CorruptBody(ValueError):
-    """The bytes contradict the Content-Encoding."""
+    def __init__(self, reason: str, detail: str, outcome: Outcome = Outcome.FAILED) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+        self.outcome = outcome
 
 
 class _Layer(Protocol):
@@ -205,8 +207,8 @@ class BoundedDecoder:
     layers): stop. ``is_identity`` says that there is no coding.
 
     Raises:
-        UnsupportedCoding: on construction, for a coding other than gzip, deflate, br
-            and zstd, and for more than two.
+        Unfetched: on construction, for a coding other than gzip, deflate, br and zstd, and
+            for more than two.
     """
 
     def __init__(self, content_encoding: str, max_bytes: int) -> None:
@@ -220,7 +222,7 @@ class BoundedDecoder:
         """Decode the next bytes from the wire in bounded steps.
 
         Raises:
-            CorruptBody: if the bytes do not decode; the iteration cannot go on.
+            Unfetched: if the bytes do not decode; the iteration cannot go on.
         """
         self._is_empty = self._is_empty and not data
         pieces: Iterable[bytes] = (data,)
@@ -229,7 +231,7 @@ class BoundedDecoder:
         try:
             yield from pieces
         except (zlib.error, brotli.error, zstandard.ZstdError) as error:
-            raise CorruptBody(str(error)) from error
+            raise Unfetched("encoding", _in_a_line(str(error))) from error
 
     @property
     def is_overdrawn(self) -> bool:
@@ -248,9 +250,9 @@ def _codings(content_encoding: str) -> list[str]:
     applied = [name for name in names if name not in ("", "identity")]
     unknown = [name for name in applied if name not in _LAYERS]
     if unknown:
-        raise UnsupportedCoding(f"content coding {unknown[0][:50]!r} is not supported")
+        raise Unfetched("encoding", f"content coding {unknown[0][:50]!r} is not supported")
     if len(applied) > _MAX_LAYERS:
-        raise UnsupportedCoding(f"{len(applied)} content codings on top of each other")
+        raise Unfetched("encoding", f"{len(applied)} content codings on top of each other")
     return applied[::-1]
 
 
@@ -258,16 +260,6 @@ def _codings(content_encoding: str) -> list[str]:
 _NOT_TLS = frozenset(
     {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"}
 )
-
-
-class Unfetched(Exception):
-    """No usable body came; the word and the message say why."""
-
-    def __init__(self, reason: str, detail: str, outcome: Outcome = Outcome.FAILED) -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail
-        self.outcome = outcome
 
 
 class AddressRefused(OSError):
@@ -403,12 +395,16 @@ def _peer(connection: Connection) -> str | None:
 
 @contextmanager
 def own_failures() -> Iterator[None]:
-    """Turn the exceptions of aiohttp and the decoders into :class:`Unfetched`."""
+    """Turn the exceptions of aiohttp into :class:`Unfetched`."""
     try:
         yield
-    except (aiohttp.ClientError, CorruptBody, UnsupportedCoding) as error:
+    except aiohttp.ClientError as error:
         reason, detail = _explain(error)
-        raise Unfetched(reason, " ".join(detail.split())[:300]) from error
+        raise Unfetched(reason, _in_a_line(detail)) from error
+
+
+def _in_a_line(detail: str) -> str:
+    return " ".join(detail.split())[:300]
 
 
 def _explain(error: Exception) -> tuple[str, str]:
@@ -425,8 +421,6 @@ def _explain(error: Exception) -> tuple[str, str]:
             return "cut_short", f"the body ended early: {error}"
         case aiohttp.InvalidURL():
             return "url", f"not a URL that can be fetched: {error}"
-        case CorruptBody() | UnsupportedCoding():
-            return "encoding", str(error)
         case _:
             return "protocol", str(error) or repr(error)
 

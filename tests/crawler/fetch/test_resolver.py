@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 
-from freshet.crawler.fetch.addresses import CachingResolver, DnsLimits, LookupFailed, NoSuchHost
+from freshet.crawler.fetch.addresses import CachingResolver, DnsLimits, NoSuchHost
 from tests.crawler.fetch.dns_server import REFUSED, SERVFAIL, NameServer, name_server
 
 RECORDS: dict[str, list[str] | int] = {
@@ -113,15 +113,17 @@ async def test_a_name_without_an_address_is_no_such_host(name: str) -> None:
 @pytest.mark.parametrize("name", ["broken.example", "closed.example"])
 async def test_a_name_server_that_cannot_tell_is_a_failed_lookup(name: str) -> None:
     async with resolving() as (resolver, _):
-        with pytest.raises(LookupFailed, match=name):
+        with pytest.raises(OSError, match=name) as caught:
             await resolver.resolve(name)
+    assert not isinstance(caught.value, NoSuchHost)
 
 
 async def test_a_silent_name_server_is_a_failed_lookup() -> None:
     async with resolving(limits=DnsLimits(dns_timeout_s=0.05, dns_tries=1)) as (resolver, server):
         server.silent = True
-        with pytest.raises(LookupFailed, match="v4"):
+        with pytest.raises(OSError, match="v4") as caught:
             await resolver.resolve("v4.example")
+    assert not isinstance(caught.value, NoSuchHost)
 
 
 @pytest.mark.parametrize(("name", "kept_s"), [("nowhere.example", 60.0), ("broken.example", 5.0)])

@@ -7,9 +7,7 @@ import pytest
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
 from freshet.crawler.fetch.transport import (
     AddressRefused,
-    CorruptBody,
     Unfetched,
-    UnsupportedCoding,
     guarded_connector,
     own_failures,
 )
@@ -56,8 +54,6 @@ async def test_a_name_is_reached_at_its_allowed_address() -> None:
         (aiohttp.ServerDisconnectedError(), "protocol"),
         (aiohttp.ClientOSError(104, "reset"), "protocol"),
         (aiohttp.InvalidURL("http://"), "url"),
-        (CorruptBody("bad"), "encoding"),
-        (UnsupportedCoding("odd"), "encoding"),
     ],
 )
 def test_foreign_exceptions_become_ours_with_a_word_and_a_sentence(
