@@ -26,6 +26,7 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from freshet.crawler.fetch.responses import media_type
+from freshet.crawler.tally import CrawlError
 
 # -- surt --------------------------------------------------------------------
 # Keys are Sort-friendly URLs by the rules of the Internet Archive's canonicaliser, which other
@@ -138,15 +139,11 @@ class _CdxEntry:
         return f"{surt(self.url)} {self.timestamp} {json.dumps(fields)}\n"
 
 
-class UnreadableArchive(Exception):
-    """An unreadable file; the message says which, where and why."""
-
-
 def entries(path: Path) -> Iterator[_CdxEntry]:
     """Yield the entries of a WARC file in its order.
 
     Raises:
-        UnreadableArchive: the file is damaged, or not a WARC file.
+        CrawlError: the file is damaged, or not a WARC file.
     """
     awaited: _CdxEntry | None = None
     count = 0
@@ -157,9 +154,9 @@ def entries(path: Path) -> Iterator[_CdxEntry]:
                 yield _ended(awaited, record.stream_pos)
             awaited = _entry(record, path.name) if record.record_type & _SHOWN else None
     except (OSError, EOFError, RuntimeError, ValueError) as error:
-        raise UnreadableArchive(f"{path}: {error}") from error
+        raise CrawlError(f"{path}: {error}") from error
     if not count:
-        raise UnreadableArchive(f"{path}: no WARC record in it")
+        raise CrawlError(f"{path}: no WARC record in it")
     if awaited is not None:
         yield _ended(awaited, path.stat().st_size)
 
@@ -172,7 +169,7 @@ def write_cdxj(
     One file is sorted at a time; sorted entries wait on the disk. ``heard`` is called with each.
 
     Raises:
-        UnreadableArchive: one of the files is damaged.
+        CrawlError: one of the files is damaged.
     """
     count = 0
     with ExitStack() as stack:
@@ -240,7 +237,7 @@ def write_wacz(paths: Sequence[Path], target: Path, *, software: str, now: float
 
     Raises:
         OSError: the target cannot be written.
-        UnreadableArchive: one of the files is damaged.
+        CrawlError: one of the files is damaged.
     """
     created = datetime.fromtimestamp(now, UTC)
     with (

@@ -8,10 +8,9 @@ in Base32: readers of archives check no others. They detect damage, not forgery.
 from __future__ import annotations
 
 import os
-import zlib
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha1
@@ -22,6 +21,7 @@ from urllib.parse import urlsplit
 
 from isal import isal_zlib
 
+from freshet.crawler.archive.scan import Slice, whole_until
 from freshet.crawler.fetch.client import Request
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
@@ -40,24 +40,10 @@ _WARC_FIELDS = "application/warc-fields"
 
 @dataclass(frozen=True, slots=True)
 class WireExchange:
-    """A request, and how it ended."""
+    """A request, and how it ended; or a due URL that was not requested, with the reason."""
 
-    request: Request
+    request: Request | None
     result: FetchResult
-
-
-@dataclass(frozen=True, slots=True)
-class Unasked:
-    """A URL that was due at ``at`` (Unix seconds) and not requested, with the reason."""
-
-    url: str
-    at: float
-    outcome: Outcome
-    reason: str
-    detail: str
-
-
-Entry = WireExchange | Unasked
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +59,6 @@ class Original:
     validators: Validators
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The records of an entry in their order, and the original of its URL from now on.
-
-    ``original`` is None if the entry does not concern it.
-    """
-
-    records: tuple[bytes, ...]
-    original: Original | None = None
-
-
 def warcinfo(record_id: str, at: float, filename: str, fields: Fields) -> bytes:
     """Return the record that describes the file's writer."""
     return _record(
@@ -92,14 +67,15 @@ def warcinfo(record_id: str, at: float, filename: str, fields: Fields) -> bytes:
     )  # fmt: skip
 
 
-def records(entry: Entry, original: Original | None, new_id: Callable[[], str]) -> Written:
-    """Return the records of one entry.
+def records(
+    exchange: WireExchange, original: Original | None, new_id: Callable[[], str]
+) -> tuple[list[bytes], Original | None]:
+    """Return the records of an exchange in their order, and the original of its URL from now on.
 
-    ``original`` is the archive's for this URL, ``new_id`` makes a record id.
+    That is None if the exchange does not concern it. ``original`` is the archive's for this URL,
+    ``new_id`` makes a record id.
     """
-    if isinstance(entry, Unasked):
-        return Written((_unasked(entry, new_id()),))
-    return _ExchangeRecords(entry, original, new_id).written()
+    return _ExchangeRecords(exchange, original, new_id).written()
 
 
 def warc_date(at: float) -> str:
@@ -126,13 +102,14 @@ class _ExchangeRecords:
     def __init__(
         self, exchange: WireExchange, original: Original | None, new_id: Callable[[], str]
     ) -> None:
-        self._exchange = exchange
+        self._is_asked = exchange.request is not None
+        self._asked = exchange.request or Request(exchange.result.url)
         self._result = exchange.result
         self._original = original
         self._new_id = new_id
         self._date = warc_date(exchange.result.started_at)
 
-    def written(self) -> Written:
+    def written(self) -> tuple[list[bytes], Original | None]:
         result = self._result
         kinds = ["metadata"]
         if result.status is not None:
@@ -154,10 +131,10 @@ class _ExchangeRecords:
             else:
                 record, remembered = self._response(ids[number], common)
                 made.append(record)
-        return Written(tuple(made), remembered)
+        return made, remembered
 
     def _request(self, record_id: str, common: Mapping[str, str]) -> bytes:
-        form = self._exchange.request.form
+        form = self._asked.form
         parts = urlsplit(self._result.url)
         target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
         line = f"{'GET' if form is None else 'POST'} {target} HTTP/1.1"
@@ -174,11 +151,11 @@ class _ExchangeRecords:
         head = _http_head(_status_line(result), _unframed(result.headers))
         named = {**common, **self._peer(), "Content-Type": "application/http;msgtype=response"}
         payload = digest(result.wire_body)
-        if self._exchange.request.form is not None:
+        if self._asked.form is not None:
             # What is posted is answered for that form, not for the URL.
             return self._full(record_id, head, named, payload), None
         if result.outcome is Outcome.NOT_MODIFIED:
-            if original is None or self._exchange.request.validators != original.validators:
+            if original is None or self._asked.validators != original.validators:
                 return self._full(record_id, head, named, payload), None
             named |= _revisiting("server-not-modified", original, result.url)
             return _record("revisit", record_id, self._date, head, named), None
@@ -213,8 +190,9 @@ class _ExchangeRecords:
             "detail": result.detail,
             "retryAfter": None if result.retry_after_s is None else f"{result.retry_after_s!r}",
             "location": result.location,
-            "accept": str(self._exchange.request.accept),
+            "accept": str(self._asked.accept),
             "truncated": result.truncated,
+            "fetches": None if self._is_asked else "0",
         }
         block = _fields([(name, value) for name, value in said.items() if value is not None])
         return _record(
@@ -223,17 +201,6 @@ class _ExchangeRecords:
 
     def _peer(self) -> dict[str, str]:
         return {} if self._result.peer is None else {"WARC-IP-Address": self._result.peer}
-
-
-def _unasked(entry: Unasked, record_id: str) -> bytes:
-    said = [
-        ("fetchTimeMs", "0.000"), ("outcome", str(entry.outcome)), ("reason", entry.reason),
-        ("detail", entry.detail), ("accept", "page"), ("fetches", "0"),
-    ]  # fmt: skip
-    return _record(
-        "metadata", record_id, warc_date(entry.at), _fields(said),
-        {"WARC-Target-URI": _one_line(entry.url), "Content-Type": _WARC_FIELDS},
-    )  # fmt: skip
 
 
 def _revisiting(profile: str, original: Original, url: str) -> dict[str, str]:
@@ -302,7 +269,6 @@ def _status_line(result: FetchResult) -> bytes:
 WHOLE: Final = ".warc.gz"
 OPEN: Final = ".warc.gz.open"
 _PREFIX: Final = "freshet"
-_CHUNK_BYTES: Final = 1 << 16
 _GZIP: Final = 31
 #: Of igzip: a tenth of the time of zlib's level 6, for files that are 7 % larger.
 _LEVEL: Final = 3
@@ -386,36 +352,11 @@ def finish_what_was_left(folder: Path, sizes: Mapping[str, int]) -> None:
     for path in sorted(folder.glob(f"{_PREFIX}-*{OPEN}")):
         known = sizes.get(path.name.removesuffix(OPEN) + WHOLE, 0)
         length = path.stat().st_size
-        size = _whole_until(path, known if known <= length else 0)
+        with closing(Slice(path)) as source:
+            size = whole_until(source, known if known <= length else 0)
         if size < length:
             os.truncate(path, size)
         _finished(path, size)
-
-
-def _whole_until(path: Path, start: int) -> int:
-    """Return the end of the last whole member, at ``start`` or behind it."""
-    ends = start
-    with path.open("rb") as file:
-        file.seek(start)
-        # What is no member raises: that is what is looked for.
-        with suppress(zlib.error):
-            for size in _member_sizes(iter(lambda: file.read(_CHUNK_BYTES), b"")):
-                ends += size
-    return ends
-
-
-def _member_sizes(chunks: Iterator[bytes]) -> Iterator[int]:
-    inflate, size = zlib.decompressobj(_GZIP), 0
-    for chunk in chunks:
-        rest = chunk
-        while rest:
-            inflate.decompress(rest)
-            unused = inflate.unused_data if inflate.eof else b""
-            size += len(rest) - len(unused)
-            if inflate.eof:
-                yield size
-                inflate, size = zlib.decompressobj(_GZIP), 0
-            rest = unused
 
 
 def _finished(path: Path, size: int) -> None:

@@ -19,7 +19,6 @@ from typing import Final
 from uuid import uuid4
 
 from freshet.crawler.archive.warc import (
-    Entry,
     Fields,
     Original,
     WarcOutput,
@@ -198,14 +197,14 @@ class ArchiveWriter:
         self._fields = fields
         self._max_file_bytes = max_file_bytes
         self._now = now
-        self._pending: deque[Entry] = deque()
+        self._pending: deque[WireExchange] = deque()
         self._output: WarcOutput | None = None
         self._described: Fields | None = None
         self._originals = recovered(folder)
         # One thread: entries are written in their order.
         self._thread = ThreadPoolExecutor(1, "archive")
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: WireExchange) -> None:
         """Keep an entry for the next flush."""
         self._pending.append(entry)
 
@@ -264,14 +263,12 @@ class ArchiveWriter:
         self._originals.grown(output.name, output.size)
         self._originals.commit()
 
-    def _add_to(self, output: WarcOutput, entry: Entry) -> None:
-        original = None
-        if isinstance(entry, WireExchange):
-            original = self._originals.of(entry.result.url)
-        written = records(entry, original, _new_id)
-        output.append(b"".join(map(member, written.records)))
-        if isinstance(entry, WireExchange) and written.original not in (None, original):
-            self._originals.remember(entry.result.url, written.original, output.name)
+    def _add_to(self, output: WarcOutput, entry: WireExchange) -> None:
+        original = self._originals.of(entry.result.url)
+        written, remembered = records(entry, original, _new_id)
+        output.append(b"".join(map(member, written)))
+        if remembered is not None and remembered != original:
+            self._originals.remember(entry.result.url, remembered, output.name)
 
     def _take_back(self, output: WarcOutput | None, size: int) -> None:
         """Restore the state before the failed flush."""

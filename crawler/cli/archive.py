@@ -15,7 +15,7 @@ import typer
 
 from freshet import __version__
 from freshet.crawler import terminal
-from freshet.crawler.archive.cdxj import UnreadableArchive, entries, write_cdxj, write_wacz
+from freshet.crawler.archive.cdxj import entries, write_cdxj, write_wacz
 from freshet.crawler.archive.warc import OPEN, WHOLE
 from freshet.crawler.archive.writer import NAME, ArchiveInUse, recovered
 from freshet.crawler.cli.options import Json
@@ -64,8 +64,6 @@ def archive_command(
                 _package(files, wacz)
             if cdxj is None and wacz is None:
                 _show([_holdings(file) for file in files], json=json)
-        except UnreadableArchive as error:
-            raise CrawlError(str(error)) from error
         except OSError as error:
             raise CrawlError(f"{error.filename}: {error.strerror}") from error
 

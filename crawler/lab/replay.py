@@ -22,7 +22,7 @@ from freshet.crawler.archive.index import ArchiveIndex
 from freshet.crawler.archive.inputs import ArchiveFile, inputs_of
 from freshet.crawler.archive.reader import Reading, accept_of, fetch_result, is_ours
 from freshet.crawler.archive.records import ArchivedExchange, Damage
-from freshet.crawler.archive.replay import Counts, Played, Player, ReplayQueries, Stage, Uncommitted
+from freshet.crawler.archive.replay import Counts, Played, Player
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.network import parser_of
@@ -122,16 +122,6 @@ async def replay(
         return reports, counts
 
 
-def _known(database: Database) -> ReplayQueries:
-    reader = database.reader
-    return ReplayQueries(
-        partial(frontier.of_url, reader),
-        partial(_host, database),
-        partial(hosts.find, reader),
-        partial(observations.count_at, reader),
-    )
-
-
 async def _host(database: Database, host_id: int) -> Host:
     (host,) = await hosts.load(database.reader, [host_id])
     return host
@@ -201,8 +191,7 @@ class _Replay:
             BreadthFirst(around.database.reader),
             alias_age_s=_DAY_S if past.is_lasting else inf,
         )
-        self._uncommitted = Uncommitted(self._assembly.submit)
-        self._assembly.listeners += [self._tally.add, self._uncommitted.acknowledged]
+        self._assembly.listeners.append(self._tally.add)
         self._counts = counts
 
     async def perform(self) -> CrawlReport:
@@ -222,23 +211,27 @@ class _Replay:
         )  # fmt: skip
 
     async def _play(self, seeding: Seeding) -> None:
-        assembly = self._assembly
-        await self._uncommitted.submit(seeding.decided(self._past.began_at))
-        await self._uncommitted.settled()
-        stage = Stage(
+        assembly, database = self._assembly, self._around.database
+        reader = database.reader
+        done_at = await observations.last_at(reader, self._around.run_id)
+        player = Player(
             requester=assembly.requester(seeding),
-            frontier=assembly.frontier,
-            book=assembly.robots,
-            admission=assembly.admission,
-            known=_known(self._around.database),
             clock=self._clock,
+            write=assembly.submit,
+            find_page=partial(frontier.of_url, reader),
+            find_host=partial(_host, database),
+            host_at=partial(hosts.find, reader),
+            count_at=partial(observations.count_at, reader),
+            counts=self._counts,
+            done_at=done_at,
         )
-        done_at = await observations.last_at(self._around.database.reader, self._around.run_id)
-        player = Player(stage, self._uncommitted, self._counts, done_at)
+        assembly.listeners.append(player.acknowledged)
+        await player.submit(seeding.decided(self._past.began_at))
+        await player.settled()
         self._kept_up_at = self._past.last_upkeep(done_at)
         async for played in self._past.exchanges(done_at - _MARGIN_S):
             while self._past.is_lasting and played.result.ended_at >= self._kept_up_at + _DAY_S:
-                await self._uncommitted.settled()
+                await player.settled()
                 await self._keep_up(self._kept_up_at + _DAY_S)
             await player.take(played)
         await player.finish()

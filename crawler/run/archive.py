@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from freshet import __version__
 from freshet.config.settings import Settings
-from freshet.crawler.archive.warc import Fields, Unasked
+from freshet.crawler.archive.warc import Fields, WireExchange
 from freshet.crawler.archive.writer import (
     ArchiveInUse,
     ArchiveUnwritable,
@@ -26,7 +26,7 @@ from freshet.crawler.network import user_agent
 from freshet.crawler.tally import CrawlError
 from freshet.storage.database import StoreUnavailable
 from freshet.storage.entries import Outcome
-from freshet.storage.records import DueUrl, Observation, StoredSeed
+from freshet.storage.records import DueUrl, FetchResult, Observation, StoredSeed
 
 _DescribeRun: TypeAlias = Callable[[Settings, Sequence[StoredSeed]], Fields]
 #: Settings that decide how a response is processed; others may hold secrets.
@@ -47,9 +47,15 @@ class RunArchive:
 
     def unasked(self, due: DueUrl, observation: Observation) -> None:
         """Archive a URL that was not requested, with the reason."""
-        outcome = Outcome(observation.kind)
-        reason, detail = observation.reason or "", observation.detail or ""
-        self._archive.add(Unasked(due.fetch_url, observation.at, outcome, reason, detail))
+        result = FetchResult(
+            due.fetch_url,
+            Outcome(observation.kind),
+            observation.at,
+            duration_s=0.0,
+            reason=observation.reason or "",
+            detail=observation.detail or "",
+        )
+        self._archive.add(WireExchange(None, result))
 
     def describe(self, settings: Settings, seeds: Sequence[StoredSeed]) -> None:
         """Describe all further records by these seeds and settings."""

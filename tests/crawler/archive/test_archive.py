@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.archive import warc
-from freshet.crawler.archive.warc import OPEN, Entry
+from freshet.crawler.archive.warc import OPEN, WireExchange
 from freshet.crawler.archive.writer import NAME, ArchiveInUse, ArchiveUnwritable, ArchiveWriter
 from tests.crawler.archive.exchanges import (
     START_AT,
@@ -40,7 +40,7 @@ async def archive(folder: Path, max_file_bytes: int = 10**9) -> AsyncIterator[Ar
         await made.close()
 
 
-async def write(folder: Path, *entries: Entry) -> None:
+async def write(folder: Path, *entries: WireExchange) -> None:
     async with archive(folder) as made:
         for entry in entries:
             made.add(entry)

@@ -9,8 +9,9 @@ from zipfile import ZIP_STORED, ZipFile
 
 import pytest
 
-from freshet.crawler.archive.cdxj import UnreadableArchive, entries, write_cdxj, write_wacz
+from freshet.crawler.archive.cdxj import entries, write_cdxj, write_wacz
 from freshet.crawler.fetch.client import Accept
+from freshet.crawler.tally import CrawlError
 from tests.crawler.archive.exchanges import START_AT, fetched, not_modified, whole
 from tests.crawler.archive.test_archive import write
 
@@ -86,5 +87,5 @@ async def test_a_package_holds_files_index_and_pages_with_their_digests(tmp_path
 def test_what_is_no_archive_is_told_with_its_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "no.warc.gz"
     path.write_bytes(content)
-    with pytest.raises(UnreadableArchive, match=r"no\.warc\.gz: "):
+    with pytest.raises(CrawlError, match=r"no\.warc\.gz: "):
         list(entries(path))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
-from freshet.crawler.archive.warc import Original, Unasked, WireExchange, records, warc_date
+from freshet.crawler.archive.warc import Original, WireExchange, records, warc_date
 from freshet.crawler.fetch.client import Accept, Request
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
@@ -33,9 +33,9 @@ RESULTS = st.builds(
 )  # fmt: skip
 
 
-def written(exchange: WireExchange, original: Original | None = None) -> tuple[bytes, ...]:
+def written(exchange: WireExchange, original: Original | None = None) -> list[bytes]:
     numbers = count(1)
-    return records(exchange, original, lambda: f"<urn:uuid:{next(numbers)}>").records
+    return records(exchange, original, lambda: f"<urn:uuid:{next(numbers)}>")[0]
 
 
 @given(RESULTS)
@@ -85,7 +85,7 @@ def parsed(record: bytes) -> Any:
 
 
 def test_the_same_payload_refers_to_the_record_that_has_it() -> None:
-    first = records(fetched(), None, lambda: "<urn:uuid:1>").original
+    first = records(fetched(), None, lambda: "<urn:uuid:1>")[1]
     assert first is not None
     again = fetched(at=START_AT + 60, headers=((b"ETag", b'"2"'),))
     _request, revisit, _metadata = written(again, first)
@@ -98,7 +98,7 @@ def test_the_same_payload_refers_to_the_record_that_has_it() -> None:
     assert found.headers["WARC-Payload-Digest"] == first.payload_digest
     assert found.http_headers.items() == (("ETag", '"2"'),)
     assert found.reader.read() == b""
-    now = records(again, first, lambda: "<urn:uuid:9>").original
+    now = records(again, first, lambda: "<urn:uuid:9>")[1]
     assert now == replace(first, validators=Validators('"2"'))
 
 
@@ -109,7 +109,7 @@ def test_the_same_payload_refers_to_the_record_that_has_it() -> None:
 def test_a_304_refers_to_that_version_only_which_its_request_named(
     validators: Validators, kind: str
 ) -> None:
-    original = records(fetched(), None, lambda: "<urn:uuid:1>").original
+    original = records(fetched(), None, lambda: "<urn:uuid:1>")[1]
     found = parsed(written(not_modified(validators=validators), original)[1])
     assert found.headers["WARC-Type"] == kind
     assert found.http_headers.status_code == 304
@@ -123,20 +123,20 @@ def test_a_304_refers_to_that_version_only_which_its_request_named(
 )
 def test_what_is_no_whole_answer_is_no_original(changes: dict[str, Any]) -> None:
     exchange = fetched()
-    made = records(
+    _, original = records(
         replace(exchange, result=replace(exchange.result, **changes)), None, lambda: "<urn:uuid:1>"
     )
-    assert made.original is None
+    assert original is None
 
 
 def test_an_empty_page_is_archived_in_full_each_time_and_confirmed_by_a_304() -> None:
-    first = records(fetched(b""), None, lambda: "<urn:uuid:1>").original
+    first = records(fetched(b""), None, lambda: "<urn:uuid:1>")[1]
     assert parsed(written(fetched(b""), first)[1]).headers["WARC-Type"] == "response"
     assert parsed(written(not_modified(), first)[1]).headers["WARC-Type"] == "revisit"
 
 
 def test_what_is_posted_refers_to_nothing_and_is_archived_with_its_form() -> None:
-    original = records(fetched(), None, lambda: "<urn:uuid:1>").original
+    original = records(fetched(), None, lambda: "<urn:uuid:1>")[1]
     posted = replace(fetched(), request=Request(URL, Accept.ANSWER, form="hub.mode=subscribe"))
     request, response, _ = written(posted, original)
     assert b"\r\n\r\nPOST /a?b=1 HTTP/1.1\r\n" in request
@@ -156,9 +156,10 @@ def test_what_was_not_sent_has_no_request_and_what_was_not_answered_no_response(
 
 
 def test_a_refused_url_is_a_metadata_record() -> None:
-    entry = Unasked(URL, START_AT, Outcome.REFUSED, "robots", "Disallow: /a")
-    (record,) = records(entry, None, lambda: "<urn:uuid:1>").records
+    result = FetchResult(URL, Outcome.REFUSED, START_AT, 0.0, None, "robots", "Disallow: /a")
+    (record,) = written(WireExchange(None, result))
     assert b"outcome: refused\r\nreason: robots\r\ndetail: Disallow: /a\r\n" in record
+    assert b"fetches: 0" in record
     assert parsed(record).headers["WARC-Target-URI"] == URL
 
 
