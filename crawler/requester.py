@@ -20,7 +20,7 @@ from freshet.crawler.requests import (
     Refusal,
     RobotsRequest,
 )
-from freshet.crawler.robots.cache import Bar, RobotsCache, RobotsRules
+from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.signals.listings import SourceDiscovery
 from freshet.crawler.urls import canonical, is_http, resolve
@@ -87,7 +87,7 @@ class Requester:
         if barred is None:
             kind, reason, detail = Kind.REFUSED, "robots", refusal.rule
         else:
-            kind, reason, detail = Kind.FAILED, barred.reason, barred.detail
+            kind, (reason, detail) = Kind.FAILED, barred
         observation = Observation(due.page_id, now, kind, reason=reason, detail=detail)
         if self.on_refusal is not None:
             self.on_refusal(due, observation)
@@ -132,7 +132,7 @@ class Requester:
         """Record a host's robots.txt after the last hop."""
         now = self.clock.now()
         if result.reason in _HOPELESS and not self.lasting:
-            self.robots.bar(request.host_id, Bar(result.reason or "", result.detail or ""))
+            self.robots.bar(request.host_id, result.reason or "", result.detail or "")
         fetched = self._record(result, now)
         record = self.robots.settle(request.host_id, request.origin, fetched, now)
         self.frontier.robots_known(request.host_id, now)

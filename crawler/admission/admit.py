@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 from math import inf
-from typing import Final
+from typing import Final, Literal
 
 from freshet.crawler.admission.traps import (
     Combinations,
     Proof,
-    TrapKind,
     TrapLimits,
     TrapSign,
     UrlParts,
@@ -42,13 +40,8 @@ from freshet.storage.records import (
 # cost of a check does not depend on the number of seeds.
 
 
-class ScopeKind(StrEnum):
-    """The extent of the crawl beyond its seeds."""
-
-    HOST = "host"
-    DOMAIN = "domain"
-    PREFIX = "prefix"
-    LIST = "list"
+#: The extent of the crawl beyond its seeds.
+ScopeKind = Literal["host", "domain", "prefix", "list"]
 
 
 class Scope:
@@ -118,13 +111,13 @@ class Scope:
 
     def _keys_of(self, url: str) -> Iterable[str]:
         match self.kind:
-            case ScopeKind.HOST:
+            case "host":
                 return (site_key(url),)
-            case ScopeKind.DOMAIN:
+            case "domain":
                 return (registrable_domain(origin(url).host),)
-            case ScopeKind.PREFIX:
+            case "prefix":
                 return _directories(canonical(url))
-            case ScopeKind.LIST:
+            case "list":
                 return (canonical(url),)
 
 
@@ -143,14 +136,6 @@ _REMEMBERED = 8192
 
 #: Indexes of indexes: the protocol allows one level, sites use two, a trap has no end.
 _MAX_INDEX_DEPTH = 4
-
-
-@dataclass(frozen=True, slots=True)
-class AdmissionRules:
-    """``max_depth`` is in links from a seed, 0 for no limit; extensions have no dot."""
-
-    max_depth: int = 256
-    excluded_extensions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +168,23 @@ class _Judgement:
 
 
 class Admission:
-    """Judge of URLs by scope, depth, ending and trap."""
+    """Judge of URLs by scope, depth, ending and trap.
 
-    def __init__(self, scope: Scope, rules: AdmissionRules, traps: TrapLimits) -> None:
+    ``max_depth`` is in links from a seed, 0 for no limit; extensions have no dot.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        traps: TrapLimits,
+        *,
+        max_depth: int = 256,
+        excluded_extensions: Collection[str] = (),
+    ) -> None:
         self.scope = scope
-        self._rules = rules
         self._traps = traps
+        self._max_depth = max_depth
+        self._excluded = frozenset(excluded_extensions)
         self._combinations = Combinations(traps.min_combined)
         self._judged = lru_cache(_REMEMBERED)(self._judge)
 
@@ -258,25 +254,25 @@ class Admission:
     def proof(self, url: str) -> Proof | None:
         """Return the reason why the page must prove to be new, or None."""
         judgement = self._judged(url)
-        if judgement.sign is not None and judgement.sign.kind is TrapKind.CALENDAR:
-            return Proof.DATED
-        return Proof.COMBINED if self._combinations.is_combined(judgement.parts) else None
+        if judgement.sign is not None and judgement.sign.kind == "calendar":
+            return "dated"
+        return "combined" if self._combinations.is_combined(judgement.parts) else None
 
     def _pattern(self, judgement: _Judgement) -> str | None:
         """Return the pattern; combinations join URLs of different parameter names."""
         return self._combinations.pattern(judgement.parts) or judgement.pattern
 
     def _held_back(self, judgement: _Judgement, depth: int) -> str | None:
-        if self._rules.max_depth and depth > self._rules.max_depth:
+        if self._max_depth and depth > self._max_depth:
             return "depth"
         return "extension" if judgement.is_excluded else None
 
     def _judge(self, url: str) -> _Judgement:
         sign = classify(url, self._traps)
-        combines = sign is None or sign.kind is TrapKind.QUERY
+        combines = sign is None or sign.kind == "query"
         return _Judgement(
             str(origin(url)),
-            _extension(url) in self._rules.excluded_extensions,
+            _extension(url) in self._excluded,
             sign,
             pattern_of(sign) if sign is not None else None,
             self._combinations.note(url) if combines else None,

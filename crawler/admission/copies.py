@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,17 +91,6 @@ _HEADING: Final = 1
 _RECALLED: Final = 2_048
 
 
-class KnownPage(Protocol):
-    """A page as the store knows it; ``sketch`` are versioned bytes."""
-
-    @property
-    def page_id(self) -> int: ...  # noqa: D102
-    @property
-    def url(self) -> str: ...  # noqa: D102
-    @property
-    def sketch(self) -> bytes: ...  # noqa: D102
-
-
 @dataclass(frozen=True, slots=True)
 class _Page:
     """A page that stands for a text; ``pattern`` is None where it has no parameters."""
@@ -123,15 +112,15 @@ class _Original:
 class Copies:
     """Detector of copies among the pages of one run; memory is bounded.
 
-    ``pattern_of`` gives a URL's pattern, ``recall`` the first pages of a host, up to a number, and
-    ``proof`` tells for which URLs barren pages count. A forgotten page makes a copy look like
-    an original, never the other way round.
+    ``pattern_of`` gives a URL's pattern, ``recall`` the first pages of a host, up to a number, with
+    id, URL and versioned sketch, and ``proof`` tells for which URLs barren pages count. A forgotten
+    page makes a copy look like an original, never the other way round.
     """
 
     def __init__(
         self,
         pattern_of: Callable[[str], str | None],
-        recall: Callable[[int, int], Awaitable[Sequence[KnownPage]]],
+        recall: Callable[[int, int], Awaitable[Sequence[tuple[int, str, bytes]]]],
         proof: Callable[[str], Proof | None] = lambda _url: None,
     ) -> None:
         self._pattern_of = pattern_of
@@ -147,9 +136,9 @@ class Copies:
         page = self._page(due.page_id, due.url)
         if page.pattern is not None and due.host_id not in self._recalled:
             self._recalled.add(due.host_id)
-            for known in await self._recall(due.host_id, _RECALLED):
-                old = self._page(known.page_id, known.url)
-                self._compare(due.host_id, known.url, old, Sketch.from_bytes(known.sketch))
+            for page_id, url, sketch in await self._recall(due.host_id, _RECALLED):
+                old = self._page(page_id, url)
+                self._compare(due.host_id, url, old, Sketch.from_bytes(sketch))
         return self._compare(due.host_id, due.url, page, text)
 
     def _page(self, page_id: int, url: str) -> _Page:
@@ -176,7 +165,7 @@ class Copies:
         """Return the page that showed most of a page that had to prove its worth and did not."""
         new, source = self._shown.take(host_id, page.page_id, text)
         proof = self._proof(url) if page.pattern is not None and new <= _HEADING else None
-        if proof is Proof.COMBINED and text.shingle_count < LEAST_SHINGLES:
+        if proof == "combined" and text.shingle_count < LEAST_SHINGLES:
             return None
         return source if proof is not None else None
 

@@ -29,6 +29,7 @@ from freshet.crawler.admission.site_lists import (
     csv_header,
     read_sites,
     seeds_from_arguments,
+    url_column,
 )
 from freshet.crawler.reduce.sitemaps import (
     Sitemap,
@@ -420,8 +421,8 @@ def _lines(old: bytes, name: str, added: Sequence[WatchedSite]) -> Iterable[str]
     if header is not None:
         yield from (_row(header, site) for site in added)
     elif _is_table(name):
-        header = Header("\t" if name.lower().endswith(".tsv") else ",", _COLUMNS)
-        yield header.delimiter.join(header.columns)
+        header = "\t" if name.lower().endswith(".tsv") else ",", _COLUMNS
+        yield header[0].join(_COLUMNS)
         yield from (_row(header, site) for site in added)
     else:
         for site in added:
@@ -434,14 +435,15 @@ def _is_table(name: str) -> bool:
 
 
 def _row(header: Header, site: WatchedSite) -> str:
-    cells = ["" for _ in header.columns]
-    cells[header.url] = site.url
+    delimiter, columns = header
+    cells = ["" for _ in columns]
+    cells[url_column(columns)] = site.url
     for column in _NAME_COLUMNS:
-        if column in header.columns:
-            cells[header.columns.index(column)] = _one_line(site.name)
+        if column in columns:
+            cells[columns.index(column)] = _one_line(site.name)
             break
     line = io.StringIO()
-    csv.writer(line, delimiter=header.delimiter, lineterminator="").writerow(cells)
+    csv.writer(line, delimiter=delimiter, lineterminator="").writerow(cells)
     return line.getvalue()
 
 

@@ -80,17 +80,13 @@ class _Entry:
     half_life_hours: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The delimiter of a list in CSV, and the names of its columns in lower case."""
+#: The delimiter of a list in CSV, and the names of its columns in lower case.
+Header = tuple[str, tuple[str, ...]]
 
-    delimiter: str
-    columns: tuple[str, ...]
 
-    @property
-    def url(self) -> int:
-        """Return the index of the column with the sites."""
-        return next(self.columns.index(name) for name in _URL_COLUMNS if name in self.columns)
+def url_column(columns: Sequence[str]) -> int:
+    """Return the index of the column with the sites."""
+    return next(columns.index(name) for name in _URL_COLUMNS if name in columns)
 
 
 def read_sites(data: bytes, name: str) -> SiteList:
@@ -227,8 +223,9 @@ def _header(lines: Sequence[str]) -> tuple[Header | None, int]:
     start, line = next(said, (len(lines), ""))
     delimiter = max(_DELIMITERS, key=line.count)
     cells = next(csv.reader([line], delimiter=delimiter), [])
-    header = Header(delimiter, tuple(cell.strip().lower() for cell in cells))
-    return header if any(name in header.columns for name in _URL_COLUMNS) else None, start
+    columns = tuple(cell.strip().lower() for cell in cells)
+    is_header = not set(columns).isdisjoint(_URL_COLUMNS)
+    return (delimiter, columns) if is_header else None, start
 
 
 def _is_row(line: str) -> bool:
@@ -243,12 +240,13 @@ def _read_text(lines: Iterable[str]) -> Iterator[_Entry]:
 
 def _read_csv(lines: Sequence[str], start: int, header: Header) -> Iterator[_Entry | Problem]:
     """Return the rows below a header, which are the lines from index ``start``."""
-    columns, column = header.columns, header.url
+    delimiter, columns = header
+    column = url_column(columns)
     weight, half_life = (
         columns.index(name) if name in columns else len(columns)
         for name in ("importance", "half_life_hours")
     )
-    rows = csv.reader(lines[start:], delimiter=header.delimiter, strict=True)
+    rows = csv.reader(lines[start:], delimiter=delimiter, strict=True)
     while True:
         # A row may stand on several lines; it is named by its first.
         first = start + rows.line_num

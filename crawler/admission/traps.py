@@ -13,8 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import unquote_plus
 
 from freshet.crawler.lru import LruCache
@@ -23,20 +22,10 @@ from freshet.crawler.urls import without_fragment
 _Parameters = Sequence[tuple[str, str]]
 
 
-class TrapKind(StrEnum):
-    """The cause of endless URLs."""
-
-    SESSION = "session"
-    CALENDAR = "calendar"
-    QUERY = "query"
-    PATH = "path"
-
-
-class Proof(StrEnum):
-    """The reason why a page must show something new to count: its kind is endless."""
-
-    DATED = "dated"
-    COMBINED = "combined"
+#: The cause of endless URLs.
+TrapKind = Literal["session", "calendar", "query", "path"]
+#: The reason why a page must show something new to count: its kind is endless.
+Proof = Literal["dated", "combined"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +67,13 @@ def classify(url: str, limits: TrapLimits) -> TrapSign | None:
     path, _, query = _path_and_query(url)
     segments = path.removeprefix("/").removesuffix("/").split("/")
     if why := _endless(url, segments, limits):
-        return TrapSign(TrapKind.PATH, f"/{segments[0][:40]}/… ({why})", 0)
+        return TrapSign("path", f"/{segments[0][:40]}/… ({why})", 0)
     plain, parameters, session = _without_session(path, _parameters(query))
     sign = _calendar(plain, parameters, limits) or _query(plain, parameters, limits)
     if not session:
         return sign
     shape, cap = (sign.shape, sign.cap) if sign else (plain, limits.max_session_urls)
-    return TrapSign(TrapKind.SESSION, f"{shape} ({session})", cap)
+    return TrapSign("session", f"{shape} ({session})", cap)
 
 
 #: Scripts make pages of their parameters: only their names stand in a pattern.
@@ -231,7 +220,7 @@ def _calendar(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSig
     if dated_path:
         path = path[: dated_path.start()] + re.sub(r"\d+", "#", dated_path[0])
     names = {f"{name}=#" if name in dates else name for name, _ in parameters}
-    return TrapSign(TrapKind.CALENDAR, _shape(path, names), limits.max_calendar_urls)
+    return TrapSign("calendar", _shape(path, names), limits.max_calendar_urls)
 
 
 def _is_date(parameters: _Parameters) -> bool:
@@ -272,8 +261,8 @@ def _query(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSign |
     names = {re.sub(r"\d+", "#", name) for name, _ in parameters}
     if len(names) > limits.max_parameters:
         shape = f"{path}?… (more than {limits.max_parameters} parameters)"
-        return TrapSign(TrapKind.QUERY, shape, limits.max_query_urls)
-    return TrapSign(TrapKind.QUERY, _shape(path, names), limits.max_query_urls)
+        return TrapSign("query", shape, limits.max_query_urls)
+    return TrapSign("query", _shape(path, names), limits.max_query_urls)
 
 
 def _shape(path: str, names: Collection[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from freshet.crawler.admission.traps import TrapKind, TrapLimits, classify
+from freshet.crawler.admission.traps import TrapLimits, classify
 from freshet.crawler.run.orders import require_readable
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import spellings
@@ -382,7 +382,7 @@ def why(throttle: Throttle) -> str:
     if throttle.closed_at is not None:
         return f"{throttle.copies:,} of {throttle.crawled:,} read showed nothing of their own"
     kind = throttle.kind.removeprefix("trap: ")
-    if kind == TrapKind.PATH:
+    if kind == "path":
         return "endless depth"
     said = _WHY.get(kind, kind)
     return f"{said}; the first {throttle.crawled:,} may be crawled"

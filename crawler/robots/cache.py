@@ -30,14 +30,6 @@ class RobotsRules:
     sitemaps: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """The reason why a host gets no request at all: a failure's word and its sentence."""
-
-    reason: str
-    detail: str
-
-
 @dataclass(slots=True)
 class _Entry:
     record: RobotsRecord
@@ -62,7 +54,7 @@ class RobotsCache:
         self._entries: dict[int, _Entry] = {}
         self._files: LruCache[int, RobotsTxt] = LruCache(_PARSED_AT_ONCE)
         self._naming: dict[str, set[str]] = {}
-        self._barred: dict[int, Bar] = {}
+        self._barred: dict[int, tuple[str, str]] = {}
 
     def obey(self, politeness: PolitenessRules) -> None:
         """Apply new rules to the retries of unreachable files."""
@@ -90,12 +82,12 @@ class RobotsCache:
         self._take(host_id, origin, _Entry(record, now + pause, failures))
         return record
 
-    def bar(self, host_id: int, why: Bar) -> None:
+    def bar(self, host_id: int, reason: str, detail: str) -> None:
         """Forbid all requests to a host in this run, because of its name or address."""
-        self._barred[host_id] = why
+        self._barred[host_id] = reason, detail
 
-    def barred(self, host_id: int) -> Bar | None:
-        """Return the reason why the host gets no requests, or None."""
+    def barred(self, host_id: int) -> tuple[str, str] | None:
+        """Return the word and the sentence why the host gets no requests at all, or None."""
         return self._barred.get(host_id)
 
     def is_fresh(self, host_id: int, now: float) -> bool:
@@ -124,7 +116,7 @@ class RobotsCache:
     def verdict(self, host_id: int, url: str) -> RobotsVerdict:
         """Return the verdict of the host's robots.txt on a URL."""
         if host_id in self._barred:
-            return RobotsVerdict(allowed=False, rule=self._barred[host_id].detail)
+            return RobotsVerdict(allowed=False, rule=self._barred[host_id][1])
         return self._parsed(host_id).verdict(self._agent, url)
 
     def crawl_delay_s(self, host_id: int) -> float:

@@ -99,15 +99,13 @@ class _ChosenSites:
 
 
 async def chosen_sites(
-    connection: aiosqlite.Connection, named: Sequence[Seed], scope: str
+    connection: aiosqlite.Connection, named: Sequence[Seed], scope: ScopeKind
 ) -> _ChosenSites:
     """Return the stored seeds that are ``named``; all of them if none is."""
     stored = await runs.load(connection)
     urls = {seed.url for seed in named} or {seed.url for seed in stored}
     others = [seed.root_url or seed.url for seed in stored if seed.url not in urls]
-    return _ChosenSites(
-        [seed for seed in stored if seed.url in urls], Scope(ScopeKind(scope), others)
-    )
+    return _ChosenSites([seed for seed in stored if seed.url in urls], Scope(scope, others))
 
 
 # -- reload ------------------------------------------------------------------

@@ -17,10 +17,8 @@ import aiosqlite
 from freshet.config.settings import Alerts, Settings
 from freshet.crawler.admission.admit import (
     Admission,
-    AdmissionRules,
     Redirects,
     Scope,
-    ScopeKind,
     Seeding,
 )
 from freshet.crawler.admission.copies import Copies
@@ -146,9 +144,10 @@ class Assembly:
             agenda, self.robots, rules, rng, robots_url_of=lambda o: robots_url(origin(o))
         )
         self.admission = Admission(
-            Scope(ScopeKind(settings.crawl.scope)),
-            AdmissionRules(settings.crawl.max_depth, frozenset(settings.fetch.excluded_extensions)),
+            Scope(settings.crawl.scope),
             TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
+            max_depth=settings.crawl.max_depth,
+            excluded_extensions=settings.fetch.excluded_extensions,
         )
         signals = settings.signals
         self._discovery = SourceDiscovery(

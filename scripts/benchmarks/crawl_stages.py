@@ -22,7 +22,7 @@ from datasketch import MinHash
 from protego import Protego
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.compare.history import PageRecord
 from freshet.crawler.compare.ladder import judge_blocks
@@ -83,9 +83,7 @@ def stages(pages: Sequence[Page]) -> dict[str, float]:
     """Microseconds a page for each stage, the least of three passes."""
     watches = [Stopwatch() for _ in range(_PASSES)]
     for watch in watches:
-        admission = Admission(
-            Scope(ScopeKind.HOST, [page.url for page in pages]), AdmissionRules(), TrapLimits()
-        )
+        admission = Admission(Scope("host", [page.url for page in pages]), TrapLimits())
         rules = parser.parse(_ROBOTS.encode()), Protego.parse(_ROBOTS)
         for page in pages:
             _take_bytes(watch, page, *rules)

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.reduce.sitemaps import SitemapLimits, parse_sitemap
@@ -92,11 +92,11 @@ def _parsed(body: bytes) -> dict[str, object]:
 
 
 async def _read(body: bytes) -> dict[str, object]:
-    scope = Scope(ScopeKind.HOST)
+    scope = Scope("host")
     scope.add_seed(_SITE)
     politeness = PolitenessRules()
     book = RobotsCache("freshet", RobotsRules(), politeness, Random(1))
-    admission = Admission(scope, AdmissionRules(), TrapLimits())
+    admission = Admission(scope, TrapLimits())
     listings = Listings(admission, book, SitemapLimits(), Complaints())
     due = DueUrl(1, f"{_SITE}/sitemap.xml", f"{_SITE}/sitemap.xml", 1, 0.0, role=Role.SITEMAP)
     ticking = asyncio.create_task(_worst_delay())

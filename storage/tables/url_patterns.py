@@ -85,15 +85,6 @@ def _pattern(sampled: str = "0", example: str = "NULL") -> str:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownText:
-    """A page's URL, and its last sketch as bytes."""
-
-    page_id: int
-    url: str
-    sketch: bytes
-
-
 @dataclass(slots=True)
 class _Change:
     """Additions of a batch to the counts of a pattern."""
@@ -198,15 +189,15 @@ async def original_of(db: Reader, page_id: int) -> str | None:
     return next((str(row[0]) for row in await db.execute_fetchall(sql, (page_id,))), None)
 
 
-async def texts(db: Reader, host_id: int, limit: int) -> list[_KnownText]:
-    """Return the texts of the first ``limit`` pages of a host, in the order of discovery."""
+async def texts(db: Reader, host_id: int, limit: int) -> list[tuple[int, str, bytes]]:
+    """Return id, URL and sketch of the first ``limit`` pages of a host, as they were found."""
     sql = (
         "SELECT id AS page_id, url, (SELECT sketch FROM version WHERE page_id = page.id "
         "  AND sketch IS NOT NULL ORDER BY id DESC LIMIT 1) AS sketch FROM page "
         "WHERE host_id = ? AND role = 'page' AND text_digest IS NOT NULL "
         "AND last_kind <> 'gone' AND sketch IS NOT NULL ORDER BY id LIMIT ?"
     )
-    return [_KnownText(**row) for row in await db.execute_fetchall(sql, (host_id, limit))]
+    return [(row[0], row[1], row[2]) for row in await db.execute_fetchall(sql, (host_id, limit))]
 
 
 def _let_pass(db: Connection, page_ids: Collection[int]) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from freshet.crawler.admission.admit import Admission, AdmissionRules, Redirects, Scope, ScopeKind
-from freshet.crawler.admission.copies import Copies, KnownPage
+from freshet.crawler.admission.admit import Admission, Redirects, Scope
+from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.compare.ladder import Detector
@@ -86,7 +86,7 @@ class Past:
     async def walls(self, host_id: int) -> bytes | None:
         return None
 
-    async def texts(self, host_id: int, most: int) -> Sequence[KnownPage]:
+    async def texts(self, host_id: int, most: int) -> Sequence[tuple[int, str, bytes]]:
         return []
 
     async def alias_target(self, url: str) -> int | None:
@@ -118,8 +118,8 @@ class Stages:
         self.clock = VirtualClock(NOON)
         self.past = Past()
         self.answers = Answers()
-        self.scope = Scope(ScopeKind.HOST, [f"{SITE}/"])
-        self.admission = Admission(self.scope, AdmissionRules(), TrapLimits())
+        self.scope = Scope("host", [f"{SITE}/"])
+        self.admission = Admission(self.scope, TrapLimits())
         self.discovery = SourceDiscovery(self.admission, most=3, well_known=False)
         self.fetcher = PoliteFetcher(
             fetcher=self.answers, frontier=self.world.frontier, clock=self.clock

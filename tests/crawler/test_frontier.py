@@ -6,7 +6,6 @@ import pytest
 
 from freshet.crawler.politeness import HostAnswer, PolitenessRules
 from freshet.crawler.requests import PageRequest, ProbeRequest, Refusal, RobotsRequest
-from freshet.crawler.robots.cache import Bar
 from freshet.storage.entries import RobotsRecord
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, RULES, SLOW, World, page, parsed
 
@@ -147,7 +146,7 @@ def test_the_pages_of_a_barred_host_are_refused_at_once() -> None:
     world.supply(page(1, 1), page(2, 1))
     world.requests(0.0)
     world.fine("a", 0.0)
-    world.book.bar(1, Bar("no_such_host", "h1: no such name"))
+    world.book.bar(1, "no_such_host", "h1: no such name")
     world.settle(1, RobotsRecord("unreachable", 0.0), 0.0)
     assert [type(e) for e in world.requests(1.0)] == [Refusal, Refusal]
     assert world.frontier.wakes_at() is None

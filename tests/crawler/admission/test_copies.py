@@ -2,14 +2,13 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.admission import copies as copies_module
-from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.reduce.sketch import Sketch, sketch
@@ -20,14 +19,7 @@ SITE = "https://a.example"
 
 
 def admission() -> Admission:
-    return Admission(Scope(ScopeKind.HOST, [f"{SITE}/"]), AdmissionRules(), TrapLimits())
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    page_id: int
-    url: str
-    sketch: bytes
+    return Admission(Scope("host", [f"{SITE}/"]), TrapLimits())
 
 
 def text(seed: int, *, end: str = "", backwards: bool = False) -> Sketch:
@@ -39,14 +31,14 @@ def text(seed: int, *, end: str = "", backwards: bool = False) -> Sketch:
 class Site:
     """Pages that are visited; ``store`` is what an earlier run left."""
 
-    def __init__(self, *store: Stored) -> None:
+    def __init__(self, *store: tuple[int, str, bytes]) -> None:
         self.recalled: list[int] = []
         self._store = store
         self._ids: dict[str, int] = {}
         self.admission = admission()
         self._copies = Copies(self.admission.pattern, self._recall, self.admission.proof)
 
-    async def _recall(self, host_id: int, limit: int) -> Sequence[Stored]:
+    async def _recall(self, host_id: int, limit: int) -> Sequence[tuple[int, str, bytes]]:
         self.recalled.append(host_id)
         return self._store[:limit]
 
@@ -132,7 +124,7 @@ async def test_hosts_are_apart() -> None:
 
 
 async def test_after_a_restart_the_store_says_what_is_known_once() -> None:
-    site = Site(Stored(77, f"{SITE}/list", text(1).to_bytes()))
+    site = Site((77, f"{SITE}/list", text(1).to_bytes()))
     for n in range(3):
         (found,) = await site.visit(f"/list?print={n}", text(1))
         assert (found.original_id, found.pattern) == (77, "/list?print")

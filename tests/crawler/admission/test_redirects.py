@@ -8,12 +8,10 @@ import pytest
 
 from freshet.crawler.admission.admit import (
     Admission,
-    AdmissionRules,
     FoundUrls,
     Redirects,
     RedirectTarget,
     Scope,
-    ScopeKind,
 )
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.compare.ladder import Verdict
@@ -29,9 +27,9 @@ class Judge:
     """Redirects with their scope; ``aliases`` are what the store knows."""
 
     def __init__(self, *roots: str) -> None:
-        self.scope = Scope(ScopeKind.HOST, roots or [f"{SITE}/"])
+        self.scope = Scope("host", roots or [f"{SITE}/"])
         self.aliases: dict[str, int] = {}
-        admission = Admission(self.scope, AdmissionRules(), TrapLimits())
+        admission = Admission(self.scope, TrapLimits())
         self._redirects = Redirects(admission, self._alias_target, max_redirects=10)
 
     async def judge(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind, Seeding
+from freshet.crawler.admission.admit import Admission, Scope, Seeding
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, StoredSeed
@@ -12,7 +12,7 @@ ROBOTS = "https://a.example/robots.txt"
 
 
 def admission() -> Admission:
-    return Admission(Scope(ScopeKind.HOST), AdmissionRules(), TrapLimits())
+    return Admission(Scope("host"), TrapLimits())
 
 
 def with_scheme(seed_id: int, url: str, root_url: str | None = None) -> StoredSeed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.push.hints import Hints, Inbox
 from freshet.crawler.push.indexnow import Pinging
@@ -48,9 +48,9 @@ class Stage:
         self.world.add(2, "b", parsed(self.robots, self.now))
         self.calls = ApiRequests(self.world.frontier.queue)
         self.inbox = Inbox(self.commit, patience_s=0.01)
-        scope = Scope(ScopeKind.HOST, [f"{SITE}/"])
+        scope = Scope("host", [f"{SITE}/"])
         limits = TrapLimits(2048, 32, 3, 50, 400, 5000)
-        hints = Hints(Admission(scope, AdmissionRules(), limits))
+        hints = Hints(Admission(scope, limits))
         minted = iter(["token", "secret" * 5])
         self.leases = Leases(LeaseRules(), lambda: next(minted))
 

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from freshet.crawler.politeness import PolitenessRules
-from freshet.crawler.robots.cache import Bar, RobotsCache, RobotsRules
+from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.storage.entries import Host, RobotsRecord, RobotsStanding
 
 DAY_S = 86_400.0
@@ -136,7 +136,7 @@ def test_what_this_run_has_learnt_is_not_replaced_by_what_an_earlier_knew() -> N
 def test_a_barred_host_is_open_for_refusals_with_the_reason() -> None:
     known = book()
     known.settle(1, ORIGIN, unreachable(NOON), NOON)
-    known.bar(1, Bar("address", "a.example: 10.0.0.1 is private"))
+    known.bar(1, "address", "a.example: 10.0.0.1 is private")
     assert known.is_fresh(1, NOON + 99 * DAY_S)
     assert known.closed(1, NOON) == (0.0, None)
     verdict = known.verdict(1, f"{ORIGIN}/")

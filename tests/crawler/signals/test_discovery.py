@@ -1,6 +1,6 @@
 """Where feeds are looked for, and how often."""
 
-from freshet.crawler.admission.admit import Admission, AdmissionRules, Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.signals.listings import (
     FEEDS_SHAPE,
@@ -14,7 +14,7 @@ SITE = "https://a.example"
 
 
 def discovery(*, most: int = 10, well_known: bool = True) -> SourceDiscovery:
-    admission = Admission(Scope(ScopeKind.HOST, [SITE]), AdmissionRules(), TrapLimits())
+    admission = Admission(Scope("host", [SITE]), TrapLimits())
     return SourceDiscovery(admission, most=most, well_known=well_known)
 
 

@@ -4,7 +4,7 @@ import gzip
 from datetime import UTC, datetime
 from random import Random
 
-from freshet.crawler.admission.admit import Admission, AdmissionRules, FoundUrls, Scope, ScopeKind
+from freshet.crawler.admission.admit import Admission, FoundUrls, Scope
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.reduce.sitemaps import SitemapLimits, read_feed
@@ -21,7 +21,7 @@ DAY_S = 86_400.0
 
 def listings() -> Listings:
     book = RobotsCache("freshet", RobotsRules(), PolitenessRules(), Random(1))
-    admission = Admission(Scope(ScopeKind.HOST, [SITE]), AdmissionRules(), TrapLimits())
+    admission = Admission(Scope("host", [SITE]), TrapLimits())
     return Listings(admission, book, SitemapLimits(), Complaints())
 
 
