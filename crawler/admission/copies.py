@@ -43,7 +43,7 @@ _SCATTER: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(64 - 18)
 
 
-class Shown:
+class _Shown:
     """The blocks that pages have shown, each with the page that showed it first.
 
     Memory is fixed: of two blocks with the same place in the table the later one stays. A forgotten
@@ -125,7 +125,7 @@ class Copies:
     ) -> None:
         self._pattern_of = pattern_of
         self._proof = proof
-        self._shown = Shown()
+        self._shown = _Shown()
         self._recall = recall
         self._recalled: set[int] = set()
         self._digests: LruCache[tuple[int, bytes], _Page] = LruCache(_DIGESTS)

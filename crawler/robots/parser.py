@@ -38,7 +38,7 @@ _BEFORE_PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://)?[^/?#]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class _Rule:
     """One Allow or Disallow line; ``parts`` are the normal octets between its asterisks.
 
     ``line`` counts from 1, ``text`` is the line as a person would write it.
@@ -83,7 +83,7 @@ class Rule:
         return path.find(tail, at) >= 0
 
 
-class Rules:
+class _Rules:
     """Rules arranged for few comparisons.
 
     Those without special characters are prefixes: one dictionary look-up for each
@@ -93,7 +93,7 @@ class Rules:
 
     __slots__ = ("_lengths", "_prefixes", "_wildcards")
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[_Rule]) -> None:
         ranked = sorted(rules, key=lambda rule: rule.rank)
         self._prefixes = {rule.parts[0]: rule for rule in ranked if rule.is_prefix}
         self._lengths = sorted({len(prefix) for prefix in self._prefixes}, reverse=True)
@@ -103,7 +103,7 @@ class Rules:
             for rule in sorted(patterns.values(), key=lambda rule: rule.rank, reverse=True)
         ]
 
-    def deciding(self, path: str) -> Rule | None:
+    def deciding(self, path: str) -> _Rule | None:
         """Return the rule that decides over a normal path, or None where none matches."""
         best = self._longest_prefix(path)
         best_rank = -1 if best is None else best.rank
@@ -114,7 +114,7 @@ class Rules:
                 return rule
         return best
 
-    def _longest_prefix(self, path: str) -> Rule | None:
+    def _longest_prefix(self, path: str) -> _Rule | None:
         for length in self._lengths:
             rule = self._prefixes.get(path[:length])
             if rule is not None:
@@ -122,7 +122,7 @@ class Rules:
         return None
 
 
-def read_rule(allow: bool, pattern: bytes, line: int) -> Rule | None:
+def _read_rule(allow: bool, pattern: bytes, line: int) -> _Rule | None:
     """Return the rule that a line states, or None where its pattern can match no path.
 
     A pattern begins with ``/`` (by the grammar) or ``*`` (by an example of the RFC).
@@ -131,7 +131,7 @@ def read_rule(allow: bool, pattern: bytes, line: int) -> Rule | None:
         return None
     literals = pattern.removesuffix(b"$").split(b"*")
     text = f"{'Allow' if allow else 'Disallow'}: {pattern.decode('utf-8', 'replace')}"
-    return Rule(allow, tuple(map(_normal, literals)), pattern.endswith(b"$"), text, line)
+    return _Rule(allow, tuple(map(_normal, literals)), pattern.endswith(b"$"), text, line)
 
 
 def readings(url: str) -> list[str]:
@@ -197,7 +197,7 @@ class _Section:
     sections: a file costs no more to read when many agents share many rules.
     """
 
-    rules: list[Rule]
+    rules: list[_Rule]
     delay_s: float | None = None
 
 
@@ -212,7 +212,7 @@ class RobotsTxt:
     sitemaps: tuple[str, ...] = ()
     closed: bool = False
     _groups: Mapping[str, Sequence[_Section]] = field(default_factory=dict, repr=False)
-    _rules: dict[str, Rules] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _rules: dict[str, _Rules] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def allows(self, user_agent: str, url: str) -> bool:
         """Return whether the agent may fetch the URL."""
@@ -246,11 +246,11 @@ class RobotsTxt:
             return token
         return "*" if "*" in self._groups else None
 
-    def _rules_for(self, agent: str) -> Rules:
+    def _rules_for(self, agent: str) -> _Rules:
         rules = self._rules.get(agent)
         if rules is None:
             lists = {id(section.rules): section.rules for section in self._groups[agent]}
-            rules = self._rules[agent] = Rules(rule for each in lists.values() for rule in each)
+            rules = self._rules[agent] = _Rules(rule for each in lists.values() for rule in each)
         return rules
 
 
@@ -268,7 +268,7 @@ class _Reader:
         if key in _USER_AGENT:
             self._name_agent(_text(value))
         elif key == b"allow" or key in _DISALLOW:
-            self._add_rule(read_rule(key == b"allow", value, number))
+            self._add_rule(_read_rule(key == b"allow", value, number))
         elif key in _CRAWL_DELAY and _SECONDS.fullmatch(value):
             self._set_delay(float(value))
         elif key in _SITEMAP and value.lower().startswith((b"http://", b"https://")):
@@ -283,7 +283,7 @@ class _Reader:
         if token is not None:
             self.groups.setdefault(token, []).append(self._section)
 
-    def _add_rule(self, rule: Rule | None) -> None:
+    def _add_rule(self, rule: _Rule | None) -> None:
         self._group_closed = True
         if rule is not None:
             self._section.rules.append(rule)
@@ -386,7 +386,7 @@ def _product_token(text: str) -> str | None:
     return match[0] if match else None
 
 
-def _strictest(rules: Sequence[Rule | None]) -> Rule | None:
+def _strictest(rules: Sequence[_Rule | None]) -> _Rule | None:
     refusals = [rule for rule in rules if rule is not None and not rule.allow]
     return refusals[0] if refusals else rules[0]
 

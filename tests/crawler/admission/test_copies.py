@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -216,3 +217,26 @@ async def test_articles_with_a_template_are_never_barren() -> None:
     for path in paths:
         text = sketch([f"Title of {path}", *common, f"The only line of {path} of its own"])
         assert not await barren(site, path, text)
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=6), max_size=12))
+async def test_a_month_is_barren_if_no_more_than_its_heading_is_new(pages: list[list[str]]) -> None:
+    site, before = Site(), set[str]()
+    for number, blocks in enumerate(pages, 1):
+        is_known = len(set(blocks) - before) <= 1 and not before.isdisjoint(blocks)
+        assert await barren(site, f"/calendar/2026/{number:02}", sketch(blocks)) is is_known
+        before |= set(blocks)
+
+
+async def test_a_page_does_not_make_its_own_blocks_old() -> None:
+    site = Site()
+    for _ in range(2):
+        assert not await barren(site, "/calendar/2026/01", sketch(["a", "b"]))
+
+
+async def test_blocks_that_are_forgotten_look_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copies_module, "_PLACES", 4)
+    monkeypatch.setattr(copies_module, "_SHIFT", np.uint64(62))
+    site, blocks = Site(), [f"block {n}" for n in range(64)]
+    for month in ("01", "02"):
+        assert not await barren(site, f"/calendar/2026/{month}", sketch(blocks))
