@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO, Final, TypeAlias
 from urllib.parse import urlsplit
-from xml.parsers import expat
 
 import yaml
 
 from freshet.crawler.admission.site_lists import (
     Header,
+    Problem,
+    XmlReader,
     csv_header,
     read_sites,
     seeds_from_arguments,
@@ -117,7 +118,7 @@ def read_zip(file: IO[bytes]) -> list[Entry]:
     """Return the watches of a backup.
 
     Raises:
-        Unreadable: it is no such backup, is damaged, or unpacks to too much.
+        UnreadableList: it is no such backup, is damaged, or unpacks to too much.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -136,10 +137,9 @@ def read_json(data: bytes) -> list[Entry]:
     """Return the watches of a data store, or the one of a ``watch.json``.
 
     Raises:
-        Unreadable: it is no such file.
+        UnreadableList: it is no such file.
     """
-    if len(data) > MAX_BYTES:
-        raise UnreadableList(f"larger than {MAX_BYTES // 1024**2} MiB")
+    _require_at_most(MAX_BYTES, data)
     found = _parsed(data)
     watching = found.get("watching")
     if isinstance(watching, Mapping):
@@ -149,10 +149,14 @@ def read_json(data: bytes) -> list[Entry]:
     raise UnreadableList('JSON without "watching": not a data store of changedetection.io')
 
 
+def _require_at_most(max_bytes: int, data: bytes) -> None:
+    if len(data) > max_bytes:
+        raise UnreadableList(f"larger than {max_bytes // 1024**2} MiB")
+
+
 def read_list(data: bytes) -> list[Entry]:
     """Return the URLs of a list, one a line; further words of a line are tags."""
-    if len(data) > MAX_BYTES:
-        raise UnreadableList(f"larger than {MAX_BYTES // 1024**2} MiB")
+    _require_at_most(MAX_BYTES, data)
     found: list[Entry] = []
     for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
         url, *tags = line.split(maxsplit=1)[:2] if line.strip() else [""]
@@ -273,7 +277,7 @@ def read_manifest(data: bytes, beside: Callable[[str], bytes | None]) -> list[En
     """Return the pages, in the order of the file; ``beside`` gives the file of a name, if any.
 
     Raises:
-        Unreadable: it is no sitemap, or nothing of it can be read.
+        UnreadableList: it is no sitemap, or nothing of it can be read.
     """
     sitemap = _parsed_yaml(data)
     if sitemap.kind != "index":
@@ -360,7 +364,7 @@ def merged(old: bytes, name: str, entries: Iterable[Entry]) -> Merged:
     """Add the sites of ``entries`` to a list, which may be empty; ``name`` is the list's.
 
     Raises:
-        Unreadable: lines cannot be added to the old list.
+        UnreadableList: lines cannot be added to the old list.
     """
     had = _had(old, name)
     sites: dict[str, WatchedSite] = {}
@@ -454,7 +458,6 @@ def _one_line(name: str) -> str:
 
 
 # -- opml --------------------------------------------------------------------
-# A document type declaration ends the parsing before an entity could be declared.
 
 OPML_MAX_BYTES: Final = 16 * 1024 * 1024
 
@@ -463,53 +466,25 @@ def read_opml(data: bytes) -> list[Entry]:
     """Return the outlines that name a page or a feed, in the order of the document.
 
     Raises:
-        Unreadable: it is not well-formed, not OPML, too large, or declares a document type.
+        UnreadableList: it is not well-formed, not OPML, too large, or declares a document type.
     """
-    if len(data) > OPML_MAX_BYTES:
-        raise UnreadableList(f"larger than {OPML_MAX_BYTES // 1024**2} MiB")
-    outlines = _Outlines()
-    try:
-        outlines.parser.Parse(data.lstrip(), True)
-    except expat.ExpatError as error:
-        reason = expat.ErrorString(error.code)
-        raise UnreadableList(f"line {error.lineno}: not well-formed XML: {reason}") from error
-    except (LookupError, ValueError) as error:
-        # An unknown encoding, or not this document's.
-        raise UnreadableList(f"not read: {error}") from error
-    return outlines.found
+    _require_at_most(OPML_MAX_BYTES, data)
+    found: list[Entry] = []
+    reader = XmlReader(lambda line, values: found.extend(_outlined(line, values)))
+    if refused := reader.read(data.lstrip()):
+        problem = refused[0].message if isinstance(refused[0], Problem) else "a sitemap, not OPML"
+        raise UnreadableList(f"line {refused[0].line}: {problem}")
+    return found
 
 
-class _Outlines:
-    """Target of the XML parser for outlines."""
-
-    def __init__(self) -> None:
-        self.found: list[Entry] = []
-        self.parser = expat.ParserCreate(namespace_separator=" ")
-        self.parser.StartDoctypeDeclHandler = self._refuse
-        self.parser.StartElementHandler = self._start
-        self._is_opml = False
-
-    def _refuse(self, *_declaration: object) -> None:
-        line = self.parser.CurrentLineNumber
-        raise UnreadableList(f"line {line}: a document type declaration, which is not allowed")
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if not self._is_opml and name.lower() != "opml":
-            raise UnreadableList(f"XML, but not OPML: <{name[:40]}>")
-        self._is_opml = True
-        if name.lower() == "outline":
-            values = {key.lower(): value.strip() for key, value in attributes.items()}
-            self._take(values, f"line {self.parser.CurrentLineNumber}")
-
-    def _take(self, values: dict[str, str], where: str) -> None:
-        name = values.get("title") or values.get("text") or ""
-        # The page before its feed, which a crawl of the page finds.
-        url = values.get("htmlurl") or values.get("xmlurl") or values.get("url")
-        if url:
-            lost = ("categories",) if values.get("category") else ()
-            self.found.append(WatchedSite(where, url, name, lost=lost))
-        elif values.get("type"):
-            self.found.append(Skipped(where, name, f"of type {values['type'][:40]}, without a URL"))
+def _outlined(line: int, values: Mapping[str, str]) -> Iterator[Entry]:
+    where, name = f"line {line}", values.get("title") or values.get("text") or ""
+    # The page before its feed, which a crawl of the page finds.
+    url = values.get("htmlurl") or values.get("xmlurl") or values.get("url")
+    if url:
+        yield WatchedSite(where, url, name, lost=("categories",) if values.get("category") else ())
+    elif values.get("type"):
+        yield Skipped(where, name, f"of type {values['type'][:40]}, without a URL")
 
 
 # -- recognising -------------------------------------------------------------
@@ -546,7 +521,7 @@ def recognised(head: bytes) -> ListFormat:
     """Return the format of a file that begins like this.
 
     Raises:
-        Unreadable: it is none of them.
+        UnreadableList: it is none of them.
     """
     start = head.removeprefix(_MARK).lstrip()
     if is_zip(head) or start.startswith(b"{") or _URL.match(start):
@@ -583,10 +558,9 @@ def read_urlwatch(data: bytes) -> list[Entry]:
     """Return the jobs, in their order.
 
     Raises:
-        Unreadable: it is not YAML, too large, too deep, or has references.
+        UnreadableList: it is not YAML, too large, too deep, or has references.
     """
-    if len(data) > URLWATCH_MAX_BYTES:
-        raise UnreadableList(f"larger than {URLWATCH_MAX_BYTES // 1024**2} MiB")
+    _require_at_most(URLWATCH_MAX_BYTES, data)
     try:
         text = data.decode("utf-8-sig")
         _vet(text)

@@ -10,13 +10,14 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 # No DTD is read: the first sign of one ends the parsing, before an entity can be declared.
 from xml.parsers import expat
 
 from freshet.crawler.urls import canonical, origin, resolve
+from freshet.storage.records import StoredSeed
 
 MAX_BYTES = 50 * 1024 * 1024
 
@@ -35,25 +36,6 @@ _SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Seed:
-    """A URL that a crawl starts from, and its line (from 1) in ``source``.
-
-    ``url`` is fetched. ``text`` without a scheme means https, and ``fallback_url``
-    is then the same with http; else it is None. ``importance`` is finite and at least 0.
-    ``half_life_hours`` (above 0) makes it an ephemeral source: items that appear there lose half
-    of their worth in that time.
-    """
-
-    line: int
-    text: str
-    url: str
-    fallback_url: str | None
-    importance: float
-    source: str
-    half_life_hours: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Problem:
     """A line that gives no seed: its beginning, and a sentence for people."""
 
@@ -66,7 +48,7 @@ class Problem:
 class SiteList:
     """The seeds of a list, each page once, and its problems, in the list's order."""
 
-    seeds: tuple[Seed, ...]
+    seeds: tuple[StoredSeed, ...]
     problems: tuple[Problem, ...]
 
 
@@ -92,8 +74,7 @@ def url_column(columns: Sequence[str]) -> int:
 def read_sites(data: bytes, name: str) -> SiteList:
     """Return the seeds of a list: text, CSV with a header, OPML or a sitemap (as index, too).
 
-    ``name`` stands in the seeds as their source; an ending ``.csv`` or ``.tsv`` demands a
-    header. Never raises for any data.
+    A ``name`` that ends with ``.csv`` or ``.tsv`` demands a header. Never raises for any data.
     """
     if len(data) > MAX_BYTES:
         return _refused(f"larger than {MAX_BYTES // 1024**2} MiB: split the list")
@@ -101,32 +82,32 @@ def read_sites(data: bytes, name: str) -> SiteList:
     if b"\0" in data:
         return _refused("not a site list: binary data (a text must be in UTF-8)")
     if data.lstrip().startswith(b"<"):
-        return _collect(_XmlReader().read(data), name)
+        return _collect(XmlReader().read(data))
     # Bytes that are not UTF-8 stay recognisable, so that only their own line is lost.
     text = data.decode("utf-8", "surrogateescape")
     lines = list(io.StringIO(text, newline=None))
-    return _collect(_read_lines(lines, name.lower().endswith((".csv", ".tsv"))), name)
+    return _collect(_read_lines(lines, name.lower().endswith((".csv", ".tsv"))))
 
 
 def seeds_from_arguments(args: Sequence[str]) -> SiteList:
-    """Return the seeds named on a command line; a seed's line is its position, from 1."""
-    return _collect((_Entry(i, text) for i, text in enumerate(args, 1)), "arguments")
+    """Return the seeds named on a command line; the line of a problem is a position, from 1."""
+    return _collect(_Entry(i, text) for i, text in enumerate(args, 1))
 
 
 def _refused(message: str) -> SiteList:
     return SiteList((), (Problem(1, "", message),))
 
 
-def _collect(entries: Iterable[_Entry | Problem], source: str) -> SiteList:
+def _collect(entries: Iterable[_Entry | Problem]) -> SiteList:
     """Check the entries; of those with one canonical URL the first stays."""
-    seeds: dict[str, Seed] = {}
+    seeds: dict[str, StoredSeed] = {}
     problems: list[Problem] = []
     for entry in entries:
         if isinstance(entry, Problem):
             problems.append(entry)
             continue
         try:
-            seed = _seed(entry, source)
+            seed = _seed(entry)
         except ValueError as error:
             problems.append(Problem(entry.line, _shown(entry.text), str(error)))
             continue
@@ -143,7 +124,7 @@ def _shown(text: str) -> str:
     return _UNDECODED.sub("\N{REPLACEMENT CHARACTER}", text.strip()[:_SHOWN])
 
 
-def _seed(entry: _Entry, source: str) -> Seed:
+def _seed(entry: _Entry) -> StoredSeed:
     """Return the seed of an entry; raise ValueError with the sentence of the problem."""
     text = entry.text.strip()
     if _UNDECODED.search(text):
@@ -153,8 +134,8 @@ def _seed(entry: _Entry, source: str) -> Seed:
     if len(text.split()) > 1:
         raise ValueError("more than a URL or host (a blank in a URL is written %20)")
     url, fallback_url = _urls(text)
-    return Seed(
-        line=entry.line, text=text, url=url, fallback_url=fallback_url, source=source,
+    return StoredSeed(
+        text, url, fallback_url,
         importance=_importance(entry.importance),
         half_life_hours=_half_life(entry.half_life_hours),
     )  # fmt: skip
@@ -264,10 +245,14 @@ def _read_csv(lines: Sequence[str], start: int, header: Header) -> Iterator[_Ent
             )
 
 
-class _XmlReader:
-    """Reader of the sites in an OPML outline or a sitemap, in the order of the document."""
+class XmlReader:
+    """Reader of the sites in an OPML outline or a sitemap, in the order of the document.
 
-    def __init__(self) -> None:
+    ``outline`` is called with the line and the attributes of each outline, names in lower case.
+    """
+
+    def __init__(self, outline: Callable[[int, dict[str, str]], None] | None = None) -> None:
+        self._outline = outline or self._site
         self._found: list[_Entry | Problem] = []
         self._open: list[str] = []
         self._loc: list[str] = []
@@ -301,9 +286,12 @@ class _XmlReader:
         self._open.append(element)
         self._loc.clear()
         if element == "outline":
-            values = {key.lower(): value for key, value in attributes.items()}
-            if url := values.get("htmlurl") or values.get("xmlurl"):
-                self._found.append(_Entry(self._parser.CurrentLineNumber, url))
+            values = {key.lower(): value.strip() for key, value in attributes.items()}
+            self._outline(self._parser.CurrentLineNumber, values)
+
+    def _site(self, line: int, values: dict[str, str]) -> None:
+        if url := values.get("htmlurl") or values.get("xmlurl"):
+            self._found.append(_Entry(line, url))
 
     def _data(self, text: str) -> None:
         if self._open[-1] == "loc":

@@ -15,11 +15,12 @@ import typer
 
 from freshet.config.loading import ConfigError, Origins, load
 from freshet.config.settings import Settings
-from freshet.crawler.admission.site_lists import Seed, SiteList, read_sites, seeds_from_arguments
+from freshet.crawler.admission.site_lists import SiteList, read_sites, seeds_from_arguments
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, say
 from freshet.crawler.urls import origin
 from freshet.storage.queries import page
+from freshet.storage.records import StoredSeed
 
 Db = Annotated[Path, typer.Option("--db", metavar="FILE", help="The store (one SQLite file).")]
 ConfigFile = Annotated[
@@ -88,7 +89,7 @@ def read_settings(file: Path | None, overrides: Mapping[str, object]) -> tuple[S
 
 
 # -- site lists --------------------------------------------------------------
-def read_again(arguments: list[str], file: str | None) -> list[Seed]:
+def read_again(arguments: list[str], file: str | None) -> list[StoredSeed]:
     """Return the current seeds of the arguments and the file.
 
     Raises:
@@ -118,7 +119,7 @@ def overrides(pairs: list[str] | None) -> dict[str, str] | None:
     return {host: address for host, _, address in split}
 
 
-def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list[Seed]:
+def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list[StoredSeed]:
     """Return the seeds of the arguments and the file; exit without any."""
     lists = [seeds_from_arguments(arguments)]
     if file is not None:

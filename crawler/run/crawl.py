@@ -12,7 +12,6 @@ from random import Random
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import Seeding
-from freshet.crawler.admission.site_lists import Seed
 from freshet.crawler.alerts.messages import stored_importances
 from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, matching
@@ -22,7 +21,7 @@ from freshet.crawler.network import Network, parser_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
 from freshet.crawler.run.archive import archiving
-from freshet.crawler.run.orders import CrawlReport, given, make_report, require_readable
+from freshet.crawler.run.orders import CrawlReport, make_report, require_readable
 from freshet.crawler.run.push import sender
 from freshet.crawler.run.upkeep import Grouping, catch_up, correct, retention_of
 from freshet.crawler.run.wiring import (
@@ -36,6 +35,7 @@ from freshet.crawler.tally import CrawlError, DaemonSnapshot, Tally
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
+from freshet.storage.records import StoredSeed
 from freshet.storage.tables import frontier as frontier_tables
 from freshet.storage.tables import pages, runs, url_patterns
 from freshet.storage.tables.runs import RunState
@@ -56,7 +56,7 @@ class CrawlOrder:
     """The seeds of a crawl, and its store; ``resume`` None: the last run if it is unfinished."""
 
     db: Path
-    seeds: Sequence[Seed]
+    seeds: Sequence[StoredSeed]
     resume: bool | None = field(default=None, kw_only=True)
 
 
@@ -143,7 +143,7 @@ async def _open_run(
         raise CrawlError(_NOTHING_TO_CRAWL)
 
     def begin(connection: sqlite3.Connection) -> tuple[int, bool]:
-        runs.add(connection, given(order.seeds), now)
+        runs.add(connection, order.seeds, now)
         if resume and last is not None:
             runs.reopen(connection, last.run_id)
             frontier_tables.resume_run(connection, now)

@@ -18,7 +18,6 @@ import numpy as np
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import Scope, ScopeKind, Seeding
-from freshet.crawler.admission.site_lists import Seed
 from freshet.crawler.alerts.rules import channels, matching
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.fetch.client import Fetcher
@@ -33,7 +32,6 @@ from freshet.crawler.run.orders import (
     CrawlReport,
     DaemonOrder,
     Reread,
-    given,
     in_force,
     make_report,
     open_run,
@@ -99,7 +97,7 @@ class _ChosenSites:
 
 
 async def chosen_sites(
-    connection: aiosqlite.Connection, named: Sequence[Seed], scope: ScopeKind
+    connection: aiosqlite.Connection, named: Sequence[StoredSeed], scope: ScopeKind
 ) -> _ChosenSites:
     """Return the stored seeds that are ``named``; all of them if none is."""
     stored = await runs.load(connection)
@@ -434,7 +432,7 @@ class _Daemon:
     def _record(
         self, connection: sqlite3.Connection, order: DaemonOrder, said: Settings, now: float
     ) -> None:
-        runs.add(connection, given(order.seeds), now)
+        runs.add(connection, order.seeds, now)
         runs.record_settings(connection, self._context.run_id, said.model_dump_json())
 
     async def _relearn(self, moved: Sequence[int]) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import aiosqlite
 
 from freshet.config.settings import Settings
-from freshet.crawler.admission.site_lists import Seed
 from freshet.crawler.compare import history
 from freshet.crawler.compare.not_content import host
 from freshet.crawler.pool import Ending
@@ -40,7 +39,7 @@ class DaemonOrder:
     """
 
     db: Path
-    seeds: Sequence[Seed]
+    seeds: Sequence[StoredSeed]
     budget: float
     policy: str = "site_clock"
     time_limit_s: float = 0.0
@@ -49,13 +48,6 @@ class DaemonOrder:
 
 #: Reads the order again; raises CrawlError if it is not valid.
 Reread = Callable[[], DaemonOrder]
-
-
-def given(named: Sequence[Seed]) -> list[StoredSeed]:
-    """Return seeds as rows of the store."""
-    return [
-        StoredSeed(s.text, s.url, s.fallback_url, s.importance, s.half_life_hours) for s in named
-    ]
 
 
 async def open_run(database: Database, settings: Settings, order: DaemonOrder, now: float) -> int:
@@ -69,7 +61,7 @@ async def open_run(database: Database, settings: Settings, order: DaemonOrder, n
         raise CrawlError(NOTHING_TO_KEEP)
 
     def begin(connection: sqlite3.Connection) -> int:
-        runs.add(connection, given(order.seeds), now)
+        runs.add(connection, order.seeds, now)
         pages_tables.lift_depth(connection, settings.crawl.max_depth)
         url_patterns.reconsider(connection, copy_rule(settings), now)
         if last is not None and last.ended_at is None:

@@ -12,12 +12,12 @@ from time import process_time, time
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.admission.site_lists import Seed, seeds_from_arguments
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.wiring import Observer
 from freshet.storage.entries import Outcome
-from freshet.storage.records import Acknowledged, Entry, FetchResult, Visit
+from freshet.storage.records import Acknowledged, Entry, FetchResult, StoredSeed, Visit
 from scripts.benchmarks.crawl_tree import Tree
 
 _TYPES = {".txt": "text/plain"}
@@ -65,7 +65,7 @@ class Whole:
 
     pages: Sequence[Page]
     entries: Sequence[Entry]
-    seeds: Sequence[Seed]
+    seeds: Sequence[StoredSeed]
     first_us: float
     first_children_us: float
     again_us: float

@@ -14,11 +14,9 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
-from freshet.crawler.admission.site_lists import Seed
-from freshet.crawler.run.orders import given
 from freshet.storage import writer
 from freshet.storage.database import open_store
-from freshet.storage.records import Entry, Visit
+from freshet.storage.records import Entry, StoredSeed, Visit
 from freshet.storage.tables import runs
 from freshet.storage.writer import VisitTables
 
@@ -26,13 +24,13 @@ _BATCH = 200
 
 
 async def write(
-    entries: Sequence[Entry], seeded: Sequence[Seed], directory: Path
+    entries: Sequence[Entry], seeded: Sequence[StoredSeed], directory: Path
 ) -> dict[str, float]:
     """CPU microseconds for all entries: the whole, and each function that the batches call."""
     parts = _Parts()
     database = await open_store(directory / "replayed.db")
     try:
-        await database.write(partial(runs.add, seeds=given(seeded), now=0.0))
+        await database.write(partial(runs.add, seeds=seeded, now=0.0))
         run_id = await database.write(partial(runs.start, now=0.0, settings="{}"))
         tables = VisitTables(run_id)
         with _timed(parts):

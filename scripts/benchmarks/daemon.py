@@ -18,7 +18,6 @@ import numpy as np
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.admission.site_lists import Seed
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep
@@ -29,7 +28,7 @@ from freshet.scheduler.evaluate.judging import Crawls, expected_costs
 from freshet.scheduler.evaluate.simulate import lambda_crawl_optimum
 from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.sources import SourceTable
-from freshet.storage.records import Acknowledged
+from freshet.storage.records import Acknowledged, StoredSeed
 from scripts.benchmarks import command, daemon_learning, daemon_recorded, daemon_sites, daemon_soak
 from scripts.benchmarks.daemon_recorded import Stretch
 from scripts.benchmarks.daemon_web import DAY_S, PoissonWeb, url
@@ -60,7 +59,7 @@ def run(pages: int, seed: int, policy: str, directory: Path) -> dict[str, object
     clock = VirtualClock(_BEGIN)
     web = PoissonWeb(changes, _BEGIN, clock)
     seeds = [
-        Seed(row + 1, url(row), url(row), None, importance, "bench")
+        StoredSeed(url(row), url(row), None, importance)
         for row, importance in enumerate(table.importance.tolist())
     ]
     order = DaemonOrder(directory / f"{seed}.db", seeds, budget, policy, days * DAY_S)

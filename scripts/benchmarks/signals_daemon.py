@@ -15,7 +15,6 @@ import numpy as np
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.admission.site_lists import Seed
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.crawl import Live
@@ -30,7 +29,7 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.sources_trust import Listening
 from freshet.scheduler.evaluate.judging import Crawls
 from freshet.storage.database import Database
-from freshet.storage.records import Acknowledged
+from freshet.storage.records import Acknowledged, StoredSeed
 from scripts.benchmarks.daemon_web import DAY_S
 from scripts.benchmarks.signals_reference import Stage
 from scripts.benchmarks.signals_web import Hosts, SignallingWeb
@@ -150,7 +149,7 @@ def kept(
     web = SignallingWeb(stage.changes, hosts, BEGIN, clock)
     urls = [hosts.url(row) for row in range(len(stage.table))]
     seeds = [
-        Seed(row + 1, url, url, None, importance, "bench")
+        StoredSeed(url, url, None, importance)
         for row, (url, importance) in enumerate(
             zip(urls, stage.table.importance.tolist(), strict=True)
         )

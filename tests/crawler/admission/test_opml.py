@@ -16,6 +16,9 @@ OUTLINE = b"""<?xml version="1.0" encoding="UTF-8"?>
 </body></opml>"""
 
 
+SITEMAP = b"<urlset><url><loc>http://a.test/</loc></url></urlset>"
+
+
 def test_nested_outlines_give_pages_and_where_there_is_none_feeds() -> None:
     assert importers.read_opml(OUTLINE) == [
         WatchedSite("line 4", "https://a.example/", "One"),
@@ -39,7 +42,14 @@ def test_no_entity_is_ever_declared() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"<opml>", b"<rss/>", b"<opml>&x;</opml>", b'<?xml version="1.0" encoding="zz"?><opml/>'],
+    [
+        b"",
+        b"<opml>",
+        b"<rss/>",
+        b"<urlset><url><loc>http://a.test/</loc></url></urlset>",
+        b"<opml>&x;</opml>",
+        b'<?xml version="1.0" encoding="zz"?><opml/>',
+    ],
 )
 def test_what_is_no_outline_is_refused_in_a_sentence(data: bytes) -> None:
     with pytest.raises(UnreadableList):
