@@ -94,10 +94,9 @@ class _Group:
 class Gathering:
     """The exchanges of one file; ``skipped`` counts other records by kind."""
 
-    def __init__(self, source: int, file: str, *, keep_wrong_digests: bool = False) -> None:
+    def __init__(self, source: int, file: str) -> None:
         self._source = source
         self._file = file
-        self._keeps_wrong = keep_wrong_digests
         self._open: dict[str, _Group] = {}
         self._groups: dict[int, _Group] = {}
         self.skipped: Counter[str] = Counter()
@@ -149,7 +148,7 @@ class Gathering:
             yield from self._ended(next(iter(self._groups)))
 
     def _fill(self, group: _Group, kind: str, url: str, at: float, record: ScannedRecord) -> None:
-        if record.wrong is not None and not self._keeps_wrong:
+        if record.wrong is not None:
             group.spoiled |= kind in ("response", "resource", "revisit")
         elif kind == "request":
             group.request = record.place

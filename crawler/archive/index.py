@@ -20,7 +20,7 @@ from freshet.crawler.tally import CrawlError
 #: Ours, so that no other database is overwritten: "FrIx".
 APPLICATION: Final = 0x46724978
 #: Counted up with every change of the tables; an index of another version is made anew.
-VERSION: Final = 3
+VERSION: Final = 6
 
 #: An exchange has its number, the columns of its entry, and the number of its original.
 _COLUMNS: Final = IndexEntry._fields[:-3]
@@ -121,22 +121,20 @@ class ArchiveIndex:
 
     One pass over each file writes a row for each exchange; reading is by time, ties by file and
     offset. The index is a SQLite file: an interrupted pass resumes with its file, and an unchanged
-    finished file is not read again. ``keep_wrong_digests`` also reads answers with wrong digests;
-    they are reported in any case.
+    finished file is not read again.
 
     Raises:
         CrawlError: the file is something else, or cannot be written.
     """
 
-    def __init__(self, path: Path, *, keep_wrong_digests: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._keeps_wrong = keep_wrong_digests
         try:
             self._db = sqlite3.connect(path, isolation_level=None)
         except sqlite3.Error as error:
             raise self._failed(error) from error
         try:
-            self._prepare(2 * VERSION + keep_wrong_digests)
+            self._prepare()
         except sqlite3.Error as error:
             self.close()
             raise self._failed(error) from error
@@ -286,7 +284,7 @@ class ArchiveIndex:
 
     def _read(self, number: int, file: ArchiveFile, *, is_listed: bool) -> None:
         """Read one file; in one transaction, so that the index holds all of it or nothing."""
-        gathering = Gathering(number, file.name, keep_wrong_digests=self._keeps_wrong)
+        gathering = Gathering(number, file.name)
         try:
             with closing(file.open()) as source:
                 query = "SELECT at FROM listed WHERE file = ? ORDER BY at"
@@ -336,7 +334,7 @@ class ArchiveIndex:
         except sqlite3.Error as error:
             raise self._failed(error) from error
 
-    def _prepare(self, version: int) -> None:
+    def _prepare(self) -> None:
         application = self._rows("PRAGMA application_id")[0][0]
         found = self._rows("PRAGMA user_version")[0][0]
         names = [row[0] for row in self._rows("SELECT name FROM sqlite_schema WHERE type='table'")]
@@ -346,7 +344,7 @@ class ArchiveIndex:
         # What a power cut takes of an index is read again.
         self._rows("PRAGMA synchronous = NORMAL")
         self._rows(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        if names and found == version:
+        if names and found == VERSION:
             return
         with transaction(self._db):
             for name in names:
@@ -354,7 +352,7 @@ class ArchiveIndex:
             for statement in _TABLES.split(";"):
                 self._rows(statement)
             self._rows(f"PRAGMA application_id = {APPLICATION}")
-            self._rows(f"PRAGMA user_version = {version}")
+            self._rows(f"PRAGMA user_version = {VERSION}")
 
     def _failed(self, error: sqlite3.Error) -> CrawlError:
         return CrawlError(f"{self._path}: the index of the archives failed: {error}")

@@ -265,20 +265,17 @@ def accept_of(exchange: ArchivedExchange) -> Accept:
     return Accept.ROBOTS if path == _ROBOTS_PATH else Accept.PAGE
 
 
-def fetch_result(
-    exchange: ArchivedExchange, max_body_bytes: int, accept: Accept | None = None
-) -> FetchResult:
+def fetch_result(exchange: ArchivedExchange, max_body_bytes: int) -> FetchResult:
     """Return the exchange as a fetch result; trouble is an outcome, never an exception.
 
-    ``max_body_bytes`` is the limit of a page; ``accept`` overrides :func:`accept_of`, for a sitemap
-    in a foreign archive.
+    ``max_body_bytes`` is the limit of a page.
     """
     facts = exchange.facts
     headers = exchange.headers
     if is_ours(exchange):
         headers = _as_they_came(headers)
         exchange = replace(exchange, headers=headers)
-    verdict, (wire_body, body) = _judged(exchange, max_body_bytes, accept or accept_of(exchange))
+    verdict, (wire_body, body) = _judged(exchange, max_body_bytes)
     wait_s = facts.retry_after_s
     if wait_s is None:
         wait_s = retry_after_s(headers, exchange.ended_at)
@@ -304,7 +301,7 @@ def fetch_result(
 
 
 def _judged(
-    exchange: ArchivedExchange, max_body_bytes: int, accept: Accept
+    exchange: ArchivedExchange, max_body_bytes: int
 ) -> tuple[StatusVerdict, tuple[bytes, bytes]]:
     """Return the verdict, and the body on the wire and decoded, if it counts."""
     known = _known(exchange)
@@ -314,7 +311,7 @@ def _judged(
     if verdict.outcome is not Outcome.FETCHED:
         return verdict, _NO_BODY
     try:
-        return verdict, _body(exchange, max_body_bytes, accept, is_known=known is not None)
+        return verdict, _body(exchange, max_body_bytes, is_known=known is not None)
     except Unfetched as end:
         return StatusVerdict(end.outcome, end.reason, end.detail), _NO_BODY
 
@@ -345,7 +342,7 @@ def _by_status(exchange: ArchivedExchange) -> StatusVerdict:
 
 
 def _body(
-    exchange: ArchivedExchange, max_body_bytes: int, accept: Accept, *, is_known: bool
+    exchange: ArchivedExchange, max_body_bytes: int, *, is_known: bool
 ) -> tuple[bytes, bytes]:
     """Return the body, decoded within the limits.
 
@@ -354,7 +351,7 @@ def _body(
     """
     announced = _announced_bytes(exchange.headers)
     intake = intake_of(
-        Request(exchange.url, accept),
+        Request(exchange.url, accept_of(exchange)),
         max_body_bytes,
         content_type=_text(exchange.headers, b"content-type"),
         content_encoding=", ".join(

@@ -89,9 +89,8 @@ class AddressGuard:
 
     def refusal(self, address: str) -> str | None:
         """Return a short sentence on why the address may not be contacted, or None if it may."""
-        try:
-            parsed = ip_address(address)
-        except ValueError:
+        parsed = _parsed(address)
+        if parsed is None:
             return f"{address!r} is not an IP address"
         reasons = (self._reason(meant) for meant in _meanings(parsed))
         reason = next(filter(None, reasons), None)
@@ -123,15 +122,7 @@ def is_disguised(host: str) -> bool:
     if ":" in host:
         return False
     label = host.rstrip(".").rpartition(".")[2].lower()
-    return _NUMERIC_LABEL.fullmatch(label) is not None and not _is_ipv4(host)
-
-
-def _is_ipv4(host: str) -> bool:
-    try:
-        IPv4Address(host)
-    except ValueError:
-        return False
-    return True
+    return _NUMERIC_LABEL.fullmatch(label) is not None and _parsed(host) is None
 
 
 def _meanings(address: Address) -> tuple[Address, ...]:
@@ -258,7 +249,7 @@ class CachingResolver(AbstractResolver):
     async def addresses(self, host: str) -> list[str]:
         """Return the addresses of a host (an IP literal is its own); empty if it has none."""
         literal = host.removeprefix("[").removesuffix("]")
-        if _is_address(literal):
+        if _parsed(literal) is not None:
             return [literal]
         return list((await self._answer(host)).addresses)
 
@@ -331,12 +322,11 @@ def _key(host: str) -> str:
     return host.rstrip(".").lower()
 
 
-def _is_address(text: str) -> bool:
+def _parsed(text: str) -> Address | None:
     try:
-        ip_address(text)
+        return ip_address(text)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _result(host: str, address: str, port: int) -> ResolveResult:

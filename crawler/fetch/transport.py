@@ -6,11 +6,11 @@ import asyncio
 import socket
 import ssl
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import ClassVar, Protocol
+from typing import ClassVar
 from weakref import WeakSet
 
 import aiohttp
@@ -49,26 +49,6 @@ class Unfetched(Exception):
         self.reason = reason
         self.detail = detail
         self.outcome = outcome
-
-
-class _Layer(Protocol):
-    """Decoder of one coding."""
-
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        """Yield the decoded bytes, in steps."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Return whether the encoded stream has come to its end."""
-
-
-class _Identity:
-    """No coding."""
-
-    is_complete = True
-
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        yield data
 
 
 def _inflate(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
@@ -172,7 +152,7 @@ class _Zstd:
         return self._frame.eof
 
 
-_LAYERS: Mapping[str, Callable[[], _Layer]] = {
+_LAYERS: Mapping[str, type[_Gzip | _Deflate | _Brotli | _Zstd]] = {
     "gzip": _Gzip,
     "x-gzip": _Gzip,
     "deflate": _Deflate,
@@ -214,8 +194,8 @@ class BoundedDecoder:
     def __init__(self, content_encoding: str, max_bytes: int) -> None:
         names = _codings(content_encoding)
         self.is_identity = not names
-        self._layers: list[_Layer] = [_LAYERS[name]() for name in names] or [_Identity()]
-        self._allowances = [_Allowance(max_bytes) for _ in self._layers]
+        self._layers = [_LAYERS[name]() for name in names]
+        self._allowances = [_Allowance(max_bytes) for _ in names or ("identity",)]
         self._is_empty = True
 
     def decode(self, data: bytes) -> Iterator[bytes]:
@@ -226,7 +206,9 @@ class BoundedDecoder:
         """
         self._is_empty = self._is_empty and not data
         pieces: Iterable[bytes] = (data,)
-        for layer, allowance in zip(self._layers, self._allowances, strict=True):
+        if self.is_identity:
+            pieces = self._allowances[0].spend(pieces)
+        for layer, allowance in zip(self._layers, self._allowances, strict=False):
             pieces = allowance.spend(chain.from_iterable(map(layer.decode, pieces)))
         try:
             yield from pieces

@@ -80,8 +80,8 @@ def by_warcio(path: Path, pages: Iterable[tuple[str, bytes]], *, gzip: bool = Tr
 class Read:
     """An archive, indexed and read back."""
 
-    def __init__(self, place: Path, *paths: Path, keep_wrong_digests: bool = False) -> None:
-        with ArchiveIndex(place / "index.db", keep_wrong_digests=keep_wrong_digests) as order:
+    def __init__(self, place: Path, *paths: Path) -> None:
+        with ArchiveIndex(place / "index.db") as order:
             order.build(inputs_of(paths))
             reading = Reading(order, 1024 * 1024)
             found = list(reading.exchanges())

@@ -211,13 +211,12 @@ def test_a_revisit_whose_original_is_elsewhere_is_told_of(tmp_path: Path) -> Non
     assert read.damages[0].offset == len(gzipped(page(1)))
 
 
-def test_wrong_digests_are_told_of_and_kept_on_request(tmp_path: Path) -> None:
+def test_answers_with_wrong_digests_are_told_of_and_left_out(tmp_path: Path) -> None:
     wrong = record("response", OK + b"x", more={"WARC-Payload-Digest": digest(b"y")})
     path = write(tmp_path / "a.warc.gz", page(1), wrong)
-    for keeps, urls in ((False, 1), (True, 2), (False, 1)):
-        read = Read(tmp_path, path, keep_wrong_digests=keeps)
-        assert len(read.urls) == urls
-        assert [each.flaw for each in read.damages] == ["wrong_digest"]
+    read = Read(tmp_path, path)
+    assert read.urls == ["http://a.test/1"]
+    assert [each.flaw for each in read.damages] == ["wrong_digest"]
 
 
 def test_bodies_are_cut_at_the_limit(tmp_path: Path) -> None:

@@ -43,12 +43,12 @@ def exchange(
     )  # fmt: skip
 
 
-def result(found: ArchivedExchange, accept: Accept | None = None) -> FetchResult:
-    return fetch_result(found, MAX_BYTES, accept)
+def result(found: ArchivedExchange) -> FetchResult:
+    return fetch_result(found, MAX_BYTES)
 
 
-def ending(found: ArchivedExchange, accept: Accept | None = None) -> tuple[Outcome, str | None]:
-    ended = result(found, accept)
+def ending(found: ArchivedExchange) -> tuple[Outcome, str | None]:
+    ended = result(found)
     assert ended.outcome is Outcome.FETCHED or not ended.body
     return ended.outcome, ended.reason
 
@@ -124,9 +124,10 @@ def test_what_was_wanted_is_said_or_seen() -> None:
     assert accept_of(exchange(url="http://a.test[/robots.txt")) is Accept.PAGE
     assert accept_of(exchange(facts=Facts(accept="sitemap"))) is Accept.SITEMAP
     assert accept_of(exchange(facts=Facts(accept="unheard of"))) is Accept.PAGE
-    packed = exchange(headers=((b"Content-Type", b"application/x-gzip"),))
-    assert ending(packed) == (Outcome.SKIPPED, "content_type")
-    assert ending(packed, Accept.SITEMAP) == (Outcome.FETCHED, None)
+    packed = ((b"Content-Type", b"application/x-gzip"),)
+    assert ending(exchange(headers=packed)) == (Outcome.SKIPPED, "content_type")
+    sitemap = exchange(headers=packed, facts=Facts(accept="sitemap"))
+    assert ending(sitemap) == (Outcome.FETCHED, None)
 
 
 def test_retry_after_is_read_against_the_end_of_the_exchange() -> None:
@@ -156,7 +157,8 @@ def test_no_answer_raises(
     accept: Accept | None,
     kind: CaptureKind,
 ) -> None:
-    ended = result(exchange(status, tuple(headers), body, kind=kind), accept)
+    facts = Facts(accept=None if accept is None else str(accept))
+    ended = result(exchange(status, tuple(headers), body, kind=kind, facts=facts))
     assert ended.outcome in Outcome
 
 
