@@ -1,11 +1,14 @@
 """Where feeds are looked for, and how often."""
 
+import pytest
+
 from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.signals.listings import (
     FEEDS_SHAPE,
     WELL_KNOWN_FEEDS,
     SourceDiscovery,
+    header_feeds,
 )
 from freshet.storage.entries import Role
 from freshet.storage.records import DueUrl, Targets
@@ -51,3 +54,25 @@ def test_the_usual_sitemap_is_tried_only_if_wanted() -> None:
         targets = Targets()
         discovery(well_known=wanted).sitemap(targets, SITE)
         assert targets.urls == ([f"{SITE}/sitemap.xml"] if wanted else [])
+
+
+@pytest.mark.parametrize(
+    ("header", "feeds"),
+    [
+        ('</feed>; rel="alternate"; type="application/rss+xml"', ["/feed"]),
+        ("</feed>;rel=alternate;type=application/atom+xml;title=x", ["/feed"]),
+        ('</a,b>; title="x, <y>; rel=no"; rel="Alternate"; type="application/rss+xml"', ["/a,b"]),
+        ('</css>; rel=preload, </feed>; rel="feed"', ["/feed"]),
+        ('</de>; rel="alternate"; hreflang="de"', []),
+        ('</feed; rel="feed"', []),
+        ("<mailto:a@b.example>; rel=feed", []),
+        ("", []),
+    ],
+)
+def test_link_headers_name_feeds(header: str, feeds: list[str]) -> None:
+    assert header_feeds([header], f"{SITE}/p") == [SITE + feed for feed in feeds]
+
+
+def test_a_header_without_end_is_read_to_a_limit() -> None:
+    assert len(header_feeds(["</f>; rel=feed, " * 100_000], SITE)) == 1
+    assert header_feeds(['<a>; x="' * 10_000], SITE) == []

@@ -81,6 +81,21 @@ async def test_a_large_sitemap_is_the_same_in_a_thread() -> None:
     assert found.offsite == frozenset()
 
 
+async def test_entities_are_refused_before_they_grow() -> None:
+    laughs = b'<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><urlset>&b;</urlset>'
+    entries, _ = await read(laughs)
+    assert not entries.is_one
+    assert "document type" in (entries.problem or "")
+
+
+async def test_a_bomb_is_cut_at_the_limit() -> None:
+    padding = b" " * (60 * 1024 * 1024)
+    entry = urlset((f"{SITE}/a", "2026-05-01")).removesuffix(b"</urlset>")
+    _, found = await read(gzip.compress(entry + padding, 1))
+    assert found.targets is not None
+    assert found.targets.urls == [f"{SITE}/a"]
+
+
 def test_entries_of_a_feed_are_news_of_pages() -> None:
     body = b"""<feed xmlns="http://www.w3.org/2005/Atom"><title>t</title>
       <entry><title>one</title><id>1</id><link href="/one"/>
@@ -98,3 +113,11 @@ def test_entries_of_a_feed_are_news_of_pages() -> None:
         Claim(f"{SITE}/one", may, may), Claim(f"{SITE}/two", april, april),
     )  # fmt: skip
     assert said.rejected == 1
+
+
+def test_a_feed_whose_dates_have_no_zone_leaves_it_open() -> None:
+    body = b"""<rss version="2.0"><channel><title>t</title><item><link>/one</link>
+      <pubDate>Fri, 01 May 2026 00:00:00</pubDate></item></channel></rss>"""
+    due = DueUrl(1, f"{SITE}/rss.xml", f"{SITE}/rss.xml", 1, 0.0, role=Role.FEED)
+    (claim,) = listings().claims(due, read_feed(body, due.url), NOW, 0.0).claims
+    assert claim.until - claim.since == 26 * 3600

@@ -1,6 +1,7 @@
 """What a host's pages tell of one another."""
 
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.compare.not_content.host import (
@@ -203,6 +204,27 @@ SITES = st.builds(
         max_size=14,
     ).map(tuple),
 )
+
+
+@given(SITES)
+def test_what_is_known_survives_its_bytes_which_are_few(walls: SiteWalls) -> None:
+    data = walls.to_bytes()
+    assert SiteWalls.from_bytes(data) == walls
+    assert len(data) <= 4096
+
+
+@given(SITES, st.data())
+def test_bytes_cut_short_or_of_another_version_are_refused(
+    walls: SiteWalls, data: st.DataObject
+) -> None:
+    whole = walls.to_bytes()
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(ValueError, match=r"cut short|should have"):
+        SiteWalls.from_bytes(whole[:cut])
+    with pytest.raises(ValueError, match="should have"):
+        SiteWalls.from_bytes(whole + b"x")
+    with pytest.raises(ValueError, match="version"):
+        SiteWalls.from_bytes(b"\xff" + whole[1:])
 
 
 @pytest.mark.parametrize(
