@@ -358,7 +358,7 @@ class Recorder:
         # After the links were admitted: they show in which combinations values recur.
         text = content.text if isinstance(content, ReducedPage) else None
         copies = () if text is None else await self.copies.find(due, text)
-        signals = self.headers.signals(due, role, seen, result, _said(content))
+        signs, wish_s, said = self.headers.signals(due, role, seen, result, _said(content))
         retry = self._retry(due, seen, found)
         if seen.reason in _TURNED_AWAY and result.outcome is Outcome.FETCHED:
             now = self.clock.now()
@@ -383,11 +383,9 @@ class Recorder:
             walls=verdict.walls,
             retractions=verdict.retractions,
             copies=copies,
-            claim_kind=signals.claim_kind,
-            claims=signals.said.claims,
-            claims_rejected=signals.said.rejected,
-            signs=signals.signs,
-            wish_s=signals.wish_s,
+            said=said,
+            signs=signs,
+            wish_s=wish_s,
             advertised=_advertised(due, result, content),
         )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 # -- words -------------------------------------------------------------------
 #
@@ -178,17 +178,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class ClaimKind(StrEnum):
-    """Source of a claim: a sitemap, a feed, a response header, a hub, or a ping."""
+#: Source of a claim: a sitemap, a feed, a response header, a hub, or a ping.
+ClaimKind: TypeAlias = Literal["sitemap", "feed", "last_modified", "websub", "ping"]
 
-    SITEMAP = "sitemap"
-    FEED = "feed"
-    LAST_MODIFIED = "last_modified"
-    WEBSUB = "websub"
-    PING = "ping"
-
-
-CLAIM_KINDS: Final = tuple(ClaimKind)  # in the order of their codes in columns
+CLAIM_KINDS: Final[tuple[ClaimKind, ...]] = get_args(
+    ClaimKind
+)  # in the order of their codes in columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +200,22 @@ class Claim:
     def __post_init__(self) -> None:
         if not -inf < self.since <= self.until < inf:
             raise ValueError(f"no time is in [{self.since}, {self.until}]: {self.url}")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The ``claims`` that a source of a host made at one time.
+
+    The source is named by its ``url``, None for the host itself; ``page_id`` is the page under
+    which it is visited, if it is requested itself. ``rejected`` claims were not believable.
+    """
+
+    kind: ClaimKind
+    host_id: int
+    url: str | None
+    claims: tuple[Claim, ...]
+    rejected: int = 0
+    page_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

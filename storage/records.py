@@ -16,8 +16,6 @@ from freshet.storage.entries import (
     AliasKind,
     Amendment,
     Audit,
-    Claim,
-    ClaimKind,
     Claims,
     CopyFinding,
     HeaderSigns,
@@ -31,6 +29,7 @@ from freshet.storage.entries import (
     RobotsRecord,
     Role,
     Rung,
+    Said,
     Subscription,
     no_claims,
 )
@@ -264,10 +263,9 @@ class Visit:
     columns of ``links`` that leave the scope. ``retry_at`` keeps the URL in the frontier
     (``charged`` adds to its attempts), to be requested at ``fetch_url``. ``fetches`` counts
     requests. ``amendments`` correct earlier observations of the page, ``retractions`` name captures
-    that were no content, ``copies`` count for patterns of bounded URLs. ``claims`` of a source of
-    ``claim_kind`` state when pages changed; ``claims_rejected`` were not believable. ``signs`` and
-    ``wish_s`` come from the headers, None without a response. ``advertised`` is the hub that the
-    page names.
+    that were no content, ``copies`` count for patterns of bounded URLs. ``said`` are claims when
+    pages changed. ``signs`` and ``wish_s`` come from the headers, None without a response.
+    ``advertised`` is the hub that the page names.
     """
 
     due: DueUrl
@@ -290,12 +288,15 @@ class Visit:
     walls: bytes | None = None
     retractions: tuple[Retraction, ...] = ()
     copies: tuple[CopyFinding, ...] = ()
-    claim_kind: ClaimKind | None = None
-    claims: tuple[Claim, ...] = ()
-    claims_rejected: int = 0
+    said: Said | None = None
     signs: HeaderSigns | None = None
     wish_s: float | None = None
     advertised: Advertised | None = None
+
+    @property
+    def at(self) -> float:
+        """Return the time of the observation, in Unix seconds."""
+        return self.observation.at
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,23 +316,6 @@ class StoredSeed:
     seed_id: int = 0
     root_url: str | None = None
     page_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Announcement:
-    """Claims that a source, named by ``url``, pushed without a request.
-
-    ``host_id`` is the host that it speaks for; ``targets`` are pages that may be new.
-    """
-
-    kind: ClaimKind
-    host_id: int
-    url: str
-    claims: tuple[Claim, ...]
-    at: float
-    fetches: int = 0
-    targets: Targets | None = None
-    host: HostState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +373,8 @@ class Note:
 
     ``fetches`` counts requests; afterwards the host is in the state ``host``. ``robots`` is the new
     robots.txt of the host with that id. ``seeds`` are pairs of a seed's id and the URL at which it
-    is crawled. ``subscription`` has a new state, or does not exist any more if ``ended``.
+    is crawled. ``said`` are claims that a source pushed without a request. ``subscription`` has a
+    new state, or does not exist any more if ``ended``.
     ``outlook`` and ``estimates`` are those of a daemon.
     """
 
@@ -399,13 +384,14 @@ class Note:
     host: HostState | None = None
     robots: tuple[int, RobotsRecord] | None = None
     seeds: tuple[tuple[int, str], ...] = ()
+    said: Said | None = None
     subscription: Subscription | None = None
     ended: bool = False
     outlook: Outlook | None = None
     estimates: tuple[Estimate, ...] = ()
 
 
-Entry = Visit | Announcement | Note
+Entry = Visit | Note
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ class VisitTables:
             for each in acknowledged
         ]
         alerts.record(db, self.alert_rules, visits)
-        alerts.review(db, self.alert_rules, max(map(_time_of, entries)))
+        alerts.review(db, self.alert_rules, max(entry.at for entry in entries))
         return _with(*weighed, kept, acknowledged)
 
     def _forget(self) -> None:
@@ -125,14 +125,13 @@ class VisitTables:
         targets = entry.targets
         if targets is None or not len(targets):
             return Acknowledged(entry)
-        at = _time_of(entry)
         due: list[pages.Admitted] = []
         if not self._admitted.issuperset(targets.urls):
-            due = self._new_pages(db, targets, at)
+            due = self._new_pages(db, targets, entry.at)
         if isinstance(entry, Visit) and entry.alias is not None:
             due += pages.turned_round(db, entry.due.page_id, entry.alias.url, self._run_id)
         if due:
-            frontier.add(db, [p.page_id for p in due], at, "discovery")
+            frontier.add(db, [p.page_id for p in due], entry.at, "discovery")
         return Acknowledged(entry, frozenset(p.host_id for p in due), tuple(p.page_id for p in due))
 
     def _take_back(self, db: Connection, visit: Visit) -> tuple[tuple[Kind, str], ...]:
@@ -209,10 +208,6 @@ def _with(
         claims=kept,
     )
     return [*others, whole]
-
-
-def _time_of(entry: Entry) -> float:
-    return entry.observation.at if isinstance(entry, Visit) else entry.at
 
 
 class Writer:

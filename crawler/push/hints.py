@@ -13,8 +13,8 @@ from typing import Final
 from freshet.crawler.admission.admit import Admission
 from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import canonical, without_fragment
-from freshet.storage.entries import Claim, ClaimKind
-from freshet.storage.records import Acknowledged, Announcement, Entry, Targets
+from freshet.storage.entries import Claim, ClaimKind, Said
+from freshet.storage.records import Acknowledged, Entry, Note, Targets
 
 # -- buckets -----------------------------------------------------------------
 
@@ -67,7 +67,7 @@ _DEPTH: Final = 1
 
 
 class Hints:
-    """Maker of announcements of URLs; ``admission`` decides scope and crawling."""
+    """Maker of notes of pushed URLs; ``admission`` decides scope and crawling."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
@@ -82,10 +82,10 @@ class Hints:
     def of_pages(
         self, kind: ClaimKind, host_id: int, source: str, urls: Sequence[str], at: float,
         *, changed: bool = True,
-    ) -> Announcement:  # fmt: skip
+    ) -> Note:  # fmt: skip
         """Announce those URLs in scope as ``changed`` now, or merely as existing.
 
-        Some 20 µs a URL: callers with thousands make several announcements.
+        Some 20 µs a URL: callers with thousands make several notes.
         """
         targets, claims = Targets(), []
         for url in urls:
@@ -95,7 +95,7 @@ class Hints:
             self._admission.add(targets, page, without_fragment(url), depth=_DEPTH)
             if changed:
                 claims.append(Claim(page, at, at))
-        return Announcement(kind, host_id, source, tuple(claims), at, targets=targets)
+        return Note(at, targets=targets, said=Said(kind, host_id, source, tuple(claims)))
 
 
 # -- inbox -------------------------------------------------------------------

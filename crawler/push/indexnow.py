@@ -19,7 +19,7 @@ from freshet.crawler.lru import LruCache
 from freshet.crawler.push.hints import Buckets, Flow, Hints, Inbox
 from freshet.crawler.requests import ApiRequests
 from freshet.crawler.urls import origin, without_fragment
-from freshet.storage.entries import ClaimKind, Outcome
+from freshet.storage.entries import Outcome
 from freshet.storage.records import Entry, FetchResult
 
 MAX_URLS: Final = 10_000
@@ -270,7 +270,7 @@ class Pinging:
         self._count(place, len(ping.urls), now)
         for first in range(0, len(ping.urls), _SLICE):
             urls = ping.urls[first : first + _SLICE]
-            hint = self._hints.of_pages(ClaimKind.PING, place.host_id, ping.origin, urls, now)
+            hint = self._hints.of_pages("ping", place.host_id, ping.origin, urls, now)
             if not await self._inbox.commit(hint):
                 raise PingRefused(503, "the store is busy")
         return 200
@@ -327,4 +327,4 @@ class Pinging:
         host_id, origin, urls = self._verified.popleft()
         if len(urls) > _SLICE:
             self._verified.appendleft((host_id, origin, urls[_SLICE:]))
-        return [self._hints.of_pages(ClaimKind.PING, host_id, origin, urls[:_SLICE], now)]
+        return [self._hints.of_pages("ping", host_id, origin, urls[:_SLICE], now)]

@@ -29,12 +29,12 @@ from freshet.crawler.urls import origin
 from freshet.storage.entries import (
     Advertised,
     Claim,
-    ClaimKind,
     Outcome,
+    Said,
     Subscription,
     SubscriptionState,
 )
-from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult, Note, Visit
+from freshet.storage.records import Acknowledged, Entry, FetchResult, Note, Visit
 
 _HOUR_S: Final = 3_600.0
 _DAY_S: Final = 24 * _HOUR_S
@@ -378,17 +378,14 @@ class Subscriber:
 
     async def notified(self, known: Subscription, now: float) -> bool:
         """Handle a notification that the topic has changed; return whether it is kept."""
-        hint = Announcement(
-            ClaimKind.WEBSUB, known.host_id, known.topic, (Claim(known.url, now, now),), now
-        )
-        return await self._inbox.commit(hint)
+        claims = (Claim(known.url, now, now),)
+        said = Said("websub", known.host_id, known.topic, claims)
+        return await self._inbox.commit(Note(now, said=said))
 
     def lists(self, known: Subscription, urls: Sequence[str], now: float) -> None:
         """Announce the entries of a pushed feed: possible new pages of the topic's own host."""
-        found = self._hints.of_pages(
-            ClaimKind.WEBSUB, known.host_id, known.topic, urls, now, changed=False
-        )
-        if found.targets is not None and len(found.targets):
+        found = self._hints.of_pages("websub", known.host_id, known.topic, urls, now, changed=False)
+        if len(found.targets):
             self._inbox.post(found)
 
 

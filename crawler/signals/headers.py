@@ -9,7 +9,7 @@ import logging
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
@@ -18,7 +18,7 @@ from freshet.crawler.reduce.page import MAX_HEADER, header_links
 from freshet.crawler.signals.dates import span_of
 from freshet.crawler.signals.listings import Claimed, Complaints, claimed
 from freshet.crawler.urls import is_http, resolve, without_fragment
-from freshet.storage.entries import Advertised, ClaimKind, HeaderSigns, Kind, Role
+from freshet.storage.entries import Advertised, ClaimKind, HeaderSigns, Kind, Role, Said
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 
 _DAY_S: Final = 86_400.0
@@ -130,19 +130,6 @@ class _HostAnswers:
         return answers >= _JUDGED_AFTER and self.modified_now > self.modified_past
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderSignals:
-    """The change signals of one response; see :class:`~freshet.storage.records.Visit`.
-
-    ``said`` is what a source of ``claim_kind`` claims.
-    """
-
-    signs: HeaderSigns | None = None
-    wish_s: float | None = None
-    claim_kind: ClaimKind | None = None
-    said: Claimed = field(default_factory=Claimed)
-
-
 class HostHeaders:
     """The clocks of hosts, and the signals in the headers of their responses."""
 
@@ -162,10 +149,13 @@ class HostHeaders:
         seen: Observation,
         result: FetchResult,
         said: Claimed | None = None,
-    ) -> HeaderSignals:
-        """Return the signals of a response: its headers, and the claims that a listing ``said``."""
+    ) -> tuple[HeaderSigns | None, float | None, Said | None]:
+        """Return the change signals of a response: its signs, its wish in seconds, its claims.
+
+        The claims are those that a listing ``said``, else that of the page's Last-Modified.
+        """
         if seen.kind not in _ANSWERS:
-            return HeaderSignals()
+            return None, None, None
         known = self._hosts.use(due.host_id) or _HostAnswers()
         self._hosts[due.host_id] = known
         skew, is_now = clock_skew_s(result), is_modified_now(result)
@@ -176,15 +166,20 @@ class HostHeaders:
             etag_moved(due.validators, result.header("ETag")),
             text_moved(seen.kind, seen.status),
         )
-        found = HeaderSignals(signs, wish_s(result))
         if said is not None:
-            return replace(found, claim_kind=ClaimKind(role), said=said)
+            kind: ClaimKind = "sitemap" if role is Role.SITEMAP else "feed"
+            own = Said(kind, due.host_id, due.url, said.claims, said.rejected, page_id=due.page_id)
+            return signs, wish_s(result), own
         modified = result.header("Last-Modified")
         if role is not Role.PAGE or modified is None or is_now or known.makes_dates_up:
-            return found
-        said = claimed([(due.url, modified)], seen.at, self.skew_s(due.host_id))
+            return signs, wish_s(result), None
+        return signs, wish_s(result), self._last_modified(due, modified, seen.at)
+
+    def _last_modified(self, due: DueUrl, modified: str, at: float) -> Said:
+        """Return the claim of a page's Last-Modified; it speaks for the host."""
+        said = claimed([(due.url, modified)], at, self.skew_s(due.host_id))
         self._complaints.tell(f"Last-Modified of {due.url.split('/')[2]}", said)
-        return replace(found, claim_kind=ClaimKind.LAST_MODIFIED, said=said)
+        return Said("last_modified", due.host_id, None, said.claims, said.rejected)
 
     def _note(
         self, known: _HostAnswers, skew: float | None, is_now: bool | None, due: DueUrl

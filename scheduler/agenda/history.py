@@ -21,7 +21,7 @@ from freshet.scheduler.estimate.evidence import (
     told,
 )
 from freshet.scheduler.sources import Rows
-from freshet.storage.entries import CLAIM_KINDS, ClaimKind, Claims, no_claims
+from freshet.storage.entries import CLAIM_KINDS, Claims, no_claims
 from freshet.storage.queries import columns
 from freshet.storage.records import Observation
 from freshet.storage.tables import claims
@@ -31,7 +31,7 @@ _NONE: Final = np.empty(0, np.intp)
 #: The rows of those of some pages (ids) that are watched, and which they are.
 RowsOf: TypeAlias = Callable[[Ints], tuple[Rows, Bools]]
 #: A header speaks of the page that is just visited.
-_NO_NEWS: Final = CLAIM_KINDS.index(ClaimKind.LAST_MODIFIED)
+_NO_NEWS: Final = CLAIM_KINDS.index("last_modified")
 
 
 @dataclass(frozen=True, slots=True)

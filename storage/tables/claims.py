@@ -17,14 +17,14 @@ from aiosqlite import Connection as Reader
 from freshet.storage.database import as_columns, code_of, columns_of, load_columns, row_of, row_to
 from freshet.storage.entries import (
     CLAIM_KINDS,
-    Claim,
     ClaimKind,
     Claims,
     Kind,
+    Said,
     Subscription,
     no_claims,
 )
-from freshet.storage.records import Announcement, Entry, Visit
+from freshet.storage.records import Entry
 
 _SLICE = 5_000
 _KNOW = (
@@ -103,28 +103,15 @@ class HeardClaim:
     received_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """Claims of one source at one time; ``url`` is None for the host itself."""
-
-    kind: ClaimKind
-    host_id: int
-    page_id: int | None
-    url: str | None
-    rejected: int
-    claims: tuple[Claim, ...]
-    at: float
-
-
 def append(db: Connection, entries: Sequence[Entry]) -> Claims:
     """Keep the claims of these entries that differ from their source's last; return them.
 
     Claims on unknown pages are dropped.
     """
-    said = [each for entry in entries if (each := _said(entry)) is not None]
+    said = [(entry.said, entry.at) for entry in entries if entry.said is not None]
     if not said:
         return no_claims()
-    known = [(each.kind, each.host_id, each.page_id, each.url, each.rejected) for each in said]
+    known = [(each.kind, each.host_id, each.page_id, each.url, each.rejected) for each, _ in said]
     db.execute(_KNOW, (json.dumps(known),))
     (before,) = db.execute("SELECT coalesce(max(id), 0) FROM claim").fetchone()
     if not sum([db.execute(_APPEND, (rows,)).rowcount for rows in _slices(said)]):
@@ -171,43 +158,17 @@ async def sources(db: Reader, host_id: int | None = None) -> list[ClaimSource]:
     return list(map(row_to(ClaimSource), await db.execute_fetchall(sql, (host_id,))))
 
 
-def _said(entry: Entry) -> _Said | None:
-    """Return the claims of an entry with their source, or None."""
-    match entry:
-        case Visit(claim_kind=ClaimKind.LAST_MODIFIED as kind, due=due):
-            # The header speaks for its host, a sitemap or feed for itself.
-            own, url = None, None
-        case Visit(claim_kind=ClaimKind() as kind, due=due):
-            own, url = due.page_id, due.url
-        case Announcement(kind=kind, host_id=host_id, url=url, claims=claims, at=at):
-            return _Said(
-                kind=kind, host_id=host_id, page_id=None, url=url, rejected=0, claims=claims, at=at
-            )
-        case _:
-            return None
-    at = entry.observation.at
-    return _Said(
-        kind=kind,
-        host_id=due.host_id,
-        page_id=own,
-        url=url,
-        rejected=entry.claims_rejected,
-        claims=entry.claims,
-        at=at,
-    )
-
-
-def _slices(said: Iterable[_Said]) -> Iterator[str]:
+def _slices(said: Iterable[tuple[Said, float]]) -> Iterator[str]:
     """Yield the claims as JSON, a slice at a time to bound memory.
 
     Of several claims on a page the first of a response counts, else the last.
     """
     chosen: dict[tuple[ClaimKind, int, str | None, str], tuple[float, float, float]] = {}
-    for each in said:
+    for each, at in said:
         source = each.kind, each.host_id, each.url
         for first in range(0, len(each.claims), _SLICE):
             for claim in reversed(each.claims[first : first + _SLICE]):
-                chosen[*source, claim.url] = float(claim.since), float(claim.until), float(each.at)
+                chosen[*source, claim.url] = float(claim.since), float(claim.until), float(at)
             if len(chosen) >= _SLICE:
                 yield json.dumps([(*key, *times) for key, times in chosen.items()])
                 chosen.clear()

@@ -23,7 +23,7 @@ from freshet.crawler.visit import (
     Unmodified,
     unasked,
 )
-from freshet.storage.entries import AliasKind, ClaimKind, Kind, Outcome, Role, Rung
+from freshet.storage.entries import AliasKind, Kind, Outcome, Role, Rung
 from freshet.storage.records import Alias, Digests, DueUrl, Observation, Validators, Visit
 from tests.crawler.stages import (
     DUE,
@@ -200,7 +200,8 @@ async def test_a_new_page_leads_on_and_is_kept(stages: Stages) -> None:
     assert visit.targets is not None
     assert visit.targets.urls == [f"{SITE}/a"]
     assert visit.validators == Validators('"1"', modified)
-    assert (visit.claim_kind, len(visit.claims)) == (ClaimKind.LAST_MODIFIED, 1)
+    assert visit.said is not None
+    assert (visit.said.kind, visit.said.url, len(visit.said.claims)) == ("last_modified", None, 1)
     assert visit.host == stages.world.frontier.host_state(1)
     assert visit.capture is not None
 
@@ -300,9 +301,10 @@ async def test_a_page_that_has_gone_is_no_failure(stages: Stages) -> None:
 @pytest.mark.parametrize(("body", "role"), [(FEED, Role.FEED), (SITEMAP, Role.SITEMAP)])
 async def test_a_listing_leads_on_and_claims(stages: Stages, body: bytes, role: Role) -> None:
     visit = await stages.take(answer(body))
-    assert (visit.role, visit.claim_kind) == (role, ClaimKind(role))
+    assert visit.said is not None
+    assert (visit.role, visit.said.kind, visit.said.url) == (role, str(role), visit.due.url)
     assert visit.targets is not None
-    assert [claim.url for claim in visit.claims] == visit.targets.urls
+    assert [claim.url for claim in visit.said.claims] == visit.targets.urls
     assert visit.links is not None
 
 

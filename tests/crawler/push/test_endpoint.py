@@ -17,7 +17,7 @@ from freshet.crawler.push.websub import Bulletins, LeaseRules, Leases, Subscribe
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.requests import ApiRequest, ApiRequests
 from freshet.storage.entries import Advertised, Outcome, Subscription
-from freshet.storage.records import Acknowledged, Announcement, Entry, FetchResult, Note
+from freshet.storage.records import Acknowledged, Entry, FetchResult, Note
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 
 KEY = "0a1b2c3d"
@@ -120,8 +120,8 @@ class Stage:
         return len(requests)
 
     def announced(self) -> list[str]:
-        found = [entry for entry in self.written if isinstance(entry, Announcement)]
-        return [claim.url for each in found for claim in each.claims]
+        found = [entry.said for entry in self.written if entry.said is not None]
+        return [claim.url for said in found for claim in said.claims]
 
 
 @pytest.fixture

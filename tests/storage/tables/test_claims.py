@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from freshet.storage.entries import (
     CLAIM_KINDS,
     Claim,
-    ClaimKind,
     Claims,
     HeaderSigns,
     Kind,
     Role,
+    Said,
 )
-from freshet.storage.records import Alias, Announcement
+from freshet.storage.records import Alias, Note
 from freshet.storage.tables import claims, hosts
 from freshet.storage.tables.claims import HeardClaim
 from tests.storage.crawl_store import (
@@ -42,13 +42,15 @@ def exactly(**at: float) -> tuple[Claim, ...]:
 async def poll(store: CrawlStore, said: tuple[Claim, ...], at: float) -> Claims:
     """The sitemap says this; what is heard of it."""
     due = replace(await store.taken("/map"), role=Role.SITEMAP)
+    own = Said("sitemap", 1, due.url, said, page_id=due.page_id)
     (acknowledged,) = await store.apply(
-        replace(
-            visit(due, Kind.CHANGED, at), role=Role.SITEMAP, claim_kind=ClaimKind.SITEMAP,
-            claims=said, retry_at=START,
-        )
-    )  # fmt: skip
+        replace(visit(due, Kind.CHANGED, at), role=Role.SITEMAP, said=own, retry_at=START)
+    )
     return acknowledged.claims
+
+
+def pinged(claims: tuple[Claim, ...], at: float) -> Note:
+    return Note(at, said=Said("ping", 1, SITE, claims))
 
 
 def heard(found: Claims) -> list[tuple[int, float, float, float]]:
@@ -71,7 +73,7 @@ async def test_a_claim_is_kept_where_it_moved(tmp_path: Path) -> None:
         assert heard(back) == [(b, 2.0, 2.0, START + 3)]
         everything = await claims.load(store.database.reader)
         assert heard(everything) == heard(first) + heard(moved) + heard(back)
-        assert {CLAIM_KINDS[code] for code in everything.kind} == {ClaimKind.SITEMAP}
+        assert {CLAIM_KINDS[code] for code in everything.kind} == {"sitemap"}
 
 
 async def test_no_other_table_holds_what_was_claimed(tmp_path: Path) -> None:
@@ -98,15 +100,15 @@ async def test_sources_tell_what_they_have_said(tmp_path: Path) -> None:
         await poll(store, exactly(a=5.0, b=2.0), START + DAY_S)
         seen = replace(
             visit(await store.taken("/a"), at=START + DAY_S + 1),
-            claim_kind=ClaimKind.LAST_MODIFIED, claims=exactly(a=4.0), claims_rejected=2,
-        )  # fmt: skip
+            said=Said("last_modified", 1, None, exactly(a=4.0), rejected=2),
+        )
         await store.apply(seen)
         header, sitemap = await claims.sources(store.database.reader)
         assert (header.kind, header.url, header.polls, header.rejected) == (
-            ClaimKind.LAST_MODIFIED, SITE, None, 2,
+            "last_modified", SITE, None, 2,
         )  # fmt: skip
         assert (sitemap.kind, sitemap.url, sitemap.host) == (
-            ClaimKind.SITEMAP, url_of("/map"), SITE,
+            "sitemap", url_of("/map"), SITE,
         )  # fmt: skip
         assert (sitemap.polls, sitemap.polled_at) == (2, START + DAY_S)
         assert (sitemap.entries, sitemap.moved) == (2, 1)
@@ -125,18 +127,17 @@ async def test_sources_of_one_page_do_not_speak_for_each_other(tmp_path: Path) -
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/map", "/a")
         await poll(store, exactly(a=1.0), START)
-        ping = Announcement(ClaimKind.PING, 1, SITE, exactly(a=1.0), START + 1)
+        ping = pinged(exactly(a=1.0), START + 1)
         (acknowledged,) = await store.apply(ping)
         assert len(acknowledged.claims) == 1
-        assert CLAIM_KINDS[acknowledged.claims.kind[0]] is ClaimKind.PING
+        assert CLAIM_KINDS[acknowledged.claims.kind[0]] == "ping"
 
 
 async def test_an_announcement_may_bring_new_pages(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/")
-        news = Announcement(
-            ClaimKind.WEBSUB, 1, url_of("/feed"), exactly(new=START), START, targets=targets("/new")
-        )
+        said = Said("websub", 1, url_of("/feed"), exactly(new=START))
+        news = Note(START, targets=targets("/new"), said=said)
         (acknowledged,) = await store.apply(news)
         page_id = await store.page_id("/new")
         assert acknowledged.pages == (page_id,)
@@ -174,7 +175,7 @@ async def test_claims_are_heard_by_our_clock_and_never_of_the_future(tmp_path: P
         assert await store.value("SELECT max(until) FROM claim") == START + DAY_S
         # What is pushed is timed by us.
         await store.apply(replace(visit(due), signs=hour_fast, retry_at=START))
-        ping = Announcement(ClaimKind.PING, 1, SITE, exactly(a=START), START)
+        ping = pinged(exactly(a=START), START)
         (acknowledged,) = await store.apply(ping)
         assert acknowledged.claims.since.tolist() == [START]
 
@@ -184,11 +185,11 @@ async def test_what_each_source_said_last_can_be_told(tmp_path: Path) -> None:
         await store.admit("/map", "/a")
         for at in (1.0, 2.0):
             await poll(store, exactly(a=at), START + at)
-        await store.apply(Announcement(ClaimKind.PING, 1, SITE, exactly(a=9.0), START + 9))
+        await store.apply(pinged(exactly(a=9.0), START + 9))
         told = await claims.last_words(store.database.reader, await store.page_id("/a"), 5)
         assert told == [
-            HeardClaim(ClaimKind.PING, SITE, 9.0, 9.0, START + 9),
-            HeardClaim(ClaimKind.SITEMAP, url_of("/map"), 2.0, 2.0, START + 2),
+            HeardClaim("ping", SITE, 9.0, 9.0, START + 9),
+            HeardClaim("sitemap", url_of("/map"), 2.0, 2.0, START + 2),
         ]
 
 
@@ -205,10 +206,7 @@ async def test_many_claims_at_once_are_all_kept(tmp_path: Path) -> None:
 async def test_a_batch_is_heard_once(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/a", "/b")
-        first, second = (
-            Announcement(ClaimKind.PING, 1, SITE, exactly(a=at, b=1.0), START + at)
-            for at in (1.0, 2.0)
-        )
+        first, second = (pinged(exactly(a=at, b=1.0), START + at) for at in (1.0, 2.0))
         one, other = await store.apply(first, second)
         assert len(one.claims) == 0
         assert other.claims.since.tolist() == [2.0, 1.0]
@@ -217,8 +215,8 @@ async def test_a_batch_is_heard_once(tmp_path: Path) -> None:
 async def test_a_batch_that_fails_keeps_no_claim(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
         await store.admit("/map", "/a")
-        ping = Announcement(ClaimKind.PING, 1, SITE, exactly(a=1.0), START)
-        bad = replace(ping, claims=(object(),))  # type: ignore[arg-type]
+        ping = pinged(exactly(a=1.0), START)
+        bad = pinged((object(),), START)  # type: ignore[arg-type]
         with pytest.raises(AttributeError):
             await store.apply(ping, bad)
         assert len(await claims.load(store.database.reader)) == 0
