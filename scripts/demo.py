@@ -21,11 +21,11 @@ from freshet.crawler.cli.progress import watching
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.content import EditKind
-from freshet.crawler.synthetic_web.server import WebServer, serve
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebClock, showcase
+from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.terminal import show_line, show_list
 from freshet.crawler.urls import canonical
 from freshet.storage.database import reading
+from scripts.synthetic_server import WebClock, WebServer, serve
 
 _DAY_S = 86_400.0
 _SETTINGS = {

@@ -26,7 +26,7 @@ from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.site import without_utm
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
@@ -254,7 +254,7 @@ async def rehearse(
     quiet = settings.alerts.model_copy(update={"rules": ()})
     settings = settings.model_copy(update={"alerts": quiet})
     clock = VirtualClock(web.start_at)
-    fetcher = _Watched(SyntheticFetcher(web, clock), clock)
+    fetcher = _Watched(SyntheticFetcher(web, clock.now), clock)
     roots = [fetcher.inner.addresses.origin(name) + "/" for name in web.sites]
     order = DaemonOrder(
         db, seeds_from_arguments(roots).seeds, plan.budget, plan.policy, plan.days * _DAY_S

@@ -1,5 +1,5 @@
-"""An evolving web on loopback that knows its own truth.
+"""An evolving web that knows its own truth.
 
-``sites`` and ``web`` make it from a seed, ``truth`` says what changed when, ``answers`` says how
-its servers answer, and ``server`` gives these answers on sockets or as a fetcher.
+``sites`` and ``difficult_sites`` make it from a seed, ``web`` says what changed when, ``answers``
+how its servers answer, and ``fetcher`` gives these answers without sockets.
 """

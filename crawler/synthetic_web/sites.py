@@ -250,20 +250,6 @@ def moved(old: Document, moved_at: float, target: str) -> tuple[Document, Docume
     return before, Document(history=old.history, born_at=moved_at)
 
 
-def plain(plot: Plot) -> SyntheticSite:
-    """Build a tree of pages that never change; no noise, so its ETags are strong."""
-    targets = ["/", *(f"/page-{n}" for n in range(1, plot.pages))]
-    resources: dict[str, Resource] = {}
-    for n, target in enumerate(targets):
-        children = targets[n * 10 + 1 : n * 10 + 11]
-        links = [plot.link(child[1:], child) for child in children]
-        resources[target] = plot.page(target, paragraphs=2, links=links)
-    return SyntheticSite(
-        name=plot.name, title=plot.name, resources=resources, skin=Skin.BARE,
-        robots=NOTHING_FORBIDDEN,
-    )  # fmt: skip
-
-
 _CHAPTERS: Final = ("guide", "reference", "howto")
 #: A page that no link leads to: only the sitemap knows it.
 ORPHAN: Final = "/reference/orphan.html"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -30,7 +29,6 @@ from freshet.crawler.synthetic_web.site import (
 )
 from freshet.crawler.synthetic_web.sites import Plot, documentation, listed, news, shop, wiki
 from freshet.crawler.synthetic_web.sites import newsroom as newsroom_site
-from freshet.crawler.synthetic_web.sites import plain as plain_site
 
 # -- truth -------------------------------------------------------------------
 #
@@ -347,12 +345,6 @@ def labelled(spec: WebSpec) -> SyntheticWeb:
     return spec.web([*mixed(spec).sites.values(), *boards])
 
 
-def plain(hosts: int, pages_per_host: int, seed: int = 1) -> SyntheticWeb:
-    """Make tiny well-behaved hosts ``h1 h2 …`` that never change."""
-    spec = WebSpec(hosts, pages_per_host, seed)
-    return spec.web([plain_site(spec.plot(f"h{n}")) for n in range(1, hosts + 1)])
-
-
 def endless(spec: WebSpec, *, traps: bool = True) -> SyntheticWeb:
     """Make one shop, ``bazaar``, whose calendars, filters, sessions and depth never end.
 
@@ -395,44 +387,3 @@ def showcase(seed: int = 1, *, traps: bool = True, span_days: float = 60.0) -> S
         events(spec.plot("events", pages=10), traps=EVENT_TRAPS if traps else ()),
     ]
     return spec.web(sites)
-
-
-# -- clock -------------------------------------------------------------------
-class WebClock:
-    """Virtual Unix seconds that stand still, or run ``speed`` times as fast as real time.
-
-    Time never goes back; ``monotonic`` is the source of real time.
-    """
-
-    def __init__(
-        self, at: float, *, speed: float = 0.0, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._at = at
-        self._speed = speed
-        self._monotonic = monotonic
-        self._since = monotonic()
-
-    def now(self) -> float:
-        """Return the virtual time in Unix seconds."""
-        if self._speed == 0:
-            return self._at
-        return self._at + (self._monotonic() - self._since) * self._speed
-
-    def advance(self, seconds: float) -> float:
-        """Advance the time by some virtual seconds and return it.
-
-        Raises:
-            ValueError: the time would go back.
-        """
-        if seconds < 0:
-            raise ValueError(f"the web's time does not go back by {-seconds} s")
-        self._at += seconds
-        return self.now()
-
-    def set(self, at: float) -> float:
-        """Set the time to Unix seconds and return it.
-
-        Raises:
-            ValueError: the time would go back.
-        """
-        return self.advance(at - self.now())

@@ -23,8 +23,9 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.synthetic_web.content import DAY_S, EditKind, Form, Place
-from freshet.crawler.synthetic_web.server import SyntheticFetcher
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebClock, WebSpec, labelled
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.site import Addresses
+from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, labelled
 from scripts.benchmarks.command import arguments, finish, say, workspace
 from scripts.benchmarks.recorded import agreement
 from tests.integration.quick import quick, unwatched
@@ -93,7 +94,7 @@ class Score:
 async def crawled(web: SyntheticWeb, db: Path, visits: int) -> list[float]:
     """Crawl the web so often as it changes; the web's time of each visit."""
     clock = VirtualClock(web.start_at)
-    fetcher = SyntheticFetcher(web, clock)
+    fetcher = SyntheticFetcher(web, clock.now)
     seeds = seeds_from_arguments([fetcher.addresses.origin(name) for name in web.sites]).seeds
     times = []
     for n in range(visits):
@@ -105,7 +106,7 @@ async def crawled(web: SyntheticWeb, db: Path, visits: int) -> list[float]:
 
 def labelled_verdicts(web: SyntheticWeb, db: Path, times: list[float]) -> Iterator[Labelled]:
     """Each verdict on a page that was seen before, with the generator's label."""
-    addresses = SyntheticFetcher(web, WebClock(web.start_at)).addresses
+    addresses = Addresses.named(web.sites)
     forms: defaultdict[Place, list[tuple[float, Form]]] = defaultdict(list)
     for edit in web.truth.edits_between(web.start_at, web.end_at):
         forms[edit.place].append((edit.at, edit.form))

@@ -69,7 +69,7 @@ def living(load: Load, log: Path) -> Iterator[LivingWeb]:
     arguments = [f"--{name}={value}" for name, value in options.items()]
     log.touch()
     process = subprocess.Popen(
-        [sys.executable, "-m", "freshet.crawler.synthetic_web", *arguments],
+        [sys.executable, "-m", "scripts.synthetic_server", *arguments],
         cwd=_ROOT, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     with process:

@@ -1,4 +1,4 @@
-"""Which of these tests are long: all but those of the one command of each reproduction.
+"""Which of these tests are long: all but those of the server, and of a command a reproduction.
 
 ``scripts/test`` leaves long tests out, ``scripts/test --all`` does not. A long test elsewhere is
 marked where it stands.
@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-EACH_TIME = {"test_discovery.py", "test_lambdacrawl.py", "test_whittle.py"}
+EACH_TIME = {
+    "test_discovery.py",
+    "test_lambdacrawl.py",
+    "test_synthetic_server.py",
+    "test_whittle.py",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,7 +19,7 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
@@ -178,7 +178,7 @@ class Eventful:
         web = showcase(seed=7, traps=False)
         clock = VirtualClock(web.start_at + 5 * DAY_S)
         topics = {front(name): habits for name, habits in HABITS.items()}
-        self.hub = Hub(SyntheticFetcher(web, clock), clock, topics)
+        self.hub = Hub(SyntheticFetcher(web, clock.now), clock, topics)
         self.hub.texts[f"{front('events')}{KEY}.txt"] = f"{KEY}\n"
 
     @property

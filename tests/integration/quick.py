@@ -9,9 +9,9 @@ from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run.crawl import CrawlOrder, Live
 from freshet.crawler.run.wiring import Observer
-from freshet.crawler.synthetic_web.server import WebServer
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
+from scripts.synthetic_server import WebServer
 
 QUICK: Mapping[str, object] = {
     "politeness.delay_s": 0.0, "politeness.slow_factor": 0.0, "politeness.crawl_delay_cap_s": 0.01,

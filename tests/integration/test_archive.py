@@ -17,9 +17,9 @@ import pytest
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.run.crawl import crawl
-from freshet.crawler.synthetic_web.server import serve
-from freshet.crawler.synthetic_web.web import plain, showcase
+from freshet.crawler.synthetic_web.web import showcase
 from freshet.crawler.tally import CrawlError
+from scripts.synthetic_server import plain, serve
 from tests.crawler.archive.exchanges import Record, check, read, whole
 from tests.crawler.cli.test_crawl import LOCAL, start
 from tests.integration.quick import assert_consistent, order, quick, unwatched

@@ -15,7 +15,7 @@ from freshet.crawler.clock import SteadyClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
 from freshet.storage.records import FetchResult
 from tests.integration.quick import quick, unwatched
@@ -84,7 +84,7 @@ async def kept(db: Path, machine: Machine, days: float) -> list[float]:
     """The true times of the requests of a daemon on this machine."""
     web = showcase(seed=7, traps=False)
     clock = machine.clock()
-    server = Server(SyntheticFetcher(web, clock), machine)
+    server = Server(SyntheticFetcher(web, clock.now), machine)
     urls = ["http://news.localhost/", "http://docs.localhost/"]
     order = DaemonOrder(
         db, seeds_from_arguments(urls).seeds, 24 * PER_HOUR, time_limit_s=days * DAY_S

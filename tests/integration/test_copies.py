@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.content import Content, ContentHistory
-from freshet.crawler.synthetic_web.server import WebServer, serve
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
+from scripts.synthetic_server import WebServer, serve
 from tests.crawler.synthetic_web.outlet import is_variant, outlet
 from tests.integration.quick import answered, assert_consistent, order, quick, unwatched, urls
 

@@ -15,11 +15,11 @@ from freshet.crawler.reduce.parser_process import _Worker
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.run.wiring import Observer
-from freshet.crawler.synthetic_web.server import WebServer, serve
-from freshet.crawler.synthetic_web.web import SyntheticWeb, plain, showcase
+from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import canonical
 from freshet.storage.records import Acknowledged
+from scripts.synthetic_server import WebServer, plain, serve
 from tests.integration.quick import (
     answered,
     assert_consistent,

@@ -27,7 +27,7 @@ from freshet.crawler.importance import Importance
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.state import load_state
-from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import canonical
@@ -78,12 +78,12 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.clock = VirtualClock(self.web.start_at + 5 * DAY_S)
-        self.server = Server(SyntheticFetcher(self.web, self.clock), self.clock)
+        self.server = Server(SyntheticFetcher(self.web, self.clock.now), self.clock)
 
     def at(self, clock: VirtualClock) -> None:
         """Go on by another clock."""
         self.clock = self.server.clock = clock
-        self.server.web = SyntheticFetcher(self.web, clock)
+        self.server.web = SyntheticFetcher(self.web, clock.now)
 
     def copy(self, folder: Path) -> Stage:
         """Return a stage of its own that goes on from here."""
@@ -160,7 +160,7 @@ async def test_time_that_passes_while_it_decides_holds_nothing_up(tmp_path: Path
 
 def test_in_the_end_it_has_every_page_that_a_complete_crawl_finds(showcase_run: Stage) -> None:
     stage = showcase_run
-    addresses = SyntheticFetcher(stage.web, stage.clock).addresses
+    addresses = SyntheticFetcher(stage.web, stage.clock.now).addresses
     alive = stage.web.crawlable(stage.clock.now() - 2 * DAY_S)
     wanted = {canonical(addresses.url(place)) for place in alive}
     found = {url for (url,) in stage.rows("SELECT url FROM page WHERE checked_at IS NOT NULL")}

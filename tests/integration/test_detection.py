@@ -10,7 +10,7 @@ from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.content import DAY_S
 from freshet.crawler.synthetic_web.difficult_sites import board
-from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.site import Clutter
 from freshet.crawler.synthetic_web.sites import documentation
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
@@ -23,7 +23,7 @@ class Visits:
     def __init__(self, web: SyntheticWeb, db: Path) -> None:
         self.db = db
         self.clock = VirtualClock(web.start_at)
-        self._fetcher = SyntheticFetcher(web, self.clock)
+        self._fetcher = SyntheticFetcher(web, self.clock.now)
         origins = [self._fetcher.addresses.origin(name) for name in web.sites]
         self._order = CrawlOrder(db, seeds_from_arguments(origins).seeds)
 

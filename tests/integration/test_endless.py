@@ -24,7 +24,7 @@ from freshet.crawler.lab.discover import throttled
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.site import Trap
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, endless, mixed
 from freshet.crawler.urls import canonical
@@ -48,7 +48,7 @@ class Visitor:
     asked: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     async def fetch(self, request: Request) -> FetchResult:
-        inner = SyntheticFetcher(self.web, self.clock)
+        inner = SyntheticFetcher(self.web, self.clock.now)
         place = inner.addresses.place(request.url)
         assert place is not None
         self.asked[place.target].append(self.clock.now())
@@ -73,7 +73,7 @@ def wanted(web: SyntheticWeb, at: float) -> set[str]:
 
 async def crawled(db: Path, web: SyntheticWeb, clock: VirtualClock, **changes: object) -> Visitor:
     visitor = Visitor(web, clock)
-    origin = SyntheticFetcher(web, clock).addresses.origin("bazaar")
+    origin = SyntheticFetcher(web, clock.now).addresses.origin("bazaar")
     named = CrawlOrder(db, seeds_from_arguments([f"{origin}/"]).seeds)
     # A host that is asked a thousand times a second would be far ahead of what is committed.
     settings = quick(**{"politeness__delay_s": 1.0, **changes})
@@ -140,7 +140,7 @@ async def test_ordinary_pages_are_never_held_back(tmp_path: Path) -> None:
 async def test_news_documentation_shop_and_wiki_lose_nothing_but_copies(tmp_path: Path) -> None:
     web, db = mixed(WebSpec(4, 200, span_days=DAYS)), tmp_path / "crawl.db"
     clock = VirtualClock(web.end_at)
-    fetcher = SyntheticFetcher(web, clock)
+    fetcher = SyntheticFetcher(web, clock.now)
     roots = [f"{fetcher.addresses.origin(name)}/" for name in web.sites]
     named = CrawlOrder(db, seeds_from_arguments(roots).seeds)
     settings = quick(politeness__delay_s=1.0, traps__min_copy_urls=10)
@@ -188,7 +188,7 @@ async def test_a_daemon_finds_new_pages_beside_the_traps(tmp_path: Path) -> None
     web, db = endless(SPEC), tmp_path / "crawl.db"
     clock = VirtualClock(web.start_at)
     visitor = Visitor(web, clock)
-    origin = SyntheticFetcher(web, clock).addresses.origin("bazaar")
+    origin = SyntheticFetcher(web, clock.now).addresses.origin("bazaar")
     named = DaemonOrder(
         db, seeds_from_arguments([f"{origin}/"]).seeds, 150.0, time_limit_s=DAYS * DAY_S
     )

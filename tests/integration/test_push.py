@@ -12,7 +12,7 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
 from freshet.crawler.tally import CrawlError
 from tests.integration.eventful import DAY_S, HOUR_S, KEY, Eventful, front
@@ -28,7 +28,7 @@ def hub() -> Hub:
     web = showcase(seed=7, traps=False)
     clock = VirtualClock(web.start_at + 5 * DAY_S)
     habits = Habits("subscribe", lease_s=str(int(DAY_S)))
-    return Hub(SyntheticFetcher(web, clock), clock, {SITE: habits})
+    return Hub(SyntheticFetcher(web, clock.now), clock, {SITE: habits})
 
 
 async def kept(hub: Hub, db: Path, days: float, site: str = SITE, **changes: object) -> None:

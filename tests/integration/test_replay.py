@@ -17,11 +17,12 @@ from freshet.crawler.lab.replay import Archives, RunPast, replay
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.synthetic_web.server import SyntheticFetcher, serve
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import origin
 from freshet.storage.records import FetchResult, StoredSeed
+from scripts.synthetic_server import serve
 from tests.integration.quick import assert_consistent, order, quick, unwatched
 
 DAY_S = 86_400.0
@@ -120,7 +121,7 @@ async def test_a_replay_of_a_daemon_gives_what_the_daemon_found(tmp_path: Path) 
     live, again = tmp_path / "live.db", tmp_path / "again.db"
     web = showcase(seed=7, traps=False)
     clock = VirtualClock(web.start_at + 5 * DAY_S)
-    tape = Tape(SyntheticFetcher(web, clock))
+    tape = Tape(SyntheticFetcher(web, clock.now))
     seeds = seeds_from_arguments([f"http://{name}.localhost/" for name in web.sites]).seeds
     settings = quick(change__probe=True)
     order = DaemonOrder(live, seeds, 300.0, "site_clock", 4 * DAY_S)

@@ -19,7 +19,7 @@ from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.service import logs
 from freshet.crawler.service.logs import LogFormat, configure_logging
-from freshet.crawler.synthetic_web.server import SyntheticFetcher
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
 from tests.integration.hubs import Habits, Hub, free_port
 from tests.integration.quick import quick, unwatched
@@ -69,7 +69,7 @@ async def kept(db: Path, receiver: str) -> tuple[str, str]:
     """A daemon with two receivers and a hub; token and secret of its subscription."""
     web = showcase(seed=7, traps=False)
     clock, port = VirtualClock(web.start_at + 5 * DAY_S), free_port()
-    hub = Hub(SyntheticFetcher(web, clock), clock, {SITE: Habits("subscribe")})
+    hub = Hub(SyntheticFetcher(web, clock.now), clock, {SITE: Habits("subscribe")})
 
     def shared() -> tuple[str, str]:
         form = hub.asked[0][1]

@@ -12,8 +12,8 @@ from freshet.crawler.fetch.client import Accept, Request
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.difficult_sites import guarded, statuses
-from freshet.crawler.synthetic_web.server import SyntheticFetcher
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebClock, WebSpec
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 from tests.integration.quick import assert_consistent, quick, unwatched
@@ -203,7 +203,7 @@ class Losing:
     """
 
     def __init__(self, web: SyntheticWeb) -> None:
-        self._fetcher = SyntheticFetcher(web, WebClock(web.start_at))
+        self._fetcher = SyntheticFetcher(web, lambda: web.start_at)
         self.origins = [self._fetcher.addresses.origin(name) for name in web.sites]
         self.lost: tuple[str, ...] = ()
 

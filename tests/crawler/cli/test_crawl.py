@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from freshet.crawler.synthetic_web.server import serve
-from freshet.crawler.synthetic_web.web import plain
+from scripts.synthetic_server import plain, serve
 from tests.console import app
 
 COMMAND = (sys.executable, "-c", "from freshet.crawler.cli import run; run()", "crawl")

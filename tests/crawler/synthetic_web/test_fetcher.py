@@ -5,10 +5,11 @@ import pytest
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
 from freshet.crawler.fetch.client import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
 from freshet.crawler.synthetic_web.content import DAY_S
-from freshet.crawler.synthetic_web.server import SyntheticFetcher, WebServer, serve
-from freshet.crawler.synthetic_web.web import WebClock, showcase
+from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.synthetic_web.web import showcase
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
+from scripts.synthetic_server import WebServer, serve
 
 WEB = showcase()
 
@@ -45,7 +46,7 @@ def essence(result: FetchResult) -> tuple[object, ...]:
 async def test_the_fetcher_answers_as_the_server_does(
     server: WebServer, network: NetworkFetcher
 ) -> None:
-    local = SyntheticFetcher(WEB, server.clock, server.addresses)
+    local = SyntheticFetcher(WEB, server.clock.now, server.addresses)
     at = server.clock.advance(3 * DAY_S)
     urls = [server.addresses.url(place) for place in sorted(WEB.crawlable(at))[::4]]
     urls += [server.url("status", target) for target in WEB.sites["status"].resources]
@@ -62,7 +63,7 @@ async def test_the_fetcher_answers_as_the_server_does(
 
 @pytest.fixture
 def fetcher() -> SyntheticFetcher:
-    return SyntheticFetcher(WEB, WebClock(WEB.start_at))
+    return SyntheticFetcher(WEB, lambda: WEB.start_at)
 
 
 async def test_it_is_a_fetcher(fetcher: SyntheticFetcher) -> None:

@@ -3,7 +3,8 @@ from collections import Counter
 import pytest
 
 from freshet.crawler.synthetic_web.content import DAY_S
-from freshet.crawler.synthetic_web.web import START_AT, WebSpec, mixed, newsroom, plain, showcase
+from freshet.crawler.synthetic_web.web import START_AT, WebSpec, mixed, newsroom, showcase
+from scripts.synthetic_server import plain
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
 

@@ -2,7 +2,8 @@ import pytest
 
 from freshet.crawler.synthetic_web.answers import Conditions, Responder
 from freshet.crawler.synthetic_web.content import DAY_S, Place
-from freshet.crawler.synthetic_web.web import START_AT, plain, showcase
+from freshet.crawler.synthetic_web.web import START_AT, showcase
+from scripts.synthetic_server import plain
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
 WEB = showcase()

@@ -1,13 +1,28 @@
+"""The synthetic web on sockets: what is answered, what is logged, and the command."""
+
 import asyncio
+import json
+import signal
+import socket
+import sys
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from freshet.crawler.synthetic_web.content import DAY_S, Place
-from freshet.crawler.synthetic_web.server import LoggedExchange, SitePlacement, WebServer, serve
-from freshet.crawler.synthetic_web.web import WebClock, plain, showcase
+from freshet.crawler.synthetic_web.web import showcase
+from scripts.synthetic_server import (
+    LoggedExchange,
+    SitePlacement,
+    WebClock,
+    WebServer,
+    main,
+    plain,
+    serve,
+)
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
 WEB = showcase()
@@ -165,3 +180,89 @@ async def test_time_advances_by_days() -> None:
         after = (await ask(server, "news", "/"))[1]
     assert before.count(b"<li>") == after.count(b"<li>")
     assert b"2026-01-03 00:00:00" in after
+
+
+# -- clock ----------------------------------------------------------------------------
+
+
+def test_a_clock_stands_still_until_it_is_advanced() -> None:
+    clock = WebClock(100.0)
+    assert clock.now() == 100.0
+    assert clock.advance(5.0) == clock.now() == 105.0
+    assert clock.set(200.0) == clock.now() == 200.0
+
+
+def test_a_clock_with_a_speed_runs_with_real_time() -> None:
+    real = [10.0]
+    clock = WebClock(100.0, speed=60.0, monotonic=lambda: real[0])
+    real[0] = 12.0
+    assert clock.now() == 220.0
+    assert clock.advance(1000.0) == 1220.0
+    real[0] = 13.0
+    assert clock.now() == 1280.0
+    assert clock.set(5000.0) == 5000.0
+
+
+def test_time_does_not_go_back() -> None:
+    clock = WebClock(100.0)
+    with pytest.raises(ValueError, match="does not go back"):
+        clock.set(99.0)
+    with pytest.raises(ValueError, match="does not go back"):
+        clock.advance(-1.0)
+
+
+# -- command --------------------------------------------------------------------------
+
+
+async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, dict[str, str]]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "scripts.synthetic_server", *arguments,
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    announcement = json.loads(await process.stdout.readline())
+    sites: dict[str, str] = announcement["sites"]
+    return process, sites
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_it_announces_its_sites_serves_them_and_stops_on_a_signal(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    log = tmp_path / "exchanges.jsonl"
+    process, sites = await start(
+        "--preset", "plain", "--hosts", "2", "--placement", "ports", "--log", str(log)
+    )
+    assert list(sites) == ["h1", "h2"]
+    async with aiohttp.ClientSession() as session, session.get(sites["h2"]) as response:
+        assert response.status == 200
+    process.send_signal(number)
+    assert await process.wait() == 0
+    (line,) = log.read_text().splitlines()
+    assert (json.loads(line)["host"], json.loads(line)["target"]) == ("h2", "/")
+
+
+def test_it_stops_by_itself_after_its_duration(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--preset", "showcase", "--no-traps", "--duration", "0", "--advance-days", "2"])
+    announcement = json.loads(capsys.readouterr().out)
+    assert announcement["at"] == 1_767_225_600.0 + 2 * 86_400
+    assert announcement["sites"].keys() >= {"news", "old", "zoo"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--preset", "huge"], ["--hosts", "many"], ["--pages", "0"], ["--span-days", "-1"],
+     ["--what"]],
+)  # fmt: skip
+def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_one_line_and_exits_with_1() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(SystemExit, match="cannot serve: "),
+    ):
+        main(["--port", str(taken.getsockname()[1]), "--duration", "0"])

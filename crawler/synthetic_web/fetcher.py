@@ -1,0 +1,120 @@
+"""The synthetic web as a fetcher, without sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from freshet.crawler.fetch.client import Accept, Request, request_headers
+from freshet.crawler.fetch.responses import (
+    StatusVerdict,
+    is_page_type,
+    judge,
+    media_type,
+    retry_after_s,
+)
+from freshet.crawler.synthetic_web.answers import Conditions, Responder, SiteRequest, SiteResponse
+from freshet.crawler.synthetic_web.site import Addresses
+from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.urls import origin
+from freshet.storage.entries import Outcome
+from freshet.storage.records import FetchResult, Validators
+
+
+class SyntheticFetcher:
+    """A :class:`crawler.fetch.client.Fetcher` at the web's time ``now``; an exchange takes none.
+
+    ``addresses`` are ``NAME.localhost`` on port 80 unless others are given.
+    """
+
+    def __init__(
+        self, web: SyntheticWeb, now: Callable[[], float], addresses: Addresses | None = None
+    ) -> None:
+        self.addresses = Addresses.named(web.sites) if addresses is None else addresses
+        self._now = now
+        self._responder = Responder(web, self.addresses)
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Answer as the server would; hosts outside this web do not exist."""
+        at = self._now()
+        place = self.addresses.place(request.url)
+        if place is None:
+            return _failed(request, at, None, "no_such_host", "not a host of the synthetic web")
+        if request.form is not None:
+            return _failed(request, at, 405, "http_405", "the server answered 405")
+        known = request.validators or Validators()
+        conditions = Conditions(known.etag, known.last_modified)
+        return _result(request, self._responder.answer(SiteRequest(*place, conditions), at), at)
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+
+def _failed(
+    request: Request, at: float, status: int | None, reason: str, detail: str
+) -> FetchResult:
+    return FetchResult(
+        url=request.url,
+        outcome=Outcome.FAILED,
+        started_at=at,
+        duration_s=0.0,
+        status=status,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def _result(request: Request, answer: SiteResponse, at: float) -> FetchResult:
+    headers = tuple((name.encode(), value.encode()) for name, value in answer.headers)
+    location = answer.header("Location")
+    verdict, body = _limited(
+        request,
+        answer,
+        judge(
+            answer.status,
+            request.url,
+            None if location is None else location.encode(),
+            is_conditional=request.validators not in (None, Validators()),
+        ),
+    )
+    return FetchResult(
+        url=request.url,
+        outcome=verdict.outcome,
+        started_at=at,
+        duration_s=0.0,
+        status=answer.status,
+        reason=verdict.reason,
+        detail=verdict.detail,
+        request_headers=(("Host", origin(request.url).netloc), *request_headers(request).items()),
+        headers=headers,
+        wire_body=body,
+        body=body,
+        location=verdict.location,
+        retry_after_s=retry_after_s(headers, at),
+        truncated=_truncated(request, answer, body),
+    )
+
+
+def _truncated(request: Request, answer: SiteResponse, body: bytes) -> str | None:
+    """Say why this is not the whole body, or return None."""
+    if len(body) == len(answer.body):
+        return None
+    return "length" if body and request.accept is Accept.ROBOTS else "unspecified"
+
+
+def _limited(
+    request: Request, answer: SiteResponse, verdict: StatusVerdict
+) -> tuple[StatusVerdict, bytes]:
+    """Return the verdict and body within the request's own limits."""
+    if verdict.outcome is not Outcome.FETCHED:
+        return verdict, b""
+    label = media_type(answer.header("Content-Type") or "")
+    is_typed = request.accept in {Accept.PAGE, Accept.PROBE}
+    if is_typed and label is not None and not is_page_type(label):
+        return StatusVerdict(Outcome.SKIPPED, "content_type", f"the server sent {label}"), b""
+    limit = request.max_body_bytes
+    if limit is None or len(answer.body) <= limit:
+        return verdict, answer.body
+    if request.accept is Accept.ROBOTS:
+        return verdict, answer.body[:limit]
+    detail = f"{len(answer.body)} bytes are announced"
+    return StatusVerdict(Outcome.FAILED, "too_large", detail), b""
