@@ -20,12 +20,12 @@ from freshet.crawler.cli.crawl import print_summary
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
-from freshet.crawler.synthetic_web.content import EditKind
 from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.terminal import show_line, show_list
 from freshet.crawler.urls import canonical
 from freshet.storage.database import reading
 from scripts.synthetic_server import WebClock, WebServer, serve
+from scripts.synthetic_truth import Truth
 
 _DAY_S = 86_400.0
 _SETTINGS = {
@@ -85,7 +85,7 @@ async def _print_truth(
     web: SyntheticWeb, server: WebServer, before: float, report: CrawlReport, db: Path
 ) -> None:
     """Pages that were there and were found; pages that had changed and were seen to."""
-    now = server.clock.now()
+    now, truth = server.clock.now(), Truth(web)
     alive = {canonical(server.addresses.url(place)) for place in web.crawlable(now)}
     found = await _urls(
         db,
@@ -98,9 +98,9 @@ async def _print_truth(
     )
     edited = {
         url
-        for place in web.truth.alive(before) & web.truth.alive(now)
+        for place in truth.alive(before) & truth.alive(now)
         if (url := canonical(server.addresses.url(place))) in compared
-        and web.truth.changed_significantly(place, before, now)
+        and truth.changed_significantly(place, before, now)
     }
     seen = {page.url for page in report.changed_pages}
     show_list(
@@ -111,7 +111,7 @@ async def _print_truth(
             _row("pages whose main text was edited", edited, _no_trap(web, server, seen)),
         ],
     )
-    frames = sum(e.kind is EditKind.FRAME for e in web.truth.edits_between(before, now))
+    frames = sum(e.is_of_frame for e in truth.edits_between(before, now))
     if not seen - edited:
         show_line(
             f"{frames} edits of frames, and noise in every answer (time stamps, tokens, adverts), "

@@ -296,9 +296,10 @@ def _pages(
     A page may leave all lists on the day of its birth, so the births are days of such crawls, too.
     """
     days = np.arange(web.start_at, end + 1, _DAY_S).tolist()
-    births = (birth.at for birth in web.truth.births(web.start_at, end))
+    lives = list(web.lives())
+    births = (life.born_at for life in lives if web.start_at < life.born_at <= end)
     wanted = frozenset[Place]().union(*(web.crawlable(at) for at in {*days, *births}))
-    lives = [life for life in web.truth.lives() if life.place in wanted]
+    lives = [life for life in lives if life.place in wanted]
     urls = [canonical(fetcher.inner.addresses.url(life.place)) for life in lives]
     ruled = terms(urls, np.zeros(len(urls), np.intp), np.ones(len(urls)), settings.daemon.rules)
     return {

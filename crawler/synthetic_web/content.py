@@ -1,7 +1,7 @@
 """Main content and its history; times are Unix seconds (UTC).
 
-Edits change a page's main content; each has a form and a kind. Edits of the frame around the
-content belong to the site.
+Edits change a page's main content; each has a form. Edits of the frame around the content belong
+to the site.
 """
 
 from __future__ import annotations
@@ -74,15 +74,8 @@ class Content:
         return "\n".join((self.title, *(block.text for block in self.blocks), *entries))
 
 
-class EditKind(StrEnum):
-    """The part that an edit touches: the main content, or only the frame around it."""
-
-    MAIN = "main"
-    FRAME = "frame"
-
-
 class Form(StrEnum):
-    """The effect of an edit."""
+    """The effect of an edit; the last five touch the frame around the main content."""
 
     WORD = "word"
     NUMBER = "number"
@@ -97,14 +90,6 @@ class Form(StrEnum):
     ADVERT = "advert"
     BANNER = "banner"
     REBUILD = "rebuild"
-
-    @property
-    def kind(self) -> EditKind:
-        """The part of the page that is touched."""
-        return EditKind.FRAME if self in _FRAME_FORMS else EditKind.MAIN
-
-
-_FRAME_FORMS = frozenset({Form.FOOTER, Form.NAVIGATION, Form.ADVERT, Form.BANNER, Form.REBUILD})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Final
@@ -15,7 +15,6 @@ from freshet.crawler.synthetic_web.content import (
     JAPANESE,
     RUSSIAN,
     Content,
-    Form,
     Language,
     Link,
     Place,
@@ -24,7 +23,6 @@ from freshet.crawler.synthetic_web.content import (
     poisson_times,
 )
 from freshet.crawler.synthetic_web.site import (
-    Clutter,
     Document,
     Encoding,
     Fault,
@@ -34,12 +32,11 @@ from freshet.crawler.synthetic_web.site import (
     ListEntry,
     Redirect,
     Resource,
-    Skin,
     SyntheticSite,
     Trap,
     Validation,
 )
-from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, OPEN_ROBOTS, SITEMAPS, Plot
+from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, SITEMAPS, Plot
 
 # -- traps -------------------------------------------------------------------
 #
@@ -461,35 +458,6 @@ def events(plot: Plot, *, traps: tuple[Trap, ...] = EVENT_TRAPS) -> SyntheticSit
         frame=plot.frame(0.3, plot.link("Home", "/")),
         robots=NOTHING_FORBIDDEN,
         traps=traps,
-    )
-
-
-#: Edits per day of the notices of a board, in turn.
-_RATES_PER_DAY: Final = (0.3, 0.05, 0.0, 0.15, 0.02)
-_FRAME_FORMS: Final = (Form.FOOTER, Form.ADVERT, Form.BANNER, Form.REBUILD)
-
-
-def board(plot: Plot, clutter: Collection[Clutter]) -> SyntheticSite:
-    """Build notices with frame and noise amid the content, without telling names.
-
-    A third of them states a price, a third a date.
-    """
-    targets = [f"/notice/{n}" for n in range(1, plot.pages)]
-    resources: dict[str, Resource] = dict(SITEMAPS)
-    for n, target in enumerate(targets):
-        rate = _RATES_PER_DAY[n % len(_RATES_PER_DAY)]
-        resources[target] = plot.page(target, rate, figure=n % 3 == 0, dated=n % 3 == 1)
-    links = [plot.link(target.strip("/"), target) for target in targets]
-    resources["/"] = plot.page("home", title="Notices", links=links)
-    return SyntheticSite(
-        name=plot.name,
-        title=f"Board of {plot.name}",
-        resources=resources,
-        skin=Skin.CLUTTERED,
-        clutter=frozenset(clutter),
-        validation=Validation.NONE,
-        frame=plot.frame(0.15, forms=_FRAME_FORMS),
-        robots=OPEN_ROBOTS,
     )
 
 

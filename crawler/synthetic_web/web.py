@@ -1,16 +1,15 @@
-"""A web: its sites, its truth, its clock, and the webs for tests, simulations and the demo."""
+"""A web: its sites, the lives of its pages, and the webs for tests, simulations and the demo."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from math import inf
 
-from freshet.crawler.synthetic_web.content import DAY_S, EditKind, Form, Place, Revision
+from freshet.crawler.synthetic_web.content import DAY_S, Place
 from freshet.crawler.synthetic_web.difficult_sites import (
     EVENT_TRAPS,
     bazaar,
-    board,
     events,
     guarded,
     notes,
@@ -18,7 +17,6 @@ from freshet.crawler.synthetic_web.difficult_sites import (
     zoo,
 )
 from freshet.crawler.synthetic_web.site import (
-    Clutter,
     Document,
     Fault,
     File,
@@ -29,35 +27,6 @@ from freshet.crawler.synthetic_web.site import (
 )
 from freshet.crawler.synthetic_web.sites import Plot, documentation, listed, news, shop, wiki
 from freshet.crawler.synthetic_web.sites import newsroom as newsroom_site
-
-# -- truth -------------------------------------------------------------------
-#
-# The truth about a web: edits, lives, and the pages that a complete polite crawl finds.
-#
-# Labels come from the generator that made the edits, never from a detector.
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """A change of a page that was alive. An edit of the frame counts once for each page."""
-
-    place: Place
-    at: float
-    form: Form
-
-    @property
-    def kind(self) -> EditKind:
-        """The part of the page that was touched."""
-        return self.form.kind
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A birth or death of a page; a move is a death with the place that took over."""
-
-    place: Place
-    at: float
-    moved_to: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,105 +42,9 @@ class Life:
     changed_at: tuple[float, ...]
 
 
-class Truth:
-    """Questions about the past and future of a web; intervals are (after, until]."""
-
-    def __init__(self, sites: Mapping[str, SyntheticSite]) -> None:
-        self._sites = sites
-        self._documents = {
-            Place(site.name, target): document
-            for site in sites.values()
-            for target, document in site.documents()
-        }
-
-    def alive(self, at: float) -> frozenset[Place]:
-        """Return the documents that answer 200, reachable or not."""
-        return frozenset(place for place, page in self._documents.items() if page.is_alive(at))
-
-    def edits_between(self, after: float, until: float) -> list[Edit]:
-        """Return all edits in order of time; a birth is not an edit."""
-        edits = [
-            edit
-            for place, page in self._documents.items()
-            for edit in self._edits(place, page)
-            if after < edit.at <= until
-        ]
-        return sorted(edits, key=lambda edit: (edit.at, edit.place))
-
-    def changed_significantly(self, place: Place, first: float, second: float) -> bool:
-        """Return whether the visible main content differs between two times.
-
-        An edit that was reversed in between does not count.
-
-        Raises:
-            KeyError: the web has no such document.
-        """
-        page = self._documents[place]
-        return page.content_at(first).text != page.content_at(second).text
-
-    def lives(self) -> Iterator[Life]:
-        """Yield the lives of all pages."""
-        for place, page in self._documents.items():
-            changed_at = tuple(
-                revision.at
-                for version, revision in enumerate(page.history.revisions)
-                if page.born_at < revision.at
-                and page.is_alive(revision.at)
-                and page.history.content(version).text != page.history.content(version + 1).text
-            )
-            yield Life(place, page.born_at, page.died_at, changed_at)
-
-    def births(self, after: float, until: float) -> list[Event]:
-        """Return the births of pages, in order of time."""
-        born = (Event(place, page.born_at) for place, page in self._documents.items())
-        return _in_order(event for event in born if after < event.at <= until)
-
-    def deaths(self, after: float, until: float) -> list[Event]:
-        """Return the deaths and moves of pages, in order of time."""
-        dead = (
-            Event(place, page.died_at, Place(place.host, page.moved_to) if page.moved_to else None)
-            for place, page in self._documents.items()
-            if page.died_at is not None
-        )
-        return _in_order(event for event in dead if after < event.at <= until)
-
-    def moves(self, after: float, until: float) -> list[Event]:
-        """Return the moves of pages, in order of time."""
-        return [event for event in self.deaths(after, until) if event.moved_to is not None]
-
-    def _edits(self, place: Place, page: Document) -> Iterator[Edit]:
-        revisions: tuple[Revision, ...] = (
-            *page.history.revisions,
-            *self._sites[place.host].frame.revisions,
-        )
-        for revision in revisions:
-            if page.born_at < revision.at and page.is_alive(revision.at):
-                yield Edit(place, revision.at, revision.form)
-
-
-def _in_order(events: Iterator[Event]) -> list[Event]:
-    return sorted(events, key=lambda event: (event.at, event.place))
-
-
 # -- reach -------------------------------------------------------------------
 #: Redirects in a row that are followed.
 MAX_REDIRECTS = 10
-
-
-def reachable(
-    sites: Mapping[str, SyntheticSite], seeds: Iterable[str], at: float
-) -> frozenset[Place]:
-    """Return the pages that a complete polite crawl from the roots of some sites finds at a time.
-
-    It follows links and sitemaps within the sites that are seeds (and where their roots redirect
-    to), redirects and immediate refreshes up to :data:`MAX_REDIRECTS` in a row; neither URLs that
-    robots.txt forbids nor nofollow links; it retries after a fault. Pages answer 200 with text or
-    PDF and do not refresh to another place. The pages of endless sets are left out.
-    """
-    walk = _Walk(sites, at)
-    for name in seeds:
-        walk.start(name)
-    return walk.finish()
 
 
 class _Walk:
@@ -180,20 +53,15 @@ class _Walk:
     def __init__(self, sites: Mapping[str, SyntheticSite], at: float) -> None:
         self._sites = sites
         self._at = at
-        self._scope: set[str] = set()
-        self._open: list[tuple[Place, int]] = []
+        self._open = [(Place(name, "/"), 0) for name in sites]
+        self._open += [
+            (Place(name, target), 0)
+            for name, site in sites.items()
+            if any(resource is Manifest.SITEMAP_INDEX for resource in site.resources.values())
+            for target, _ in listed(site, at)
+        ]
         self._hops: dict[Place, int] = {}
         self._pages: set[Place] = set()
-
-    def start(self, name: str) -> None:
-        moved = self._sites[name].moved_to
-        self._scope.add(name)
-        self._open.append((Place(name, "/"), 0))
-        if moved is not None and moved not in self._scope:
-            self.start(moved)
-        if any(r is Manifest.SITEMAP_INDEX for r in self._sites[name].resources.values()):
-            targets = (target for target, _ in listed(self._sites[name], self._at))
-            self._open += ((Place(name, target), 0) for target in targets)
 
     def finish(self) -> frozenset[Place]:
         while self._open:
@@ -204,7 +72,7 @@ class _Walk:
         return frozenset(self._pages)
 
     def _is_worth_asking(self, place: Place, hops: int) -> bool:
-        if place.host not in self._scope or hops > MAX_REDIRECTS:
+        if place.host not in self._sites or hops > MAX_REDIRECTS:
             return False
         site = self._sites[place.host]
         if place.target in site.forbidden or site.trap(place.target) is not None:
@@ -254,25 +122,34 @@ class SyntheticWeb:
     sites: Mapping[str, SyntheticSite]
     start_at: float
     end_at: float
-    truth: Truth = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "truth", Truth(self.sites))
+    def crawlable(self, at: float) -> frozenset[Place]:
+        """Return the pages that a complete polite crawl from the roots of the sites finds.
 
-    @classmethod
-    def of(
-        cls, seed: int, sites: Iterable[SyntheticSite], start_at: float, end_at: float
-    ) -> SyntheticWeb:
-        """Return a web of these sites."""
-        return cls(seed, {site.name: site for site in sites}, start_at, end_at)
-
-    def crawlable(self, at: float, names: Iterable[str] | None = None) -> frozenset[Place]:
-        """Return the pages (200, text) that a complete polite crawl from the roots finds.
-
-        See :func:`~freshet.crawler.synthetic_web.web.reachable`. ``names`` are the sites whose
-        roots are the seeds, None for all; they are also the scope.
+        It follows links, sitemaps, redirects and immediate refreshes, of the latter two up to
+        :data:`MAX_REDIRECTS` in a row; neither URLs that robots.txt forbids nor nofollow links; it
+        retries after a fault. Pages answer 200 with text or PDF and do not refresh to another
+        place. The pages of endless sets are left out.
         """
-        return reachable(self.sites, self.sites if names is None else names, at)
+        return _Walk(self.sites, at).finish()
+
+    def lives(self) -> Iterator[Life]:
+        """Yield the lives of all pages, from the generator that made the edits."""
+        for place, page in self.documents():
+            changed_at = tuple(
+                revision.at
+                for version, revision in enumerate(page.history.revisions)
+                if page.born_at < revision.at
+                and page.is_alive(revision.at)
+                and page.history.content(version).text != page.history.content(version + 1).text
+            )
+            yield Life(place, page.born_at, page.died_at, changed_at)
+
+    def documents(self) -> Iterator[tuple[Place, Document]]:
+        """Yield all documents that ever live, with their places."""
+        for site in self.sites.values():
+            for target, document in site.documents():
+                yield Place(site.name, target), document
 
     def is_trap(self, place: Place) -> bool:
         """Return whether a place belongs to an endless set of pages."""
@@ -317,7 +194,8 @@ class WebSpec:
 
     def web(self, sites: list[SyntheticSite]) -> SyntheticWeb:
         """Return the web of these sites."""
-        return SyntheticWeb.of(self.seed, sites, START_AT, START_AT + self.span_days * DAY_S)
+        by_name = {site.name: site for site in sites}
+        return SyntheticWeb(self.seed, by_name, START_AT, START_AT + self.span_days * DAY_S)
 
 
 def mixed(spec: WebSpec) -> SyntheticWeb:
@@ -328,21 +206,6 @@ def mixed(spec: WebSpec) -> SyntheticWeb:
         suffix = str(n // len(_LARGE) + 1) if n >= len(_LARGE) else ""
         sites.append(_LARGE[name](spec.plot(name + suffix)))
     return spec.web(sites)
-
-
-def labelled(spec: WebSpec) -> SyntheticWeb:
-    """Make the mixed web and boards beside it: each kind of noise alone, all, and none."""
-    boards = [
-        board(spec.plot(f"board-{name}"), clutter)
-        for name, clutter in (
-            ("stamps", {Clutter.STAMPS}),
-            ("adverts", {Clutter.ADVERTS}),
-            ("variants", {Clutter.VARIANTS}),
-            ("all", set(Clutter)),
-            ("none", set[Clutter]()),
-        )
-    ]
-    return spec.web([*mixed(spec).sites.values(), *boards])
 
 
 def endless(spec: WebSpec, *, traps: bool = True) -> SyntheticWeb:

@@ -22,12 +22,14 @@ from pathlib import Path
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.run.crawl import CrawlOrder, crawl
-from freshet.crawler.synthetic_web.content import DAY_S, EditKind, Form, Place
+from freshet.crawler.synthetic_web.content import DAY_S, Form, Place
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.site import Addresses
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, labelled
+from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from scripts.benchmarks.command import arguments, finish, say, workspace
+from scripts.benchmarks.detection_web import labelled
 from scripts.benchmarks.recorded import agreement
+from scripts.synthetic_truth import Truth, is_of_frame
 from tests.integration.quick import quick, unwatched
 
 #: A seed that no test and no tuning has used.
@@ -106,18 +108,18 @@ async def crawled(web: SyntheticWeb, db: Path, visits: int) -> list[float]:
 
 def labelled_verdicts(web: SyntheticWeb, db: Path, times: list[float]) -> Iterator[Labelled]:
     """Each verdict on a page that was seen before, with the generator's label."""
-    addresses = Addresses.named(web.sites)
+    addresses, truth = Addresses.named(web.sites), Truth(web)
     forms: defaultdict[Place, list[tuple[float, Form]]] = defaultdict(list)
-    for edit in web.truth.edits_between(web.start_at, web.end_at):
+    for edit in truth.edits_between(web.start_at, web.end_at):
         forms[edit.place].append((edit.at, edit.form))
     last_seen: dict[str, float] = {}
     for url, run, kind, first_kind in _verdicts(db):
         place, now = addresses.place(url), times[run - 1]
         before, last_seen[url] = last_seen.get(url), now
-        if before is None or place is None or place not in web.truth.alive(now):
+        if before is None or place is None or place not in truth.alive(now):
             continue
         done = {form for at, form in forms[place] if before < at <= now}
-        changed = web.truth.changed_significantly(place, before, now)
+        changed = truth.changed_significantly(place, before, now)
         yield Labelled(place, _edits(done), changed, first_kind == "changed", kind == "changed")
 
 
@@ -132,7 +134,7 @@ def _verdicts(db: Path) -> list[tuple[str, int, str, str]]:
 
 def _edits(forms: set[Form]) -> str:
     """One main edit by its name, several as such; frame edits only where there is no other."""
-    main = sorted(form for form in forms if form.kind is EditKind.MAIN)
+    main = sorted(form for form in forms if not is_of_frame(form))
     if main:
         return main[0] if len(main) == 1 else "several"
     return f"frame: {'+'.join(sorted(forms))}" if forms else "none"

@@ -12,7 +12,9 @@ HERE = Path(__file__).parent
 EACH_TIME = {
     "test_discovery.py",
     "test_lambdacrawl.py",
+    "test_detection_web.py",
     "test_synthetic_server.py",
+    "test_synthetic_truth.py",
     "test_whittle.py",
 }
 

@@ -23,7 +23,7 @@ from scripts.synthetic_server import (
     plain,
     serve,
 )
-from tests.crawler.synthetic_web.browsing import get, responder_for
+from tests.crawler.synthetic_web.browsing import departures, get, responder_for
 
 WEB = showcase()
 
@@ -97,12 +97,12 @@ async def test_head_has_the_length_and_no_body_and_other_methods_are_refused() -
 
 async def test_the_owner_moves_the_time() -> None:
     clock = WebClock(WEB.start_at)
-    death = next(e for e in WEB.truth.deaths(WEB.start_at, WEB.end_at) if e.moved_to is None)
+    place, died_at = next((p, at) for p, at, moved_to in departures(WEB) if moved_to is None)
     async with serve(WEB, clock) as server:
-        assert (await ask(server, death.place.host, death.place.target))[0] == 200
-        server.clock.set(death.at)
-        assert (await ask(server, death.place.host, death.place.target))[0] == 410
-    assert [exchange.at for exchange in server.log] == [WEB.start_at, death.at]
+        assert (await ask(server, *place))[0] == 200
+        server.clock.set(died_at)
+        assert (await ask(server, *place))[0] == 410
+    assert [exchange.at for exchange in server.log] == [WEB.start_at, died_at]
 
 
 async def test_the_log_has_start_and_end_of_every_exchange() -> None:

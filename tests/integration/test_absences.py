@@ -13,6 +13,7 @@ from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
+from scripts.synthetic_truth import Truth
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_daemon import DAY_S, Server, Stage
 
@@ -86,7 +87,7 @@ async def test_a_host_that_vanishes_for_a_week_is_contained(
 
 def rewritten(stage: Stage, server: Vanishing) -> set[str]:
     """The pages of the host that were rewritten while it was away."""
-    truth, begin, end = stage.web.truth, server.gone_from, server.back_at
+    truth, begin, end = Truth(stage.web), server.gone_from, server.back_at
     return {
         f"http://{GONE}{place.target}"
         for place in truth.alive(begin) & truth.alive(end)

@@ -20,6 +20,7 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import canonical
 from freshet.storage.records import Acknowledged
 from scripts.synthetic_server import WebServer, plain, serve
+from scripts.synthetic_truth import Truth
 from tests.integration.quick import (
     answered,
     assert_consistent,
@@ -50,7 +51,7 @@ async def test_two_crawls_find_every_page_and_every_edit_and_nothing_else(tmp_pa
 
 def edited(web: SyntheticWeb, server: WebServer, before: float, db: Path) -> set[str]:
     """The pages that the truth says have changed, of those that were seen twice."""
-    now = server.clock.now()
+    now, truth = server.clock.now(), Truth(web)
     seen = urls(
         db,
         "SELECT p.url FROM page AS p JOIN observation AS o ON o.page_id = p.id "
@@ -58,9 +59,9 @@ def edited(web: SyntheticWeb, server: WebServer, before: float, db: Path) -> set
     )
     return {
         url
-        for place in web.truth.alive(before) & web.truth.alive(now)
+        for place in truth.alive(before) & truth.alive(now)
         if (url := canonical(server.addresses.url(place))) in seen
-        and web.truth.changed_significantly(place, before, now)
+        and truth.changed_significantly(place, before, now)
     }
 
 

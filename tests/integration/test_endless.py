@@ -202,7 +202,7 @@ async def test_a_daemon_finds_new_pages_beside_the_traps(tmp_path: Path) -> None
     # The first four days go by in reading what there is; then half a day is the rule.
     born = {
         life.place.target: life.born_at
-        for life in web.truth.lives()
+        for life in web.lives()
         if web.start_at + 4 * DAY_S < life.born_at < end - DAY_S
     }
     delays = sorted(visitor.asked[target][0] - at for target, at in born.items())

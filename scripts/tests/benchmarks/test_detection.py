@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from freshet.crawler.synthetic_web.content import Place
-from freshet.crawler.synthetic_web.web import WebSpec, labelled
+from freshet.crawler.synthetic_web.web import WebSpec
 from scripts.benchmarks.detection import Labelled, Score, crawled, figures, labelled_verdicts
+from scripts.benchmarks.detection_web import labelled
 
 
 async def test_verdicts_agree_with_the_labels_of_the_generator(tmp_path: Path) -> None:

@@ -92,7 +92,9 @@ def test_a_page_that_left_all_lists_within_its_day_is_judged_too() -> None:
         ).stdout
     )
     middle = (web.start_at + web.end_at) / 2
-    assert told["runs"][0]["new"]["born"] == len(web.truth.births(middle, web.end_at))
+    assert told["runs"][0]["new"]["born"] == sum(
+        middle < life.born_at <= web.end_at for life in web.lives()
+    )
 
 
 def test_rules_of_the_settings_hold_and_its_budget_and_policy_are_the_defaults(

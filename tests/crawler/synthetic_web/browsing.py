@@ -31,6 +31,15 @@ def get(
     return responder.answer(SiteRequest(place.host, place.target, conditions), at)
 
 
+def departures(web: SyntheticWeb) -> list[tuple[Place, float, Place | None]]:
+    """The pages that come to an end while the web changes, when, and what takes over."""
+    return [
+        (place, page.died_at, Place(place.host, page.moved_to) if page.moved_to else None)
+        for place, page in web.documents()
+        if page.died_at is not None and page.died_at > web.start_at
+    ]
+
+
 def main_text(body: bytes) -> str:
     """The text of the main content, by the markup that the skins promise."""
     tree = LexborHTMLParser(body)

@@ -8,6 +8,7 @@ from freshet.crawler.synthetic_web.content import DAY_S, Place
 from freshet.crawler.synthetic_web.site import Addresses, Manifest
 from freshet.crawler.synthetic_web.sites import SITEMAPS, listed, manifest_bytes
 from freshet.crawler.synthetic_web.web import showcase
+from scripts.synthetic_truth import Truth
 from tests.crawler.synthetic_web.browsing import get, responder_for
 
 WEB = showcase()
@@ -37,7 +38,7 @@ def test_both_sitemaps_together_list_what_is_alive_and_when_it_changed() -> None
     for url, lastmod in both.items():
         place = ADDRESSES.place(url)
         assert place is not None
-        assert place in WEB.truth.alive(AT)
+        assert place in Truth(WEB).alive(AT)
         day = lastmod.partition("T")[0] if lastmod else ""
         assert "2025-11" <= day[:7] <= "2026-01"
 
@@ -61,7 +62,8 @@ def test_a_feed_lists_the_latest_changes_first(name: str, version: str) -> None:
     assert not feed.bozo
     assert feed.version == version
     places = [ADDRESSES.place(entry.link) for entry in feed.entries]
-    changes = [WEB.truth._documents[place].changed_at(AT) for place in places if place is not None]
+    documents = dict(WEB.documents())
+    changes = [documents[place].changed_at(AT) for place in places if place is not None]
     assert len(changes) == 15
     assert changes == sorted(changes, reverse=True)
 

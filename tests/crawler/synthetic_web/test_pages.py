@@ -5,7 +5,6 @@ from freshet.crawler.synthetic_web.answers import Renderer, look_at
 from freshet.crawler.synthetic_web.content import (
     DAY_S,
     ENGLISH,
-    EditKind,
     Form,
     Link,
     Place,
@@ -22,6 +21,7 @@ from freshet.crawler.synthetic_web.site import (
     SyntheticSite,
 )
 from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
+from scripts.synthetic_truth import Truth
 from tests.crawler.synthetic_web.browsing import frame_text, get, main_text, responder_for
 
 FRAME_FORMS = (Form.FOOTER, Form.NAVIGATION, Form.ADVERT)
@@ -36,7 +36,7 @@ def one_page_web(skin: Skin, *frame_forms: Form) -> SyntheticWeb:
         name="site", title="Title & Co", resources={"/": Document(history=story, born_at=0.0)},
         skin=skin, frame=Frame((Link("Home", HERE),), revisions),
     )  # fmt: skip
-    return SyntheticWeb.of(1, [site], 0.0, 100.0)
+    return SyntheticWeb(1, {"site": site}, 0.0, 100.0)
 
 
 @pytest.mark.parametrize("skin", list(Skin))
@@ -94,10 +94,9 @@ def test_rendered_main_text_changes_exactly_where_the_truth_says_so() -> None:
     web = showcase()
     responder = responder_for(web)
     first, second = web.start_at, web.start_at + 3 * DAY_S
-    alive = web.truth.alive(first) & web.truth.alive(second)
-    edited = {
-        edit.place for edit in web.truth.edits_between(first, second) if edit.kind is EditKind.MAIN
-    }
+    truth = Truth(web)
+    alive = truth.alive(first) & truth.alive(second)
+    edited = {edit.place for edit in truth.edits_between(first, second) if not edit.is_of_frame}
     changed = set()
     for place in alive:
         texts = []
@@ -107,7 +106,7 @@ def test_rendered_main_text_changes_exactly_where_the_truth_says_so() -> None:
             texts.append(main_text(_as_utf_8(web, place, body)))
         if texts[0] != texts[1]:
             changed.add(place)
-    assert changed == {p for p in alive if web.truth.changed_significantly(p, first, second)}
+    assert changed == {p for p in alive if truth.changed_significantly(p, first, second)}
     assert changed <= edited
     assert len(changed) > 20
 

@@ -55,12 +55,6 @@ def test_an_orphan_is_found_through_the_sitemap() -> None:
     assert "/reference/orphan.html" in crawled(showcase(), "docs")
 
 
-def test_the_scope_is_the_seeds_and_where_their_roots_redirect() -> None:
-    web = showcase()
-    assert {place.host for place in web.crawlable(web.start_at, ["wiki"])} == {"wiki"}
-    assert {place.host for place in web.crawlable(web.start_at, ["old"])} == {"docs"}
-
-
 def test_endless_places_are_flagged_and_left_out() -> None:
     web = showcase()
     assert web.is_trap(Place("events", "/calendar/1999/12"))

@@ -4,9 +4,11 @@ from freshet.crawler.synthetic_web.answers import Conditions, Responder
 from freshet.crawler.synthetic_web.content import DAY_S, Place
 from freshet.crawler.synthetic_web.web import START_AT, showcase
 from scripts.synthetic_server import plain
-from tests.crawler.synthetic_web.browsing import get, responder_for
+from scripts.synthetic_truth import Truth
+from tests.crawler.synthetic_web.browsing import departures, get, responder_for
 
 WEB = showcase()
+TRUTH = Truth(WEB)
 
 
 @pytest.fixture
@@ -30,11 +32,11 @@ def test_304_is_answered_exactly_while_neither_content_nor_frame_changed(
     responder: Responder, host: str
 ) -> None:
     end_at = START_AT + 10 * DAY_S
-    edits = WEB.truth.edits_between(START_AT, end_at)
+    edits = TRUTH.edits_between(START_AT, end_at)
     for place in sorted(p for p in WEB.crawlable(START_AT) if p.host == host)[:12]:
         times = [edit.at for edit in edits if edit.place == place]
         for before, after in zip([START_AT, *times], [*times, end_at], strict=True):
-            if place not in WEB.truth.alive(after):
+            if place not in TRUTH.alive(after):
                 break
             assert refetch(responder, place, before, after - 1) == 304
             assert refetch(responder, place, before, after) == (200 if after < end_at else 304)
@@ -75,21 +77,21 @@ def test_webs_of_different_seeds_have_different_tags() -> None:
 
 
 def test_a_page_is_404_before_its_birth_and_410_after_its_death(responder: Responder) -> None:
-    dead = next(e for e in WEB.truth.deaths(START_AT, WEB.end_at) if e.moved_to is None)
-    born = WEB.truth.births(START_AT, WEB.end_at)[-1]
-    assert get(responder, dead.place, dead.at - 1).status == 200
-    assert get(responder, dead.place, dead.at).status == 410
-    assert get(responder, born.place, born.at - 1).status == 404
-    assert get(responder, born.place, born.at).status == 200
+    place, died_at = next((p, at) for p, at, moved_to in departures(WEB) if moved_to is None)
+    assert get(responder, place, died_at - 1).status == 200
+    assert get(responder, place, died_at).status == 410
+    born = max(WEB.lives(), key=lambda life: life.born_at)
+    assert get(responder, born.place, born.born_at - 1).status == 404
+    assert get(responder, born.place, born.born_at).status == 200
 
 
 def test_a_page_that_moved_redirects_to_where_its_content_is(responder: Responder) -> None:
-    for event in WEB.truth.moves(START_AT, WEB.end_at):
-        assert event.moved_to is not None
-        answer = get(responder, event.place, event.at)
-        assert answer.status == 301
-        assert answer.header("Location") == responder.addresses.url(event.moved_to)
-        assert get(responder, event.moved_to, event.at).status == 200
+    for place, at, moved_to in departures(WEB):
+        if moved_to is not None:
+            answer = get(responder, place, at)
+            assert answer.status == 301
+            assert answer.header("Location") == responder.addresses.url(moved_to)
+            assert get(responder, moved_to, at).status == 200
 
 
 def test_faults_strike_as_often_as_they_say(responder: Responder) -> None:

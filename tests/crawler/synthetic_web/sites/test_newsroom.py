@@ -5,7 +5,8 @@ import pytest
 from freshet.crawler.synthetic_web.content import DAY_S, Place
 from freshet.crawler.synthetic_web.site import Addresses, Document, Manifest
 from freshet.crawler.synthetic_web.sites import manifest_bytes, newsroom
-from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
+from freshet.crawler.synthetic_web.web import START_AT, WebSpec
+from scripts.synthetic_truth import Truth
 
 SPEC = WebSpec(span_days=20)
 SITE = newsroom(SPEC.plot("courier"), 40)
@@ -46,9 +47,9 @@ def test_lists_show_the_newest_and_some_items_stand_on_two() -> None:
 
 
 def test_an_old_item_answers_but_no_page_feed_or_sitemap_leads_there() -> None:
-    web = SyntheticWeb.of(1, [SITE], START_AT, START_AT + 20 * DAY_S)
+    web = SPEC.web([SITE])
     old = min(ITEMS, key=lambda target: ITEMS[target].born_at)
-    assert Place("courier", old) in web.truth.alive(NOON)
+    assert Place("courier", old) in Truth(web).alive(NOON)
     assert Place("courier", old) not in web.crawlable(NOON)
     assert not any(r is Manifest.SITEMAP_INDEX for r in SITE.resources.values())
     feed = manifest_bytes(SITE, Manifest.ATOM, NOON, Addresses.named(["courier"])).decode()

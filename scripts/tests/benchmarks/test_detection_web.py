@@ -5,10 +5,11 @@ import re
 import pytest
 
 from freshet.crawler.synthetic_web.answers import Responder, SiteRequest
-from freshet.crawler.synthetic_web.content import DAY_S, ContentKind, EditKind, Form
-from freshet.crawler.synthetic_web.difficult_sites import board
+from freshet.crawler.synthetic_web.content import DAY_S, ContentKind, Form
 from freshet.crawler.synthetic_web.site import Addresses, Clutter
 from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
+from scripts.benchmarks.detection_web import board, labelled
+from scripts.synthetic_truth import Truth
 
 SPEC = WebSpec(hosts=1, pages_per_host=12, seed=3)
 
@@ -48,24 +49,22 @@ def test_pages_state_prices_and_dates_that_change() -> None:
         for block in page.content_at(START_AT).blocks
     }
     assert kinds == set(ContentKind)
-    forms = {edit.form for edit in made.truth.edits_between(START_AT, made.end_at)}
+    forms = {edit.form for edit in Truth(made).edits_between(START_AT, made.end_at)}
     assert {Form.DATE, Form.NUMBER, Form.BANNER, Form.REBUILD} <= forms
 
 
 def test_a_rebuild_and_a_banner_change_every_page_and_no_content() -> None:
     made = web()
-    for edit in made.truth.edits_between(START_AT, made.end_at):
+    for edit in Truth(made).edits_between(START_AT, made.end_at):
         if edit.form in {Form.BANNER, Form.REBUILD}:
-            assert edit.kind is EditKind.FRAME
+            assert edit.is_of_frame
             before, after = (answers(made, 1, edit.at + d)[0] for d in (-1, 0))
             assert before != after
-            assert not made.truth.changed_significantly(edit.place, edit.at - 1, edit.at)
+            assert not Truth(made).changed_significantly(edit.place, edit.at - 1, edit.at)
             break
 
 
 def test_boards_are_part_of_the_labelled_web() -> None:
-    from freshet.crawler.synthetic_web.web import labelled
-
     made = labelled(WebSpec(4, 8, 1, span_days=10))
     assert {"board-all", "board-none", "news", "wiki"} <= set(made.sites)
     assert made.end_at == START_AT + 10 * DAY_S

@@ -1,7 +1,6 @@
 from freshet.crawler.synthetic_web.content import (
     DAY_S,
     ENGLISH,
-    EditKind,
     Form,
     Link,
     Place,
@@ -15,21 +14,27 @@ from freshet.crawler.synthetic_web.site import (
     Story,
     SyntheticSite,
 )
-from freshet.crawler.synthetic_web.web import Edit, Event, Life, Truth, WebSpec, mixed
+from freshet.crawler.synthetic_web.web import Life, SyntheticWeb, WebSpec, mixed
+from scripts.synthetic_truth import Edit, Truth
 
 WORDS = tuple(Revision(at, Form.WORD) for at in (10.0, 20.0, 30.0))
 PAGE = Place("site", "/page")
 MOVED = Place("site", "/moved")
 
 
-def truth() -> Truth:
+def web() -> SyntheticWeb:
     story = Story(("key",), ENGLISH, WORDS)
     resources = {
         "/page": Document(history=story, born_at=5.0, died_at=25.0, moved_to="/moved"),
         "/moved": Document(history=story, born_at=25.0, died_at=40.0),
     }
     frame = Frame(revisions=(Revision(1.0, Form.ADVERT), Revision(15.0, Form.FOOTER)))
-    return Truth({"site": SyntheticSite(name="site", title="", resources=resources, frame=frame)})
+    site = SyntheticSite(name="site", title="", resources=resources, frame=frame)
+    return SyntheticWeb(1, {"site": site}, 0.0, 100.0)
+
+
+def truth() -> Truth:
+    return Truth(web())
 
 
 def test_edits_are_those_of_living_pages_in_order_of_time() -> None:
@@ -44,8 +49,7 @@ def test_intervals_are_open_at_the_start_and_closed_at_the_end() -> None:
 
 
 def test_only_the_footer_edit_is_one_of_the_frame() -> None:
-    kinds = [edit.kind for edit in truth().edits_between(0.0, 100.0)]
-    assert kinds.count(EditKind.FRAME) == 1
+    assert sum(edit.is_of_frame for edit in truth().edits_between(0.0, 100.0)) == 1
 
 
 def test_a_frame_edit_is_not_a_significant_change() -> None:
@@ -56,17 +60,12 @@ def test_a_frame_edit_is_not_a_significant_change() -> None:
 def test_an_edit_that_was_undone_is_no_change_between_before_and_after() -> None:
     entry = ListEntry(Link("brief", Place("site", "/brief")), born_at=10.0, died_at=20.0)
     resources = {"/": Document(history=LinkList("News", [entry]), born_at=0.0)}
-    news = Truth({"site": SyntheticSite(name="site", title="", resources=resources)})
+    site = SyntheticSite(name="site", title="", resources=resources)
+    news = Truth(SyntheticWeb(1, {"site": site}, 0.0, 100.0))
     home = Place("site", "/")
     assert [edit.form for edit in news.edits_between(0.0, 30.0)] == [Form.LISTING] * 2
     assert news.changed_significantly(home, 9.0, 10.0)
     assert not news.changed_significantly(home, 9.0, 20.0)
-
-
-def test_births_deaths_and_moves_are_told_apart() -> None:
-    assert truth().births(5.0, 100.0) == [Event(MOVED, 25.0)]
-    assert truth().deaths(0.0, 100.0) == [Event(PAGE, 25.0, MOVED), Event(MOVED, 40.0)]
-    assert truth().moves(0.0, 100.0) == [Event(PAGE, 25.0, MOVED)]
 
 
 def test_alive_is_from_birth_to_just_before_death() -> None:
@@ -75,22 +74,25 @@ def test_alive_is_from_birth_to_just_before_death() -> None:
 
 
 def test_main_content_is_as_old_as_its_last_edit_or_its_birth() -> None:
-    assert truth()._documents[PAGE].changed_at(9.0) == 5.0
-    assert truth()._documents[PAGE].changed_at(19.0) == 10.0
-    assert truth()._documents[MOVED].changed_at(26.0) == 25.0
+    assert dict(web().documents())[PAGE].changed_at(9.0) == 5.0
+    assert dict(web().documents())[PAGE].changed_at(19.0) == 10.0
+    assert dict(web().documents())[MOVED].changed_at(26.0) == 25.0
 
 
-def test_births_and_deaths_account_for_who_is_alive() -> None:
-    web = mixed(WebSpec(hosts=4, pages_per_host=20))
-    for days in (1, 10, 50):
-        at = web.start_at + days * DAY_S
-        born = {event.place for event in web.truth.births(web.start_at, at)}
-        dead = {event.place for event in web.truth.deaths(web.start_at, at)}
-        assert (web.truth.alive(web.start_at) | born) - dead == web.truth.alive(at)
+def test_lives_account_for_who_is_alive() -> None:
+    made = mixed(WebSpec(hosts=4, pages_per_host=20))
+    for days in (0, 1, 10, 50):
+        at = made.start_at + days * DAY_S
+        lives = {
+            life.place
+            for life in made.lives()
+            if life.born_at <= at and (life.died_at is None or at < life.died_at)
+        }
+        assert Truth(made).alive(at) == lives
 
 
 def test_a_life_goes_from_birth_to_death_with_the_edits_of_the_main_content_in_it() -> None:
-    assert list(truth().lives()) == [
+    assert list(web().lives()) == [
         Life(PAGE, 5.0, 25.0, (10.0, 20.0)),
         Life(MOVED, 25.0, 40.0, (30.0,)),
     ]

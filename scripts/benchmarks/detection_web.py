@@ -1,0 +1,54 @@
+"""A labelled web: boards, with frame and noise amid the content, beside ordinary sites."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from freshet.crawler.synthetic_web.content import Form
+from freshet.crawler.synthetic_web.site import Clutter, Resource, Skin, SyntheticSite, Validation
+from freshet.crawler.synthetic_web.sites import OPEN_ROBOTS, SITEMAPS, Plot
+from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, mixed
+
+#: Edits per day of the notices of a board, in turn.
+_RATES_PER_DAY: Final = (0.3, 0.05, 0.0, 0.15, 0.02)
+_FRAME_FORMS: Final = (Form.FOOTER, Form.ADVERT, Form.BANNER, Form.REBUILD)
+
+
+def board(plot: Plot, clutter: Collection[Clutter]) -> SyntheticSite:
+    """Build notices with frame and noise amid the content, without telling names.
+
+    A third of them states a price, a third a date.
+    """
+    targets = [f"/notice/{n}" for n in range(1, plot.pages)]
+    resources: dict[str, Resource] = dict(SITEMAPS)
+    for n, target in enumerate(targets):
+        rate = _RATES_PER_DAY[n % len(_RATES_PER_DAY)]
+        resources[target] = plot.page(target, rate, figure=n % 3 == 0, dated=n % 3 == 1)
+    links = [plot.link(target.strip("/"), target) for target in targets]
+    resources["/"] = plot.page("home", title="Notices", links=links)
+    return SyntheticSite(
+        name=plot.name,
+        title=f"Board of {plot.name}",
+        resources=resources,
+        skin=Skin.CLUTTERED,
+        clutter=frozenset(clutter),
+        validation=Validation.NONE,
+        frame=plot.frame(0.15, forms=_FRAME_FORMS),
+        robots=OPEN_ROBOTS,
+    )
+
+
+def labelled(spec: WebSpec) -> SyntheticWeb:
+    """Make the mixed web and boards beside it: each kind of noise alone, all, and none."""
+    boards = [
+        board(spec.plot(f"board-{name}"), clutter)
+        for name, clutter in (
+            ("stamps", {Clutter.STAMPS}),
+            ("adverts", {Clutter.ADVERTS}),
+            ("variants", {Clutter.VARIANTS}),
+            ("all", set(Clutter)),
+            ("none", set[Clutter]()),
+        )
+    ]
+    return spec.web([*mixed(spec).sites.values(), *boards])
