@@ -126,4 +126,5 @@ async def test_many_pages_are_looked_over_in_the_background(
     noted = stage.rows("SELECT watched FROM outlook ORDER BY at")
     assert len(noted) >= 12
     assert int(str(noted[-1][0])) > 60
-    assert len(stage.server.asked) == pytest.approx(240, abs=2)
+    # On a busy machine virtual time goes on while a thread works: the run may end a little later.
+    assert len(stage.server.asked) == pytest.approx((await last_noted(stage)).flowed, abs=2)
