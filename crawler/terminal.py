@@ -283,10 +283,10 @@ Tell: TypeAlias = Callable[[str, float], None]
 
 
 @contextmanager
-def progress_bars() -> Iterator[Tell | None]:
-    """Yield a function that shows a share as a bar; None if stderr is not a terminal."""
+def progress_bars() -> Iterator[Tell]:
+    """Yield a function that shows a share as a bar, or nothing if stderr is not a terminal."""
     if not err.is_terminal:
-        yield None
+        yield lambda _name, _done: None
         return
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
     with Progress(*columns, console=err, transient=True) as display:

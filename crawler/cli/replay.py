@@ -17,14 +17,13 @@ from freshet.crawler.archive.replay import Counts
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.lab.counterfactual import (
     DEFAULT_POLICIES,
-    Question,
     as_json,
     ask,
     print_answer,
     require_policies,
 )
 from freshet.crawler.lab.replay import Archives, Losses, replay
-from freshet.crawler.lab.report import ReportFolders
+from freshet.crawler.lab.report import check_folders, write_folders
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err, fail, print_json, show_list
@@ -171,27 +170,25 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     store = past[0]
     with terminal.told_in_one_line():
         _check(past, policies, db)
-        folders = ReportFolders(plots, parquet)
-        folders.check()
+        check_folders(plots, parquet)
         if db is not None:
             found = fill(db, past, settings)
-            if not (policy or budgets or folders):
+            if not (policy or budgets or plots or parquet):
                 show(found, json=json)
                 return
             tell_losses(found)
             store = db
         elif not is_store(store):
             fail("archives are replayed into a new store: name it with --db FILE", 2)
-        question = Question(store, policies, budgets, shown, settings.daemon)
         try:
-            answer = ask(question)
+            answer = ask(store, policies, budgets, shown, settings.daemon)
         except PolicyError as error:
             fail(str(error), 2)
         if json:
             print_json(as_json(answer))
         else:
             print_answer(answer)
-        folders.write(answer)
+        write_folders(answer, plots, parquet)
 
 
 def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> None:

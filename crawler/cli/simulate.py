@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Final
@@ -171,7 +172,7 @@ def simulate_ephemeral(order: _EphemeralOrder, *, json: bool) -> None:
             _periods(order.days),
             world,
             law=ITEMS,
-            progress=None if tell is None else lambda done: tell("all policies", done),
+            progress=partial(tell, "all policies"),
         )
     if json:
         print_json(_as_json(order, harvest))
@@ -364,12 +365,9 @@ def _require_one_new_store(db: Path, plans: Sequence[object]) -> None:
 
 
 def _run(
-    settings: Settings, web: SyntheticWeb, budget: str, plan: Plan, db: Path, tell: Tell | None
+    settings: Settings, web: SyntheticWeb, budget: str, plan: Plan, db: Path, tell: Tell
 ) -> Rehearsal:
-    def progress(done: float) -> None:
-        if tell is not None:
-            tell(f"{budget} {plan.policy}", done)
-
+    progress = partial(tell, f"{budget} {plan.policy}")
     found = terminal.run(rehearse(settings, web, plan, db, progress))
     if found is None:
         fail("interrupted", terminal.INTERRUPTED)

@@ -20,7 +20,6 @@ from freshet.scheduler.evaluate.verdicts import (
     RATE_CLASSES,
     Bounded,
     Comparison,
-    Daily,
     PolicyVerdict,
 )
 
@@ -55,21 +54,13 @@ class _Cost:
 
     name: str
     scale: float
-    bounded: Callable[[PolicyVerdict], Bounded]
-    least: Callable[[PolicyVerdict], float]
-    daily: Callable[[Daily], Floats]
+    of: Callable[[PolicyVerdict], Bounded]
 
 
 _COSTS: Final = (
-    _Cost(
-        "harmonic cost", 1.0,
-        lambda each: each.harmonic, lambda each: each.least_harmonic, lambda each: each.harmonic,
-    ),
-    _Cost(
-        "stale copies, % of importance", 100.0,
-        lambda each: each.binary, lambda each: each.least_binary, lambda each: each.binary,
-    ),
-)  # fmt: skip
+    _Cost("harmonic cost", 1.0, lambda each: each.harmonic),
+    _Cost("stale copies, % of importance", 100.0, lambda each: each.binary),
+)
 
 
 def write_charts(comparison: Comparison, folder: Path) -> list[str]:
@@ -158,9 +149,9 @@ class _Drawing:
             for cost, axes in zip(_COSTS, panels, strict=True):
                 for name in self.look:
                     mine = [each for each in ordered if each.policy == name]
-                    columns = cost.scale * np.array([_three(cost.bounded(each)) for each in mine])
+                    columns = cost.scale * np.array([_three(cost.of(each)) for each in mine])
                     self._line(axes, name, [each.budget for each in mine], columns)
-                least = [cost.scale * cost.least(each) for each in ordered]
+                least = [cost.scale * cost.of(each).clairvoyant for each in ordered]
                 axes.plot([each.budget for each in ordered], least, **_BOUND, label="lower bound")
                 axes.set_xscale("log")
                 budgets = sorted({each.budget for each in ordered})
@@ -172,19 +163,19 @@ class _Drawing:
 
     def _ranges(self, axes: Axes, cost: _Cost, verdicts: Sequence[PolicyVerdict]) -> None:
         for place, each in enumerate(verdicts):
-            low, high, highest = cost.scale * np.array(_three(cost.bounded(each)))
+            low, high, highest = cost.scale * np.array(_three(cost.of(each)))
             colour = self.look[each.policy]["color"]
             axes.hlines(place, high, highest, color=colour, alpha=0.35, linewidth=2)
             axes.hlines(place, low, high, color=colour, linewidth=6)
             axes.plot(high, place, "o", color=colour)
-        axes.axvline(cost.scale * cost.least(verdicts[0]), **_BOUND)
+        axes.axvline(cost.scale * cost.of(verdicts[0]).clairvoyant, **_BOUND)
         axes.set_yticks(range(len(verdicts)), [each.policy for each in verdicts])
         axes.set_ylim(len(verdicts) - 0.5, -0.5)
         axes.set_xlabel(cost.name)
 
     def _over_time(self, axes: Axes, cost: _Cost, verdicts: Sequence[PolicyVerdict]) -> None:
         for each in verdicts:
-            days, columns = thinned(cost.daily(each.daily), self.comparison.start)
+            days, columns = thinned(cost.of(each).daily, self.comparison.start)
             dates = [datetime.fromtimestamp(day * _DAY_S, UTC) for day in days]
             self._line(axes, each.policy, dates, cost.scale * columns)
         axes.set_ylabel(cost.name)

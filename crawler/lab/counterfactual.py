@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
@@ -35,14 +35,14 @@ from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.evaluate.captures import FAILED, Captures, contents_of
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
+from freshet.scheduler.evaluate.serving import PolicyProgress
 from freshet.scheduler.evaluate.verdicts import (
+    BOUNDS,
     Bench,
     Bounded,
     Comparison,
-    Judge,
     Judging,
     PolicyVerdict,
-    Progress,
     Trial,
     compare,
     in_turn,
@@ -72,7 +72,7 @@ def judging(asks: float) -> Judging:
 
 
 def side_by_side(
-    processes: int, bench: Bench, trials: Sequence[Trial], progress: Progress | None
+    processes: int, bench: Bench, trials: Sequence[Trial], progress: PolicyProgress
 ) -> list[PolicyVerdict]:
     """Return the verdicts on these trials, in their order.
 
@@ -98,7 +98,7 @@ def side_by_side(
 
 
 def _verdicts(
-    workers: Sequence[_Pipe], trials: Sequence[Trial], progress: Progress | None
+    workers: Sequence[_Pipe], trials: Sequence[Trial], progress: PolicyProgress
 ) -> list[PolicyVerdict]:
     """Give each worker a new trial whenever it has finished one."""
     found: dict[int, PolicyVerdict] = {}
@@ -110,7 +110,7 @@ def _verdicts(
         ready = wait(list(busy))
         for worker in [each for each in busy if each in ready]:
             match received := _received(worker):
-                case (str(name), float(share)) if progress is not None:
+                case (str(name), float(share)):
                     progress(name, share)
                 case PolicyError():
                     raise received
@@ -134,29 +134,27 @@ def _work(bench: Bench, pipe: _Pipe) -> None:
     """Do trials until the pipe ends."""
     # Ctrl-C reaches all processes of a terminal; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    judge = Judge(bench)
     while True:
         try:
             name, terms = pipe.recv()
-            report = _ProgressReport(pipe)
-            pipe.send(judge.verdict(name, terms, report))
+            pipe.send(bench.verdict(name, terms, _report_to(pipe)))
         except PolicyError as error:
             pipe.send(PolicyError(str(error)))
         except (EOFError, ConnectionError):
             return
 
 
-class _ProgressReport:
-    """Reports through a pipe how far a trial has come, when that has changed."""
+def _report_to(pipe: _Pipe) -> PolicyProgress:
+    """Return a function that sends how far a trial has come, when that has changed."""
+    sent = 0
 
-    def __init__(self, pipe: _Pipe) -> None:
-        self._pipe = pipe
-        self._sent = 0
+    def report(name: str, share: float) -> None:
+        nonlocal sent
+        if share * _REPORTS >= sent + 1:
+            sent = int(share * _REPORTS)
+            pipe.send((name, float(share)))
 
-    def __call__(self, name: str, share: float) -> None:
-        if share * _REPORTS >= self._sent + 1:
-            self._sent = int(share * _REPORTS)
-            self._pipe.send((name, float(share)))
+    return report
 
 
 # -- past --------------------------------------------------------------------
@@ -215,25 +213,10 @@ DEFAULT_POLICIES: Final = ("site_clock", "lambda_crawl", "uniform")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Policies and budgets (fetches a day) to compare on a store.
-
-    Without budgets the archive's own spending on these pages is used. ``shown`` is the share of the
-    archive's time that all policies see before they are judged.
-    """
-
-    db: Path
-    policies: Sequence[str]
-    budgets: Sequence[float]
-    shown: float
-    daemon: Daemon
-
-
-@dataclass(frozen=True, slots=True)
 class StoreComparison:
     """The comparison, with the pages and hosts to which its rows and codes belong."""
 
-    question: Question
+    db: Path
     past: _StorePast
     comparison: Comparison
 
@@ -248,8 +231,13 @@ def require_policies(names: Sequence[str]) -> None:
         ranker_of(name, 1.0, archived=True)
 
 
-def ask(question: Question) -> StoreComparison:
-    """Run the policies on the store's history.
+def ask(
+    db: Path, policies: Sequence[str], budgets: Sequence[float], shown: float, daemon: Daemon
+) -> StoreComparison:
+    """Compare policies and budgets (fetches a day) on a store's history.
+
+    Without budgets the archive's own spending on these pages is used. ``shown`` is the share of the
+    archive's time that all policies see before they are judged.
 
     Raises:
         CrawlError: the store has too little history to judge by.
@@ -257,33 +245,32 @@ def ask(question: Question) -> StoreComparison:
         PolicyError: a policy fails.
     """
     with err.status("Reading the archive"):
-        past = terminal.run(read_past(question.db, question.daemon))
-    start, end = _span(question, past)
-    budgets = question.budgets or [_spent(past, start, end)]
+        past = terminal.run(read_past(db, daemon))
+    start, end = _span(db, past.captures, shown)
+    budgets = budgets or [_spent(past.captures.at, start, end)]
     terms = [ReplayTerms(budget, start, end) for budget in budgets]
-    asks = len(question.policies) * sum(budgets) * (end - start)
+    asks = len(policies) * sum(budgets) * (end - start)
     with progress_bars() as progress:
-        comparison = compare(past.captures, question.policies, terms, progress, judging(asks))
-    return StoreComparison(question, past, comparison)
+        comparison = compare(past.captures, policies, terms, progress, judging(asks))
+    return StoreComparison(db, past, comparison)
 
 
-def _span(question: Question, past: _StorePast) -> tuple[float, float]:
-    captures = past.captures
+def _span(db: Path, captures: Captures, shown: float) -> tuple[float, float]:
+    """Return the first and the last day on which policies are judged."""
     if not len(captures):
-        raise CrawlError(f"{question.db}: no page has had content yet; policies cannot be compared")
+        raise CrawlError(f"{db}: no page has had content yet; policies cannot be compared")
     first, end = float(captures.at.min()), float(captures.until.max())
-    start = first + question.shown * (end - first)
+    start = first + shown * (end - first)
     judged = (captures.at > start) & (captures.content != FAILED)
     if not judged.any() or not np.any(np.diff(captures.offsets) > 1):
         raise CrawlError(
-            f"{question.db}: no page has two captures yet; policies are judged between captures"
+            f"{db}: no page has two captures yet; policies are judged between captures"
         )
     return start, end
 
 
-def _spent(past: _StorePast, start: float, end: float) -> float:
+def _spent(at: Floats, start: float, end: float) -> float:
     """Return the archive's own fetches a day, in the time that is judged."""
-    at = past.captures.at
     return float(((at > start) & (at <= end)).sum()) / (end - start)
 
 
@@ -301,7 +288,7 @@ def print_answer(answer: StoreComparison) -> None:
     """Print a table for each budget."""
     comparison = answer.comparison
     show_line(
-        f"{answer.question.db}: {counted(comparison.pages, 'page')}, "
+        f"{answer.db}: {counted(comparison.pages, 'page')}, "
         f"{counted(comparison.captures, 'capture')}, every {amount(comparison.capture_gap_days)} "
         f"days a page (median); judged {date_of(comparison.start)} to {date_of(comparison.end)} "
         f"({amount(comparison.end - comparison.start)} days)",
@@ -312,7 +299,8 @@ def print_answer(answer: StoreComparison) -> None:
         least = of_budget[0]
         show_list(
             f"With {amount(budget)} fetches a day; knowing all captures: harmonic at least "
-            f"{amount(least.least_harmonic)}, binary at least {percent(least.least_binary)}",
+            f"{amount(least.harmonic.clairvoyant)}, "
+            f"binary at least {percent(least.binary.clairvoyant)}",
             HEADER,
             [row_of(verdict) for verdict in of_budget],
         )
@@ -334,7 +322,7 @@ def as_json(answer: StoreComparison) -> dict[str, object]:
     """Return all figures except those of single pages; times in Unix seconds."""
     comparison = answer.comparison
     return {
-        "store": str(answer.question.db),
+        "store": str(answer.db),
         "from": comparison.start * _DAY_S,
         "until": comparison.end * _DAY_S,
         "pages": comparison.pages,
@@ -348,14 +336,13 @@ def as_json(answer: StoreComparison) -> dict[str, object]:
 
 def row_of(verdict: PolicyVerdict) -> tuple[Cell, ...]:
     """Return the row under :data:`HEADER`; None if nothing is known."""
-    new = verdict.discovery
     return (
         verdict.policy,
         _range(verdict.harmonic, amount),
         _range(verdict.binary, percent),
         f"{amount(verdict.age_days)} days" if isfinite(verdict.age_days) else None,
-        f"{new.found:,} of {new.appeared:,}" if new.appeared else None,
-        f"{amount(new.delay_days)} days" if isfinite(new.delay_days) else None,
+        f"{verdict.found:,} of {verdict.appeared:,}" if verdict.appeared else None,
+        f"{amount(verdict.delay_days)} days" if isfinite(verdict.delay_days) else None,
         f"{verdict.fetches:,} ({percent(verdict.fetches / verdict.paid)})",
         verdict.misses or None,
         f"{counted(len(verdict.flagged), 'page')} ({percent(verdict.again)} of visits)"
@@ -374,17 +361,17 @@ def _range(cost: Bounded, shown: Callable[[float], str]) -> str:
 
 
 def _verdict(verdict: PolicyVerdict, answer: StoreComparison) -> dict[str, object]:
-    new, told = verdict.discovery, verdict.calibration
+    told = verdict.calibration
     return {
         "policy": verdict.policy,
         "budget_per_day": verdict.budget,
-        "harmonic": asdict(verdict.harmonic) | {"clairvoyant": verdict.least_harmonic},
-        "binary": asdict(verdict.binary) | {"clairvoyant": verdict.least_binary},
+        "harmonic": {bound: getattr(verdict.harmonic, bound) for bound in BOUNDS},
+        "binary": {bound: getattr(verdict.binary, bound) for bound in BOUNDS},
         "age_days": _number(verdict.age_days),
         "new_pages": {
-            "appeared": new.appeared,
-            "found": new.found,
-            "delay_days": _number(new.delay_days),
+            "appeared": verdict.appeared,
+            "found": verdict.found,
+            "delay_days": _number(verdict.delay_days),
         },
         "fetches": verdict.fetches,
         "budget": verdict.paid,
@@ -400,8 +387,8 @@ def _verdict(verdict: PolicyVerdict, answer: StoreComparison) -> dict[str, objec
             "changed": told.changed.tolist(),
         },
         "daily": {
-            "harmonic": [_column(day) for day in verdict.daily.harmonic],
-            "binary": [_column(day) for day in verdict.daily.binary],
+            "harmonic": [_column(day) for day in verdict.harmonic.daily],
+            "binary": [_column(day) for day in verdict.binary.daily],
         },
     }
 

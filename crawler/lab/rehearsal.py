@@ -32,6 +32,7 @@ from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
 from freshet.scheduler.agenda.audit import Staleness, staleness
 from freshet.scheduler.costs import stale_days
+from freshet.scheduler.evaluate.serving import silent
 from freshet.storage.database import reading
 from freshet.storage.records import Acknowledged, FetchResult
 from freshet.storage.tables import observations
@@ -240,7 +241,7 @@ async def rehearse(
     web: SyntheticWeb,
     plan: Plan,
     db: Path,
-    tell: Callable[[float], None] | None = None,
+    tell: Callable[[float], None] = silent,
 ) -> Rehearsal | None:
     """Keep a web fresh from the day on which it starts to change; None if a signal ended it.
 
@@ -262,8 +263,7 @@ async def rehearse(
 
     def watch(live: Live) -> Observer:
         def progress(_batch: Sequence[Acknowledged]) -> None:
-            if tell is not None:
-                tell((live.pool.clock.now() - web.start_at) / (plan.days * _DAY_S))
+            tell((live.pool.clock.now() - web.start_at) / (plan.days * _DAY_S))
 
         return progress
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +23,7 @@ from freshet.crawler.lab.counterfactual import StoreComparison
 from freshet.crawler.lab.plan_files import UnusableFile, require_duckdb, write_parquet
 from freshet.crawler.terminal import err, say
 from freshet.scheduler.evaluate.verdicts import (
+    BOUNDS,
     RAREST,
     RATE_CLASSES,
     Bounded,
@@ -34,51 +34,40 @@ from freshet.scheduler.evaluate.verdicts import (
 Columns = dict[str, NDArray[Any]]
 
 _DAY_S: Final = 86_400.0
-_BOUNDS: Final = ("optimistic", "early", "pessimistic")
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFolders:
-    """Folders for the figures and for the tables, or None."""
+def check_folders(plots: Path | None, parquet: Path | None) -> None:
+    """Check before the work that figures and tables can be written there; write nothing.
 
-    plots: Path | None
-    parquet: Path | None
+    Raises:
+        UnusableFile: a folder is a file, its parent is not a folder, or an extra is missing.
+    """
+    if plots is not None:
+        if find_spec("matplotlib") is None:
+            raise UnusableFile(
+                f"{plots}: figures need matplotlib; `pip install 'freshet[plots]'` brings it"
+            )
+        _check_folder(plots)
+    if parquet is not None:
+        require_duckdb(parquet)
+        _check_folder(parquet)
 
-    def __bool__(self) -> bool:
-        return self.plots is not None or self.parquet is not None
 
-    def check(self) -> None:
-        """Check before the work that the folders can be written; write nothing.
+def write_folders(answer: StoreComparison, plots: Path | None, parquet: Path | None) -> None:
+    """Write figures and tables, each folder's files whole or not at all, and say so.
 
-        Raises:
-            UnusableFile: one is a file, its parent is not a folder, or an extra is missing.
-        """
-        if self.plots is not None:
-            if find_spec("matplotlib") is None:
-                raise UnusableFile(
-                    f"{self.plots}: figures need matplotlib; `pip install 'freshet[plots]'` "
-                    "brings it"
-                )
-            _check_folder(self.plots)
-        if self.parquet is not None:
-            require_duckdb(self.parquet)
-            _check_folder(self.parquet)
-
-    def write(self, answer: StoreComparison) -> None:
-        """Write the folders, each folder's files whole or not at all, and say so.
-
-        Raises:
-            UnusableFile: they cannot be written.
-        """
-        if self.plots is not None:
-            with err.status("Drawing the figures"), _replacing_files(self.plots) as unfinished:
-                names = write_charts(answer.comparison, unfinished)
-            say("written:", "green", f"{self.plots} ({', '.join(names)})")
-        if self.parquet is not None:
-            with err.status("Writing the tables"), _replacing_files(self.parquet) as unfinished:
-                for name, columns in TABLES.items():
-                    write_parquet(unfinished / f"{name}.parquet", columns(answer))
-            say("written:", "green", f"{self.parquet} ({', '.join(TABLES)})")
+    Raises:
+        UnusableFile: they cannot be written.
+    """
+    if plots is not None:
+        with err.status("Drawing the figures"), _replacing_files(plots) as unfinished:
+            names = write_charts(answer.comparison, unfinished)
+        say("written:", "green", f"{plots} ({', '.join(names)})")
+    if parquet is not None:
+        with err.status("Writing the tables"), _replacing_files(parquet) as unfinished:
+            for name, columns in TABLES.items():
+                write_parquet(unfinished / f"{name}.parquet", columns(answer))
+        say("written:", "green", f"{parquet} ({', '.join(TABLES)})")
 
 
 def _check_folder(folder: Path) -> None:
@@ -105,13 +94,11 @@ def _verdicts(answer: StoreComparison) -> Columns:
     every = answer.comparison.verdicts
     return _named(every, np.ones(len(every), np.intp)) | {
         **_bounded("harmonic", [each.harmonic for each in every]),
-        "harmonic_clairvoyant": _floats(each.least_harmonic for each in every),
         **_bounded("binary", [each.binary for each in every]),
-        "binary_clairvoyant": _floats(each.least_binary for each in every),
         "age_days": _floats(each.age_days for each in every),
-        "new_pages_appeared": _ints(each.discovery.appeared for each in every),
-        "new_pages_found": _ints(each.discovery.found for each in every),
-        "new_pages_delay_days": _floats(each.discovery.delay_days for each in every),
+        "new_pages_appeared": _ints(each.appeared for each in every),
+        "new_pages_found": _ints(each.found for each in every),
+        "new_pages_delay_days": _floats(each.delay_days for each in every),
         "fetches": _ints(each.fetches for each in every),
         "budget": _floats(each.paid for each in every),
         "misses": _ints(each.misses for each in every),
@@ -122,13 +109,12 @@ def _verdicts(answer: StoreComparison) -> Columns:
 
 def _daily(answer: StoreComparison) -> Columns:
     every, start = answer.comparison.verdicts, answer.comparison.start
-    days = np.array([len(each.daily.harmonic) for each in every])
+    days = np.array([len(each.harmonic.daily) for each in every])
     columns = _named(every, days)
     columns["day"] = _joined([(start + np.arange(number)) * _DAY_S for number in days.tolist()])
-    for place, bound in enumerate(_BOUNDS):
-        columns[f"harmonic_{bound}"] = _joined([each.daily.harmonic[:, place] for each in every])
-    for place, bound in enumerate(_BOUNDS):
-        columns[f"binary_{bound}"] = _joined([each.daily.binary[:, place] for each in every])
+    for name in ("harmonic", "binary"):
+        together = _joined([getattr(each, name).daily for each in every])
+        columns |= {f"{name}_{b}": c for b, c in zip(BOUNDS[:3], together.T, strict=True)}
     return columns
 
 
@@ -190,8 +176,7 @@ def _named(verdicts: Sequence[PolicyVerdict], times: NDArray[np.intp]) -> Column
 
 
 def _bounded(name: str, costs: Sequence[Bounded]) -> Columns:
-    rows = [asdict(cost) for cost in costs]
-    return {f"{name}_{bound}": _floats(row[bound] for row in rows) for bound in _BOUNDS}
+    return {f"{name}_{b}": _floats(getattr(cost, b) for cost in costs) for b in BOUNDS}
 
 
 def _texts(words: Sequence[str]) -> NDArray[Any]:

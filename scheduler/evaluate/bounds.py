@@ -23,17 +23,16 @@ counts (:mod:`freshet.scheduler.evaluate.captures`), as sums over each page, in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from freshet.scheduler.arrays import Bools, Floats, Ints, compiled, part
+from freshet.scheduler.arrays import Floats, Ints, compiled, part
 from freshet.scheduler.costs import harmonic_number
 from freshet.scheduler.evaluate.captures import Timeline
 from freshet.scheduler.evaluate.changes import offsets_of
 
-#: The places of costs in :attr:`Bill.pages` and :attr:`Bill.days`.
+#: The places of costs in what :func:`bill` returns.
 HARMONIC: Final = slice(0, 3)
 BINARY: Final = slice(3, 6)
 #: Days that counted, days with a copy, and the ages of copies added up, in days².
@@ -57,34 +56,6 @@ class PageVisits(NamedTuple):
     copy: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
-    """Costs of copies, unweighted by page, and weighted with importance by day.
-
-    Attributes:
-        pages: (n, 9), sums by page: harmonic cost, optimistic, early and pessimistic; binary cost,
-            likewise; days that counted, those with a copy, the integral of the copy's age.
-        days: (d, 9), the same of all pages by day. Ages are those of the middle of a stretch in
-            which nothing happened.
-    """
-
-    pages: Floats
-    days: Floats
-
-
-class _Known(NamedTuple):
-    """The columns of a :class:`Timeline`."""
-
-    offsets: Ints
-    since: Floats
-    at: Floats
-    until: Floats
-    appears: Bools
-    changed: Bools
-    counts: Bools
-    gap_counts: Bools
-
-
 class _Sums(NamedTuple):
     """Accumulators of costs; cumulative sums of ``steps`` are added to ``bins``."""
 
@@ -98,15 +69,20 @@ class _Sums(NamedTuple):
 
 def bill(
     timeline: Timeline, looked: PageVisits, importance: Floats, start: float, end: float
-) -> Bill:
+) -> tuple[Floats, Floats]:
     """Return the costs of the copies between two days, by page and by day.
+
+    By page (n, 9), unweighted sums: harmonic cost, optimistic, early and pessimistic; binary cost,
+    likewise; days that counted, those with a copy, the integral of the copy's age. By day (d, 9),
+    the same of all pages, weighted with importance; ages are those of the middle of a stretch in
+    which nothing happened.
 
     Cost: O(captures + visits), and as many more as visits fall into one gap.
     """
     days = int(np.ceil(end - start))
     most = int(np.diff(timeline.offsets).max(initial=0)) + 3
     sums = _Sums(
-        pages=np.zeros((len(timeline), _COLUMNS)),
+        pages=np.zeros((timeline.pages, _COLUMNS)),
         # One more, for what ends with the last day.
         bins=np.zeros((days + 2, _COLUMNS)),
         steps=np.zeros((days + 2, _COLUMNS)),
@@ -114,22 +90,12 @@ def bill(
         harmonic=np.asarray(harmonic_number(np.arange(most)), np.float64),
         start=float(start),
     )
-    known = _Known(
-        offsets=timeline.offsets,
-        since=timeline.since,
-        at=timeline.at,
-        until=timeline.until,
-        appears=timeline.appears,
-        changed=timeline.changed,
-        counts=timeline.counts,
-        gap_counts=timeline.gap_counts,
-    )
-    _sweep(known, looked, sums, float(end))
-    return Bill(sums.pages, (sums.bins + np.cumsum(sums.steps, axis=0))[:days])
+    _sweep(timeline, looked, sums, float(end))
+    return sums.pages, (sums.bins + np.cumsum(sums.steps, axis=0))[:days]
 
 
 @compiled
-def _sweep(known: _Known, looked: PageVisits, sums: _Sums, end: float) -> None:
+def _sweep(known: Timeline, looked: PageVisits, sums: _Sums, end: float) -> None:
     """Go through each page's visits, and from each to the next through the captures."""
     for page in range(len(known.offsets) - 1):
         place, stop = known.offsets[page], known.offsets[page + 1]
@@ -143,7 +109,7 @@ def _sweep(known: _Known, looked: PageVisits, sums: _Sums, end: float) -> None:
 
 
 @part
-def _interval(known: _Known, sums: _Sums, page: int, first: int, look: float, end: float) -> None:
+def _interval(known: Timeline, sums: _Sums, page: int, first: int, look: float, end: float) -> None:
     """Add the cost of a copy from its visit to the next one."""
     certain, possible, hidden = 0, 0, 0
     for k in range(first, known.offsets[page + 1]):
@@ -227,7 +193,7 @@ def _add(
 _ROUNDS: Final = 50
 
 
-class Moments(NamedTuple):
+class _Moments(NamedTuple):
     """Days on which changes of n pages became certain, counted from ``start``.
 
     Attributes:
@@ -257,7 +223,7 @@ def least_cost(
         looks: F.
         harmonic: whether the cost is the harmonic one, else the binary one.
     """
-    moments = moments_of(timeline, copy, *span)
+    moments = _moments_of(timeline, copy, *span)
     most = int(np.diff(moments.offsets).max(initial=0))
     heaviest = float((importance * moments.end).max(initial=0.0))
     low, high = 0.0, max(heaviest, np.finfo(float).tiny) * (1 + most)
@@ -275,14 +241,13 @@ def least_cost(
     return best
 
 
-def moments_of(timeline: Timeline, copy: Floats, start: float, end: float) -> Moments:
+def _moments_of(timeline: Timeline, copy: Floats, start: float, end: float) -> _Moments:
     """Return the certain changes that a copy misses, and the days that count."""
-    counted = np.zeros(len(timeline))
-    number = np.zeros(len(timeline), np.int64)
+    counted = np.zeros(timeline.pages)
+    number = np.zeros(timeline.pages, np.int64)
     day, sight = np.empty(len(timeline.at)), np.empty(len(timeline.at))
     _list(
-        columns=(timeline.offsets, timeline.since, timeline.at, timeline.until),
-        flags=(timeline.appears, timeline.changed, timeline.counts, timeline.gap_counts),
+        known=timeline,
         copy=copy,
         span=(float(start), float(end)),
         moments=(day, sight),
@@ -290,17 +255,15 @@ def moments_of(timeline: Timeline, copy: Floats, start: float, end: float) -> Mo
         counted=counted,
     )
     total = int(number.sum())
-    return Moments(offsets_of(number), day[:total], sight[:total], counted)
+    return _Moments(offsets_of(number), day[:total], sight[:total], counted)
 
 
 @compiled
 def _list(
-    columns: tuple[Ints, Floats, Floats, Floats], flags: tuple[Bools, Bools, Bools, Bools],
-    copy: Floats, span: tuple[float, float], moments: tuple[Floats, Floats], number: Ints,
-    counted: Floats,
+    known: Timeline, copy: Floats, span: tuple[float, float], moments: tuple[Floats, Floats],
+    number: Ints, counted: Floats,
 ) -> None:  # fmt: skip
-    offsets, since, at, until = columns
-    appears, changed, counts, gap_counts = flags
+    offsets, since, at, until, appears, changed, counts, gap_counts = known
     start, end = span
     day, sight = moments
     total = 0
@@ -322,7 +285,7 @@ def _list(
 
 @compiled
 def _relaxed(
-    moments: Moments, importance: Floats, price: float, harmonic: bool
+    moments: _Moments, importance: Floats, price: float, harmonic: bool
 ) -> tuple[float, int]:
     """Return the cost of all pages with their visits at this price, and the visits."""
     total, looks = 0.0, 0

@@ -9,7 +9,7 @@ An archive knows a page at the moments of its captures; a complete history knows
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -209,8 +209,7 @@ def _codes(page: Rows, digest: NDArray[np.uint64]) -> Ints:
 # page was gone, not before its first capture, not after its last.
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(NamedTuple):
     """The k captures of n pages that did not fail; see the module's text.
 
     Attributes:
@@ -231,14 +230,16 @@ class Timeline:
     counts: Bools
     gap_counts: Bools
 
-    def __len__(self) -> int:
+    @property
+    def pages(self) -> int:
+        """Return n."""
         return len(self.offsets) - 1
 
     @property
     def first_content(self) -> Floats:
         """Return (n,), the day of each page's first content; inf without one."""
-        day = np.full(len(self), np.inf)
-        page = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        day = np.full(self.pages, np.inf)
+        page = np.repeat(np.arange(self.pages), np.diff(self.offsets))
         day[page[self.appears]] = self.at[self.appears]
         return day
 

@@ -18,9 +18,9 @@ theirs along: only refreshing is judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,8 @@ class Asks:
     """k visits in the order of time.
 
     Attributes:
+        rate: (n,), changes a day of each page as believed in the end; NaN: it was not found.
+        copy: (n,), the day of the visit before ``start``; −inf: none.
         page: (k,), row of the page.
         at: (k,), day.
         capture: (k,), place of the capture that was got; −1: a miss.
@@ -66,10 +68,10 @@ class Asks:
         changed: (k,), whether it was another one.
         again: (k,), whether it was what the page's last ask had got.
         expected: (k,), the probability of change that the ranker foretold.
-        rate: (n,), changes a day of each page as believed in the end; NaN: it was not found.
-        copy: (n,), the day of the visit before ``start``; −inf: none.
     """
 
+    rate: Floats
+    copy: Floats
     page: Rows
     at: Floats
     capture: Rows
@@ -78,8 +80,6 @@ class Asks:
     changed: Bools
     again: Bools
     expected: Floats
-    rate: Floats
-    copy: Floats
 
     def __len__(self) -> int:
         return len(self.page)
@@ -93,18 +93,10 @@ def run(captures: Captures, ranker: Ranker, terms: ReplayTerms, progress: Progre
     return archive.asks(ranker)
 
 
-_ASK = np.dtype(
-    [
-        ("page", np.intp),
-        ("at", np.float64),
-        ("capture", np.intp),
-        ("answered", np.bool_),
-        ("compared", np.bool_),
-        ("changed", np.bool_),
-        ("again", np.bool_),
-        ("expected", np.float64),
-    ]
-)
+#: The columns of :class:`Asks` of length k.
+_ASKED: Final = (
+    np.intp, np.float64, np.intp, np.bool_, np.bool_, np.bool_, np.bool_, np.float64
+)  # fmt: skip
 
 
 class _ArchiveReplay:
@@ -127,7 +119,7 @@ class _ArchiveReplay:
         self._not_before = np.full(n, -np.inf)
         self._looked = np.full(n, -np.inf)
         self._copy = np.full(n, -np.inf)
-        self._parts: list[NDArray[np.void]] = [np.empty(0, _ASK)]
+        self._asked: list[Sequence[NDArray[Any]]] = [[np.empty(0, kind) for kind in _ASKED]]
         self._turn = max(n, 1) / terms.budget
 
     def catch_up(self, ranker: Ranker) -> None:
@@ -166,22 +158,20 @@ class _ArchiveReplay:
 
     def visit(self, ranker: Ranker, rows: Rows, at: Floats) -> VisitResults:
         """Return the captures that the archive has of these pages."""
-        asked = np.zeros(len(rows), _ASK)
-        asked["page"], asked["at"], asked["expected"] = rows, at, self._expected(ranker, rows, at)
-        asked["capture"] = places = self._captures.latest(rows, at)
-        asked["again"] = (places >= 0) & (places == self._capture[rows])
-        asked["answered"], asked["compared"], asked["changed"], looks = self._take(rows, at, places)
-        self._parts.append(asked)
+        expected = self._expected(ranker, rows, at)
+        places = self._captures.latest(rows, at)
+        again = (places >= 0) & (places == self._capture[rows])
+        *answer, looks = self._take(rows, at, places)
+        self._asked.append((rows, at, places, *answer, again, expected))
         return looks
 
     def asks(self, ranker: Ranker) -> Asks:
         """Return all visits, and the pages that were found last."""
         self.advance(ranker, self._terms.end)
-        ask = np.concatenate(self._parts)
+        columns = map(np.concatenate, zip(*self._asked, strict=True))
         rate = np.full(len(self._captures), np.nan)
         rate[: self._known] = ranker.beliefs(self._terms.end).rate
-        columns = {name: ask[name].copy() for name in _ASK.names or ()}
-        return Asks(**columns, rate=rate, copy=self._copy)
+        return Asks(rate, self._copy, *columns)
 
     def _expected(self, ranker: Ranker, rows: Rows, at: Floats) -> Floats:
         """Return the forecast probabilities of change."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import log
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ from freshet.scheduler.ephemeral.policies import (
     whittle_by_age,
 )
 from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
+from freshet.scheduler.evaluate.serving import Progress, silent
 
 # -- policies for ephemeral sources, with their paces ------------------------
 # A *pace* is how often a policy crawls each source in the long run, in crawls per period, (n,). A
@@ -122,9 +123,6 @@ def load(name: str) -> Callable[[EphemeralSources, float], _Contender]:
     return CONTENDERS[arrays.one_of("policy", name, tuple(CONTENDERS))]
 
 
-#: Is told which share of the periods has passed.
-Progress: TypeAlias = Callable[[float], None]
-
 _WARM_UP_DAYS: Final = 4.0
 #: After that many half-lives an item is no longer counted among those that wait at the start.
 _GONE: Final = 10.0
@@ -193,7 +191,7 @@ def reap(
     rng: np.random.Generator,
     *,
     law: UtilityLaw,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Harvest:
     """Return the utilities of policies in one world, in the periods after the warm-up.
 
@@ -223,8 +221,7 @@ def reap(
             for each in crawlers:
                 each.begin_to_measure()
         world.pass_period(crawlers)
-        if progress is not None:
-            progress((t + 1) / (warm_up + periods))
+        progress((t + 1) / (warm_up + periods))
     bound = relaxed(sources, budget).bound
     return Harvest(
         coming=float(sources.arrival_rate @ sources.mean_utility),

@@ -22,6 +22,8 @@ from freshet.scheduler.sources import Rows
 
 #: Is told the day that a run has reached.
 Progress: TypeAlias = Callable[[float], None]
+#: Is told what is at work, such as a policy, and how much of its run is done, 0 to 1.
+PolicyProgress: TypeAlias = Callable[[str, float], None]
 #: The day of a valuation, and the ascending days of the visits that it decides.
 Batch: TypeAlias = tuple[float, Floats]
 
@@ -62,7 +64,7 @@ class Environment(Protocol[_Valuer_contra]):
         ...
 
 
-def silent(_day: float) -> None:
+def silent(*_progress: object) -> None:
     """Ignore the progress."""
 
 

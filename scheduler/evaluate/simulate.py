@@ -18,9 +18,9 @@ No host has a limit here and no signal is false: politeness and noisy signals ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from freshet.scheduler.evaluate import judging, runners
 from freshet.scheduler.evaluate.changes import ChangeProcess, Poisson
 from freshet.scheduler.evaluate.judging import Crawls, RateLearner
 from freshet.scheduler.evaluate.runners import OverBudget, WaitingSources
-from freshet.scheduler.evaluate.serving import Progress
+from freshet.scheduler.evaluate.serving import PolicyProgress, Progress, silent
 from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.policies.optimal_intervals import OptimalIntervals
@@ -40,9 +40,6 @@ from freshet.scheduler.sources import SourceTable
 
 #: The days of a learning crawler that are measured: the last ones.
 MEASURED_WHEN_LEARNING: Final = 7.0
-
-#: A policy's name, and how much of its run is done, 0 to 1.
-PolicyProgress: TypeAlias = Callable[[str, float], None]
 
 #: One round is the time in which the budget could crawl every source once. Within two an index
 #: or interval policy has settled: its cost moves by less than 0.5 % from then on.
@@ -92,7 +89,7 @@ def simulate(  # noqa: PLR0913 - the parameters of an experiment
     learn: bool = False,
     estimator: str = "empirical_bayes",
     process: str = "poisson",
-    progress: PolicyProgress | None = None,
+    progress: PolicyProgress = silent,
 ) -> SimulationResult:
     """Simulate policies, each ``NAME`` or ``NAME:OPTION=VALUE,…``, in one and the same world.
 
@@ -175,7 +172,7 @@ class Experiment:
         return end - days, end
 
     def outcome(
-        self, name: str, policy: Policy, progress: PolicyProgress | None = None
+        self, name: str, policy: Policy, progress: PolicyProgress = silent
     ) -> _SimulatedCost:
         """Return the cost of a policy in this world; errors and progress have its ``name``.
 
@@ -184,8 +181,7 @@ class Experiment:
         """
 
         def tell(day: float) -> None:
-            if progress is not None:
-                progress(name, day / self._world.days)
+            progress(name, day / self._world.days)
 
         try:
             start, crawls = self._run(policy, tell)

@@ -23,19 +23,21 @@ from freshet.scheduler.evaluate.bounds import (
     COPIED,
     COUNTED,
     HARMONIC,
-    Bill,
     PageVisits,
     bill,
 )
 from freshet.scheduler.evaluate.captures import FAILED, Captures, Timeline
 from freshet.scheduler.evaluate.changes import offsets_of
 from freshet.scheduler.evaluate.counterfactual import Asks, ReplayTerms, run
+from freshet.scheduler.evaluate.serving import PolicyProgress, silent
 from freshet.scheduler.policy import PolicyError
 from freshet.scheduler.sources import Rows
 
 #: Changes a day from which on a page belongs to a class, but for the last one.
 RATE_CLASSES: Final = {"daily": 1.0, "weekly": 1 / 7, "monthly": 1 / 30, "yearly": 1 / 365}
 RAREST: Final = "rarer"
+#: The bounds of a cost, in the order of the columns of days; the last one has no column.
+BOUNDS: Final = ("optimistic", "early", "pessimistic", "clairvoyant")
 #: Bins of foretold probabilities.
 _BINS: Final = 20
 #: A page is flagged where more of its asks than this share got what they had.
@@ -44,11 +46,17 @@ _FLAGGED: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A cost as :mod:`freshet.scheduler.evaluate.bounds` bounds it."""
+    """A cost as :mod:`freshet.scheduler.evaluate.bounds` bounds it.
+
+    ``clairvoyant`` is the lower bound of the optimistic cost; ``daily`` are the costs of each day,
+    (d, 3): optimistic, early, pessimistic; NaN where nothing counted.
+    """
 
     optimistic: float
     early: float
     pessimistic: float
+    clairvoyant: float
+    daily: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,42 +73,22 @@ class _Calibration:
 
 
 @dataclass(frozen=True, slots=True)
-class Daily:
-    """Costs of each day, (d, 3) each: optimistic, early, pessimistic; NaN where nothing counted."""
-
-    harmonic: Floats
-    binary: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class _DiscoveryDelay:
-    """Pages that appeared in the archive after the start, and those of them that were ``found``.
-
-    ``delay_days`` is the mean time from a page's first capture to its first answer, of those that
-    were found; NaN where none was.
-    """
-
-    appeared: int
-    found: int
-    delay_days: float
-
-
-@dataclass(frozen=True, slots=True)
 class PolicyVerdict:
     """PolicyVerdict on a policy with a budget.
 
     Attributes:
         policy, budget: its name, and fetches a day.
         harmonic, binary: costs.
-        least_harmonic, least_binary: the clairvoyant's lower bounds of the optimistic costs.
         age_days: mean age of a copy.
-        discovery: what became of new pages.
+        appeared, found: pages that appeared in the archive after the start, and those of them that
+            were found.
+        delay_days: the mean time from such a page's first capture to its first answer, of those
+            that were found; NaN where none was.
         fetches, paid: asks made, and what the budget would have paid for.
         misses: asks for which the archive had nothing, or a visit that failed.
         flagged: (f,), rows of pages that were requested more often than the archive sampled:
             more than half of their asks, two at least, got what they had.
         again: the share of all asks that did.
-        daily: the costs over time.
         calibration: foretold and found.
         believed: (n,), changes a day of each page as believed in the end; NaN: no belief.
         by_page: (n,), asks by page.
@@ -112,16 +100,15 @@ class PolicyVerdict:
     budget: float
     harmonic: Bounded
     binary: Bounded
-    least_harmonic: float
-    least_binary: float
     age_days: float
-    discovery: _DiscoveryDelay
+    appeared: int
+    found: int
+    delay_days: float
     fetches: int
     paid: float
     misses: int
     flagged: Rows
     again: float
-    daily: Daily
     calibration: _Calibration
     believed: Floats
     by_page: Ints
@@ -129,42 +116,61 @@ class PolicyVerdict:
     by_class: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
 class Bench:
-    """The standard for all policies: an archive, its timeline, and the rates that it shows.
+    """An archive before which policies are judged.
 
-    ``rate`` is (n,), changes a day.
+    Attributes:
+        captures, timeline: the archive.
+        rate: (n,), changes a day of each page, as the whole archive shows them.
     """
 
-    captures: Captures
-    timeline: Timeline
-    rate: Floats
+    def __init__(self, captures: Captures) -> None:
+        self.captures, self.timeline = captures, Timeline.of(captures)
+        self.rate = _rates(captures)
+        self._least: dict[ReplayTerms, tuple[float, float]] = {}
+
+    def verdict(self, name: str, terms: ReplayTerms, progress: PolicyProgress) -> PolicyVerdict:
+        """Return the verdict on a policy on these terms.
+
+        Raises:
+            PolicyError: it is not known, or it fails.
+        """
+        asks = _asked(name, self.captures, terms, progress)
+        if terms not in self._least:
+            # Whoever asks, the copies of the start are the same.
+            self._least[terms] = _least(self, asks.copy, terms)
+        return _judged(name, self, asks, terms, self._least[terms])
 
 
-def judged(
+def _judged(
     name: str, bench: Bench, asks: Asks, terms: ReplayTerms, least: tuple[float, float]
 ) -> PolicyVerdict:
     """Return the verdict on visits; ``least`` are the clairvoyant's sums, harmonic and binary."""
     captures = bench.captures
-    costs = bill(bench.timeline, looked(asks), captures.importance, terms.start, terms.end)
-    total = costs.pages.T @ captures.importance
+    pages, days = bill(bench.timeline, _looked(asks), captures.importance, terms.start, terms.end)
+    total = pages.T @ captures.importance
     counted = max(float(total[COUNTED]), np.finfo(float).tiny)
+    by_day = np.where(days[:, COUNTED] > 0, days[:, COUNTED], np.nan)[:, None]
+    harmonic, binary = (
+        _bounded(total[cost] / counted, bound / counted, days[:, cost] / by_day)
+        for cost, bound in zip((HARMONIC, BINARY), least, strict=True)
+    )
+    appeared, found, delay_days = _discovery(bench.timeline, asks, terms)
     blind = _blind(captures, asks)
     return PolicyVerdict(
         policy=name,
         budget=terms.budget,
-        harmonic=Bounded(*(total[HARMONIC] / counted).tolist()),
-        binary=Bounded(*(total[BINARY] / counted).tolist()),
-        least_harmonic=least[0] / counted,
-        least_binary=least[1] / counted,
+        harmonic=harmonic,
+        binary=binary,
         age_days=float(total[AGE] / total[COPIED]) if total[COPIED] else np.nan,
-        discovery=_discovery(bench.timeline, asks, terms),
+        appeared=appeared,
+        found=found,
+        delay_days=delay_days,
         fetches=len(asks),
         paid=terms.budget * (terms.end - terms.start),
         misses=int((~asks.answered).sum()),
         flagged=_flagged(asks, blind, len(captures)),
         again=float(blind.mean()) if len(asks) else 0.0,
-        daily=_daily(costs),
         calibration=_calibration(asks),
         believed=asks.rate,
         by_page=np.bincount(asks.page, minlength=len(captures)),
@@ -175,7 +181,12 @@ def judged(
     )
 
 
-def looked(asks: Asks) -> PageVisits:
+def _bounded(cost: Floats, clairvoyant: float, daily: Floats) -> Bounded:
+    optimistic, early, pessimistic = cost.tolist()
+    return Bounded(optimistic, early, pessimistic, clairvoyant, daily)
+
+
+def _looked(asks: Asks) -> PageVisits:
     """Return the answered visits by page."""
     page, at = asks.page[asks.answered], asks.at[asks.answered]
     order = np.lexsort((at, page))
@@ -208,22 +219,16 @@ def _flagged(asks: Asks, blind: Bools, pages: int) -> Rows:
     return np.flatnonzero((number >= 2) & (again > _FLAGGED * number))
 
 
-def _discovery(timeline: Timeline, asks: Asks, terms: ReplayTerms) -> _DiscoveryDelay:
+def _discovery(timeline: Timeline, asks: Asks, terms: ReplayTerms) -> tuple[int, int, float]:
+    """Return how many pages appeared, how many of them were found, and their mean delay in days."""
     appeared = timeline.first_content
     new = np.isneginf(asks.copy) & (appeared >= terms.start) & (appeared < terms.end)
     first = np.full(len(asks.copy), np.inf)
     np.minimum.at(first, asks.page[asks.answered], asks.at[asks.answered])
     found = new & np.isfinite(first)
     delays = (first - appeared)[found]
-    return _DiscoveryDelay(
-        int(new.sum()), len(delays), float(np.maximum(delays, 0).mean()) if len(delays) else np.nan
-    )
-
-
-def _daily(costs: Bill) -> Daily:
-    counted = costs.days[:, COUNTED]
-    weight = np.where(counted > 0, counted, np.nan)[:, None]
-    return Daily(costs.days[:, HARMONIC] / weight, costs.days[:, BINARY] / weight)
+    mean = float(np.maximum(delays, 0).mean()) if len(delays) else np.nan
+    return int(new.sum()), len(delays), mean
 
 
 def _calibration(asks: Asks) -> _Calibration:
@@ -239,12 +244,10 @@ def _calibration(asks: Asks) -> _Calibration:
 
 # -- comparison of policies and budgets from the same start ------------------
 
-#: Told the policy and budget at work, and the share of it that is done.
-Progress: TypeAlias = Callable[[str, float], None]
 #: A policy by its name, and on which terms it asks.
 Trial: TypeAlias = tuple[str, ReplayTerms]
 #: Gives the verdicts on these trials, in their order.
-Judging: TypeAlias = Callable[[Bench, Sequence[Trial], Progress | None], Iterable[PolicyVerdict]]
+Judging: TypeAlias = Callable[[Bench, Sequence[Trial], PolicyProgress], Iterable[PolicyVerdict]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,39 +275,18 @@ class Comparison:
     verdicts: tuple[PolicyVerdict, ...]
 
 
-class Judge:
-    """Runs policies before one archive and judges them."""
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self._least: dict[ReplayTerms, tuple[float, float]] = {}
-
-    def verdict(self, name: str, terms: ReplayTerms, progress: Progress | None) -> PolicyVerdict:
-        """Return the verdict on a policy on these terms.
-
-        Raises:
-            PolicyError: it is not known, or it fails.
-        """
-        asks = _asked(name, self._bench.captures, terms, progress)
-        if terms not in self._least:
-            # Whoever asks, the copies of the start are the same.
-            self._least[terms] = _least(self._bench, asks.copy, terms)
-        return judged(name, self._bench, asks, terms, self._least[terms])
-
-
 def in_turn(
-    bench: Bench, trials: Sequence[Trial], progress: Progress | None
+    bench: Bench, trials: Sequence[Trial], progress: PolicyProgress
 ) -> Iterable[PolicyVerdict]:
     """Run one trial after the other."""
-    judge = Judge(bench)
-    return [judge.verdict(name, terms, progress) for name, terms in trials]
+    return [bench.verdict(name, terms, progress) for name, terms in trials]
 
 
 def compare(
     captures: Captures,
     policies: Sequence[str],
     terms: Sequence[ReplayTerms],
-    progress: Progress | None = None,
+    progress: PolicyProgress = silent,
     judging: Judging = in_turn,
 ) -> Comparison:
     """Run each policy on each of these terms, which have the same start and end.
@@ -314,7 +296,7 @@ def compare(
             start.
         PolicyError: a policy is not known, or it fails.
     """
-    bench = Bench(captures, Timeline.of(captures), rates(captures))
+    bench = Bench(captures)
     trials = [(name, each) for each in terms for name in policies]
     verdicts = judging(bench, trials, progress)
     gaps = np.diff(captures.at)[np.diff(captures.page) == 0]
@@ -332,7 +314,7 @@ def compare(
     )
 
 
-def rates(captures: Captures) -> Floats:
+def _rates(captures: Captures) -> Floats:
     """Return (n,), the change rates that all captures show, by empirical Bayes."""
     learner = EmpiricalBayes(len(captures))
     page, told = captures.page, captures.content >= 0
@@ -348,13 +330,12 @@ def rates(captures: Captures) -> Floats:
     return learner.change_rate()
 
 
-def _asked(name: str, captures: Captures, terms: ReplayTerms, progress: Progress | None) -> Asks:
+def _asked(name: str, captures: Captures, terms: ReplayTerms, progress: PolicyProgress) -> Asks:
     ranker = ranker_of(name, terms.budget, archived=True)
     label = f"{name}, {terms.budget:g} a day"
 
     def tell(day: float) -> None:
-        if progress is not None:
-            progress(label, (day - terms.start) / (terms.end - terms.start))
+        progress(label, (day - terms.start) / (terms.end - terms.start))
 
     try:
         return run(captures, ranker, terms, tell)

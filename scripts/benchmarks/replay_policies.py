@@ -13,7 +13,7 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 import numpy as np
 
 from freshet.crawler.cli.options import read_settings
-from freshet.crawler.lab.counterfactual import Question, ask, read_past
+from freshet.crawler.lab.counterfactual import ask, read_past
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.verdicts import compare
 from freshet.storage.database import open_store
@@ -33,7 +33,7 @@ def figures(pages: int) -> dict[str, object]:
         observations = fill(db, pages)
         say(f"{observations:,} observations of {pages:,} pages")
         before = _spent()
-        answer = ask(Question(db, POLICIES, [pages / _EVERY], 0.1, settings.daemon))
+        answer = ask(db, POLICIES, [pages / _EVERY], 0.1, settings.daemon)
         whole = _since(before)
         peaks = {"peak_mb": _peak_mb(RUSAGE_SELF), "peak_mb_of_a_child": _peak_mb(RUSAGE_CHILDREN)}
         say(f"{whole}; now each policy by itself")

@@ -45,12 +45,12 @@ def agrees(pages: list[Page], every: float) -> None:
     true = run.costs(len(pages) / every)
     end = max(page.death for page in pages)
     looks, one = looked(run, pages), np.ones(len(pages))
-    found = bill(Timeline.of(complete(pages)), looks, one, 0.0, end).pages.sum(axis=0)
+    found = bill(Timeline.of(complete(pages)), looks, one, 0.0, end)[0].sum(axis=0)
     assert found[HARMONIC] == pytest.approx([true.harmonic] * 3)
     assert found[BINARY] == pytest.approx([true.binary] * 3)
     daily = visited(pages, 1.0)
     thin = daily.thinned(kept(daily, 0.1, seed=1))
-    opened = bill(Timeline.of(thin), looks, one, 0.0, end).pages.sum(axis=0)
+    opened = bill(Timeline.of(thin), looks, one, 0.0, end)[0].sum(axis=0)
     for columns, cost in ((HARMONIC, true.harmonic), (BINARY, true.binary)):
         optimistic, early, pessimistic = opened[columns].tolist()
         assert optimistic < cost < early < pessimistic
@@ -75,10 +75,14 @@ def test_recorded_sites_are_judged_as_by_their_true_histories(tmp_path: Path) ->
         agrees(load(path), 20.0)
 
 
+def between(optimistic: float, early: float) -> Bounded:
+    return Bounded(optimistic, early, 9.0, 0.0, np.empty((0, 3)))
+
+
 def test_an_order_is_set_beside_the_true_one() -> None:
     true = {"a": 1.0, "b": 1.5, "c": 4.0}
-    same = {"a": Bounded(0.1, 3.0, 9.0), "b": Bounded(0.2, 4.0, 9.0), "c": Bounded(0.3, 4.5, 9.0)}
-    crossed = same | {"b": Bounded(0.2, 2.5, 9.0)}
+    same = {"a": between(0.1, 3.0), "b": between(0.2, 4.0), "c": between(0.3, 4.5)}
+    crossed = same | {"b": between(0.2, 2.5)}
     assert beside(true, [same, crossed], "optimistic") == {"tau": [1.0, 1.0], "cost": [1.0, 1.0]}
     assert beside(true, [same, crossed], "early") == {"tau": [1.0, 0.333], "cost": [1.0, 1.5]}
 

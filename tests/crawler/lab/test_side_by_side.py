@@ -9,10 +9,11 @@ import pytest
 
 from freshet.crawler.lab.counterfactual import judging, side_by_side
 from freshet.crawler.tally import CrawlError
-from freshet.scheduler.evaluate.captures import Captures, Timeline
+from freshet.scheduler.evaluate.captures import Captures
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
-from freshet.scheduler.evaluate.verdicts import Bench, compare, in_turn, rates
+from freshet.scheduler.evaluate.serving import silent
+from freshet.scheduler.evaluate.verdicts import Bench, compare, in_turn
 from freshet.scheduler.policy import PolicyError
 from tests.scheduler.evaluate.archives import sampled
 
@@ -62,20 +63,18 @@ def test_two_processes_give_the_verdicts_of_one(captures: Captures) -> None:
 
 
 def test_a_policy_that_fails_there_fails_here(captures: Captures) -> None:
-    bench = Bench(captures, Timeline.of(captures), rates(captures))
     with pytest.raises(PolicyError, match="'nothing' is not known"):
-        side_by_side(2, bench, [("uniform", TERMS[0]), ("nothing", TERMS[0])], None)
+        side_by_side(2, Bench(captures), [("uniform", TERMS[0]), ("nothing", TERMS[0])], silent)
 
 
 def test_a_process_that_is_killed_is_said_so(captures: Captures) -> None:
-    bench = Bench(captures, Timeline.of(captures), rates(captures))
 
     def kill(name: str, share: float) -> None:
         for child in active_children():
             os.kill(child, signal.SIGKILL)
 
     with pytest.raises(CrawlError, match="was killed; is memory short"):
-        side_by_side(1, bench, [("uniform", TERMS[0])] * 50, kill)
+        side_by_side(1, Bench(captures), [("uniform", TERMS[0])] * 50, kill)
 
 
 def active_children() -> list[int]:

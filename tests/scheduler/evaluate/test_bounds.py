@@ -17,7 +17,8 @@ from tests.scheduler.evaluate.archives import complete, one_page
 
 def costs(captures: Captures, looks: list[float], copy: float, start: float, end: float):  # type: ignore[no-untyped-def]
     looked = PageVisits(np.array([0, len(looks)]), np.array(looks), np.array([copy]))
-    return bill(Timeline.of(captures), looked, captures.importance, start, end).pages[0]
+    pages, _ = bill(Timeline.of(captures), looked, captures.importance, start, end)
+    return pages[0]
 
 
 def truth(changes: list[float], looks: list[float], end: float) -> tuple[float, float]:
@@ -72,14 +73,14 @@ def test_the_bounds_of_a_complete_history_close_at_the_truth(
     looked = PageVisits(
         np.arange(n + 1) * len(looks), np.tile(np.array(sorted_looks), n), np.zeros(n)
     )
-    found = bill(Timeline.of(captures), looked, captures.importance, 0.0, 10.0)
+    by_page, by_day = bill(Timeline.of(captures), looked, captures.importance, 0.0, 10.0)
     crawls = Crawls(np.repeat(np.arange(n), len(looks)), looked.at)
     table = SourceTable.of(np.ones(n), np.ones(n))
     known = realised_costs(table, crawls, 0.0, 10.0, changes=changes)
     for columns, true in ((HARMONIC, known.harmonic), (BINARY, known.binary)):
-        for figure in found.pages[:, columns].T:
+        for figure in by_page[:, columns].T:
             assert figure == pytest.approx(true * 10)
-    assert found.days.sum(axis=0) == pytest.approx(found.pages.sum(axis=0))
+    assert by_day.sum(axis=0) == pytest.approx(by_page.sum(axis=0))
 
 
 def test_where_captures_are_taken_away_the_bounds_open() -> None:

@@ -37,8 +37,8 @@ def tried(captures: Captures, copy: float, looks: int, column: int) -> float:
         number = np.bincount([row for row, _ in chosen], minlength=n)
         at = np.array([at for _, at in sorted(chosen)], np.float64)
         looked = PageVisits(np.append(0, np.cumsum(number)), at, np.full(n, copy))
-        found = bill(timeline, looked, captures.importance, 0.0, float(DAYS))
-        least = min(least, float(captures.importance @ found.pages[:, column]))
+        pages, _ = bill(timeline, looked, captures.importance, 0.0, float(DAYS))
+        least = min(least, float(captures.importance @ pages[:, column]))
     return least
 
 

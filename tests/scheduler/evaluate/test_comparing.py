@@ -31,21 +31,21 @@ def test_a_complete_history_closes_and_a_sampled_one_does_not(changes: ChangeTim
     for verdict in whole.verdicts:
         cost = verdict.harmonic
         assert cost.optimistic == pytest.approx(cost.early) == pytest.approx(cost.pessimistic)
-        assert verdict.least_harmonic < cost.optimistic
-        assert verdict.least_binary < verdict.binary.optimistic
+        assert verdict.harmonic.clairvoyant < cost.optimistic
+        assert verdict.binary.clairvoyant < verdict.binary.optimistic
         assert not len(verdict.flagged)
     greedy, uniform, more, _ = whole.verdicts
     # There are more changes than three a day can see.
-    assert greedy.least_harmonic > 0 < greedy.least_binary
+    assert greedy.harmonic.clairvoyant > 0 < greedy.binary.clairvoyant
     assert greedy.harmonic.early < uniform.harmonic.early
     assert more.harmonic.early < greedy.harmonic.early
-    assert np.nanmean(greedy.daily.harmonic[:, 0]) == pytest.approx(greedy.harmonic.early)
+    assert np.nanmean(greedy.harmonic.daily[:, 0]) == pytest.approx(greedy.harmonic.early)
 
     weekly = compare(sampled(changes, np.arange(0.0, DAYS, 7.0)), names, terms)
     for verdict, true in zip(weekly.verdicts, whole.verdicts, strict=True):
         cost = verdict.harmonic
         assert cost.optimistic < cost.early < cost.pessimistic
-        assert verdict.least_harmonic <= cost.optimistic
+        assert verdict.harmonic.clairvoyant <= cost.optimistic
         assert verdict.fetches == true.fetches
     # Twelve a day is a look every 2.5 days, where the archive looked once a week.
     assert set(range(30)) >= set(weekly.verdicts[-1].flagged.tolist()) != set()
