@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from fnmatch import fnmatchcase
 from math import exp2, inf, log2
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from freshet.crawler.urls import origin, registrable_domain
 from freshet.storage.entries import HostState
@@ -45,15 +44,8 @@ class PolitenessRules:
     forbidden_burst: int = 5
 
 
-class HostAnswer(StrEnum):
-    """The state of a host, as one response shows it."""
-
-    FINE = "fine"
-    THROTTLED = "throttled"
-    FORBIDDEN = "forbidden"
-    FAILED = "failed"
-    DOWN = "down"
-
+#: The state of a host, as one response shows it.
+HostAnswer = Literal["fine", "throttled", "forbidden", "failed", "down"]
 
 _CONNECTION_FAILURES = frozenset({"dns", "connect", "tls", "not_tls", "timeout_connect"})
 _BROKEN_OFF = frozenset({"protocol", "timeout_headers", "timeout_body", "too_slow", "cut_short"})
@@ -72,16 +64,16 @@ def answer_of(status: int | None, reason: str | None, *, lasting: bool = False) 
     down, too: it may have one again.
     """
     if status in (429, 503):
-        return HostAnswer.THROTTLED
+        return "throttled"
     if status == 403:
-        return HostAnswer.FORBIDDEN
+        return "forbidden"
     if reason in _CONNECTION_FAILURES:
-        return HostAnswer.DOWN
+        return "down"
     if reason in _NO_REQUEST:
-        return HostAnswer.DOWN if lasting and reason in NO_ADDRESS else HostAnswer.FINE
+        return "down" if lasting and reason in NO_ADDRESS else "fine"
     if status is None or status >= 500 or reason in _BROKEN_OFF:
-        return HostAnswer.FAILED
-    return HostAnswer.FINE
+        return "failed"
+    return "fine"
 
 
 class _BackOff(Protocol):
@@ -171,7 +163,7 @@ class HostQueue:
         """
         self.in_flight -= 1
         self.last_end_at = max(self.last_end_at, now)
-        if answer is not HostAnswer.DOWN:
+        if answer != "down":
             self.response_s = response_s
         # A request that was under way when the queue was parked belongs to the same failure:
         # it neither counts twice nor ends the pause.
@@ -185,7 +177,7 @@ class HostQueue:
     def refused(self, now: float, retry_after_s: float | None, why: str) -> None:
         """Pause as for a 429 after a response whose content is a refusal."""
         self.start()
-        self.end(now, self.response_s, HostAnswer.THROTTLED, retry_after_s, why)
+        self.end(now, self.response_s, "throttled", retry_after_s, why)
 
     def obey_crawl_delay(self, crawl_delay_s: float) -> None:
         """Apply this Crawl-delay, also after the last request."""
@@ -217,25 +209,25 @@ class HostQueue:
         )
 
     def _count(self, answer: HostAnswer) -> None:
-        if answer is HostAnswer.FINE:
+        if answer == "fine":
             self.troubles = 0
             self.forbidden = 0
             self._inherited_delay_s = 0.0
-        elif answer is HostAnswer.FORBIDDEN:
+        elif answer == "forbidden":
             self.troubles = 0
             self.forbidden += 1
         else:
             self.troubles += 1
 
     def _pause_s(self, answer: HostAnswer, retry_after_s: float | None) -> float:
-        if answer in (HostAnswer.FINE, HostAnswer.FORBIDDEN):
+        if answer in ("fine", "forbidden"):
             return 0.0
         wanted_s = min(retry_after_s or 0.0, self.rules.retry_after_cap_s)
         # The first refusal with a Retry-After is obeyed as it stands, and single failures are
         # taken for the URL's own: back-off starts with the next ones.
-        free = {
-            HostAnswer.THROTTLED: int(wanted_s > 0),
-            HostAnswer.FAILED: self.rules.failures_to_park - 1,
+        free: dict[HostAnswer, int] = {
+            "throttled": int(wanted_s > 0),
+            "failed": self.rules.failures_to_park - 1,
         }
         beyond = self.troubles - free.get(answer, 0)
         return max(wanted_s, back_off_s(self.rules, beyond, self.rng) if beyond > 0 else 0.0)
@@ -246,45 +238,33 @@ class HostQueue:
 _DEFAULT_PORTS = frozenset({80, 443})
 
 
-class LaneKind(StrEnum):
-    """The unit whose hosts share one queue, and so one delay."""
-
-    HOST = "host"
-    DOMAIN = "domain"
-    IP = "ip"
+#: The unit whose hosts share one queue, and so one delay.
+LaneKind = Literal["host", "domain", "ip"]
 
 
-class LaneKeys:
-    """Maps origins to keys of host queues: a custom group first, then the chosen kind.
+async def lane_key(
+    url: str,
+    kind: LaneKind,
+    groups: Mapping[str, Sequence[str]],
+    addresses: Callable[[str], Awaitable[list[str]]],
+) -> str:
+    """Return the key of the queue of a URL's (or origin's) host: a custom group, or by its kind.
 
     ``groups`` name host patterns (``*.example.org``); ``addresses`` resolves a host name. The
     lowest address is the key, whatever the order of the DNS answer.
     """
-
-    def __init__(
-        self,
-        kind: LaneKind,
-        groups: Mapping[str, Sequence[str]],
-        addresses: Callable[[str], Awaitable[list[str]]],
-    ) -> None:
-        self._kind = kind
-        self._groups = groups
-        self._addresses = addresses
-
-    async def key(self, url: str) -> str:
-        """Return the key of the queue of a URL's (or origin's) host."""
-        place = origin(url)
-        for name, patterns in self._groups.items():
-            if any(fnmatchcase(place.host, pattern.lower()) for pattern in patterns):
-                return f"group {name}"
-        match self._kind:
-            case LaneKind.DOMAIN:
-                return registrable_domain(place.host)
-            case LaneKind.IP:
-                return min(await self._addresses(place.host), default=place.host)
-            case _:
-                # http and https of one name share a queue; another port is another server.
-                return place.host if place.port in _DEFAULT_PORTS else f"{place.host}:{place.port}"
+    place = origin(url)
+    for name, patterns in groups.items():
+        if any(fnmatchcase(place.host, pattern.lower()) for pattern in patterns):
+            return f"group {name}"
+    match kind:
+        case "domain":
+            return registrable_domain(place.host)
+        case "ip":
+            return min(await addresses(place.host), default=place.host)
+        case "host":
+            # http and https of one name share a queue; another port is another server.
+            return place.host if place.port in _DEFAULT_PORTS else f"{place.host}:{place.port}"
 
 
 # -- retries -----------------------------------------------------------------
@@ -298,13 +278,6 @@ _FINAL = frozenset(
         "bad_redirect", "internal",
     }
 )  # fmt: skip
-
-
-class Retry(NamedTuple):
-    """Time of the next try (None: no more), and whether the URL is charged."""
-
-    at: float | None
-    charged: bool
 
 
 class Retries:
@@ -325,17 +298,22 @@ class Retries:
         """Apply these rules from now on."""
         self._rules = rules
 
-    def after(self, due: DueUrl, status: int | None, reason: str | None, now: float) -> Retry:
-        """Decide on a URL that failed at ``now`` with this status and reason."""
+    def after(
+        self, due: DueUrl, status: int | None, reason: str | None, now: float
+    ) -> tuple[float | None, bool]:
+        """Decide on a URL that failed at ``now`` with this status and reason.
+
+        Return the time of the next try (None: no more), and whether the URL is charged.
+        """
         answer = answer_of(status, reason, lasting=self._lasting)
-        return Retry(self._at(due, reason, answer, now), answer is not HostAnswer.DOWN)
+        return self._at(due, reason, answer, now), answer != "down"
 
     def _at(self, due: DueUrl, reason: str | None, answer: HostAnswer, now: float) -> float | None:
         if self._lasting and reason in NO_ADDRESS:
             return now
-        if reason in _FINAL or answer in (HostAnswer.FINE, HostAnswer.FORBIDDEN):
+        if reason in _FINAL or answer in ("fine", "forbidden"):
             return None
-        if answer is HostAnswer.DOWN:
+        if answer == "down":
             return now
         if due.attempt + 1 >= self._attempts:
             return None

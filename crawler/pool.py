@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from math import inf
+from typing import Literal
 
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
@@ -36,13 +36,8 @@ class PoolRules:
     goes_on: bool = False
 
 
-class Ending(StrEnum):
-    """Reason for the end of a pool's run."""
-
-    NOTHING_DUE = "nothing due"
-    INTERRUPTED = "interrupted"
-    LIMIT = "limit"
-    PAUSED = "paused"
+#: Reason for the end of a pool's run.
+Ending = Literal["nothing due", "interrupted", "limit", "paused"]
 
 
 _ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
@@ -201,16 +196,16 @@ class FetchPool:
             if self._may_launch():
                 request = self.frontier.next(now, pages=self._may_take_pages())
             if request is None:
-                return Ending.NOTHING_DUE if self._over(now) else None
+                return "nothing due" if self._over(now) else None
             await self._start(request)
 
     def _must_end(self, now: float, deadline: float) -> Ending | None:
         if self.stopping:
-            return Ending.INTERRUPTED
+            return "interrupted"
         if self._pausing:
-            return Ending.PAUSED
+            return "paused"
         full = self.rules.max_pages and self._pages >= self.rules.max_pages
-        return Ending.LIMIT if now >= deadline or full else None
+        return "limit" if now >= deadline or full else None
 
     def _may_launch(self) -> bool:
         """Return whether there is room and need for a request.

@@ -1,8 +1,8 @@
 """The visit pipeline: a due URL is fetched, reduced, compared and recorded.
 
     fetch     DueUrl      → FetchResult
-    reduce    FetchResult → ReducedPage | ReducedFeed | ReducedSitemap | Opaque | Unmodified
-                            | RedirectTarget | Failure
+    reduce    FetchResult → ReducedPage | ReducedFeed | ReducedSitemap | Opaque
+                            | RedirectTarget | Verdict
     compare   those       → Verdict: new, changed, unchanged, gone, not content, …
     record    all of them → Visit
 
@@ -29,7 +29,7 @@ from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.page import WallKind
 from freshet.crawler.fetch.client import Accept, Fetcher, Request
 from freshet.crawler.frontier import Frontier
-from freshet.crawler.politeness import Retries, Retry, answer_of
+from freshet.crawler.politeness import Retries, answer_of
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import MetaRefresh, ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
@@ -112,24 +112,10 @@ class Opaque:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unmodified:
-    """The content of the last visit, by a 304 or by the digest of its bytes."""
-
-    rung: Rung
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """No content: a failed request, a page that has gone, or no listing where one was tried."""
-
-    kind: Kind
-    reason: str | None
-    detail: str | None
-
-
 Captured = ReducedPage | ReducedFeed | ReducedSitemap | Opaque
-Reduced = Captured | Unmodified | RedirectTarget | Failure
+#: A verdict where there is nothing to compare: the content of the last visit, by a 304 or by the
+#: digest of its bytes; a failure, a page that has gone, or no listing where one was tried.
+Reduced = Captured | RedirectTarget | Verdict
 #: The role of a URL by its content, if it differs from the role it was due as.
 _ROLES: Final = {ReducedFeed: Role.FEED, ReducedSitemap: Role.SITEMAP, Opaque: Role.PAGE}
 
@@ -183,18 +169,18 @@ class Reducer:
             case Outcome.FETCHED:
                 return await self._body(due, result)
             case Outcome.NOT_MODIFIED:
-                return Unmodified(Rung.NOT_MODIFIED)
+                return Verdict(Kind.UNCHANGED, Rung.NOT_MODIFIED)
             case Outcome.REDIRECTED if result.location is not None:
                 kind = _ALIASES.get(result.status, "temporary")
                 return RedirectTarget(result.location, kind)
             case Outcome.GONE if due.role is not Role.PAGE and due.digests is None:
                 return _no_listing(due, result.detail)
             case outcome:
-                return Failure(Kind(outcome), result.reason, result.detail)
+                return Verdict(Kind(outcome), reason=result.reason, detail=result.detail)
 
     async def _body(self, due: DueUrl, result: FetchResult) -> Reduced:
         if due.digests is not None and due.digests.body == body_digest(result.body):
-            return Unmodified(Rung.BODY)
+            return Verdict(Kind.UNCHANGED, Rung.BODY)
         prefix = result.body[:_PREFIX_BYTES]
         if due.role is Role.SITEMAP or looks_like_sitemap(prefix):
             return await self._sitemap(due, result)
@@ -293,12 +279,10 @@ class Comparer:
                 return replace(_by_digest(due), detail=content.entries.problem)
             case Opaque():
                 return replace(_by_digest(due), reason="unparsable", detail=content.why)
-            case Unmodified():
-                return Verdict(Kind.UNCHANGED, content.rung)
             case RedirectTarget():
                 return await self.redirects.judge(due, content, result.ended_at)
-            case Failure():
-                return Verdict(content.kind, reason=content.reason, detail=content.detail)
+            case Verdict():
+                return content
 
     async def _page(self, due: DueUrl, result: FetchResult, page: ReducedPage) -> Verdict:
         """Judge a page; one that is not content is a failure, and nothing of it is kept."""
@@ -351,7 +335,7 @@ class Recorder:
         """Return the visit; a host that turned us away gets a pause from the frontier."""
         if verdict.kind is Kind.FAILED:
             # No content is kept, no link followed.
-            content = Failure(verdict.kind, verdict.reason, verdict.detail)
+            content = verdict
         seen = _observation(due, result, verdict)
         role = _ROLES.get(type(content), due.role)
         found = await self._found(due, result, content, verdict)
@@ -359,7 +343,7 @@ class Recorder:
         text = content.text if isinstance(content, ReducedPage) else None
         copies = () if text is None else await self.copies.find(due, text)
         signs, wish_s, said = self.headers.signals(due, role, seen, result, _said(content))
-        retry = self._retry(due, seen, found)
+        retry_at, charged = self._retry(due, seen, found)
         if seen.reason in _TURNED_AWAY and result.outcome is Outcome.FETCHED:
             now = self.clock.now()
             self.frontier.turned_away(due.host_id, now, result.retry_after_s, seen.reason or "")
@@ -375,8 +359,8 @@ class Recorder:
             alias=found.alias,
             new_root=found.new_root,
             fetch_url=found.fetch_url,
-            retry_at=retry.at,
-            charged=retry.charged,
+            retry_at=retry_at,
+            charged=charged,
             host=self.frontier.host_state(due.host_id),
             memory=verdict.memory,
             amendments=verdict.amendments,
@@ -408,9 +392,10 @@ class Recorder:
             case _:
                 return FoundUrls()
 
-    def _retry(self, due: DueUrl, seen: Observation, found: FoundUrls) -> Retry:
+    def _retry(self, due: DueUrl, seen: Observation, found: FoundUrls) -> tuple[float | None, bool]:
+        """Return the time of the next try, and whether this one is charged."""
         if seen.kind is not Kind.FAILED:
-            return Retry(None if found.fetch_url is None else seen.at, charged=True)
+            return None if found.fetch_url is None else seen.at, True
         status = _TOO_MANY_REQUESTS if seen.reason in _TURNED_AWAY else seen.status
         return self.retries.after(due, status, seen.reason, seen.at)
 
@@ -447,9 +432,8 @@ class Pipeline:
         except ParserLost as error:
             why = str(error)
             lost = replace(result, outcome=Outcome.FAILED, status=None, reason="parser", detail=why)
-            failure = Failure(Kind.FAILED, "parser", why)
             verdict = Verdict(Kind.FAILED, reason="parser", detail=why)
-            return await self.recorder.record(due, lost, failure, verdict)
+            return await self.recorder.record(due, lost, verdict, verdict)
         except Exception as error:
             log.exception("%s could not be processed", due.url)
             failed = Verdict(Kind.FAILED, reason="internal", detail=repr(error))
@@ -467,12 +451,12 @@ def _text_version(content: ReducedPage | ReducedFeed) -> str | None:
     return content.capture.digests.text_version
 
 
-def _no_listing(due: DueUrl, detail: str | None) -> Failure:
-    """Return the failure of a sitemap or feed that was tried at a usual place and is not there.
+def _no_listing(due: DueUrl, detail: str | None) -> Verdict:
+    """Return the verdict on a sitemap or feed that was tried at a usual place and is not there.
 
     It is not a page that has gone: nothing had named it.
     """
-    return Failure(Kind.SKIPPED, f"no_{due.role}", detail)
+    return Verdict(Kind.SKIPPED, reason=f"no_{due.role}", detail=detail)
 
 
 def _leads_away(due: DueUrl, refresh: MetaRefresh) -> bool:

@@ -28,10 +28,8 @@ from freshet.crawler.cli.options import (
     read_settings,
 )
 from freshet.crawler.cli.progress import watching
-from freshet.crawler.pool import Ending
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
-from freshet.crawler.service.logs import LogFormat
 from freshet.crawler.terminal import (
     counted,
     counted_duplicates,
@@ -156,10 +154,10 @@ def _print_duplicates(report: CrawlReport) -> None:
 def _print_last_line(report: CrawlReport, db: Path) -> None:
     took = f"in {report.seconds:,.1f} s → {db}"
     show_line("")
-    if report.ending is Ending.NOTHING_DUE:
+    if report.ending == "nothing due":
         show_line(f"Finished {took}", "green")
     else:
-        why = "limit reached" if report.ending is Ending.LIMIT else "interrupted"
+        why = "limit reached" if report.ending == "limit" else "interrupted"
         show_line(f"Stopped ({why}) {took}; the same command continues", "yellow")
 
 
@@ -233,8 +231,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     )
     seeds = given_seeds(sites or [], sites_file, strict=strict)
     order = CrawlOrder(db, seeds, resume=True if resume else False if new else None)
-    logs = LogFormat(settings.operation.log_format)
-    with watching(quiet=json, verbose=verbose, log_format=logs) as watch:
+    with watching(quiet=json, verbose=verbose, log_format=settings.operation.log_format) as watch:
         report = terminal.run(crawl(settings, order, watch=watch))
     if json:
         print_json(report.as_json())

@@ -36,14 +36,12 @@ from freshet.crawler.cli.options import (
 )
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.cli.status import print_standing
-from freshet.crawler.pool import Ending
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, crawls_per_day, parsed
 from freshet.crawler.run.service import Service
 from freshet.crawler.run.status import DaemonStatus, read_status
 from freshet.crawler.run.wiring import Observer
-from freshet.crawler.service.logs import LogFormat
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import owner_of
@@ -58,7 +56,7 @@ def print_daemon_summary(
     if standing is not None:
         print_standing(standing, now)
     print_seeds(report)
-    why = "limit reached" if report.ending is Ending.LIMIT else "interrupted"
+    why = "limit reached" if report.ending == "limit" else "interrupted"
     took = f"{report.seconds:,.1f} s" if report.seconds < 60 else span(report.seconds)
     show_line("")
     show_line(f"Stopped ({why}) after {took} → {db}; the same command continues", "yellow")
@@ -148,8 +146,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         async with Service(settings.operation, os.environ) as service:
             return await keep(settings, order, watch=watch, reread=reread, service=service)
 
-    logs = LogFormat(settings.operation.log_format)
-    with watching(quiet=json, verbose=verbose, log_format=logs) as watch:
+    with watching(quiet=json, verbose=verbose, log_format=settings.operation.log_format) as watch:
         report = terminal.run(served(watch))
     if json:
         print_json(report.as_json())

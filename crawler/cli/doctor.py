@@ -9,10 +9,9 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -46,12 +45,8 @@ _NAMES: Final = 3
 _PAGE: Final = b"<title>A page</title><p>One paragraph.</p>"
 
 
-class CheckStatus(StrEnum):
-    """The result of a check."""
-
-    FINE = "fine"
-    WARNING = "warning"
-    PROBLEM = "problem"
+#: The result of a check.
+CheckStatus = Literal["fine", "warning", "problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +78,14 @@ async def examine(
 
 def _versions() -> _CheckResult:
     words = f"Freshet {__version__}, Python {platform.python_version()}, SQLite"
-    return _CheckResult("versions", CheckStatus.FINE, f"{words} {sqlite3.sqlite_version}")
+    return _CheckResult("versions", "fine", f"{words} {sqlite3.sqlite_version}")
 
 
 async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, list[_CheckResult]]:
     """Return some host names of the site list, the time of the newest observation, and findings."""
     if not db.exists():
         none = _CheckResult(
-            "store", CheckStatus.WARNING, f"{db} does not exist yet", "a first crawl makes it"
+            "store", "warning", f"{db} does not exist yet", "a first crawl makes it"
         )
         return [], None, [none]
     try:
@@ -98,7 +93,7 @@ async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, 
         async with reading(db) as connection:
             urls = [seed.root_url or seed.url for seed in await runs.load(connection)]
     except StoreError as error:
-        return [], None, [_CheckResult("store", CheckStatus.PROBLEM, str(error))]
+        return [], None, [_CheckResult("store", "problem", str(error))]
     names = list(dict.fromkeys(origin(url).host for url in urls))
     return names, found.newest_at, [soundness(found), log(found)]
 
@@ -108,13 +103,13 @@ def soundness(found: maintenance.StoreHealth) -> _CheckResult:
     if found.problems:
         return _CheckResult(
             "store",
-            CheckStatus.PROBLEM,
+            "problem",
             "; ".join(found.problems[:3]),
             "restore a backup, or salvage it with `sqlite3 FILE .recover`",
         )
     run = f"; run {found.open_run} has not ended" if found.open_run is not None else ""
     return _CheckResult(
-        "store", CheckStatus.FINE, f"sound: {size(found.size_bytes)}, {found.pages:,} pages{run}"
+        "store", "fine", f"sound: {size(found.size_bytes)}, {found.pages:,} pages{run}"
     )
 
 
@@ -122,10 +117,10 @@ def log(found: maintenance.StoreHealth) -> _CheckResult:
     """Check that the write-ahead log is checkpointed."""
     words = f"{size(found.wal_bytes)} wait in the write-ahead log"
     if found.wal_bytes < _LARGE_WAL:
-        return _CheckResult("log", CheckStatus.FINE, words)
+        return _CheckResult("log", "fine", words)
     return _CheckResult(
         "log",
-        CheckStatus.WARNING,
+        "warning",
         words,
         "a process that never closes the store prevents checkpoints; end it",
     )
@@ -140,28 +135,24 @@ def disk(db: Path) -> _CheckResult:
     store = db.stat().st_size if db.exists() else 0
     words = f"{size(free)} free in {folder}"
     if free < _NO_SPACE:
-        return _CheckResult(
-            "disk", CheckStatus.PROBLEM, words, "a crawl would stop soon; free some space"
-        )
+        return _CheckResult("disk", "problem", words, "a crawl would stop soon; free some space")
     if free < max(_LITTLE_SPACE, store // 10):
-        return _CheckResult(
-            "disk", CheckStatus.WARNING, words, "that is little for a store that grows"
-        )
-    return _CheckResult("disk", CheckStatus.FINE, words)
+        return _CheckResult("disk", "warning", words, "that is little for a store that grows")
+    return _CheckResult("disk", "fine", words)
 
 
 def clock(now: float, newest_at: float | None) -> _CheckResult:
     """Check that the clock can be right: change rates are learned from times."""
     if now < _EPOCH:
-        return _CheckResult("clock", CheckStatus.PROBLEM, "it is before 2026", "set the clock")
+        return _CheckResult("clock", "problem", "it is before 2026", "set the clock")
     if newest_at is None:
-        return _CheckResult("clock", CheckStatus.FINE, "no observation to compare it with")
+        return _CheckResult("clock", "fine", "no observation to compare it with")
     words = f"the newest observation is of {relative(newest_at, now)}"
     if newest_at > now + _CLOCK_SLACK_S:
         return _CheckResult(
-            "clock", CheckStatus.PROBLEM, words, "the clock was set back, or was wrong then; set it"
+            "clock", "problem", words, "the clock was set back, or was wrong then; set it"
         )
-    return _CheckResult("clock", CheckStatus.FINE, words)
+    return _CheckResult("clock", "fine", words)
 
 
 def contact(product: str, address: str) -> _CheckResult:
@@ -169,18 +160,18 @@ def contact(product: str, address: str) -> _CheckResult:
     if not address:
         return _CheckResult(
             "contact",
-            CheckStatus.WARNING,
+            "warning",
             "none: only this machine can be crawled",
             "set crawl.contact in freshet.toml to a page about your crawler",
         )
-    return _CheckResult("contact", CheckStatus.FINE, user_agent(product, address))
+    return _CheckResult("contact", "fine", user_agent(product, address))
 
 
 async def _dns(settings: Settings, hosts: Iterable[str]) -> list[_CheckResult]:
     """Check that some names of the site list resolve."""
     names = [host for host in hosts if not _is_local(host)][:_NAMES]
     if not names:
-        return [_CheckResult("DNS", CheckStatus.FINE, "no name of the site list needs it")]
+        return [_CheckResult("DNS", "fine", "no name of the site list needs it")]
     network = Network(settings, SteadyClock())
     try:
         return [await _lookup(network, name) for name in names]
@@ -192,12 +183,12 @@ async def _lookup(network: Network, name: str) -> _CheckResult:
     try:
         addresses = await network.resolver.addresses(name)
     except NoSuchHost:
-        return _CheckResult("DNS", CheckStatus.WARNING, f"{name}: the host does not exist")
+        return _CheckResult("DNS", "warning", f"{name}: the host does not exist")
     except OSError as error:
         return _CheckResult(
-            "DNS", CheckStatus.PROBLEM, f"{name}: {error}", "see /etc/resolv.conf and the network"
+            "DNS", "problem", f"{name}: {error}", "see /etc/resolv.conf and the network"
         )
-    return _CheckResult("DNS", CheckStatus.FINE, f"{name}: {', '.join(map(str, addresses[:2]))}")
+    return _CheckResult("DNS", "fine", f"{name}: {', '.join(map(str, addresses[:2]))}")
 
 
 def _is_local(host: str) -> bool:
@@ -216,11 +207,11 @@ def files(exchanges: int, limit: int) -> _CheckResult:
     if limit != resource.RLIM_INFINITY and limit < exchanges + _OTHER_FILES:
         return _CheckResult(
             "limits",
-            CheckStatus.PROBLEM,
+            "problem",
             words,
             f"raise it with `ulimit -n {exchanges + _OTHER_FILES}`, or lower crawl.exchanges",
         )
-    return _CheckResult("limits", CheckStatus.FINE, words)
+    return _CheckResult("limits", "fine", words)
 
 
 async def _parser() -> _CheckResult:
@@ -229,15 +220,15 @@ async def _parser() -> _CheckResult:
     try:
         parsed = await parser.parse(_PAGE, "http://localhost/", "text/html")
     except ParserLost as error:
-        return _CheckResult("parser", CheckStatus.PROBLEM, str(error))
+        return _CheckResult("parser", "problem", str(error))
     finally:
         await parser.close()
     if isinstance(parsed, Unparsable):
-        return _CheckResult("parser", CheckStatus.PROBLEM, parsed.reason)
-    return _CheckResult("parser", CheckStatus.FINE, "the process for large pages works")
+        return _CheckResult("parser", "problem", parsed.reason)
+    return _CheckResult("parser", "fine", "the process for large pages works")
 
 
-_MARKS = {CheckStatus.FINE: "ok", CheckStatus.WARNING: "note", CheckStatus.PROBLEM: "PROBLEM"}
+_MARKS = {"fine": "ok", "warning": "note", "problem": "PROBLEM"}
 
 
 def doctor_command(
@@ -258,7 +249,7 @@ def doctor_command(
         print_json({"findings": [asdict(finding) for finding in findings]})
     else:
         _print(findings, db)
-    if any(finding.standing is CheckStatus.PROBLEM for finding in findings):
+    if any(finding.standing == "problem" for finding in findings):
         raise typer.Exit(1)
 
 

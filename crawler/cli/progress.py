@@ -31,11 +31,11 @@ log = structlog.get_logger("freshet")
 
 @contextmanager
 def watching(
-    *, quiet: bool, verbose: bool, log_format: LogFormat = LogFormat.AUTO
+    *, quiet: bool, verbose: bool, log_format: LogFormat = "auto"
 ) -> Iterator[Callable[[Live], Observer]]:
     """Yield the progress display of a crawl; ``quiet`` leaves the terminal to the JSON result."""
     configure_logging(log_format, verbose=verbose)
-    if quiet or verbose or not err.is_terminal or log_format is LogFormat.JSON:
+    if quiet or verbose or not err.is_terminal or log_format == "json":
         yield lambda live: _Log(live, every_page=verbose, silent=quiet and not verbose)
         return
     with LiveDisplay(console=err, refresh_per_second=_REFRESH_PER_S, transient=True) as display:

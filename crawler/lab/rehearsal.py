@@ -20,7 +20,6 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.importance import terms
-from freshet.crawler.pool import Ending
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
@@ -270,7 +269,7 @@ async def rehearse(
     report = await keep(
         settings, order, watch=watch, fetcher=fetcher, clock=clock, rng=Random(plan.seed)
     )
-    if report.ending is Ending.INTERRUPTED:
+    if report.ending == "interrupted":
         return None
     end = web.start_at + plan.days * _DAY_S
     begin = end - plan.measured_days * _DAY_S

@@ -26,7 +26,6 @@ from freshet.crawler.archive.replay import Counts, Played, Player
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.network import parser_of
-from freshet.crawler.pool import Ending
 from freshet.crawler.run.orders import CrawlReport, make_report
 from freshet.crawler.run.upkeep import correct, retention_of
 from freshet.crawler.run.wiring import Assembly, RunContext, copy_rule
@@ -206,7 +205,7 @@ class _Replay:
         await database.write(partial(runs_tables.close, run_id=run_id, state="ended", now=now))
         await maintenance.prune(database, retention_of(self._around.settings.store), now)
         return await make_report(
-            database.reader, run_id, self._tally, Ending.NOTHING_DUE,
+            database.reader, run_id, self._tally, "nothing due",
             seconds=perf_counter() - began, resumed=False,
         )  # fmt: skip
 

@@ -45,9 +45,9 @@ _DAY_S = 86_400.0
 COMPARED = 2_000
 _NOTHING_TO_CRAWL = "there is nothing to crawl: name a SITE, or a list with --sites FILE"
 _STATE_AT: dict[Ending, RunState] = {
-    Ending.NOTHING_DUE: "ended",
-    Ending.INTERRUPTED: "interrupted",
-    Ending.LIMIT: "limit",
+    "nothing due": "ended",
+    "interrupted": "interrupted",
+    "limit": "limit",
 }
 
 
@@ -216,7 +216,7 @@ class _CrawlRun:
 
     async def _close_run(self, ending: Ending) -> None:
         now = self._clock.now()
-        waits = self._assembly.frontier.waits(now) if ending is Ending.NOTHING_DUE else None
+        waits = self._assembly.frontier.waits(now) if ending == "nothing due" else None
 
         def close(connection: sqlite3.Connection) -> None:
             if waits is not None:

@@ -357,14 +357,15 @@ class _Daemon:
         self, pool: FetchPool, seeding: Seeding, outages: StoreOutages, ends_at: float
     ) -> Ending:
         """Visit pages until the end or a signal; reload and do the upkeep in between."""
-        ending, kept_up_at = Ending.LIMIT, self._clock.now()
-        while ending in {Ending.LIMIT, Ending.PAUSED} and self._clock.now() < ends_at:
+        ending: Ending = "limit"
+        kept_up_at = self._clock.now()
+        while ending in {"limit", "paused"} and self._clock.now() < ends_at:
             while self._reread is not None:
                 await self._reload(self._reread, seeding, outages)
             until = min(kept_up_at + _UPKEEP_EVERY_S, ends_at)
             limit = max(_MOMENT_S, until - self._clock.now())
             ending = await self._assembly.run(pool, seeding, time_limit_s=limit)
-            if ending is not Ending.PAUSED:
+            if ending != "paused":
                 self._service.keeps_up()
                 with stopping_on_signals(pool):
                     comparing = Grouping(lambda: pool.stopping)

@@ -78,7 +78,7 @@ class Service:
         self._beating: asyncio.Task[None] | None = None
         self._sampler: asyncio.Task[None] | None = None
         self._is_entered = self._is_lifeless = False
-        self._state = DaemonPhase.STARTING
+        self._state: DaemonPhase = "starting"
         self._vitality = Vitality(monotonic())
         self._parts: _Parts | None = None
         self._turns = self._commits = self._parked = self._store_bytes = self._log_bytes = 0
@@ -138,37 +138,37 @@ class Service:
 
     def reloads(self) -> None:
         """Report that a reload will begin when the requests under way have ended."""
-        if self._state in {DaemonPhase.FETCHING, DaemonPhase.UPKEEP, DaemonPhase.RELOADING}:
-            self._state = DaemonPhase.RELOADING
+        if self._state in {"fetching", "upkeep", "reloading"}:
+            self._state = "reloading"
             self._manager.reloading()
 
     def reloaded(self, *, done: bool) -> None:
         """Report the end of a reload, successful or not."""
         self.metrics.reloaded(done=done)
-        if self._state is DaemonPhase.RELOADING:
-            self._state = DaemonPhase.FETCHING
+        if self._state == "reloading":
+            self._state = "fetching"
             words = self.status() if done else "not reloaded, see the log; " + self.status()
             self._manager.ready(words)
 
     def keeps_up(self) -> None:
         """Report the pause for the daily upkeep."""
-        if self._state is DaemonPhase.FETCHING:
-            self._state = DaemonPhase.UPKEEP
+        if self._state == "fetching":
+            self._state = "upkeep"
 
     def stops(self) -> None:
         """Report that the daemon is stopping."""
-        if self._state is not DaemonPhase.STOPPING:
-            self._state = DaemonPhase.STOPPING
+        if self._state != "stopping":
+            self._state = "stopping"
             self._manager.stopping()
 
     async def _turn(self, _now: float) -> None:
         """Count a turn of the pool."""
         self._turns += 1
-        if self._state is DaemonPhase.STARTING:
-            self._state = DaemonPhase.FETCHING
+        if self._state == "starting":
+            self._state = "fetching"
             self._manager.ready(self.status())
-        elif self._state is DaemonPhase.UPKEEP:
-            self._state = DaemonPhase.FETCHING
+        elif self._state == "upkeep":
+            self._state = "fetching"
 
     # -- reports -------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class Service:
     def status(self) -> str:
         """Return the status in one line."""
         if self._parts is None:
-            return str(self._state)
+            return self._state
         problems = self._vitality.problems(monotonic())
         pacer, last = self._parts.pool.pacer, self._parts.recorder.last
         granted = pacer.flowed(self._parts.pool.clock.now())
@@ -263,7 +263,7 @@ class Service:
         wanted_s = self._manager.watchdog_s
         if wanted_s is not None and now - self._fed_at >= wanted_s / _FEEDS - _BEAT_S / 100:
             self._feed(now)
-        if now - self._sampled_at >= _SAMPLE_S and self._state is DaemonPhase.FETCHING:
+        if now - self._sampled_at >= _SAMPLE_S and self._state == "fetching":
             self._sampled_at = now
             self._manager.status(self.status())
 

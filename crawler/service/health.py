@@ -15,8 +15,7 @@ import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 #: A batch commits in less, even on a slow disk beside a reader; SQLite itself gives up after 10 s.
 _COMMITS_WITHIN_S: Final = 120.0
@@ -26,14 +25,8 @@ _TURNS_WITHIN_S: Final = 900.0
 _ASKS_WITHIN_S: Final = 600.0
 
 
-class DaemonPhase(StrEnum):
-    """The phase of a daemon."""
-
-    STARTING = "starting"
-    FETCHING = "fetching"
-    RELOADING = "reloading"
-    UPKEEP = "upkeep"
-    STOPPING = "stopping"
+#: The phase of a daemon.
+DaemonPhase = Literal["starting", "fetching", "reloading", "upkeep", "stopping"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +53,13 @@ class Vitality:
 
     def __init__(self, now: float) -> None:
         self._last = Vitals()
-        self._state = DaemonPhase.STARTING
+        self._state: DaemonPhase = "starting"
         self._turned_at = self._committed_at = self._asked_at = now
 
     def look(self, state: DaemonPhase, vitals: Vitals, now: float) -> None:
         """Note the progress since the last call."""
         last, self._last, self._state = self._last, vitals, state
-        waits = vitals.store_is_away or state is not DaemonPhase.FETCHING
+        waits = vitals.store_is_away or state != "fetching"
         if waits or vitals.held or vitals.turns != last.turns:
             self._turned_at = now
         if vitals.store_is_away or not vitals.backlog or vitals.commits != last.commits:
@@ -90,7 +83,7 @@ class Vitality:
     def problems(self, now: float) -> list[str]:
         """Return the problems in sentences; none if the daemon does its work."""
         found = []
-        if self._state in {DaemonPhase.STARTING, DaemonPhase.STOPPING}:
+        if self._state in {"starting", "stopping"}:
             found.append(f"it is {self._state}")
         if self._last.store_is_away:
             found.append("the store is unavailable, and fetching is paused until it can be written")

@@ -6,8 +6,7 @@ import json
 import logging
 import re
 import sys
-from enum import StrEnum
-from typing import Final, TextIO
+from typing import Final, Literal, TextIO
 from urllib.parse import unquote
 
 import structlog
@@ -36,12 +35,8 @@ _SHORTEST_PART: Final = 12
 _hidden: Final[set[str]] = set()
 
 
-class LogFormat(StrEnum):
-    """``AUTO`` is for people on a terminal and JSON elsewhere."""
-
-    AUTO = "auto"
-    CONSOLE = "console"
-    JSON = "json"
+#: ``auto`` is for people on a terminal and JSON elsewhere.
+LogFormat = Literal["auto", "console", "json"]
 
 
 def hide(secret: str) -> None:
@@ -70,9 +65,9 @@ def hide_url(url: str) -> None:
         hide(unquote(part))
 
 
-def configure_logging(chosen: LogFormat = LogFormat.AUTO, *, verbose: bool) -> None:
+def configure_logging(chosen: LogFormat = "auto", *, verbose: bool) -> None:
     """Let all loggers, structlog's and the standard ones, write lines of this format."""
-    as_json = chosen is LogFormat.JSON or (chosen is LogFormat.AUTO and not err.is_terminal)
+    as_json = chosen == "json" or (chosen == "auto" and not err.is_terminal)
     shared: list[Processor] = [add_log_level, TimeStamper(fmt="iso", utc=True, key="time")]
     ending: list[Processor] = [
         StackInfoRenderer(),

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, get_args
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
@@ -130,8 +130,8 @@ class Metrics:
 
     def is_in(self, state: DaemonPhase, *, healthy: bool) -> None:
         """Note the daemon's phase."""
-        for each in DaemonPhase:
-            self._state.labels(each).set(each is state)
+        for each in get_args(DaemonPhase):
+            self._state.labels(each).set(each == state)
         self._healthy.set(healthy)
 
     def count(self, batch: Sequence[Acknowledged]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from freshet.crawler.frontier import Frontier
-from freshet.crawler.politeness import HostAnswer, PolitenessRules
+from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.requests import FrontierRequest, PageRequest
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.storage.entries import Host, HostState, RobotsRecord
@@ -90,7 +90,7 @@ class World:
             self.frontier.wake(due.host_id)
 
     def fine(self, lane: str, now: float, response_s: float = 0.0) -> None:
-        self.frontier.ended(lane, now, response_s, HostAnswer.FINE, None, "200")
+        self.frontier.ended(lane, now, response_s, "fine", None, "200")
 
     def settle(self, host_id: int, record: RobotsRecord, now: float) -> None:
         self.book.settle(host_id, f"http://h{host_id}", record, now)

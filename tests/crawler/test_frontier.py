@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from freshet.crawler.politeness import HostAnswer, PolitenessRules
+from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.requests import PageRequest, ProbeRequest, Refusal, RobotsRequest
 from freshet.storage.entries import RobotsRecord
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, RULES, SLOW, World, page, parsed
@@ -162,7 +162,7 @@ def test_a_robots_redirect_waits_for_the_lane_of_its_target() -> None:
     hop = replace(robots, url="http://h2/other.txt", lane="b", redirects=1)
     world.frontier.follow(hop)
     assert world.requests(50.0) == []
-    world.frontier.ended("b", 50.0, 0.0, HostAnswer.THROTTLED, 600.0, "http_429")
+    world.frontier.ended("b", 50.0, 0.0, "throttled", 600.0, "http_429")
     assert world.frontier.waits(51.0) == {1: "http_429"}
     assert world.requests(650.0) == [hop]
 
@@ -191,7 +191,7 @@ def test_the_memory_of_waiting_lanes_does_not_grow_with_their_wakes() -> None:
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(page(0, 1))
     world.requests(0.0)
-    world.frontier.ended("a", 0.0, 0.0, HostAnswer.THROTTLED, 3600.0, "http_429")
+    world.frontier.ended("a", 0.0, 0.0, "throttled", 3600.0, "http_429")
     for i in range(1, 100):
         world.supply(page(i, 1))
     assert len(world.frontier._waiting) == 1
@@ -217,7 +217,7 @@ def test_a_host_is_active_unless_it_is_kept_waiting_or_has_no_work() -> None:
     assert world.frontier.active(0.0) == 2
     world.fine("a", 0.5)
     assert world.frontier.active(0.5) == 1
-    world.frontier.ended("b", 0.5, 0.1, HostAnswer.DOWN, None, "connect")
+    world.frontier.ended("b", 0.5, 0.1, "down", None, "connect")
     assert world.frontier.active(0.5) == 0
     assert world.frontier.waits(0.5) == {2: "connect"}
 

@@ -43,14 +43,14 @@ class HostModel:
 
 PAGE_ANSWERS = st.sampled_from(
     [
-        (HostAnswer.FINE, None),
-        (HostAnswer.FINE, None),
-        (HostAnswer.THROTTLED, 30.0),
-        (HostAnswer.THROTTLED, 1e9),
-        (HostAnswer.THROTTLED, None),
-        (HostAnswer.FAILED, None),
-        (HostAnswer.DOWN, None),
-        (HostAnswer.FORBIDDEN, None),
+        ("fine", None),
+        ("fine", None),
+        ("throttled", 30.0),
+        ("throttled", 1e9),
+        ("throttled", None),
+        ("failed", None),
+        ("down", None),
+        ("forbidden", None),
     ]
 )
 RESPONSE_S = st.sampled_from([0.0, 0.2, 3.0, 100.0])
@@ -148,7 +148,7 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule(lane=st.sampled_from(["shared", "elsewhere"]), response_s=RESPONSE_S)
     def a_robots_txt_redirects(self, lane: str, response_s: float) -> None:
         request = next(e for e in self.under_way if isinstance(e, RobotsRequest))
-        self.end(request, HostAnswer.FINE, None, response_s)
+        self.end(request, "fine", None, response_s)
         hop = replace(request, url="http://else/robots.txt", lane=lane, redirects=1)
         self.world.frontier.follow(hop)
 
@@ -194,9 +194,9 @@ class FrontierMachine(RuleBasedStateMachine):
             if self.under_way:
                 request = self.under_way[0]
                 if isinstance(request, PageRequest):
-                    self.end_page(request, HostAnswer.FINE, None, 0.1)
+                    self.end_page(request, "fine", None, 0.1)
                 else:
-                    self.end_robots(request, HostAnswer.FINE, None, 0.1, PRIVATE)
+                    self.end_robots(request, "fine", None, 0.1, PRIVATE)
                 continue
             times = [at for at, _ in self.retries]
             if (wakes_at := self.world.frontier.wakes_at()) is not None:
@@ -233,9 +233,9 @@ class FrontierMachine(RuleBasedStateMachine):
             self.politeness.delay_s,
             min(retry_after_s or 0.0, self.politeness.retry_after_cap_s),
         ]
-        if answer is not HostAnswer.DOWN:
+        if answer != "down":
             pauses.append(min(response_s * self.politeness.slow_factor, self.politeness.slow_cap_s))
-        if answer is HostAnswer.DOWN or (answer is HostAnswer.THROTTLED and not retry_after_s):
+        if answer == "down" or (answer == "throttled" and not retry_after_s):
             pauses.append(self.politeness.back_off_initial_s)
         lane.not_before = max(lane.not_before, self.now + max(pauses))
         self.world.frontier.ended(
@@ -250,9 +250,9 @@ class FrontierMachine(RuleBasedStateMachine):
         response_s: float,
     ) -> None:
         self.end(request, answer, retry_after_s, response_s)
-        if answer in (HostAnswer.THROTTLED, HostAnswer.FAILED, HostAnswer.DOWN):
+        if answer in ("throttled", "failed", "down"):
             self.handed_out.remove(request.due.page_id)
-            self.retries.append((self.now + 5.0 * (answer is not HostAnswer.DOWN), request.due))
+            self.retries.append((self.now + 5.0 * (answer != "down"), request.due))
             self.advance(self.now)
 
     def end_robots(
@@ -266,7 +266,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.end(request, answer, retry_after_s, response_s)
         host = self.hosts[request.host_id]
         host.is_asked = False
-        host.is_unreachable = answer not in (HostAnswer.FINE, HostAnswer.FORBIDDEN)
+        host.is_unreachable = answer not in ("fine", "forbidden")
         if not host.is_unreachable:
             host.body, host.fetched_at = body, self.now
             record = parsed(body, self.now)

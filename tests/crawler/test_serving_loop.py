@@ -17,7 +17,7 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.politeness import HostAnswer, PolitenessRules
+from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.requests import FrontierRequest, PageRequest
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
@@ -94,7 +94,7 @@ class Hosts:
         kind = self.sites[host].answers[len(self.asked[host]) % len(self.sites[host].answers)]
         self.asked[host].append(now)
         self.frontier.ended(
-            request.lane, now, response_s=0.0, answer=HostAnswer.FINE, retry_after_s=None, why=""
+            request.lane, now, response_s=0.0, answer="fine", retry_after_s=None, why=""
         )
         return [Visit(request.due, Observation(request.due.page_id, now, kind))]
 

@@ -15,12 +15,10 @@ from freshet.crawler.reduce.markup import TEXT_VERSION
 from freshet.crawler.reduce.sketch import body_digest
 from freshet.crawler.requests import PageRequest
 from freshet.crawler.visit import (
-    Failure,
     Opaque,
     ReducedFeed,
     ReducedPage,
     ReducedSitemap,
-    Unmodified,
     unasked,
 )
 from freshet.storage.entries import AliasKind, Kind, Outcome, Role, Rung
@@ -84,9 +82,9 @@ async def test_a_page_is_reduced_to_a_sketch_of_its_text_and_a_capture(stages: S
 async def test_equal_bytes_are_not_parsed(stages: Stages) -> None:
     explosive = PAGE.replace(b"weather", b"explode")
     due = replace(DUE, digests=Digests(body_digest(explosive), None))
-    assert await stages.reduce(due, answer(explosive)) == Unmodified(Rung.BODY)
+    assert await stages.reduce(due, answer(explosive)) == Verdict(Kind.UNCHANGED, Rung.BODY)
     result = no_answer(Outcome.NOT_MODIFIED, 304, "")
-    assert await stages.reduce(SEEN, result) == Unmodified(Rung.NOT_MODIFIED)
+    assert await stages.reduce(SEEN, result) == Verdict(Kind.UNCHANGED, Rung.NOT_MODIFIED)
 
 
 async def test_directives_of_the_header_and_of_the_page_add_up(stages: Stages) -> None:
@@ -115,10 +113,10 @@ async def test_a_listing_that_was_only_tried_is_no_page_that_has_gone(
     gone = no_answer(Outcome.GONE, 404, "http_404")
     for result in (gone, answer(PAGE)):
         failure = await stages.reduce(as_role(role), result)
-        assert isinstance(failure, Failure)
+        assert isinstance(failure, Verdict)
         assert (failure.kind, failure.reason) == (Kind.SKIPPED, f"no_{role}")
     known = await stages.reduce(as_role(role, seen=True), gone)
-    assert known == Failure(Kind.GONE, "http_404", "words")
+    assert known == Verdict(Kind.GONE, reason="http_404", detail="words")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from random import Random
 from typer.testing import CliRunner
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.pool import Ending
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.run.wiring import Observer
@@ -71,7 +70,7 @@ async def test_a_crawl_that_is_stopped_leaves_the_comparing_to_the_next(tmp_path
     async with scripted({"h": PAGES}) as web:
         seeds = seeds_from_arguments([web.origin("h")]).seeds
         report = await crawl(quick(), CrawlOrder(db, seeds), watch=stopped)
-        assert report.ending is Ending.INTERRUPTED
+        assert report.ending == "interrupted"
         assert report.duplicates.parameters is None
         report = await crawled(web, db)
-    assert (report.ending, report.duplicates.duplicates) == (Ending.NOTHING_DUE, 3)
+    assert (report.ending, report.duplicates.duplicates) == ("nothing due", 3)

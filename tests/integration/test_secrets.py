@@ -18,7 +18,7 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.service import logs
-from freshet.crawler.service.logs import LogFormat, configure_logging
+from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
 from tests.integration.hubs import Habits, Hub, free_port
@@ -109,7 +109,7 @@ async def test_the_log_of_a_daemon_holds_none_of_its_secrets(
         return await deliver(self, dispatch, now)
 
     monkeypatch.setattr(Webhook, "deliver", delivered)
-    configure_logging(LogFormat.JSON, verbose=True)
+    configure_logging("json", verbose=True)
     with tattling() as receiver:
         callback, hub_secret = await kept(tmp_path / "crawl.db", receiver)
     written = capsys.readouterr().err
