@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from freshet.config.loading import load
-from freshet.crawler.service.metrics import Figures, MeasuredFreshness, Metrics
+from freshet.crawler.service.metrics import Figures, Metrics
+from freshet.scheduler.agenda.audit import MeasuredMean, Staleness
 from freshet.storage.entries import Discovered, Outlook
 
 ROOT = Path(__file__).parents[1]
@@ -22,7 +23,7 @@ OUTLOOK = Outlook(
 )  # fmt: skip
 FIGURES = Figures(
     1.0, 1.0, 1, 0.0, 1, 1, 0, 0, 1, 0, 1, 1, False, 1.0, OUTLOOK,
-    MeasuredFreshness(0.9, 0.8, 1.0, 0.1, 5),
+    Staleness(MeasuredMean(0.1, 0.0, 0.2, 0.1), MeasuredMean(0.1, 0.0, 0.2, 0.1), 5),
 )  # fmt: skip
 
 

@@ -28,10 +28,10 @@ from freshet.crawler.service.metrics import (
     Figures,
     Health,
     HealthListener,
-    MeasuredFreshness,
     Metrics,
 )
 from freshet.crawler.terminal import counted, percent
+from freshet.scheduler.agenda.audit import Staleness
 from freshet.storage.database import Database, StoreError, store_errors
 from freshet.storage.entries import Outlook
 from freshet.storage.records import Acknowledged
@@ -84,7 +84,7 @@ class Service:
         self._turns = self._commits = self._parked = self._store_bytes = self._log_bytes = 0
         self._committed_at: float | None = None
         self._fed_at = self._sampled_at = 0.0
-        self._measured: MeasuredFreshness | None = None
+        self._measured: Staleness | None = None
         self._measured_of: Outlook | None = None
 
     async def __aenter__(self) -> Service:
@@ -183,7 +183,7 @@ class Service:
                 "pages": len(self._parts.recorder.agenda.pages),
                 "last_commit_at": self._committed_at,
             }
-        return Health(self._vitality.problems(now), facts)
+        return self._vitality.problems(now), facts
 
     def status(self) -> str:
         """Return the status in one line."""
@@ -321,11 +321,7 @@ class Service:
         with store_errors(path):
             found = await measured(parts.database.reader, last.at)
         self._measured_of = last
-        if found is not None:
-            fresh = found.binary
-            self._measured = MeasuredFreshness(
-                1 - fresh.mean, 1 - fresh.upper, 1 - fresh.lower, found.harmonic.mean, found.draws
-            )
+        self._measured = found or self._measured
 
 
 async def _ended(task: asyncio.Task[None] | None) -> None:

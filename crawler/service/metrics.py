@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
-from typing import Final, get_args
+from typing import Final, TypeAlias, get_args
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
@@ -30,23 +30,13 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from freshet.crawler.service.health import DaemonPhase
+from freshet.scheduler.agenda.audit import Staleness
 from freshet.storage.entries import HostState, Outlook, Role
 from freshet.storage.records import Acknowledged, Entry, Note, Visit
 
 _LAG_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
 _WORK_BUCKETS: Final = (0.001, 0.01, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0)
 _EXCHANGE_BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredFreshness:
-    """The fresh share of a random audit sample, with its 95 % interval."""
-
-    fresh: float
-    lower: float
-    upper: float
-    harmonic: float
-    draws: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +63,7 @@ class Figures:
     store_is_away: bool
     committed_at: float | None
     outlook: Outlook | None
-    measured: MeasuredFreshness | None
+    measured: Staleness | None
 
 
 class Metrics:
@@ -261,12 +251,13 @@ def _expected(it: Outlook) -> Iterator[Metric]:
         yield _gauge("harmonic_cost_expected", "Mean of H(missed changes), expected.", it.harmonic)
 
 
-def _measured(it: MeasuredFreshness) -> Iterator[Metric]:
-    name = "freshness_measured"
-    yield _gauge(f"{name}_ratio", "Fresh share of importance, by the audit sample.", it.fresh)
-    yield _gauge(f"{name}_lower_ratio", "Lower end of its 95 % interval.", it.lower)
-    yield _gauge(f"{name}_upper_ratio", "Upper end of its 95 % interval.", it.upper)
-    yield _gauge("harmonic_cost_measured", "Mean of H(missed changes), by the sample.", it.harmonic)
+def _measured(it: Staleness) -> Iterator[Metric]:
+    name, stale = "freshness_measured", it.binary
+    yield _gauge(f"{name}_ratio", "Fresh share of importance, by the audit sample.", 1 - stale.mean)
+    yield _gauge(f"{name}_lower_ratio", "Lower end of its 95 % interval.", 1 - stale.upper)
+    yield _gauge(f"{name}_upper_ratio", "Upper end of its 95 % interval.", 1 - stale.lower)
+    says = "Mean of H(missed changes), by the sample."
+    yield _gauge("harmonic_cost_measured", says, it.harmonic.mean)
     yield _gauge("audit_draws", "Pages of the audit sample in the last seven days.", it.draws)
 
 
@@ -293,12 +284,8 @@ _HEADERS = {"Server": "freshet", "Cache-Control": "no-store", "X-Content-Type-Op
 _SHUTDOWN_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The content of ``/healthz``: healthy without ``problems``."""
-
-    problems: Collection[str]
-    facts: Mapping[str, object]
+#: The content of ``/healthz``: the problems, none if all is well, and further facts.
+Health: TypeAlias = tuple[list[str], Mapping[str, object]]
 
 
 class HealthListener:
@@ -374,12 +361,11 @@ class HealthListener:
         return False
 
     async def _tell_health(self, _request: web.Request) -> web.Response:
-        health = self._health()
-        problems = list(health.problems)
+        problems, facts = self._health()
         told = {"status": "unavailable" if problems else "ok", "problems": problems}
         return web.Response(
             status=HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK,
-            text=json.dumps(told | dict(health.facts)) + "\n",
+            text=json.dumps({**told, **facts}) + "\n",
             content_type="application/json",
         )
 

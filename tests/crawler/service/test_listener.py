@@ -22,7 +22,7 @@ class Place:
         self.client = aiohttp.ClientSession()
 
     def health(self) -> Health:
-        return Health(self.problems, {"state": "fetching"})
+        return self.problems, {"state": "fetching"}
 
     async def ask(
         self, path: str, method: str = "GET", **headers: str

@@ -8,7 +8,8 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from freshet.crawler.service.health import DaemonPhase
-from freshet.crawler.service.metrics import Figures, MeasuredFreshness, Metrics
+from freshet.crawler.service.metrics import Figures, Metrics
+from freshet.scheduler.agenda.audit import MeasuredMean, Staleness
 from freshet.storage.entries import (
     CappedLane,
     HostState,
@@ -25,7 +26,7 @@ OUTLOOK = Outlook(
 )  # fmt: skip
 FIGURES = Figures(
     2_400.0, 50.5, 48, 1.5, 9, 4, 2, 3, 6, 1, 4_096, 512, False, 4.9e8, OUTLOOK,
-    MeasuredFreshness(0.7, 0.5, 0.9, 0.4, 11),
+    Staleness(MeasuredMean(0.3, 0.1, 0.5, 0.3), MeasuredMean(0.4, 0.3, 0.5, 0.4), 11),
 )  # fmt: skip
 
 
