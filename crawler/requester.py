@@ -9,7 +9,7 @@ from typing import Final
 from freshet.crawler.admission.admit import Admission, Seeding
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
-from freshet.crawler.fetch.client import Accept, Request
+from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.requests import (
     ApiRequest,
@@ -95,13 +95,13 @@ class Requester:
 
     async def _probe(self, request: ProbeRequest) -> Note:
         """Request a page that cannot exist, for the visits that wait for the response."""
-        result = await self.fetcher.fetch(request.lane, Request(request.url, Accept.PROBE))
+        result = await self.fetcher.fetch(request.lane, Request(request.url, "probe"))
         self.probes.answered(request.host_id, result)
         host = self.frontier.host_state(request.host_id)
         return Note(self.clock.now(), fetches=1, host=host)
 
     async def _call(self, request: ApiRequest) -> Sequence[Entry]:
-        wanted = Request(request.url, Accept.ANSWER, form=request.form)
+        wanted = Request(request.url, "answer", form=request.form)
         result = await self.fetcher.fetch(request.lane, wanted)
         now = self.clock.now()
         return [Note(now, fetches=1), *self.api_requests.answered(request, result, now)]
@@ -111,7 +111,7 @@ class Requester:
     async def _robots(self, request: RobotsRequest) -> Sequence[Entry]:
         """Fetch a robots.txt, or one redirect hop; the last hop returns the entries."""
         most = self.rules.max_bytes + 1
-        wanted = Request(request.url, Accept.ROBOTS, max_body_bytes=most)
+        wanted = Request(request.url, "robots", max_body_bytes=most)
         result = await self.fetcher.fetch(request.lane, wanted)
         hop = await self.next_hop(request, result)
         if hop is not None:

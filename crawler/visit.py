@@ -27,7 +27,7 @@ from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.page import WallKind
-from freshet.crawler.fetch.client import Accept, Fetcher, Request
+from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.politeness import Retries, answer_of
 from freshet.crawler.reduce.markup import Blocks
@@ -416,7 +416,7 @@ class Pipeline:
         validators = due.validators if due.digests is not None else None
         wanted = Request(due.fetch_url, validators=validators)
         if due.role is Role.SITEMAP:
-            wanted = replace(wanted, accept=Accept.SITEMAP, max_body_bytes=self.sitemap_max_bytes)
+            wanted = replace(wanted, accept="sitemap", max_body_bytes=self.sitemap_max_bytes)
         return await self.take(due, await self.fetcher.fetch(request.lane, wanted))
 
     async def take(self, due: DueUrl, result: FetchResult) -> Visit:

@@ -17,8 +17,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import IO, Final, TypeAlias
+from typing import IO, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
 import yaml
@@ -502,14 +501,8 @@ _JOB = re.compile(
 _URL = re.compile(rb"\A(?:\s|#[^\n]*\n)*+(?:source:)?https?://", re.IGNORECASE)
 
 
-class ListFormat(StrEnum):
-    """The formats of lists that can be imported."""
-
-    AUTO = "auto"
-    CHANGEDETECTION = "changedetection"
-    URLWATCH = "urlwatch"
-    OPML = "opml"
-    SITEMAP = "sitemap"
+#: The formats of lists that can be imported.
+ListFormat = Literal["auto", "changedetection", "urlwatch", "opml", "sitemap"]
 
 
 def is_zip(head: bytes) -> bool:
@@ -525,14 +518,14 @@ def recognised(head: bytes) -> ListFormat:
     """
     start = head.removeprefix(_MARK).lstrip()
     if is_zip(head) or start.startswith(b"{") or _URL.match(start):
-        return ListFormat.CHANGEDETECTION
+        return "changedetection"
     if looks_like_sitemap(head) or head.startswith(_GZIP):
-        return ListFormat.SITEMAP
+        return "sitemap"
     if start.startswith(b"<") and _OPML.search(start):
-        return ListFormat.OPML
+        return "opml"
     if _JOB.search(start) and not start.startswith(b"<"):
-        return ListFormat.URLWATCH
-    names = ", ".join(list(ListFormat)[1:])
+        return "urlwatch"
+    names = ", ".join(get_args(ListFormat)[1:])
     raise UnreadableList(f"unknown format; choose one of {names} with --format")
 
 

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import get_args
 from urllib.parse import urlsplit
 
 from fastwarc.warc import WarcRecord
@@ -240,7 +241,7 @@ def _message(block: bytes) -> tuple[RawHeaders, bytes]:
 #: Headers that an archive renames because the body is kept in another form than they say.
 _RENAMED = b"x-archive-orig-"
 _ROBOTS_PATH = "/robots.txt"
-_ACCEPTS = {str(each): each for each in Accept}
+_ACCEPTS: dict[str, Accept] = {each: each for each in get_args(Accept)}
 _OUTCOMES = {str(each): each for each in Outcome}
 _NO_BODY = b"", b""
 _CONDITIONS = (b"if-none-match", b"if-modified-since")
@@ -257,12 +258,12 @@ def accept_of(exchange: ArchivedExchange) -> Accept:
     if said is not None and said in _ACCEPTS:
         return _ACCEPTS[said]
     if not exchange.url.endswith(_ROBOTS_PATH):
-        return Accept.PAGE
+        return "page"
     try:
         path = urlsplit(exchange.url).path
     except ValueError:
-        return Accept.PAGE
-    return Accept.ROBOTS if path == _ROBOTS_PATH else Accept.PAGE
+        return "page"
+    return "robots" if path == _ROBOTS_PATH else "page"
 
 
 def fetch_result(exchange: ArchivedExchange, max_body_bytes: int) -> FetchResult:

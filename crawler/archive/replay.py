@@ -124,11 +124,11 @@ class Player:
             self.counts.not_http += 1
             return
         match played.accept:
-            case Accept.ROBOTS:
+            case "robots":
                 await self._robots(result)
-            case Accept.PROBE:
+            case "probe":
                 self.counts.probes += 1
-            case Accept.ANSWER:
+            case "answer":
                 self.counts.calls += 1
             case _:
                 await self._page(played, url)
@@ -192,7 +192,7 @@ class Player:
     async def _admitted(self, url: str, played: Played) -> DueUrl:
         """Admit a page that no replayed page links to: the crawl's user named it."""
         result, targets = played.result, Targets()
-        role = Role.SITEMAP if played.accept is Accept.SITEMAP else Role.PAGE
+        role = Role.SITEMAP if played.accept == "sitemap" else Role.PAGE
         if not self.requester.admission.scope.contains(url):
             self.requester.admission.scope.add_seed(url)
         self.requester.admission.add(targets, url, result.url, depth=0, role=role)

@@ -190,7 +190,7 @@ class _ExchangeRecords:
             "detail": result.detail,
             "retryAfter": None if result.retry_after_s is None else f"{result.retry_after_s!r}",
             "location": result.location,
-            "accept": str(self._asked.accept),
+            "accept": self._asked.accept,
             "truncated": result.truncated,
             "fetches": None if self._is_asked else "0",
         }

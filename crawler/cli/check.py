@@ -18,7 +18,7 @@ from freshet.crawler.compare.not_content.check import look_at
 from freshet.crawler.compare.not_content.cues import is_short
 from freshet.crawler.compare.not_content.host import SiteWalls
 from freshet.crawler.compare.not_content.page import Wall
-from freshet.crawler.fetch.client import Accept, Fetcher, Request
+from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import ParsedPage, is_plain
@@ -116,11 +116,11 @@ async def _visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchR
 async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) -> bool:
     """Return whether the site's robots.txt allows the URL (RFC 9309)."""
     asked = robots_url(origin(url))
-    result = await fetcher.fetch(Request(asked, Accept.ROBOTS))
+    result = await fetcher.fetch(Request(asked, "robots"))
     for _ in range(_REDIRECTS):
         if result.outcome is not Outcome.REDIRECTED or result.location is None:
             break
-        result = await fetcher.fetch(Request(result.location, Accept.ROBOTS))
+        result = await fetcher.fetch(Request(result.location, "robots"))
     broken = result.reason if result.outcome is Outcome.FAILED and result.status is None else None
     state = standing(result.status, broken)
     if state == "unreachable":

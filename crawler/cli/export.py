@@ -6,12 +6,11 @@ import contextlib
 import csv
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Annotated, Final, TypeAlias
+from typing import IO, Annotated, Final, Literal, TypeAlias, get_args
 
 import typer
 
@@ -48,25 +47,13 @@ async def write_parquet(
 Batches: TypeAlias = AsyncIterator[list[tuple[object, ...]]]
 
 
-class Table(StrEnum):
-    """The tables that can be exported."""
-
-    PAGES = "pages"
-    OBSERVATIONS = "observations"
-    ESTIMATES = "estimates"
-    LINKS = "links"
-
-
-class _ExportFormat(StrEnum):
-    """The format of an export."""
-
-    CSV = "csv"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
+_Table = Literal["pages", "observations", "estimates", "links"]
+_ExportFormat = Literal["csv", "jsonl", "parquet"]
+_FORMATS: Final[dict[str, _ExportFormat]] = {each: each for each in get_args(_ExportFormat)}
 
 
 def export_command(
-    table: Annotated[Table, typer.Argument(help="What to export.")] = Table.PAGES,
+    table: Annotated[_Table, typer.Argument(help="What to export.")] = "pages",
     output: Annotated[
         Path,
         typer.Option(
@@ -87,7 +74,7 @@ def export_command(
     old one in place.
     """
     chosen = kind or _by_name(output)
-    if chosen is _ExportFormat.PARQUET and str(output) == "-":
+    if chosen == "parquet" and str(output) == "-":
         fail("--format parquet: needs --output FILE", 2)
     count = terminal.run(_export(db, EXPORTS[table], output, chosen))
     if str(output) != "-":
@@ -97,11 +84,11 @@ def export_command(
 def _by_name(output: Path) -> _ExportFormat:
     """Return the format by a file's name; CSV on stdout."""
     if str(output) == "-":
-        return _ExportFormat.CSV
+        return "csv"
     ending = output.suffix.removeprefix(".").lower()
-    if ending not in set(_ExportFormat):
+    if ending not in _FORMATS:
         fail(f"--output {output}: name a .csv, .jsonl or .parquet file, or give --format", 2)
-    return _ExportFormat(ending)
+    return _FORMATS[ending]
 
 
 async def _export(db: Path, export: Export, output: Path, kind: _ExportFormat) -> int:
@@ -119,11 +106,12 @@ async def _export(db: Path, export: Export, output: Path, kind: _ExportFormat) -
 
 
 async def _write(export: Export, rows: Batches, output: Path, kind: _ExportFormat) -> int:
-    if kind is _ExportFormat.PARQUET:
+    if kind == "parquet":
         with replacing(output) as whole, err.status("Exporting"):
             return await write_parquet(whole, export.columns, rows)
+    write = _write_csv if kind == "csv" else _write_jsonl
     with _written(output) as file:
-        return await _WRITERS[kind](file, list(export.columns), rows)
+        return await write(file, list(export.columns), rows)
 
 
 async def _write_csv(file: IO[str], names: Sequence[str], batches: Batches) -> int:
@@ -143,14 +131,6 @@ async def _write_jsonl(file: IO[str], names: Sequence[str], batches: Batches) ->
             file.write(json.dumps(values, ensure_ascii=False) + "\n")
         count += len(rows)
     return count
-
-
-_Writer: TypeAlias = Callable[[IO[str], Sequence[str], Batches], Awaitable[int]]
-
-_WRITERS: Final[dict[_ExportFormat, _Writer]] = {
-    _ExportFormat.CSV: _write_csv,
-    _ExportFormat.JSONL: _write_jsonl,
-}
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def import_command(
     ],
     kind: Annotated[
         ListFormat, typer.Option("--format", help="The format, if the files do not tell.")
-    ] = ListFormat.AUTO,
+    ] = "auto",
     rules: Annotated[
         bool,
         typer.Option("--rules", help="Print their visit intervals as `daemon.rules`."),
@@ -105,17 +105,17 @@ def _named(file: Path, entry: Entry) -> Entry:
 def _entries(file: Path, kind: ListFormat) -> list[Entry]:
     with file.open("rb") as opened:
         head = opened.read(SNIFFED_BYTES)
-        found = recognised(head) if kind is ListFormat.AUTO else kind
+        found = recognised(head) if kind == "auto" else kind
         opened.seek(0)
-        if found is ListFormat.CHANGEDETECTION and is_zip(head):
+        if found == "changedetection" and is_zip(head):
             return importers.read_zip(opened)
         # One byte more, by which each format sees that it is too many.
         data = opened.read(_MAX_BYTES + 1)
-    if found is ListFormat.URLWATCH:
+    if found == "urlwatch":
         return importers.read_urlwatch(data)
-    if found is ListFormat.OPML:
+    if found == "opml":
         return importers.read_opml(data)
-    if found is ListFormat.SITEMAP:
+    if found == "sitemap":
         return importers.read_manifest(data, lambda name: _beside(file, name))
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return importers.read_json(data)

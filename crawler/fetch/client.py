@@ -12,10 +12,9 @@ import time
 from asyncio import get_running_loop
 from collections.abc import AsyncIterable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from io import BytesIO
 from types import SimpleNamespace
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
@@ -191,19 +190,10 @@ _ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 _MAX_HEADER_LINE_BYTES = 16_384
 
 
-class Accept(StrEnum):
-    """The purpose of a request, which decides the accepted content types.
-
-    A robots.txt is cut at its limit, and the answer to a call (a hub's, a key file) at 4 KiB;
-    every other body that is too long fails.
-    """
-
-    PAGE = "page"
-    SITEMAP = "sitemap"
-    ROBOTS = "robots"
-    ANSWER = "answer"
-    #: As a page, for one that cannot exist.
-    PROBE = "probe"
+#: The purpose of a request, which decides the accepted content types; ``probe`` is as a page, for
+#: one that cannot exist. A robots.txt is cut at its limit, and the answer to a call (a hub's, a key
+#: file) at 4 KiB; every other body that is too long fails.
+Accept = Literal["page", "sitemap", "robots", "answer", "probe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +204,7 @@ class Request:
     """
 
     url: str
-    accept: Accept = Accept.PAGE
+    accept: Accept = "page"
     validators: Validators | None = None
     max_body_bytes: int | None = None
     form: str | None = None
@@ -264,15 +254,13 @@ _PAGE = _Kind(
     is_typed=True,
 )
 _KINDS: Mapping[Accept, _Kind] = {
-    Accept.PAGE: _PAGE,
-    Accept.PROBE: _PAGE,
+    "page": _PAGE,
+    "probe": _PAGE,
     # 50 MiB is the limit of the sitemaps protocol.
-    Accept.SITEMAP: _Kind(
-        "application/xml, text/xml, text/plain, */*;q=0.5", max_body_bytes=50 * 2**20
-    ),
+    "sitemap": _Kind("application/xml, text/xml, text/plain, */*;q=0.5", max_body_bytes=50 * 2**20),
     # RFC 9309, section 2.5, demands 500 KiB; the byte more shows that there are more.
-    Accept.ROBOTS: _Kind("text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, may_cut=True),
-    Accept.ANSWER: _Kind("text/plain, */*;q=0.5", max_body_bytes=4 * 1024, may_cut=True),
+    "robots": _Kind("text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, may_cut=True),
+    "answer": _Kind("text/plain, */*;q=0.5", max_body_bytes=4 * 1024, may_cut=True),
 }
 
 

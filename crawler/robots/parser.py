@@ -415,12 +415,11 @@ _EVERYBODY = frozenset({"*", "robots"})
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """Directives of a page; ``unavailable_after`` is a date as the page wrote it."""
+    """Directives of a page."""
 
     nofollow: bool = False
     noindex: bool = False
     noarchive: bool = False
-    unavailable_after: str | None = None
 
 
 def parse_directives(
@@ -433,20 +432,15 @@ def parse_directives(
     to the next name or the end of the field. A permission never revokes a prohibition.
     """
     words: set[str] = set()
-    dates: list[str] = []
     for value in values:
         addressed = _for_agent(value, user_agent_token) if is_header else _items(value)
         for item in addressed:
-            key, _, date = item.partition(":")
-            if key.strip().lower() == _UNAVAILABLE_AFTER:
-                dates.append(date.strip())
-            else:
+            if item.partition(":")[0].strip().lower() != _UNAVAILABLE_AFTER:
                 words.update(re.split(r"[\s;]+", item.lower()))
     return Directives(
         nofollow=not words.isdisjoint({"nofollow", "none"}),
         noindex=not words.isdisjoint({"noindex", "none"}),
         noarchive=not words.isdisjoint({"noarchive", "nocache"}),
-        unavailable_after=next(filter(None, dates), None),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from freshet.crawler.fetch.client import Accept, Request, request_headers
+from freshet.crawler.fetch.client import Request, request_headers
 from freshet.crawler.fetch.responses import (
     StatusVerdict,
     is_page_type,
@@ -98,7 +98,7 @@ def _truncated(request: Request, answer: SiteResponse, body: bytes) -> str | Non
     """Say why this is not the whole body, or return None."""
     if len(body) == len(answer.body):
         return None
-    return "length" if body and request.accept is Accept.ROBOTS else "unspecified"
+    return "length" if body and request.accept == "robots" else "unspecified"
 
 
 def _limited(
@@ -108,13 +108,13 @@ def _limited(
     if verdict.outcome is not Outcome.FETCHED:
         return verdict, b""
     label = media_type(answer.header("Content-Type") or "")
-    is_typed = request.accept in {Accept.PAGE, Accept.PROBE}
+    is_typed = request.accept in {"page", "probe"}
     if is_typed and label is not None and not is_page_type(label):
         return StatusVerdict(Outcome.SKIPPED, "content_type", f"the server sent {label}"), b""
     limit = request.max_body_bytes
     if limit is None or len(answer.body) <= limit:
         return verdict, answer.body
-    if request.accept is Accept.ROBOTS:
+    if request.accept == "robots":
         return verdict, answer.body[:limit]
     detail = f"{len(answer.body)} bytes are announced"
     return StatusVerdict(Outcome.FAILED, "too_large", detail), b""

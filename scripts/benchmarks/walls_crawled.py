@@ -19,7 +19,7 @@ from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.compare.not_content.page import Wall, WallKind
-from freshet.crawler.fetch.client import Accept, Request
+from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.wiring import Observer
 from freshet.storage.entries import Outcome
@@ -78,7 +78,7 @@ class _HostsFetcher:
     async def fetch(self, request: Request) -> FetchResult:
         """Make one exchange."""
         host = self._hosts["/".join(request.url.split("/", 3)[:3])]
-        is_page = request.accept is Accept.PAGE
+        is_page = request.accept == "page"
         html = host.answer(request.url, self.crawled) if is_page else None
         if html is None:
             return FetchResult(request.url, Outcome.GONE, time(), 0, 404, "http_404")

@@ -6,7 +6,7 @@ import pytest
 
 from freshet.crawler.admission.admit import Seeding
 from freshet.crawler.compare.not_content.check import Probes
-from freshet.crawler.fetch.client import Accept, Request
+from freshet.crawler.fetch.client import Request
 from freshet.crawler.requester import Requester
 from freshet.crawler.requests import ApiRequests, Refusal, RobotsRequest
 from freshet.crawler.robots.cache import RobotsRules
@@ -72,7 +72,7 @@ async def test_a_robots_txt_opens_its_host_and_names_sitemaps() -> None:
     assert (visit.targets.urls, visit.targets.roles) == ([f"{SITE}/map.xml"], [Role.SITEMAP])
     assert hosts.stages.world.frontier.permits(1, f"{SITE}/private/x", NOON) is False
     (asked,) = hosts.stages.answers.asked
-    assert asked == Request(ROBOTS.url, Accept.ROBOTS, max_body_bytes=RobotsRules().max_bytes + 1)
+    assert asked == Request(ROBOTS.url, "robots", max_body_bytes=RobotsRules().max_bytes + 1)
 
 
 async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak() -> None:
@@ -132,7 +132,7 @@ async def test_a_probe_is_asked_for_and_recorded() -> None:
     (entry,) = await hosts.perform_next(no_answer(Outcome.GONE, 404, "http_404"))
     host = hosts.stages.world.frontier.host_state(1)
     assert entry == Note(NOON, fetches=1, host=host)
-    assert hosts.stages.answers.asked == [Request(f"{SITE}/none", Accept.PROBE)]
+    assert hosts.stages.answers.asked == [Request(f"{SITE}/none", "probe")]
 
 
 async def test_what_follows_from_an_api_request_is_written_with_it() -> None:
@@ -140,7 +140,7 @@ async def test_what_follows_from_an_api_request_is_written_with_it() -> None:
     noted = Note(NOON, fetches=1)
     hosts.api_requests.place("hub", "http://hub/", lambda _result, _now: [noted], form="a=b")
     assert await hosts.perform_next(answer(b"ok")) == [Note(NOON, fetches=1), noted]
-    assert hosts.stages.answers.asked == [Request("http://hub/", Accept.ANSWER, form="a=b")]
+    assert hosts.stages.answers.asked == [Request("http://hub/", "answer", form="a=b")]
 
 
 async def test_a_page_is_visited_by_the_pipeline() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.admission.admit import RedirectTarget
 from freshet.crawler.compare.ladder import Verdict
-from freshet.crawler.fetch.client import Accept, Request
+from freshet.crawler.fetch.client import Request
 from freshet.crawler.reduce.markup import TEXT_VERSION
 from freshet.crawler.reduce.sketch import body_digest
 from freshet.crawler.requests import PageRequest
@@ -325,7 +325,7 @@ async def test_a_sitemap_is_asked_for_as_such_and_up_to_its_limit(stages: Stages
     assert isinstance(request, PageRequest)
     stages.answers.results.append(answer(SITEMAP))
     visit = await stages.pipeline.visit(request)
-    assert stages.answers.asked == [Request(URL, Accept.SITEMAP, max_body_bytes=50_000)]
+    assert stages.answers.asked == [Request(URL, "sitemap", max_body_bytes=50_000)]
     assert visit.host is not None
     assert visit.host.last_exchange_at == NOON
 

@@ -12,7 +12,7 @@ import pytest
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.archive.replay import Played
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.fetch.client import Accept, Fetcher, Request
+from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.lab.replay import Archives, RunPast, replay
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.daemon import keep
@@ -53,7 +53,7 @@ class Tape:
 
         async def probe(at_origin: str, after: float) -> FetchResult | None:
             for each in sorted(self.played, key=lambda it: it.result.ended_at):
-                is_next = each.accept is Accept.PROBE and each.result.ended_at >= after
+                is_next = each.accept == "probe" and each.result.ended_at >= after
                 if is_next and str(origin(each.result.url)) == at_origin:
                     return each.result
             return None

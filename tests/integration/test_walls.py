@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.fetch.client import Accept, Request
+from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.difficult_sites import guarded, statuses
@@ -210,7 +210,7 @@ class Losing:
     async def fetch(self, request: Request) -> FetchResult:
         """The web's own answer, or the page."""
         result = await self._fetcher.fetch(request)
-        is_page = request.accept in {Accept.PAGE, Accept.PROBE}
+        is_page = request.accept in {"page", "probe"}
         is_lost = result.outcome is Outcome.GONE or request.url.endswith(self.lost or ("\0",))
         if not (is_page and is_lost):
             return result

@@ -24,7 +24,7 @@ def fetched(
     url: str = URL,
     at: float = START_AT,
     headers: Headers = TAGGED,
-    accept: Accept = Accept.PAGE,
+    accept: Accept = "page",
 ) -> WireExchange:
     result = FetchResult(
         url, Outcome.FETCHED, at, 0.25, 200, request_headers=(("Host", "news.localhost"),),

@@ -10,7 +10,6 @@ from zipfile import ZIP_STORED, ZipFile
 import pytest
 
 from freshet.crawler.archive.cdxj import entries, write_cdxj, write_wacz
-from freshet.crawler.fetch.client import Accept
 from freshet.crawler.tally import CrawlError
 from tests.crawler.archive.exchanges import START_AT, fetched, not_modified, whole
 from tests.crawler.archive.test_archive import write
@@ -20,7 +19,7 @@ ROBOTS = "http://news.localhost/robots.txt"
 
 
 async def archived(folder: Path) -> list[Path]:
-    robots = fetched(b"User-agent: *", url=ROBOTS, headers=PLAIN, accept=Accept.ROBOTS)
+    robots = fetched(b"User-agent: *", url=ROBOTS, headers=PLAIN, accept="robots")
     await write(folder, robots, fetched(), fetched(at=START_AT + 5), not_modified())
     await write(folder, fetched(b"new", at=START_AT + 86_400))
     return whole(folder)

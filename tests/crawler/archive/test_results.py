@@ -119,11 +119,11 @@ def test_headers_that_were_renamed_for_the_archive_have_their_names_again() -> N
 
 def test_what_was_wanted_is_said_or_seen() -> None:
     robots = exchange(url="http://a.test/robots.txt", headers=(), body=b"User-agent: *\n" * 90)
-    assert accept_of(robots) is Accept.ROBOTS
-    assert accept_of(exchange(url="http://a.test/?/robots.txt")) is Accept.PAGE
-    assert accept_of(exchange(url="http://a.test[/robots.txt")) is Accept.PAGE
-    assert accept_of(exchange(facts=Facts(accept="sitemap"))) is Accept.SITEMAP
-    assert accept_of(exchange(facts=Facts(accept="unheard of"))) is Accept.PAGE
+    assert accept_of(robots) == "robots"
+    assert accept_of(exchange(url="http://a.test/?/robots.txt")) == "page"
+    assert accept_of(exchange(url="http://a.test[/robots.txt")) == "page"
+    assert accept_of(exchange(facts=Facts(accept="sitemap"))) == "sitemap"
+    assert accept_of(exchange(facts=Facts(accept="unheard of"))) == "page"
     packed = ((b"Content-Type", b"application/x-gzip"),)
     assert ending(exchange(headers=packed)) == (Outcome.SKIPPED, "content_type")
     sitemap = exchange(headers=packed, facts=Facts(accept="sitemap"))
@@ -147,7 +147,7 @@ def test_retry_after_is_read_against_the_end_of_the_exchange() -> None:
         max_size=5,
     ),
     st.binary(max_size=50),
-    st.sampled_from([None, *Accept]),
+    st.sampled_from([None, *get_args(Accept)]),
     st.sampled_from(get_args(CaptureKind)),
 )  # fmt: skip
 def test_no_answer_raises(

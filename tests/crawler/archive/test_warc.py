@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
 from freshet.crawler.archive.warc import Original, WireExchange, records, warc_date
-from freshet.crawler.fetch.client import Accept, Request
+from freshet.crawler.fetch.client import Request
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 from tests.crawler.archive.exchanges import START_AT, URL, fetched, not_modified, read
@@ -137,7 +137,7 @@ def test_an_empty_page_is_archived_in_full_each_time_and_confirmed_by_a_304() ->
 
 def test_what_is_posted_refers_to_nothing_and_is_archived_with_its_form() -> None:
     original = records(fetched(), None, lambda: "<urn:uuid:1>")[1]
-    posted = replace(fetched(), request=Request(URL, Accept.ANSWER, form="hub.mode=subscribe"))
+    posted = replace(fetched(), request=Request(URL, "answer", form="hub.mode=subscribe"))
     request, response, _ = written(posted, original)
     assert b"\r\n\r\nPOST /a?b=1 HTTP/1.1\r\n" in request
     assert parsed(request).reader.read() == b"hub.mode=subscribe"

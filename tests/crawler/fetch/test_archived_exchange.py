@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from freshet.crawler.fetch.client import Accept, FetchLimits
+from freshet.crawler.fetch.client import FetchLimits
 from freshet.storage.entries import Outcome
 from tests.crawler.fetch.hostile_server import closes, page, repeats, sends
 from tests.crawler.fetch.test_fetch import AGENT, exchange
@@ -49,7 +49,7 @@ async def test_why_a_body_is_not_whole_is_said(answer: object, reason: str, trun
 
 async def test_a_robots_file_that_is_cut_says_so() -> None:
     answer = repeats(b"HTTP/1.1 200 OK\r\n\r\n", b"Disallow: /a\n" * 999)
-    result, _ = await exchange(answer, Accept.ROBOTS)
+    result, _ = await exchange(answer, "robots")
     assert (result.outcome, result.truncated) == (Outcome.FETCHED, "length")
 
 

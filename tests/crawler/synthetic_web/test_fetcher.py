@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
-from freshet.crawler.fetch.client import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
+from freshet.crawler.fetch.client import Fetcher, FetchLimits, NetworkFetcher, Request
 from freshet.crawler.synthetic_web.content import DAY_S
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
@@ -85,5 +85,5 @@ async def test_a_body_beyond_the_limit_fails_and_a_robots_txt_is_cut(
     page = await fetcher.fetch(Request("http://docs.localhost/", max_body_bytes=100))
     assert (page.outcome, page.reason, page.body) == (Outcome.FAILED, "too_large", b"")
     url = "http://guarded.localhost/robots.txt"
-    robots = await fetcher.fetch(Request(url, Accept.ROBOTS, max_body_bytes=10))
+    robots = await fetcher.fetch(Request(url, "robots", max_body_bytes=10))
     assert (robots.outcome, robots.body) == (Outcome.FETCHED, b"# Rules of")
