@@ -35,7 +35,7 @@ from freshet.crawler.synthetic_web.answers import (
     plight,
 )
 from freshet.crawler.synthetic_web.content import DAY_S, Place
-from freshet.crawler.synthetic_web.site import Addresses, Resource, Skin, SyntheticSite, authority
+from freshet.crawler.synthetic_web.site import Addresses, Resource, SyntheticSite, authority
 from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, Plot
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, mixed, showcase
 
@@ -259,7 +259,7 @@ def _plain_site(plot: Plot) -> SyntheticSite:
         links = [plot.link(child[1:], child) for child in children]
         resources[target] = plot.page(target, paragraphs=2, links=links)
     return SyntheticSite(
-        name=plot.name, title=plot.name, resources=resources, skin=Skin.BARE,
+        name=plot.name, title=plot.name, resources=resources, skin=lambda _edited: "{main}",
         robots=NOTHING_FORBIDDEN,
     )  # fmt: skip
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate, parsedate_to_datetime
-from enum import Enum
 from hashlib import blake2b
 from html import escape
 from http import HTTPStatus
-from itertools import chain, groupby
 
 from freshet.crawler.lru import LruCache
 from freshet.crawler.synthetic_web.content import Content, Form, Link, Place, generator, version_at
@@ -20,7 +18,6 @@ from freshet.crawler.synthetic_web.difficult_sites import trap_content
 from freshet.crawler.synthetic_web.site import (
     UTF_8,
     Addresses,
-    Clutter,
     Document,
     Encoding,
     Fault,
@@ -28,7 +25,6 @@ from freshet.crawler.synthetic_web.site import (
     Head,
     Manifest,
     Redirect,
-    Skin,
     SyntheticSite,
     Validation,
     without_utm,
@@ -159,18 +155,11 @@ def failure(fault: Fault, at: float) -> SiteResponse:
 
 
 # -- noise -------------------------------------------------------------------
-# Noise differs between two answers although nobody edited anything. A :class:`Template` is a
+# Noise differs between two answers although nobody edited anything. A :class:`_PageTemplate` is a
 # page with slots for it: each version is rendered once and filled thousands of times a second.
-class Slot(Enum):
-    """A place for noise."""
-
-    RENDERED_AT = "rendered at"
-    TOKEN = "token"
-    NONCE = "nonce"
-    SESSION = "session"
-    VISITORS = "visitors"
-    ADVERT = "advert"
-    VARIANT = "variant"
+_NOISE = ("rendered_at", "token", "nonce", "visitors", "advert", "variant")
+#: Where a template has a place for noise: two marks about its name.
+_MARKS = {name: f"\0{name}\0" for name in _NOISE}
 
 
 def noise(
@@ -180,7 +169,7 @@ def noise(
     at: float,
     adverts: tuple[str, ...],
     variants: tuple[str, ...] = (),
-) -> dict[Slot, str]:
+) -> dict[str, str]:
     """Return the noise of an answer; ``serial`` earlier requests went to that place.
 
     ``variants`` are those of an A/B test; each answer draws one.
@@ -189,13 +178,13 @@ def noise(
     digest = blake2b(key, digest_size=32)
     drawn = digest.hexdigest()
     return {
-        Slot.RENDERED_AT: datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
-        Slot.TOKEN: drawn[:16],
-        Slot.NONCE: drawn[16:28],
-        Slot.SESSION: drawn[28:],
-        Slot.VISITORS: str(1000 + 7 * serial + digest.digest()[0] % 7),
-        Slot.ADVERT: adverts[digest.digest()[1] % len(adverts)] if adverts else "",
-        Slot.VARIANT: variants[digest.digest()[2] % len(variants)] if variants else "",
+        "rendered_at": datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        "token": drawn[:16],
+        "nonce": drawn[16:28],
+        "session": drawn[28:],
+        "visitors": str(1000 + 7 * serial + digest.digest()[0] % 7),
+        "advert": adverts[digest.digest()[1] % len(adverts)] if adverts else "",
+        "variant": variants[digest.digest()[2] % len(variants)] if variants else "",
     }
 
 
@@ -204,23 +193,19 @@ class _PageTemplate:
     """A page's bytes, with slots: ``pieces[0] slots[0] pieces[1] … pieces[-1]``."""
 
     pieces: tuple[bytes, ...]
-    slots: tuple[Slot, ...]
+    slots: tuple[str, ...]
     codec: str
 
     @classmethod
-    def of(cls, parts: Iterable[str | Slot], encoding: Encoding) -> _PageTemplate:
-        """Join and encode the text between the slots; unencodable characters become references."""
-        pieces, slots = [encoding.mark], []
-        for is_slot, run in groupby(parts, key=lambda part: isinstance(part, Slot)):
-            if not is_slot:
-                pieces[-1] += "".join(map(str, run)).encode(encoding.codec, "xmlcharrefreplace")
-                continue
-            for slot in run:
-                slots.append(Slot(slot))
-                pieces.append(b"")
-        return cls(tuple(pieces), tuple(slots), encoding.codec)
+    def of(cls, text: str, encoding: Encoding) -> _PageTemplate:
+        """Encode the text between the marked slots; unencodable characters become references."""
+        first, *others = re.split("\0([a-z_]+)\0", text)
+        pieces = [
+            each.encode(encoding.codec, "xmlcharrefreplace") for each in (first, *others[1::2])
+        ]
+        return cls((encoding.mark + pieces[0], *pieces[1:]), tuple(others[::2]), encoding.codec)
 
-    def fill(self, values: Mapping[Slot, str]) -> bytes:
+    def fill(self, values: Mapping[str, str]) -> bytes:
         """Fill the slots with this noise."""
         filled = [self.pieces[0]]
         for slot, piece in zip(self.slots, self.pieces[1:], strict=True):
@@ -230,35 +215,11 @@ class _PageTemplate:
 
 # -- pages -------------------------------------------------------------------
 # Noise stands in the frame and in attributes only; the history gives the main content.
-Parts = Iterator[str | Slot]
 
 
-@dataclass(frozen=True, slots=True)
-class _FrameVersion:
-    """The number of changes of each part of a site's frame so far."""
-
-    footer: int
-    navigation: int
-    advert: int
-    banner: int = 0
-    rebuild: int = 0
-
-
-def look_at(site: SyntheticSite, version: int) -> _FrameVersion:
-    """Return the frame of a site after that many revisions."""
-    past = [revision.form for revision in site.frame.revisions[:version]]
-    return _FrameVersion(
-        footer=past.count(Form.FOOTER),
-        navigation=past.count(Form.NAVIGATION),
-        advert=past.count(Form.ADVERT),
-        banner=past.count(Form.BANNER),
-        rebuild=past.count(Form.REBUILD),
-    )
-
-
-def adverts(site: SyntheticSite, look: _FrameVersion) -> tuple[str, ...]:
+def adverts(site: SyntheticSite, edited: Counter[Form]) -> tuple[str, ...]:
     """Return the advertisements of a campaign; each answer shows one."""
-    rng = generator(site.name, "advert", look.advert)
+    rng = generator(site.name, "advert", edited[Form.ADVERT])
     return tuple(site.language.sentence(rng) for _ in range(5))
 
 
@@ -276,18 +237,20 @@ class Renderer:
     addresses: Addresses
 
     def page(
-        self, head: Head, encoding: Encoding, content: Content, look: _FrameVersion
+        self, head: Head, encoding: Encoding, content: Content, edited: Counter[Form]
     ) -> _PageTemplate:
-        """Render a whole page, with slots for noise."""
-        skins = {
-            Skin.SEMANTIC: self._semantic,
-            Skin.SOUP: self._soup,
-            Skin.BARE: self._bare,
-            Skin.CLUTTERED: self._cluttered,
-        }
-        body = skins[self.site.skin](content, look)
-        start = self._head(head, encoding, content)
-        return _PageTemplate.of(chain((start,), body, ("</body></html>\n",)), encoding)
+        """Render a whole page with slots for noise; ``edited`` are the edits of the frame."""
+        revision = edited[Form.FOOTER]
+        body = self.site.skin(edited).format(
+            title=escape(self.site.title),
+            navigation=self._navigation(edited[Form.NAVIGATION]),
+            main=self._main(content),
+            build=f"{generator(self.site.name, 'build', revision).getrandbits(32):08x}",
+            revision=revision,
+            **_MARKS,
+        )
+        text = f"{self._head(head, encoding, content)}{body}</body></html>\n"
+        return _PageTemplate.of(text, encoding)
 
     def _head(self, head: Head, encoding: Encoding, content: Content) -> str:
         name = self.site.name
@@ -310,51 +273,6 @@ class Renderer:
             lines.append(f'<link rel="alternate" type="{mime}" href="{escape(feed[0])}">')
         return "\n".join((*lines, "</head><body>\n"))
 
-    # -- skins ---------------------------------------------------------------------
-
-    def _bare(self, content: Content, look: _FrameVersion) -> Parts:
-        yield self._main(content)
-
-    def _semantic(self, content: Content, look: _FrameVersion) -> Parts:
-        yield from ('<script nonce="', Slot.NONCE, '">window.ready = true;</script>\n')
-        yield '<div class="cookie-banner" role="dialog">We use cookies. <button>OK</button></div>\n'
-        yield f"<header><p>{escape(self.site.title)}</p>"
-        yield f"<nav>{self._navigation(look)}</nav></header>"
-        yield from ('\n<main><article data-token="', Slot.NONCE, '">\n')
-        yield self._main(content)
-        yield from ('</article></main>\n<aside class="advert"><p>', Slot.ADVERT, "</p></aside>\n")
-        yield from ("<footer>", *self._form(), *self._stamps(look), "</footer>\n")
-
-    def _soup(self, content: Content, look: _FrameVersion) -> Parts:
-        yield f'<div class="header"><div class="logo">{escape(self.site.title)}</div>'
-        yield f'<div class="navigation">{self._navigation(look)}</div></div>\n'
-        yield from ('<div class="content" data-token="', Slot.NONCE, '">\n')
-        yield self._main(content)
-        yield from ('</div>\n<div class="sidebar"><div class="ad">', Slot.ADVERT, "</div>")
-        yield '<div class="cookie-notice">This shop uses cookies.</div></div>\n'
-        yield from ('<div class="footer">', *self._form(), *self._stamps(look), "</div>\n")
-
-    def _cluttered(self, content: Content, look: _FrameVersion) -> Parts:
-        """Mix frame and noise into the content; a rebuild renames the wrappers."""
-        rng = generator(self.site.name, "rebuild", look.rebuild)
-        name, slogan = self.site.language.word(rng), self.site.language.sentence(rng)
-        clutter = self.site.clutter
-        yield f'<div class="{escape(name)}-page"><div><p>{escape(slogan)}</p></div>\n'
-        if look.banner % 2:
-            notice = generator(self.site.name, "notice", look.banner)
-            yield f"<div><p>{escape(self.site.language.sentence(notice))}</p></div>\n"
-        if Clutter.ADVERTS in clutter:
-            yield from ("<div><section><p>", Slot.ADVERT, "</p></section></div>\n")
-        yield f'<div class="{escape(name)}-story">\n{self._main(content)}'
-        if Clutter.VARIANTS in clutter:
-            yield from ("<blockquote>", Slot.VARIANT, "</blockquote>\n")
-        if Clutter.STAMPS in clutter:
-            yield from ("<p>It is ", Slot.RENDERED_AT, " here, and ", Slot.VISITORS)
-            yield from (" people came by.</p><p>Your reference is ", Slot.TOKEN, ".</p>\n")
-        yield f"</div><div><p>{escape(self.site.title)}, part {look.footer}.</p></div></div>\n"
-
-    # -- parts ---------------------------------------------------------------------
-
     def _main(self, content: Content) -> str:
         lines = [f"<h1>{escape(content.title)}</h1>"]
         lines += [f'<p class="{block.kind}">{escape(block.text)}</p>' for block in content.blocks]
@@ -363,22 +281,10 @@ class Renderer:
             lines.append("<ul>\n{}\n</ul>".format("\n".join(items)))
         return "\n".join((*lines, ""))
 
-    def _navigation(self, look: _FrameVersion) -> str:
-        rng = generator(self.site.name, "navigation", look.navigation)
-        word = self.site.language.word(rng)
+    def _navigation(self, version: int) -> str:
+        word = self.site.language.word(generator(self.site.name, "navigation", version))
         items = (f"<li>{self._anchor(link)}</li>" for link in self.site.frame.links)
-        return f'<ul>{"".join(items)}<li><a href="#top">{word} {look.navigation}</a></li></ul>'
-
-    def _form(self) -> tuple[str | Slot, ...]:
-        start = '<form method="post" action="/subscribe"><input type="hidden" name="csrf_token"'
-        return (start, ' value="', Slot.TOKEN, '"><button>Subscribe</button></form>')
-
-    def _stamps(self, look: _FrameVersion) -> tuple[str | Slot, ...]:
-        build = generator(self.site.name, "build", look.footer).getrandbits(32)
-        return (
-            *("<p>Page rendered at ", Slot.RENDERED_AT, "</p><p>", Slot.VISITORS),
-            f" visitors today</p><p>Build {build:08x}, revision {look.footer}</p>",
-        )
+        return f'<ul>{"".join(items)}<li><a href="#top">{word} {version}</a></li></ul>'
 
     def _anchor(self, link: Link) -> str:
         rel = f' rel="{escape(link.rel)}"' if link.rel else ""
@@ -403,11 +309,11 @@ _Key = tuple[Place, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Face:
-    """A version of a site's frame, its start, its adverts and variants."""
+    """A version of a site's frame, its start, the edits before, its adverts and variants."""
 
     version: int
     since: float
-    look: _FrameVersion
+    edited: Counter[Form]
     adverts: tuple[str, ...]
     variants: tuple[str, ...]
 
@@ -452,10 +358,10 @@ class Responder:
         version = version_at(document.history.revisions, at)
         face = self._face(site, at)
         key = (_place(site, ask), version, face.version)
-        template = self._template(document, key, face.look)
+        template = self._template(document, key, face.edited)
         body = template.fill(self._noise(site, ask, face, at))
         changed_at = max(document.changed_at(at), face.since)
-        validators = self._validators(site, key, changed_at, body)
+        validators = self._validators(site, key, changed_at, body, noisy=bool(template.slots))
         headers = [content_type(document.encoding)]
         if document.head.robots_header:
             headers.append(("X-Robots-Tag", document.head.robots_header))
@@ -503,17 +409,17 @@ class Responder:
             return plight(404, at)
         face = self._face(site, at)
         values = self._noise(site, ask, face, at)
-        content = trap_content(site, trap, ask.target, values[Slot.SESSION], at)
+        content = trap_content(site, trap, ask.target, values["session"], at)
         if content is None:
             return plight(404, at)
-        page = self._renderers[site.name].page(Head(), UTF_8, content, face.look)
+        page = self._renderers[site.name].page(Head(), UTF_8, content, face.edited)
         return success(ask, at, page.fill(values), _SiteValidators(), content_type(UTF_8))
 
     # -- what answers are made of ------------------------------------------------------
 
     def _noise(
         self, site: SyntheticSite, ask: SiteRequest, face: _Face, at: float
-    ) -> dict[Slot, str]:
+    ) -> dict[str, str]:
         place = _place(site, ask)
         serial = self._asked[place]
         self._asked[place] += 1
@@ -530,25 +436,25 @@ class Responder:
         version = version_at(site.frame.revisions, at)
         face = self._faces.get(site.name)
         if face is None or face.version != version:
-            look = look_at(site, version)
+            edited = Counter(revision.form for revision in site.frame.revisions[:version])
             since = site.frame.revisions[version - 1].at if version else float("-inf")
             face = self._faces[site.name] = _Face(
-                version, since, look, adverts(site, look), variants(site)
+                version, since, edited, adverts(site, edited), variants(site)
             )
         return face
 
-    def _template(self, document: Document, key: _Key, look: _FrameVersion) -> _PageTemplate:
+    def _template(self, document: Document, key: _Key, edited: Counter[Form]) -> _PageTemplate:
         template = self._templates.use(key)
         if template is None:
             place, version, _ = key
             content = document.history.content(version)
             renderer = self._renderers[place.host]
-            template = renderer.page(document.head, document.encoding, content, look)
+            template = renderer.page(document.head, document.encoding, content, edited)
             self._templates[key] = template
         return template
 
     def _validators(
-        self, site: SyntheticSite, key: _Key, changed_at: float, body: bytes
+        self, site: SyntheticSite, key: _Key, changed_at: float, body: bytes, *, noisy: bool
     ) -> _SiteValidators:
         """Return the validators that the site sends with a version of a document."""
         if site.validation is Validation.NONE:
@@ -558,7 +464,7 @@ class Responder:
         if site.validation is Validation.DATE:
             return _SiteValidators(None, changed_at)
         # With noise the bytes of one version differ: its tag is weak.
-        weak = "" if site.skin is Skin.BARE else "W/"
+        weak = "W/" if noisy else ""
         return _SiteValidators(weak + strong_etag(f"{self._web.seed}/{key}".encode()), changed_at)
 
 

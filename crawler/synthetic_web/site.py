@@ -6,7 +6,8 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -161,24 +162,44 @@ class Trap(StrEnum):
     DEEPER = "/deeper/"
 
 
-class Skin(StrEnum):
-    """The markup of pages: landmarks, ``div`` and class names, or the bare content.
+#: The markup of a site's pages after edits of its frame, by their forms.
+#:
+#: A template with places for the parts of a page, ``{title} {navigation} {main} {build}
+#: {revision}``, and for noise, ``{rendered_at} {token} {nonce} {visitors} {advert} {variant}``.
+Skin = Callable[[Counter[Form]], str]
 
-    In ``CLUTTERED`` ones noise and frame stand amid the content, without telling names.
-    """
+_FORM = (
+    '<form method="post" action="/subscribe"><input type="hidden" name="csrf_token"'
+    ' value="{token}"><button>Subscribe</button></form>'
+)
+_STAMPS = (
+    "<p>Page rendered at {rendered_at}</p><p>{visitors} visitors today</p>"
+    "<p>Build {build}, revision {revision}</p>"
+)
 
-    SEMANTIC = "semantic"
-    SOUP = "soup"
-    BARE = "bare"
-    CLUTTERED = "cluttered"
+
+def semantic(_edited: Counter[Form]) -> str:
+    """Mark the parts of a page with landmarks."""
+    return f"""<script nonce="{{nonce}}">window.ready = true;</script>
+<div class="cookie-banner" role="dialog">We use cookies. <button>OK</button></div>
+<header><p>{{title}}</p><nav>{{navigation}}</nav></header>
+<main><article data-token="{{nonce}}">
+{{main}}</article></main>
+<aside class="advert"><p>{{advert}}</p></aside>
+<footer>{_FORM}{_STAMPS}</footer>
+"""
 
 
-class Clutter(StrEnum):
-    """The noise amid the content of a cluttered site."""
-
-    STAMPS = "stamps"
-    ADVERTS = "adverts"
-    VARIANTS = "variants"
+def soup(_edited: Counter[Form]) -> str:
+    """Mark the parts of a page with class names of ``div``."""
+    return f"""<div class="header"><div class="logo">{{title}}</div>\
+<div class="navigation">{{navigation}}</div></div>
+<div class="content" data-token="{{nonce}}">
+{{main}}</div>
+<div class="sidebar"><div class="ad">{{advert}}</div>\
+<div class="cookie-notice">This shop uses cookies.</div></div>
+<div class="footer">{_FORM}{_STAMPS}</div>
+"""
 
 
 class Validation(StrEnum):
@@ -206,17 +227,15 @@ class Frame:
 class SyntheticSite:
     """One host. Its robots.txt closes the ``forbidden`` targets for everybody.
 
-    ``clutter`` is for the skin of that name. ``robots`` is the text of robots.txt, in which
-    ``{origin}`` stands for the site's own; None is a 404. ``moved_to`` is the site to which every
-    request is redirected.
+    ``robots`` is the text of robots.txt, in which ``{origin}`` stands for the site's own; None is a
+    404. ``moved_to`` is the site to which every request is redirected.
     """
 
     name: str
     title: str
     resources: Mapping[str, Resource] = field(default_factory=dict)
     language: Language = ENGLISH
-    skin: Skin = Skin.SEMANTIC
-    clutter: frozenset[Clutter] = frozenset()
+    skin: Skin = semantic
     validation: Validation = Validation.CONTENT
     frame: Frame = Frame()
     robots: str | None = None

@@ -38,10 +38,10 @@ from freshet.crawler.synthetic_web.site import (
     ListEntry,
     Manifest,
     Resource,
-    Skin,
     Story,
     SyntheticSite,
     Validation,
+    soup,
 )
 
 # -- manifests ---------------------------------------------------------------
@@ -350,7 +350,7 @@ def shop(plot: Plot) -> SyntheticSite:
         title="Kaufhaus am Bach",
         resources=resources,
         language=GERMAN,
-        skin=Skin.SOUP,
+        skin=soup,
         validation=Validation.NONE,
         frame=plot.frame(0.3, plot.link("Start", "/"), *categories),
         robots=OPEN_ROBOTS,

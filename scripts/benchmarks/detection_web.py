@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
+from enum import StrEnum
+from html import escape
 from typing import Final
 
-from freshet.crawler.synthetic_web.content import Form
-from freshet.crawler.synthetic_web.site import Clutter, Resource, Skin, SyntheticSite, Validation
+from freshet.crawler.synthetic_web.content import ENGLISH, Form, generator
+from freshet.crawler.synthetic_web.site import Resource, Skin, SyntheticSite, Validation
 from freshet.crawler.synthetic_web.sites import OPEN_ROBOTS, SITEMAPS, Plot
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, mixed
+
+
+class Clutter(StrEnum):
+    """The noise amid the content of a board, as markup."""
+
+    STAMPS = (
+        "<p>It is {rendered_at} here, and {visitors} people came by.</p>"
+        "<p>Your reference is {token}.</p>\n"
+    )
+    ADVERTS = "<div><section><p>{advert}</p></section></div>\n"
+    VARIANTS = "<blockquote>{variant}</blockquote>\n"
+
 
 #: Edits per day of the notices of a board, in turn.
 _RATES_PER_DAY: Final = (0.3, 0.05, 0.0, 0.15, 0.02)
@@ -31,12 +46,34 @@ def board(plot: Plot, clutter: Collection[Clutter]) -> SyntheticSite:
         name=plot.name,
         title=f"Board of {plot.name}",
         resources=resources,
-        skin=Skin.CLUTTERED,
-        clutter=frozenset(clutter),
+        skin=_cluttered(plot.name, frozenset(clutter)),
         validation=Validation.NONE,
         frame=plot.frame(0.15, forms=_FRAME_FORMS),
         robots=OPEN_ROBOTS,
     )
+
+
+def _cluttered(site: str, clutter: Collection[Clutter]) -> Skin:
+    """Mix frame and noise into the content; a rebuild renames the wrappers."""
+
+    def skin(edited: Counter[Form]) -> str:
+        rng = generator(site, "rebuild", edited[Form.REBUILD])
+        name, slogan = escape(ENGLISH.word(rng)), escape(ENGLISH.sentence(rng))
+        notice = ""
+        if edited[Form.BANNER] % 2:
+            rng = generator(site, "notice", edited[Form.BANNER])
+            notice = f"<div><p>{escape(ENGLISH.sentence(rng))}</p></div>\n"
+        adverts, variants, stamps = (
+            kind if kind in clutter else ""
+            for kind in (Clutter.ADVERTS, Clutter.VARIANTS, Clutter.STAMPS)
+        )
+        return (
+            f'<div class="{name}-page"><div><p>{slogan}</p></div>\n{notice}{adverts}'
+            f'<div class="{name}-story">\n{{main}}{variants}{stamps}'
+            "</div><div><p>{title}, part {revision}.</p></div></div>\n"
+        )
+
+    return skin
 
 
 def labelled(spec: WebSpec) -> SyntheticWeb:

@@ -10,10 +10,9 @@ from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.content import DAY_S
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.site import Clutter
 from freshet.crawler.synthetic_web.sites import documentation
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
-from scripts.benchmarks.detection_web import board
+from scripts.benchmarks.detection_web import Clutter, board
 from tests.integration.quick import quick, unwatched
 
 

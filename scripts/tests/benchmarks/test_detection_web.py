@@ -6,9 +6,9 @@ import pytest
 
 from freshet.crawler.synthetic_web.answers import Responder, SiteRequest
 from freshet.crawler.synthetic_web.content import DAY_S, ContentKind, Form
-from freshet.crawler.synthetic_web.site import Addresses, Clutter
+from freshet.crawler.synthetic_web.site import Addresses
 from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
-from scripts.benchmarks.detection_web import board, labelled
+from scripts.benchmarks.detection_web import Clutter, board, labelled
 from scripts.synthetic_truth import Truth
 
 SPEC = WebSpec(hosts=1, pages_per_host=12, seed=3)
