@@ -12,7 +12,7 @@ from freshet.crawler.synthetic_web.content import Form, Place, Revision
 from freshet.crawler.synthetic_web.site import Document
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 
-_OF_FRAME = frozenset({Form.FOOTER, Form.NAVIGATION, Form.ADVERT, Form.BANNER, Form.REBUILD})
+_OF_FRAME = frozenset({"footer", "navigation", "advert", "banner", "rebuild"})
 
 
 @dataclass(frozen=True, slots=True)

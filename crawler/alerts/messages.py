@@ -15,7 +15,7 @@ import aiosqlite
 import numpy as np
 
 from freshet.config.settings import Settings
-from freshet.crawler.alerts.rules import Channel, RuleMode
+from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.diff import align, in_one_line
 from freshet.crawler.importance import terms, weigh
@@ -170,7 +170,7 @@ class Composing:
         oldest = await self._oldest(channel)
         if oldest is None:
             return
-        at_once = channel.rhythm.mode is RuleMode.IMMEDIATE
+        at_once = channel.rhythm.mode == "immediate"
         period = channel.rhythm.period(oldest)
         before, limit = (inf, 1) if at_once else (period[1], _AT_MOST)
         found = await self._database.at_once(

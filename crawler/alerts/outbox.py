@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from freshet.config.settings import Alerts
 from freshet.crawler.alerts.messages import Composing
-from freshet.crawler.alerts.receivers import Delivery, DeliveryOutcome, Dispatch, Receiver
+from freshet.crawler.alerts.receivers import Delivery, Dispatch, Receiver
 from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import Clock
 from freshet.crawler.politeness import back_off_s
@@ -196,14 +196,14 @@ class Outbox:
             answer = await queue.receiver.deliver(dispatch, self._clock.now())
         except Exception as error:
             log.exception("sending alert %s failed with an unexpected error", message.key)
-            answer = Delivery(DeliveryOutcome.FAILED, repr(type(error)))
+            answer = Delivery("failed", repr(type(error)))
         await self._settle(queue, message, answer)
         self._tell(queue, message, answer)
 
     async def _settle(self, queue: _Queue, message: Message, answer: Delivery) -> None:
         """Record the result of a delivery, as soon as the store permits."""
         number, now = message.message_id, self._clock.now()
-        if answer.outcome is DeliveryOutcome.TAKEN:
+        if answer.outcome == "taken":
             await self._written(queue, alerts.sent, number, now)
         elif self._is_given_up(message, answer, now):
             log.error(
@@ -219,7 +219,7 @@ class Outbox:
     def _is_given_up(self, message: Message, answer: Delivery, now: float) -> bool:
         is_old = now - message.since > self._limits.give_up_s
         is_tried = message.tries + 1 >= _LEAST_TRIES
-        return answer.outcome is DeliveryOutcome.REFUSED or (is_old and is_tried)
+        return answer.outcome == "refused" or (is_old and is_tried)
 
     async def _written(self, queue: _Queue, change: Callable[..., None], *arguments: Any) -> None:
         """Commit a change, next of all and however long the store is away.
@@ -248,17 +248,17 @@ class Outbox:
 
     def _tell(self, queue: _Queue, message: Message, answer: Delivery) -> None:
         """Log once when a receiver begins to fail, and once when it is back."""
-        is_failing = answer.outcome is DeliveryOutcome.FAILED
+        is_failing = answer.outcome == "failed"
         if is_failing and not queue.failing:
             log.warning(
                 "alerts: %s: delivery to %s failed (%s); messages are kept and retried",
                 message.rule, _target(queue, message.rule), answer.said,
             )  # fmt: skip
-        elif queue.failing and answer.outcome is DeliveryOutcome.TAKEN:
+        elif queue.failing and answer.outcome == "taken":
             log.warning(
                 "alerts: %s: delivery to %s works again", message.rule, _target(queue, message.rule)
             )
-        if answer.outcome is not DeliveryOutcome.REFUSED:
+        if answer.outcome != "refused":
             queue.failing = is_failing
 
 

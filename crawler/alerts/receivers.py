@@ -13,9 +13,8 @@ import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
@@ -24,13 +23,8 @@ from freshet.crawler.fetch.addresses import AddressGuard
 from freshet.crawler.fetch.responses import retry_after_s
 from freshet.crawler.fetch.transport import Unfetched, guarded_connector, own_failures
 
-
-class DeliveryOutcome(StrEnum):
-    """The result of a delivery: ``REFUSED`` is about the message, ``FAILED`` may pass."""
-
-    TAKEN = "taken"
-    REFUSED = "refused"
-    FAILED = "failed"
+#: The result of a delivery: "refused" is about the message, "failed" may pass.
+DeliveryOutcome: TypeAlias = Literal["taken", "refused", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +127,10 @@ class Webhook:
                 with own_failures():
                     return await self._post(dispatch, now)
         except TimeoutError:
-            return Delivery(DeliveryOutcome.FAILED, f"no answer within {self._hook.timeout_s:g} s")
+            return Delivery("failed", f"no answer within {self._hook.timeout_s:g} s")
         except (Unfetched, OSError) as error:
             said = error.detail if isinstance(error, Unfetched) else str(error) or repr(error)
-            return Delivery(DeliveryOutcome.FAILED, said)
+            return Delivery("failed", said)
 
     async def _post(self, dispatch: Dispatch, now: float) -> Delivery:
         body = dispatch.body.encode()
@@ -146,11 +140,11 @@ class Webhook:
         ) as response:  # fmt: skip
             status, headers = response.status, response.raw_headers
         if 200 <= status < 300:
-            return Delivery(DeliveryOutcome.TAKEN)
+            return Delivery("taken")
         said = f"HTTP {status} {response.reason or ''}".rstrip()
         if status in _ABOUT_THE_MESSAGE:
-            return Delivery(DeliveryOutcome.REFUSED, said)
-        return Delivery(DeliveryOutcome.FAILED, said, retry_after_s(headers, now))
+            return Delivery("refused", said)
+        return Delivery("failed", said, retry_after_s(headers, now))
 
     def _headers(self, dispatch: Dispatch, body: bytes, now: float) -> dict[str, str]:
         timestamp = int(now)
@@ -202,9 +196,7 @@ class Apprised:
     async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
         """Send the message, see :class:`Receiver`."""
         if self._thread is not None and self._thread.is_alive():
-            return Delivery(
-                DeliveryOutcome.FAILED, "the service is still busy with the last message"
-            )
+            return Delivery("failed", "the service is still busy with the last message")
         title, body = in_words(json.loads(dispatch.body))
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Delivery] = loop.create_future()
@@ -212,13 +204,11 @@ class Apprised:
         def work() -> None:
             try:
                 taken = self._service.notify(body=body, title=title, body_format="text")
-                answer = Delivery(DeliveryOutcome.TAKEN)
+                answer = Delivery("taken")
                 if not taken:
-                    answer = Delivery(DeliveryOutcome.FAILED, "the service rejected the message")
+                    answer = Delivery("failed", "the service rejected the message")
             except Exception as error:  # noqa: BLE001 - of some hundred services, told as it is
-                answer = Delivery(
-                    DeliveryOutcome.FAILED, f"the service failed: {type(error).__name__}"
-                )
+                answer = Delivery("failed", f"the service failed: {type(error).__name__}")
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_settle, answered, answer)
 
@@ -228,7 +218,7 @@ class Apprised:
             async with asyncio.timeout(self._timeout_s):
                 return await answered
         except TimeoutError:
-            return Delivery(DeliveryOutcome.FAILED, f"no answer within {self._timeout_s:g} s")
+            return Delivery("failed", f"no answer within {self._timeout_s:g} s")
 
     async def close(self) -> None:
         """Do nothing: no connection is kept."""

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
-from enum import StrEnum
 from ipaddress import ip_address, ip_network
 from math import inf
 from pathlib import Path
@@ -17,8 +16,8 @@ from zoneinfo import ZoneInfo
 from pydantic import SecretStr
 from yarl import URL
 
+from freshet.config.settings import AlertMode, Alerts, Settings, masked
 from freshet.config.settings import AlertRuleSettings as RuleSettings
-from freshet.config.settings import Alerts, Settings, masked
 from freshet.crawler.alerts.receivers import (
     Apprised,
     ApprisedError,
@@ -40,19 +39,11 @@ from freshet.storage.tables.alerts import AlertFilter
 _HOUR_S = 3_600.0
 
 
-class RuleMode(StrEnum):
-    """The rhythm of a rule's messages."""
-
-    IMMEDIATE = "immediate"
-    HOURLY = "hourly"
-    DAILY = "daily"
-
-
 @dataclass(frozen=True, slots=True)
 class Rhythm:
     """Periods of a rule's messages; a day ends at ``hour`` in ``zone``, whatever its clocks do."""
 
-    mode: RuleMode
+    mode: AlertMode
     hour: int = 0
     zone: str = "UTC"
 
@@ -61,9 +52,9 @@ class Rhythm:
 
         Each ends where the next begins. An immediate alert belongs to a period that is over.
         """
-        if self.mode is RuleMode.IMMEDIATE:
+        if self.mode == "immediate":
             return -inf, -inf
-        if self.mode is RuleMode.HOURLY:
+        if self.mode == "hourly":
             begin = at // _HOUR_S * _HOUR_S
             return begin, begin + _HOUR_S
         zone = UTC if self.zone == "UTC" else ZoneInfo(self.zone)
@@ -140,7 +131,7 @@ def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) ->
 
 def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     hour = alerts.hour if rule.hour is None else rule.hour
-    rhythm = Rhythm(RuleMode(rule.mode or alerts.mode), hour, rule.zone or alerts.zone)
+    rhythm = Rhythm(rule.mode or alerts.mode, hour, rule.zone or alerts.zone)
     url = _looked_up(rule.name, "url", rule.url)
     hide_url(url)
     scheme, mark, rest = url.partition("://")

@@ -17,7 +17,7 @@ from freshet.config.settings import Settings, shown
 from freshet.crawler import terminal
 from freshet.crawler.alerts.messages import Composing, stored_importances, trial
 from freshet.crawler.alerts.outbox import Outbox
-from freshet.crawler.alerts.receivers import DeliveryOutcome, Dispatch
+from freshet.crawler.alerts.receivers import Dispatch
 from freshet.crawler.alerts.rules import Channel, channels, receiver
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
@@ -110,7 +110,7 @@ async def _test(settings: Settings, name: str) -> None:
         stack.push_async_callback(to.close)
         now = clock.now()
         answer = await to.deliver(Dispatch(key_of("test", name, now), trial(name, now)), now)
-    if answer.outcome is not DeliveryOutcome.TAKEN:
+    if answer.outcome != "taken":
         raise CrawlError(f"{name}: {channel.target} refused the message: {answer.said}")
 
 

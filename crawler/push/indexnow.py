@@ -10,9 +10,8 @@ import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.lru import LruCache
@@ -148,12 +147,8 @@ _UNREACHED_S: Final = 900.0
 _ROOM: Final = 10_000
 
 
-class KeyStatus(StrEnum):
-    """The status of a key."""
-
-    VALID = "valid"
-    INVALID = "invalid"
-    UNKNOWN = "unknown"
+#: The status of a key.
+KeyStatus: TypeAlias = Literal["valid", "invalid", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +180,8 @@ class KeyCache:
         """Return the status of a key."""
         entry = self._entries.get(place)
         if entry is None or now >= entry.until:
-            return KeyStatus.UNKNOWN
-        return KeyStatus.VALID if entry.is_valid else KeyStatus.INVALID
+            return "unknown"
+        return "valid" if entry.is_valid else "invalid"
 
     def may_request(self, place: KeyPlace, now: float) -> bool:
         """Return whether the key may be requested; if so, count the request."""
@@ -262,9 +257,9 @@ class Pinging:
             raise PingRefused(422, "unknown host")
         place = KeyPlace(known[0], ping.key, ping.location)
         standing = self.book.standing(place, now)
-        if standing is KeyStatus.INVALID:
+        if standing == "invalid":
             raise PingRefused(403, "wrong key")
-        if standing is KeyStatus.UNKNOWN:
+        if standing == "unknown":
             self._hold(place, ping, now)
             return 202
         self._count(place, len(ping.urls), now)

@@ -26,7 +26,6 @@ from freshet.crawler.synthetic_web.site import (
     Manifest,
     Redirect,
     SyntheticSite,
-    Validation,
     without_utm,
 )
 from freshet.crawler.synthetic_web.sites import CONTENT_TYPES, manifest_bytes
@@ -219,7 +218,7 @@ class _PageTemplate:
 
 def adverts(site: SyntheticSite, edited: Counter[Form]) -> tuple[str, ...]:
     """Return the advertisements of a campaign; each answer shows one."""
-    rng = generator(site.name, "advert", edited[Form.ADVERT])
+    rng = generator(site.name, "advert", edited["advert"])
     return tuple(site.language.sentence(rng) for _ in range(5))
 
 
@@ -240,10 +239,10 @@ class Renderer:
         self, head: Head, encoding: Encoding, content: Content, edited: Counter[Form]
     ) -> _PageTemplate:
         """Render a whole page with slots for noise; ``edited`` are the edits of the frame."""
-        revision = edited[Form.FOOTER]
+        revision = edited["footer"]
         body = self.site.skin(edited).format(
             title=escape(self.site.title),
-            navigation=self._navigation(edited[Form.NAVIGATION]),
+            navigation=self._navigation(edited["navigation"]),
             main=self._main(content),
             build=f"{generator(self.site.name, 'build', revision).getrandbits(32):08x}",
             revision=revision,
@@ -457,11 +456,11 @@ class Responder:
         self, site: SyntheticSite, key: _Key, changed_at: float, body: bytes, *, noisy: bool
     ) -> _SiteValidators:
         """Return the validators that the site sends with a version of a document."""
-        if site.validation is Validation.NONE:
+        if site.validation == "none":
             return _SiteValidators()
-        if site.validation is Validation.BYTES:
+        if site.validation == "bytes":
             return _SiteValidators(strong_etag(body))
-        if site.validation is Validation.DATE:
+        if site.validation == "date":
             return _SiteValidators(None, changed_at)
         # With noise the bytes of one version differ: its tag is weak.
         weak = "W/" if noisy else ""

@@ -9,10 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import accumulate
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 
 class Place(NamedTuple):
@@ -38,12 +37,8 @@ class Link:
     note: str = ""
 
 
-class ContentKind(StrEnum):
-    """The kind of a block; a figure states a number, a date the time of an event."""
-
-    PARAGRAPH = "paragraph"
-    FIGURE = "figure"
-    DATE = "date"
+#: The kind of a block; a figure states a number, a date the time of an event.
+ContentKind: TypeAlias = Literal["paragraph", "figure", "date"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +69,11 @@ class Content:
         return "\n".join((self.title, *(block.text for block in self.blocks), *entries))
 
 
-class Form(StrEnum):
-    """The effect of an edit; the last five touch the frame around the main content."""
-
-    WORD = "word"
-    NUMBER = "number"
-    DATE = "date"
-    SENTENCE_ADDED = "sentence_added"
-    PARAGRAPH_ADDED = "paragraph_added"
-    PARAGRAPH_REMOVED = "paragraph_removed"
-    REWRITE = "rewrite"
-    LISTING = "listing"
-    FOOTER = "footer"
-    NAVIGATION = "navigation"
-    ADVERT = "advert"
-    BANNER = "banner"
-    REBUILD = "rebuild"
+#: The effect of an edit; the last five touch the frame around the main content.
+Form: TypeAlias = Literal[
+    "word", "number", "date", "sentence_added", "paragraph_added", "paragraph_removed", "rewrite",
+    "listing", "footer", "navigation", "advert", "banner", "rebuild",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,17 +258,17 @@ RUSSIAN = Language(
 # Every edit changes the visible text; a test holds this for all forms.
 #: Text pages: how often each form occurs among the edits of main content.
 PROSE_MIX: Mapping[Form, float] = {
-    Form.WORD: 0.35,
-    Form.SENTENCE_ADDED: 0.25,
-    Form.PARAGRAPH_ADDED: 0.16,
-    Form.PARAGRAPH_REMOVED: 0.16,
-    Form.REWRITE: 0.08,
+    "word": 0.35,
+    "sentence_added": 0.25,
+    "paragraph_added": 0.16,
+    "paragraph_removed": 0.16,
+    "rewrite": 0.08,
 }
 #: Pages that state a number: mostly that changes.
-FIGURE_MIX: Mapping[Form, float] = {Form.NUMBER: 0.8, **{f: w / 5 for f, w in PROSE_MIX.items()}}
+FIGURE_MIX: Mapping[Form, float] = {"number": 0.8, **{f: w / 5 for f, w in PROSE_MIX.items()}}
 
 #: Pages that say when something is: mostly that changes.
-DATE_MIX: Mapping[Form, float] = {Form.DATE: 0.8, **{f: w / 5 for f, w in PROSE_MIX.items()}}
+DATE_MIX: Mapping[Form, float] = {"date": 0.8, **{f: w / 5 for f, w in PROSE_MIX.items()}}
 
 #: Below this a paragraph is added instead of removed, above the next removed instead.
 _FEWEST, _MOST = 3, 12
@@ -304,29 +288,29 @@ def plan(
     revisions = []
     for at in times:
         form = rng.choices(forms, weights)[0]
-        if form in {Form.PARAGRAPH_ADDED, Form.PARAGRAPH_REMOVED}:
+        if form in {"paragraph_added", "paragraph_removed"}:
             form = _within_bounds(form, paragraphs)
-        paragraphs += (form is Form.PARAGRAPH_ADDED) - (form is Form.PARAGRAPH_REMOVED)
-        paragraphs = _REWRITTEN if form is Form.REWRITE else paragraphs
+        paragraphs += (form == "paragraph_added") - (form == "paragraph_removed")
+        paragraphs = _REWRITTEN if form == "rewrite" else paragraphs
         revisions.append(Revision(at, form))
     return tuple(revisions)
 
 
 def _within_bounds(form: Form, paragraphs: int) -> Form:
     if paragraphs <= _FEWEST:
-        return Form.PARAGRAPH_ADDED
-    return Form.PARAGRAPH_REMOVED if paragraphs >= _MOST else form
+        return "paragraph_added"
+    return "paragraph_removed" if paragraphs >= _MOST else form
 
 
 def compose(
     rng: Random, language: Language, paragraphs: int, *, figure: bool, dated: bool = False
 ) -> Blocks:
     """Return the blocks of a new page."""
-    blocks = [Block(ContentKind.PARAGRAPH, language.paragraph(rng)) for _ in range(paragraphs)]
+    blocks = [Block("paragraph", language.paragraph(rng)) for _ in range(paragraphs)]
     if figure:
-        blocks.insert(1, Block(ContentKind.FIGURE, (_number(rng, language),)))
+        blocks.insert(1, Block("figure", (_number(rng, language),)))
     if dated:
-        blocks.insert(1, Block(ContentKind.DATE, (_date(rng),)))
+        blocks.insert(1, Block("date", (_date(rng),)))
     return tuple(blocks)
 
 
@@ -351,11 +335,11 @@ def _change_word(blocks: Blocks, rng: Random, language: Language) -> Blocks:
 
 
 def _change_number(blocks: Blocks, rng: Random, language: Language) -> Blocks:
-    return _replace(blocks, ContentKind.FIGURE, lambda: _number(rng, language))
+    return _replace(blocks, "figure", lambda: _number(rng, language))
 
 
 def _change_date(blocks: Blocks, rng: Random, _language: Language) -> Blocks:
-    return _replace(blocks, ContentKind.DATE, lambda: _date(rng))
+    return _replace(blocks, "date", lambda: _date(rng))
 
 
 def _replace(blocks: Blocks, kind: ContentKind, draw: Callable[[], str]) -> Blocks:
@@ -375,7 +359,7 @@ def _add_sentence(blocks: Blocks, rng: Random, language: Language) -> Blocks:
 
 def _add_paragraph(blocks: Blocks, rng: Random, language: Language) -> Blocks:
     at = rng.randint(0, len(blocks))
-    new = Block(ContentKind.PARAGRAPH, language.paragraph(rng))
+    new = Block("paragraph", language.paragraph(rng))
     return (*blocks[:at], new, *blocks[at:])
 
 
@@ -386,23 +370,23 @@ def _remove_paragraph(blocks: Blocks, rng: Random, _language: Language) -> Block
 
 def _rewrite(blocks: Blocks, rng: Random, language: Language) -> Blocks:
     kinds = {block.kind for block in blocks}
-    figure, dated = ContentKind.FIGURE in kinds, ContentKind.DATE in kinds
+    figure, dated = "figure" in kinds, "date" in kinds
     return compose(rng, language, _REWRITTEN, figure=figure, dated=dated)
 
 
 _REVISERS: Mapping[Form, Callable[[Blocks, Random, Language], Blocks]] = {
-    Form.WORD: _change_word,
-    Form.NUMBER: _change_number,
-    Form.DATE: _change_date,
-    Form.SENTENCE_ADDED: _add_sentence,
-    Form.PARAGRAPH_ADDED: _add_paragraph,
-    Form.PARAGRAPH_REMOVED: _remove_paragraph,
-    Form.REWRITE: _rewrite,
+    "word": _change_word,
+    "number": _change_number,
+    "date": _change_date,
+    "sentence_added": _add_sentence,
+    "paragraph_added": _add_paragraph,
+    "paragraph_removed": _remove_paragraph,
+    "rewrite": _rewrite,
 }
 
 
 def _pick_paragraph(blocks: Blocks, rng: Random) -> tuple[int, list[str]]:
-    i = rng.choice([i for i, block in enumerate(blocks) if block.kind is ContentKind.PARAGRAPH])
+    i = rng.choice([i for i, block in enumerate(blocks) if block.kind == "paragraph"])
     return i, list(blocks[i].sentences)
 
 

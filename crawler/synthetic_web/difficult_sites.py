@@ -34,7 +34,6 @@ from freshet.crawler.synthetic_web.site import (
     Resource,
     SyntheticSite,
     Trap,
-    Validation,
 )
 from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, SITEMAPS, Plot
 
@@ -301,7 +300,7 @@ def guarded(plot: Plot) -> SyntheticSite:
         title="門",
         resources=resources,
         language=JAPANESE,
-        validation=Validation.DATE,
+        validation="date",
         frame=plot.frame(0.1, plot.link("Home", "/")),
         robots=_ROBOTS,
         forbidden=frozenset(_FORBIDDEN),
@@ -354,7 +353,7 @@ def notes(plot: Plot) -> SyntheticSite:
         name=plot.name,
         title="Notebook",
         resources=resources,
-        validation=Validation.NONE,
+        validation="none",
         frame=plot.frame(0.1),
     )
 
@@ -454,7 +453,7 @@ def events(plot: Plot, *, traps: tuple[Trap, ...] = EVENT_TRAPS) -> SyntheticSit
         name=plot.name,
         title="What is on",
         resources=resources,
-        validation=Validation.CONTENT,
+        validation="content",
         frame=plot.frame(0.3, plot.link("Home", "/")),
         robots=NOTHING_FORBIDDEN,
         traps=traps,
@@ -486,7 +485,7 @@ def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> SyntheticSit
         name=plot.name,
         title="Bazaar",
         resources=resources,
-        validation=Validation.CONTENT,
+        validation="content",
         frame=plot.frame(0.1, plot.link("Home", "/")),
         robots=NOTHING_FORBIDDEN,
         traps=traps,

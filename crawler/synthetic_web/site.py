@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from freshet.crawler.synthetic_web.content import (
     ENGLISH,
@@ -133,18 +134,11 @@ class Fault:
         return serial % self.period == 0 if self.period else serial == 0
 
 
-class Manifest(StrEnum):
-    """Files that a site writes about itself for machines."""
-
-    ROBOTS = "robots"
-    SITEMAP_INDEX = "sitemap index"
-    SITEMAP = "sitemap"
-    SITEMAP_GZIP = "sitemap gzip"
-    ATOM = "atom"
-    RSS = "rss"
+#: Files that a site writes about itself for machines.
+Manifest: TypeAlias = Literal["robots", "sitemap index", "sitemap", "sitemap gzip", "atom", "rss"]
 
 
-Resource = Document | Redirect | File | Fault | Manifest
+Resource: TypeAlias = Document | Redirect | File | Fault | Manifest
 
 
 class Trap(StrEnum):
@@ -202,17 +196,11 @@ def soup(_edited: Counter[Form]) -> str:
 """
 
 
-class Validation(StrEnum):
-    """The validators that a site's pages carry (RFC 9110, section 8.8).
-
-    ``BYTES``: a strong ETag that differs with any byte, noise included. ``CONTENT``: ETag and
-    Last-Modified that change with main content and frame only. ``DATE``: Last-Modified alone.
-    """
-
-    NONE = "none"
-    BYTES = "bytes"
-    CONTENT = "content"
-    DATE = "date"
+#: The validators that a site's pages carry (RFC 9110, section 8.8).
+#:
+#: "bytes": a strong ETag that differs with any byte, noise included. "content": ETag and
+#: Last-Modified that change with main content and frame only. "date": Last-Modified alone.
+Validation: TypeAlias = Literal["none", "bytes", "content", "date"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +224,7 @@ class SyntheticSite:
     resources: Mapping[str, Resource] = field(default_factory=dict)
     language: Language = ENGLISH
     skin: Skin = semantic
-    validation: Validation = Validation.CONTENT
+    validation: Validation = "content"
     frame: Frame = Frame()
     robots: str | None = None
     forbidden: frozenset[str] = frozenset()
@@ -246,7 +234,7 @@ class SyntheticSite:
     def find(self, target: str) -> Resource | None:
         """Return the resource at a target; parameters of the ``utm_`` family do not matter."""
         if target == "/robots.txt":
-            return Manifest.ROBOTS if self.robots is not None else None
+            return "robots" if self.robots is not None else None
         return self.resources.get(without_utm(target))
 
     def trap(self, target: str) -> Trap | None:
@@ -266,7 +254,7 @@ class SyntheticSite:
     def feed(self) -> tuple[str, Manifest] | None:
         """The target and the format of the feed."""
         for target, resource in self.resources.items():
-            if isinstance(resource, Manifest) and resource in {Manifest.ATOM, Manifest.RSS}:
+            if isinstance(resource, str) and resource in {"atom", "rss"}:
                 return target, resource
         return None
 
@@ -383,7 +371,7 @@ class LinkList:
             links = self._links_at(at)
             if links != self._versions[-1]:
                 self._versions.append(links)
-                self._revisions.append(Revision(at, Form.LISTING))
+                self._revisions.append(Revision(at, "listing"))
 
     def _links_at(self, at: float) -> tuple[Link, ...]:
         shown = [entry.link for entry in self._entries if entry.is_alive(at)][self._shown]

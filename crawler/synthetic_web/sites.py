@@ -40,7 +40,6 @@ from freshet.crawler.synthetic_web.site import (
     Resource,
     Story,
     SyntheticSite,
-    Validation,
     soup,
 )
 
@@ -48,18 +47,18 @@ from freshet.crawler.synthetic_web.site import (
 # robots.txt, sitemaps (https://www.sitemaps.org/protocol.html) and feeds (Atom: RFC 4287; RSS
 # 2.0).
 CONTENT_TYPES: Mapping[Manifest, str] = {
-    Manifest.ROBOTS: "text/plain; charset=utf-8",
-    Manifest.SITEMAP_INDEX: "application/xml",
-    Manifest.SITEMAP: "application/xml",
-    Manifest.SITEMAP_GZIP: "application/gzip",
-    Manifest.ATOM: "application/atom+xml",
-    Manifest.RSS: "application/rss+xml",
+    "robots": "text/plain; charset=utf-8",
+    "sitemap index": "application/xml",
+    "sitemap": "application/xml",
+    "sitemap gzip": "application/gzip",
+    "atom": "application/atom+xml",
+    "rss": "application/rss+xml",
 }
 #: The targets of a site that has sitemaps: an index, and its two parts.
 SITEMAPS: Mapping[str, Manifest] = {
-    "/sitemap.xml": Manifest.SITEMAP_INDEX,
-    "/sitemap-pages.xml": Manifest.SITEMAP,
-    "/sitemap-more.xml.gz": Manifest.SITEMAP_GZIP,
+    "/sitemap.xml": "sitemap index",
+    "/sitemap-pages.xml": "sitemap",
+    "/sitemap-more.xml.gz": "sitemap gzip",
 }
 _SITEMAP_XMLNS = "http://www.sitemaps.org/schemas/sitemap/0.9"
 _XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -71,17 +70,17 @@ def manifest_bytes(
 ) -> bytes:
     """Return the body of a manifest at a time."""
     match manifest:
-        case Manifest.ROBOTS:
+        case "robots":
             return (site.robots or "").replace("{origin}", addresses.origin(site.name)).encode()
-        case Manifest.SITEMAP_INDEX:
+        case "sitemap index":
             return _sitemap_index(site, addresses)
-        case Manifest.SITEMAP:
+        case "sitemap":
             return _sitemap(site, listed(site, at)[::2], at, addresses)
-        case Manifest.SITEMAP_GZIP:
+        case "sitemap gzip":
             return gzip.compress(_sitemap(site, listed(site, at)[1::2], at, addresses), mtime=0)
-        case Manifest.ATOM:
+        case "atom":
             return _atom(site, at, addresses)
-        case Manifest.RSS:
+        case "rss":
             return _rss(site, at, addresses)
 
 
@@ -99,7 +98,7 @@ def _iso(at: float) -> str:
 
 
 def _sitemap_index(site: SyntheticSite, addresses: Addresses) -> bytes:
-    parts = (target for target, kind in SITEMAPS.items() if kind is not Manifest.SITEMAP_INDEX)
+    parts = (target for target, kind in SITEMAPS.items() if kind != "sitemap index")
     locations = (escape(addresses.url(Place(site.name, target))) for target in parts)
     entries = "".join(f"<sitemap><loc>{loc}</loc></sitemap>\n" for loc in locations)
     return f'{_XML}<sitemapindex xmlns="{_SITEMAP_XMLNS}">\n{entries}</sitemapindex>\n'.encode()
@@ -160,7 +159,7 @@ def _rss(site: SyntheticSite, at: float, addresses: Addresses) -> bytes:
 NOTHING_FORBIDDEN: Final = "User-agent: *\nDisallow:\n"
 OPEN_ROBOTS: Final = f"{NOTHING_FORBIDDEN}\nSitemap: {{origin}}/sitemap.xml\n"
 #: What a rebuild of a whole site touches: nearly always the stamp in the footer alone.
-_FRAME_FORMS = (Form.FOOTER, Form.FOOTER, Form.FOOTER, Form.ADVERT, Form.NAVIGATION)
+_FRAME_FORMS: tuple[Form, ...] = ("footer", "footer", "footer", "advert", "navigation")
 
 
 class Prose(TypedDict, total=False):
@@ -283,7 +282,7 @@ def documentation(plot: Plot) -> SyntheticSite:
         name=plot.name,
         title="Freshet Handbook",
         resources=resources,
-        validation=Validation.CONTENT,
+        validation="content",
         frame=plot.frame(0.7, plot.link("Home", "/"), *links),
         robots=OPEN_ROBOTS,
     )
@@ -299,7 +298,7 @@ def wiki(plot: Plot) -> SyntheticSite:
     Some pages are renamed: the links to the old name stay, and are redirected.
     """
     targets = ["/"] + [f"/wiki/Topic_{n}" for n in range(1, max(2, plot.pages))]
-    resources: dict[str, Resource] = {**SITEMAPS, "/recent.rss": Manifest.RSS}
+    resources: dict[str, Resource] = {**SITEMAPS, "/recent.rss": "rss"}
     for n, target in enumerate(targets):
         others = plot.rng("links", n).sample(targets, min(3, len(targets)))
         names = dict.fromkeys((*targets[n * 5 + 1 : n * 5 + 6], *others))
@@ -314,7 +313,7 @@ def wiki(plot: Plot) -> SyntheticSite:
         name=plot.name,
         title="Freshet Wiki",
         resources=resources,
-        validation=Validation.DATE,
+        validation="date",
         frame=plot.frame(0.2, plot.link("Main page", "/")),
         robots=OPEN_ROBOTS,
     )
@@ -351,7 +350,7 @@ def shop(plot: Plot) -> SyntheticSite:
         resources=resources,
         language=GERMAN,
         skin=soup,
-        validation=Validation.NONE,
+        validation="none",
         frame=plot.frame(0.3, plot.link("Start", "/"), *categories),
         robots=OPEN_ROBOTS,
     )
@@ -410,8 +409,8 @@ def news(plot: Plot) -> SyntheticSite:
     return SyntheticSite(
         name=plot.name,
         title="The Daily Freshet",
-        resources={**resources, **SITEMAPS, "/feed.atom": Manifest.ATOM},
-        validation=Validation.BYTES,
+        resources={**resources, **SITEMAPS, "/feed.atom": "atom"},
+        validation="bytes",
         frame=plot.frame(0.5, *(plot.link(text, target) for text, target in links.items())),
         robots=OPEN_ROBOTS,
     )
@@ -502,8 +501,8 @@ def newsroom(plot: Plot, per_day: float) -> SyntheticSite:
     return SyntheticSite(
         name=plot.name,
         title="The Freshet Courier",
-        resources={**resources, "/feed.atom": Manifest.ATOM},
-        validation=Validation.BYTES,
+        resources={**resources, "/feed.atom": "atom"},
+        validation="bytes",
         frame=plot.frame(0.5, plot.link("Home", "/"), *sections),
         robots=NOTHING_FORBIDDEN,
     )

@@ -20,7 +20,6 @@ from freshet.crawler.synthetic_web.site import (
     Document,
     Fault,
     File,
-    Manifest,
     Redirect,
     SyntheticSite,
     Trap,
@@ -57,7 +56,7 @@ class _Walk:
         self._open += [
             (Place(name, target), 0)
             for name, site in sites.items()
-            if any(resource is Manifest.SITEMAP_INDEX for resource in site.resources.values())
+            if any(resource == "sitemap index" for resource in site.resources.values())
             for target, _ in listed(site, at)
         ]
         self._hops: dict[Place, int] = {}

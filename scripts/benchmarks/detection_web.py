@@ -9,7 +9,7 @@ from html import escape
 from typing import Final
 
 from freshet.crawler.synthetic_web.content import ENGLISH, Form, generator
-from freshet.crawler.synthetic_web.site import Resource, Skin, SyntheticSite, Validation
+from freshet.crawler.synthetic_web.site import Resource, Skin, SyntheticSite
 from freshet.crawler.synthetic_web.sites import OPEN_ROBOTS, SITEMAPS, Plot
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, mixed
 
@@ -27,7 +27,7 @@ class Clutter(StrEnum):
 
 #: Edits per day of the notices of a board, in turn.
 _RATES_PER_DAY: Final = (0.3, 0.05, 0.0, 0.15, 0.02)
-_FRAME_FORMS: Final = (Form.FOOTER, Form.ADVERT, Form.BANNER, Form.REBUILD)
+_FRAME_FORMS: Final[tuple[Form, ...]] = ("footer", "advert", "banner", "rebuild")
 
 
 def board(plot: Plot, clutter: Collection[Clutter]) -> SyntheticSite:
@@ -47,7 +47,7 @@ def board(plot: Plot, clutter: Collection[Clutter]) -> SyntheticSite:
         title=f"Board of {plot.name}",
         resources=resources,
         skin=_cluttered(plot.name, frozenset(clutter)),
-        validation=Validation.NONE,
+        validation="none",
         frame=plot.frame(0.15, forms=_FRAME_FORMS),
         robots=OPEN_ROBOTS,
     )
@@ -57,11 +57,11 @@ def _cluttered(site: str, clutter: Collection[Clutter]) -> Skin:
     """Mix frame and noise into the content; a rebuild renames the wrappers."""
 
     def skin(edited: Counter[Form]) -> str:
-        rng = generator(site, "rebuild", edited[Form.REBUILD])
+        rng = generator(site, "rebuild", edited["rebuild"])
         name, slogan = escape(ENGLISH.word(rng)), escape(ENGLISH.sentence(rng))
         notice = ""
-        if edited[Form.BANNER] % 2:
-            rng = generator(site, "notice", edited[Form.BANNER])
+        if edited["banner"] % 2:
+            rng = generator(site, "notice", edited["banner"])
             notice = f"<div><p>{escape(ENGLISH.sentence(rng))}</p></div>\n"
         adverts, variants, stamps = (
             kind if kind in clutter else ""

@@ -1,7 +1,6 @@
 from freshet.crawler.synthetic_web.content import (
     DAY_S,
     ENGLISH,
-    Form,
     Link,
     Place,
     Revision,
@@ -17,7 +16,7 @@ from freshet.crawler.synthetic_web.site import (
 from freshet.crawler.synthetic_web.web import Life, SyntheticWeb, WebSpec, mixed
 from scripts.synthetic_truth import Edit, Truth
 
-WORDS = tuple(Revision(at, Form.WORD) for at in (10.0, 20.0, 30.0))
+WORDS = tuple(Revision(at, "word") for at in (10.0, 20.0, 30.0))
 PAGE = Place("site", "/page")
 MOVED = Place("site", "/moved")
 
@@ -28,7 +27,7 @@ def web() -> SyntheticWeb:
         "/page": Document(history=story, born_at=5.0, died_at=25.0, moved_to="/moved"),
         "/moved": Document(history=story, born_at=25.0, died_at=40.0),
     }
-    frame = Frame(revisions=(Revision(1.0, Form.ADVERT), Revision(15.0, Form.FOOTER)))
+    frame = Frame(revisions=(Revision(1.0, "advert"), Revision(15.0, "footer")))
     site = SyntheticSite(name="site", title="", resources=resources, frame=frame)
     return SyntheticWeb(1, {"site": site}, 0.0, 100.0)
 
@@ -39,8 +38,8 @@ def truth() -> Truth:
 
 def test_edits_are_those_of_living_pages_in_order_of_time() -> None:
     assert truth().edits_between(0.0, 100.0) == [
-        Edit(PAGE, 10.0, Form.WORD), Edit(PAGE, 15.0, Form.FOOTER), Edit(PAGE, 20.0, Form.WORD),
-        Edit(MOVED, 30.0, Form.WORD),
+        Edit(PAGE, 10.0, "word"), Edit(PAGE, 15.0, "footer"), Edit(PAGE, 20.0, "word"),
+        Edit(MOVED, 30.0, "word"),
     ]  # fmt: skip
 
 
@@ -63,7 +62,7 @@ def test_an_edit_that_was_undone_is_no_change_between_before_and_after() -> None
     site = SyntheticSite(name="site", title="", resources=resources)
     news = Truth(SyntheticWeb(1, {"site": site}, 0.0, 100.0))
     home = Place("site", "/")
-    assert [edit.form for edit in news.edits_between(0.0, 30.0)] == [Form.LISTING] * 2
+    assert [edit.form for edit in news.edits_between(0.0, 30.0)] == ["listing"] * 2
     assert news.changed_significantly(home, 9.0, 10.0)
     assert not news.changed_significantly(home, 9.0, 20.0)
 

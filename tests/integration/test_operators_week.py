@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.alerts.messages import iso
-from freshet.crawler.alerts.receivers import Delivery, DeliveryOutcome, Dispatch
-from freshet.crawler.alerts.rules import Rhythm, RuleMode
+from freshet.crawler.alerts.receivers import Delivery, Dispatch
+from freshet.crawler.alerts.rules import Rhythm
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.run import push
 from freshet.crawler.run.daemon import keep
@@ -78,9 +78,9 @@ class Inbox:
         await asyncio.sleep(0)
         if self.down[0] <= now < self.down[1]:
             self.refused += 1
-            return Delivery(DeliveryOutcome.FAILED, "HTTP 503 Service Unavailable")
+            return Delivery("failed", "HTTP 503 Service Unavailable")
         self.taken.append((dispatch.key, json.loads(dispatch.body)))
-        return Delivery(DeliveryOutcome.TAKEN)
+        return Delivery("taken")
 
     async def close(self) -> None: ...
 
@@ -213,7 +213,7 @@ def assert_told_once(week: Week, reloaded_at: float) -> None:
     assert set(keys.values()) == {1}
     assert week.inbox.refused
     _, final = seen(week.stage.db)
-    until = iso(Rhythm(RuleMode.DAILY, 7).period(week.stage.clock.now())[0])
+    until = iso(Rhythm("daily", 7).period(week.stage.clock.now())[0])
     assert week.inbox.told("days") == Counter(each for each in final if each[1] < until)
     wanted = [
         (url, at, kind)

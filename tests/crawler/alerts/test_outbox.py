@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from freshet.config.settings import Alerts
+from freshet.config.settings import AlertMode, Alerts
 from freshet.crawler.alerts.messages import Composing, stored_importances
 from freshet.crawler.alerts.outbox import Outbox
-from freshet.crawler.alerts.receivers import Delivery, DeliveryOutcome, Dispatch
-from freshet.crawler.alerts.rules import Channel, Rhythm, RuleMode
+from freshet.crawler.alerts.receivers import Delivery, Dispatch
+from freshet.crawler.alerts.rules import Channel, Rhythm
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.network import parser_of
 from freshet.storage.entries import Kind
@@ -27,8 +27,8 @@ from tests.integration.quick import quick
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit, writing
 
 HOUR_S = 3_600.0
-TAKEN = Delivery(DeliveryOutcome.TAKEN)
-DOWN = Delivery(DeliveryOutcome.FAILED, "HTTP 503")
+TAKEN = Delivery("taken")
+DOWN = Delivery("failed", "HTTP 503")
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class Desk:
         return [row[0] for row in await self.store.rows("SELECT state FROM alert_message")]
 
 
-def channel(name: str, mode: RuleMode = RuleMode.IMMEDIATE, target: str = "") -> Channel:
+def channel(name: str, mode: AlertMode = "immediate", target: str = "") -> Channel:
     return Channel(name, Rhythm(mode), f"https://{target or name}.example/", None)
 
 
@@ -195,7 +195,7 @@ async def test_a_message_is_given_up_after_its_time_and_sent_when_asked_for(
 
 async def test_a_message_that_is_refused_does_not_hold_up_the_next(tmp_path: Path) -> None:
     async with desk(tmp_path / "db", channel("a")) as it:
-        it.receivers["a"].answers = [Delivery(DeliveryOutcome.REFUSED, "HTTP 400")]
+        it.receivers["a"].answers = [Delivery("refused", "HTTP 400")]
         await it.see("/1", "/2")
         await it.send()
         assert await it.states() == ["failed", "sent"]
@@ -269,7 +269,7 @@ async def test_killed_between_the_answer_and_its_record_the_same_goes_out_again(
 
 
 async def test_a_digest_tells_of_an_hour_when_that_is_over(tmp_path: Path) -> None:
-    async with desk(tmp_path / "db", channel("a", RuleMode.HOURLY)) as it:
+    async with desk(tmp_path / "db", channel("a", "hourly")) as it:
         await it.see("/1", "/2")
         await it.send(HOUR_S - 1)
         assert it.receivers["a"].heard == []
@@ -287,7 +287,7 @@ async def test_a_digest_tells_of_an_hour_when_that_is_over(tmp_path: Path) -> No
 
 
 async def test_digests_that_fell_due_while_nobody_sent_go_out_once_each(tmp_path: Path) -> None:
-    async with desk(tmp_path / "db", channel("a", RuleMode.HOURLY)) as it:
+    async with desk(tmp_path / "db", channel("a", "hourly")) as it:
         await it.see("/1", at=START)
         await it.see("/2", at=START + HOUR_S)
         await it.send(50 * HOUR_S)

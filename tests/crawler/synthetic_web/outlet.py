@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from freshet.crawler.synthetic_web.content import Content, ContentHistory, Link, Revision
-from freshet.crawler.synthetic_web.site import Resource, SyntheticSite, Validation
+from freshet.crawler.synthetic_web.site import Resource, SyntheticSite
 from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, Plot
 
 #: What is appended to the URL of a page of an outlet: none of it makes a page of its own.
@@ -55,7 +55,7 @@ def outlet(plot: Plot) -> SyntheticSite:
     links.append(plot.link("News", "/news?page=1"))
     resources["/"] = plot.page("home", title="Outlet", links=links)
     return SyntheticSite(
-        name=plot.name, title="Outlet", resources=resources, validation=Validation.NONE,
+        name=plot.name, title="Outlet", resources=resources, validation="none",
         robots=NOTHING_FORBIDDEN,
     )  # fmt: skip
 

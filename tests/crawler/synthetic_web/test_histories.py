@@ -1,7 +1,7 @@
-from freshet.crawler.synthetic_web.content import ENGLISH, Form, Link, Place, Revision, version_at
+from freshet.crawler.synthetic_web.content import ENGLISH, Link, Place, Revision, version_at
 from freshet.crawler.synthetic_web.site import LinkList, ListEntry, Story
 
-EDITS = (Revision(10.0, Form.WORD), Revision(20.0, Form.REWRITE), Revision(30.0, Form.WORD))
+EDITS = (Revision(10.0, "word"), Revision(20.0, "rewrite"), Revision(30.0, "word"))
 
 
 def link(name: str) -> Link:

@@ -28,7 +28,7 @@ from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from scripts.synthetic_truth import Truth
 from tests.crawler.synthetic_web.browsing import frame_text, get, main_text, responder_for
 
-FRAME_FORMS = (Form.FOOTER, Form.NAVIGATION, Form.ADVERT)
+FRAME_FORMS: tuple[Form, ...] = ("footer", "navigation", "advert")
 HERE = Place("site", "/")
 
 
@@ -38,7 +38,7 @@ def bare(_edited: Counter[Form]) -> str:
 
 def one_page_web(skin: Skin, *frame_forms: Form) -> SyntheticWeb:
     """The frame changes at 10, 20 …, the page at 5."""
-    story = Story(("key",), ENGLISH, (Revision(5.0, Form.WORD),))
+    story = Story(("key",), ENGLISH, (Revision(5.0, "word"),))
     revisions = tuple(Revision(10.0 * n, form) for n, form in enumerate(frame_forms, start=1))
     site = SyntheticSite(
         name="site", title="Title & Co", resources={"/": Document(history=story, born_at=0.0)},
