@@ -81,6 +81,10 @@ def simulate_population(order: _PopulationOrder, *, json: bool) -> None:
     """Simulate all policies in one world, and print their costs."""
     if order.estimator not in ESTIMATORS:
         fail(f"--estimator {order.estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
+    try:
+        changes.load(order.process)
+    except ValueError as error:
+        fail(str(error), 2)
     with terminal.told_in_one_line():
         comparison = _simulated(order)
     if json:
@@ -98,7 +102,6 @@ def simulate_population(order: _PopulationOrder, *, json: bool) -> None:
 
 def _simulated(order: _PopulationOrder) -> SimulationResult:
     try:
-        changes.load(order.process)
         with progress_bars() as progress:
             return simulate(
                 surrogate(order.sources, np.random.default_rng(order.seed)),
@@ -111,7 +114,7 @@ def _simulated(order: _PopulationOrder) -> SimulationResult:
                 process=order.process,
                 progress=progress,
             )
-    except (PolicyError, changes.ProcessError) as error:
+    except PolicyError as error:
         fail(str(error), 2)
     except OverBudget as error:
         fail(str(error))
@@ -144,24 +147,18 @@ def _ratio(cost: float, optimum: float) -> float | None:
 
 
 # -- simulating ephemeral ----------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class _EphemeralOrder:
-    """The options of the simulation; ``bandwidth`` is in crawls per source and day."""
+def simulate_ephemeral(
+    policies: Sequence[str], number: int, bandwidth: float, days: float, *, seed: int, json: bool
+) -> None:
+    """Let all policies crawl in one world, and print their rewards.
 
-    policies: Sequence[str]
-    sources: int
-    bandwidth: float
-    days: float
-    seed: int
-
-
-def simulate_ephemeral(order: _EphemeralOrder, *, json: bool) -> None:
-    """Let all policies crawl in one world, and print their rewards."""
-    world, start = np.random.default_rng(order.seed).spawn(2)
-    sources = news_sources(order.sources, start)
+    ``number`` is that of the sources; ``bandwidth`` is in crawls per source and day.
+    """
+    world, start = np.random.default_rng(seed).spawn(2)
+    sources, periods = news_sources(number, start), max(1, round(days * PERIODS_A_DAY))
     try:
-        budget = budget_a_period(sources, order.bandwidth)
-        makers = {name: news.load(name) for name in order.policies or CONTENDERS}
+        budget = budget_a_period(sources, bandwidth)
+        makers = {name: news.load(name) for name in policies or CONTENDERS}
     except ValueError as error:
         fail(f"--{error}", 2)
     with terminal.told_in_one_line(), progress_bars() as tell:
@@ -169,38 +166,25 @@ def simulate_ephemeral(order: _EphemeralOrder, *, json: bool) -> None:
             sources,
             {name: make(sources, budget) for name, make in makers.items()},
             budget,
-            _periods(order.days),
+            periods,
             world,
             law=ITEMS,
             progress=partial(tell, "all policies"),
         )
+    days = periods / PERIODS_A_DAY
     if json:
-        print_json(_as_json(order, harvest))
+        about = {"sources": number, "bandwidth": bandwidth, "days": days, "seed": seed}
+        print_json(about | asdict(harvest))
         return
-    _show_ephemeral(order, harvest)
-
-
-def _periods(days: float) -> int:
-    return max(1, round(days * PERIODS_A_DAY))
-
-
-def _as_json(order: _EphemeralOrder, harvest: Harvest) -> dict[str, object]:
-    return {
-        "sources": order.sources,
-        "bandwidth": order.bandwidth,
-        "days": _periods(order.days) / PERIODS_A_DAY,
-        "seed": order.seed,
-        **asdict(harvest),
-    }
-
-
-def _show_ephemeral(order: _EphemeralOrder, harvest: Harvest) -> None:
-    days = _periods(order.days) / PERIODS_A_DAY
     show_line(
-        f"{counted(order.sources, 'source')} of items that fade, {amount(order.bandwidth)} crawls "
+        f"{counted(number, 'source')} of items that fade, {amount(bandwidth)} crawls "
         f"per source and day, decided each hour, {amount(days)} day{'s' * (days != 1)} measured",
         "bold",
     )
+    _show_ephemeral(harvest)
+
+
+def _show_ephemeral(harvest: Harvest) -> None:
     rows: list[tuple[Cell, ...]] = [
         (
             name,
@@ -562,8 +546,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         return
     share = _share(bandwidth)
     if ephemeral:
-        of_news = _EphemeralOrder(named, sources, share, days, seed)
-        simulate_ephemeral(of_news, json=json)
+        simulate_ephemeral(named, sources, share, days, seed=seed, json=json)
         return
     order = _PopulationOrder(
         policies=named,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -101,36 +101,24 @@ class ChangeTimes:
         return first, places(self.at, first, end, until)
 
 
-class ChangeProcess(Protocol):
-    """A law of changes."""
-
-    def draw(self, table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
-        """Draw all changes of the sources in (0, days].
-
-        Raises:
-            ValueError: if ``days`` is not a finite number above 0.
-        """
-        ...
+#: A law of changes: draws all changes of the sources in (0, days]. It raises ValueError if ``days``
+#: is not a finite number above 0.
+ChangeProcess: TypeAlias = Callable[[SourceTable, float, np.random.Generator], ChangeTimes]
 
 
-@dataclass(frozen=True, slots=True)
-class Poisson:
-    """Changes at rate Δ that know nothing of each other."""
-
-    def draw(self, table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
-        """See :class:`ChangeProcess`."""
-        days = arrays.budget("days", days)
-        return _ordered(len(table), days, _points(table.change_rate, days, rng))
+def poisson(table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
+    """Draw changes at rate Δ that know nothing of each other."""
+    days = arrays.budget("days", days)
+    return _ordered(len(table), days, _points(table.change_rate, days, rng))
 
 
-@dataclass(frozen=True, slots=True)
-class _Bursts:
-    """A Neyman–Scott process: bursts begin at rate Δ/m, each of a geometric number of changes.
+def bursts(mean_size: float = 5.0, spread_days: float = 0.5) -> ChangeProcess:
+    """Return a Neyman–Scott process: bursts begin at rate Δ/m, each of a geometric number.
 
     Each change of a burst follows its beginning with an exponential delay of its own, so two of
     them are s days apart on average.
 
-    Attributes:
+    Args:
         mean_size: m, changes in a burst, on average; at least 1.
         spread_days: s, mean delay of a change behind the beginning of its burst.
 
@@ -140,145 +128,120 @@ class _Bursts:
     Reference: Neyman and Scott, "Statistical Approach to Problems of Cosmology", Journal of the
     Royal Statistical Society B 20 (1958), in one dimension.
     """
+    arrays.budget("spread_days", spread_days)
+    if not 1 <= mean_size < np.inf:
+        raise ValueError(f"mean_size: is {mean_size}; accepted is a finite number of at least 1")
 
-    mean_size: float = 5.0
-    spread_days: float = 0.5
-
-    def __post_init__(self) -> None:
-        arrays.budget("spread_days", self.spread_days)
-        if not 1 <= self.mean_size < np.inf:
-            raise ValueError(
-                f"mean_size: is {self.mean_size}; accepted is a finite number of at least 1"
-            )
-
-    def draw(self, table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
-        """See :class:`ChangeProcess`."""
+    def draw(table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
         days = arrays.budget("days", days)
         # Bursts that began before day 0 still have changes to come; e^{−30} of them are left out.
-        lead = 30 * self.spread_days
-        source, begin = _points(table.change_rate / self.mean_size, lead + days, rng)
-        size = rng.geometric(1 / self.mean_size, len(source))
-        delay = rng.exponential(self.spread_days, int(size.sum()))
+        lead = 30 * spread_days
+        source, begin = _points(table.change_rate / mean_size, lead + days, rng)
+        size = rng.geometric(1 / mean_size, len(source))
+        delay = rng.exponential(spread_days, int(size.sum()))
         at = np.repeat(begin - lead, size) + delay
         within = (at > 0) & (at <= days)
         return _ordered(len(table), days, (np.repeat(source, size)[within], at[within]))
 
+    return draw
 
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """A rate Δ·e^{σx − σ²/2}, whose x wanders about 0 as a stationary Ornstein–Uhlenbeck process.
+
+def drift(sigma: float = 1.0, half_life_days: float = 30.0) -> ChangeProcess:
+    """Return a rate Δ·e^{σx − σ²/2}, whose x wanders as a stationary Ornstein–Uhlenbeck process.
 
     The rate moves from day to day and rests within one. The exponent makes its mean Δ: that of
     e^{σx} is e^{σ²/2}, for x is standard normal. Rates τ whole days apart have the covariance
     Δ²(e^{σ²r} − 1), r = 2^{−τ/h}; the variance of N has it summed over all pairs of days.
 
-    Attributes:
+    Args:
         sigma: σ, the standard deviation of the logarithm of the rate.
         half_life_days: h, after which half of a deviation of x is forgotten.
 
     Raises:
         ValueError: if one of them is out of its range.
     """
+    arrays.budget("half_life_days", half_life_days)
+    if not 0 <= sigma < np.inf:
+        raise ValueError(f"sigma: is {sigma}; accepted is a finite number of at least 0")
 
-    sigma: float = 1.0
-    half_life_days: float = 30.0
-
-    def __post_init__(self) -> None:
-        arrays.budget("half_life_days", self.half_life_days)
-        if not 0 <= self.sigma < np.inf:
-            raise ValueError(f"sigma: is {self.sigma}; accepted is a finite number of at least 0")
-
-    def draw(self, table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
-        """See :class:`ChangeProcess`."""
+    def draw(table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
         days = arrays.budget("days", days)
         n = len(table)
-        kept = 0.5 ** (1 / self.half_life_days)
+        kept = 0.5 ** (1 / half_life_days)
         x = rng.standard_normal(n)
         drawn = []
         for day in range(int(np.ceil(days))):
-            rate = table.change_rate * np.exp(self.sigma * x - self.sigma**2 / 2)
+            rate = table.change_rate * np.exp(sigma * x - sigma**2 / 2)
             source, at = _points(rate, min(1.0, days - day), rng)
             drawn.append((source, day + at))
             x = kept * x + np.sqrt(1 - kept**2) * rng.standard_normal(n)
         return _ordered(n, days, _joined(drawn))
 
+    return draw
 
-@dataclass(frozen=True, slots=True)
-class Together:
-    """Groups of sources of similar rates that change at the events of their group.
+
+def together(share: float = 0.5, size: int = 20) -> ChangeProcess:
+    """Return groups of sources of similar rates that change at the events of their group.
 
     A group has events at rate f·Δ of its busiest source. A source takes part in each with the
     probability Δ/(Δ of the busiest), so that a share f of its changes are common ones; the
     others are its own. Each source by itself is a Poisson process; two of a group are not
     independent.
 
-    Attributes:
+    Args:
         share: f, of a source's changes, 0 to 1.
         size: sources in a group; the last group has what is left.
 
     Raises:
         ValueError: if one of them is out of its range.
     """
+    if not 0 <= share <= 1:
+        raise ValueError(f"share: is {share}; accepted is a number from 0 to 1")
+    if size < 1:
+        raise ValueError(f"size: is {size}; accepted is a number of at least 1")
 
-    share: float = 0.5
-    size: int = 20
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise ValueError(f"share: is {self.share}; accepted is a number from 0 to 1")
-        if self.size < 1:
-            raise ValueError(f"size: is {self.size}; accepted is a number of at least 1")
-
-    def draw(self, table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
-        """See :class:`ChangeProcess`."""
+    def draw(table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
         days = arrays.budget("days", days)
-        own = _points((1 - self.share) * table.change_rate, days, rng)
-        common = self._common(table.change_rate, days, rng)
-        return _ordered(len(table), days, _joined([own, common]))
-
-    def _common(self, rate: Floats, days: float, rng: np.random.Generator) -> _Points:
-        n = len(rate)
+        rate, n = table.change_rate, len(table)
+        own = _points((1 - share) * rate, days, rng)
         group = np.empty(n, np.intp)
-        group[np.argsort(rate, kind="stable")] = np.arange(n) // self.size
-        busiest = np.zeros(-(-n // self.size))
+        group[np.argsort(rate, kind="stable")] = np.arange(n) // size
+        busiest = np.zeros(-(-n // size))
         np.maximum.at(busiest, group, rate)
-        of_group, at = _points(self.share * busiest, days, rng)
+        of_group, at = _points(share * busiest, days, rng)
         events = np.bincount(of_group, minlength=len(busiest))
         # Every event of its group is put to every source.
         source = np.repeat(np.arange(n), events[group])
         event = members(offsets_of(events)[group], events[group])
         takes_part = rng.random(len(source)) * busiest[group[source]] < rate[source]
-        return source[takes_part], at[event[takes_part]]
+        common = source[takes_part], at[event[takes_part]]
+        return _ordered(n, days, _joined([own, common]))
+
+    return draw
 
 
+#: By name what makes a process of its options.
 PROCESSES: Final[dict[str, Callable[..., ChangeProcess]]] = {
-    "poisson": Poisson,
-    "bursts": _Bursts,
-    "drift": Drift,
-    "together": Together,
+    "poisson": lambda: poisson,
+    "bursts": bursts,
+    "drift": drift,
+    "together": together,
 }
-
-
-class ProcessError(ValueError):
-    """A process's name, an option's name or its value is not accepted."""
 
 
 def load(specification: str) -> ChangeProcess:
     """Return a process by ``NAME`` or ``NAME:OPTION=VALUE,…``.
 
     Raises:
-        ProcessError: naming what is not accepted.
-
-    >>> load("bursts:mean_size=3")
-    _Bursts(mean_size=3.0, spread_days=0.5)
+        ValueError: naming what is not accepted.
     """
     name, _, text = specification.partition(":")
     if name not in PROCESSES:
-        raise ProcessError(f"process: is {name!r}; accepted are {', '.join(PROCESSES)}")
+        raise ValueError(f"process: is {name!r}; accepted are {', '.join(PROCESSES)}")
     try:
         return PROCESSES[name](**policy.given(PROCESSES[name], text))
     except ValueError as error:
-        raise ProcessError(f"process {name}: {error}") from error
+        raise ValueError(f"process {name}: {error}") from error
 
 
 def _points(rate: Floats, days: float, rng: np.random.Generator) -> _Points:

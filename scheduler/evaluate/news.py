@@ -24,13 +24,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import log
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freshet.scheduler import arrays
-from freshet.scheduler.arrays import Floats
+from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.ephemeral.policies import (
     PeriodPolicy,
     Seen,
@@ -46,6 +45,7 @@ from freshet.scheduler.ephemeral.policies import (
 )
 from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
 from freshet.scheduler.evaluate.serving import Progress, silent
+from freshet.scheduler.sources import Rows
 
 # -- policies for ephemeral sources, with their paces ------------------------
 # A *pace* is how often a policy crawls each source in the long run, in crawls per period, (n,). A
@@ -55,17 +55,13 @@ from freshet.scheduler.evaluate.serving import Progress, silent
 # and the costs alone, and begin at the pace of all in turn.
 
 
-@dataclass(frozen=True, slots=True)
-class _Contender:
-    """A policy, and its pace."""
-
-    policy: PeriodPolicy
-    pace: Floats
+#: A policy, and its pace.
+_Contender: TypeAlias = tuple[PeriodPolicy, Floats]
 
 
 def _whittle(sources: EphemeralSources, budget: float) -> _Contender:
     periods = crawl_periods(sources, relaxed(sources, budget).price)
-    return _Contender(whittle_by_age(sources), 1 / periods)
+    return whittle_by_age(sources), 1 / periods
 
 
 def _greedy(sources: EphemeralSources, budget: float) -> _Contender:
@@ -85,23 +81,23 @@ def _greedy(sources: EphemeralSources, budget: float) -> _Contender:
             low = middle
         else:
             high = middle
-    return _Contender(greedy_expected(sources), at(high) if high > 0 else np.zeros(len(sources)))
+    return greedy_expected(sources), at(high) if high > 0 else np.zeros(len(sources))
 
 
 def _round_robin(sources: EphemeralSources, budget: float) -> _Contender:
     share = min(1.0, budget / float(sources.cost.sum()))
-    return _Contender(round_robin, np.full(len(sources), share))
+    return round_robin, np.full(len(sources), share)
 
 
 def _static(sources: EphemeralSources, budget: float) -> _Contender:
     frequencies = static_frequencies(sources, budget)
-    return _Contender(at_frequencies(frequencies), frequencies)
+    return at_frequencies(frequencies), frequencies
 
 
 def _best(sources: EphemeralSources, budget: float) -> _Contender:
     pace = np.zeros(len(sources))
     pace[affordable(sources.fresh / sources.cost, sources.cost, budget)] = 1.0
-    return _Contender(best_sources(sources), pace)
+    return best_sources(sources), pace
 
 
 #: By name: of sources and the budget of a period.
@@ -214,13 +210,14 @@ def reap(
         raise ValueError(f"periods: are {periods}; accepted is at least 1")
     phase = (rng.permutation(len(sources)) + 0.5) / len(sources)
     crawlers = [_Crawler(sources, each, budget, phase, rng) for each in contenders.values()]
-    world = _World(sources, law, rng)
     warm_up = round(_WARM_UP_DAYS / sources.period)
     for t in range(warm_up + periods):
         if t == warm_up:
             for each in crawlers:
                 each.begin_to_measure()
-        world.pass_period(crawlers)
+        arrived, count = _arrivals(sources, law, rng)
+        for each in crawlers:
+            each.pass_period(arrived, count)
         progress((t + 1) / (warm_up + periods))
     bound = relaxed(sources, budget).bound
     return Harvest(
@@ -232,28 +229,19 @@ def reap(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _World:
-    """Sends items to all crawlers alike."""
-
-    sources: EphemeralSources
-    law: UtilityLaw
-    rng: np.random.Generator
-
-    def pass_period(self, crawlers: list[_Crawler]) -> None:
-        """Let items come, and all crawl."""
-        sources = self.sources
-        count = self.rng.poisson(sources.arrival_rate * sources.period)
-        owner = np.repeat(np.arange(len(sources)), count)
-        age = self.rng.random(len(owner)) * sources.period
-        worth = sources.mean_utility[owner] * np.exp(-sources.decay[owner] * age)
-        if self.law.together:
-            worth *= self.law.draws(len(sources), self.rng)[owner]
-        else:
-            worth *= self.law.draws(len(owner), self.rng)
-        arrived = np.bincount(owner, worth, minlength=len(sources)).astype(np.float64)
-        for crawler in crawlers:
-            crawler.pass_period(arrived, count)
+def _arrivals(
+    sources: EphemeralSources, law: UtilityLaw, rng: np.random.Generator
+) -> tuple[Floats, Ints]:
+    """Draw the items of a period: what those of each source are worth at its end, and how many."""
+    count = rng.poisson(sources.arrival_rate * sources.period)
+    owner = np.repeat(np.arange(len(sources)), count)
+    age = rng.random(len(owner)) * sources.period
+    worth = sources.mean_utility[owner] * np.exp(-sources.decay[owner] * age)
+    if law.together:
+        worth *= law.draws(len(sources), rng)[owner]
+    else:
+        worth *= law.draws(len(owner), rng)
+    return np.bincount(owner, worth, minlength=len(sources)).astype(np.float64), count
 
 
 class _Crawler:
@@ -268,10 +256,9 @@ class _Crawler:
         rng: np.random.Generator,
     ) -> None:
         self._sources = sources
-        self._policy: PeriodPolicy = contender.policy
+        self._policy, pace = contender
         self._budget = budget
         self._retention, self._fresh = sources.retention, sources.fresh
-        pace = contender.pace
         # At the end of the first period a source with a pace of 1 has waited for one period.
         waited = np.full(len(sources), np.inf)
         np.ceil(np.divide(phase, pace, out=waited, where=pace > 0), out=waited)
@@ -293,7 +280,7 @@ class _Crawler:
         self._visited = np.zeros(len(self._sources), np.int64)
         self._items_by_span = np.zeros(1, np.int64)
 
-    def pass_period(self, arrived: Floats, count: NDArray[np.int64]) -> None:
+    def pass_period(self, arrived: Floats, count: Ints) -> None:
         """Let items come, and crawl."""
         self._state = self._retention * self._state + arrived
         self._expected = self._retention * self._expected + self._fresh
@@ -312,7 +299,7 @@ class _Crawler:
         purse = self._budget * self._measured - self._spent
         self._crawl(affordable(self._policy(seen), self._sources.cost, purse))
 
-    def _crawl(self, rows: NDArray[np.intp]) -> None:
+    def _crawl(self, rows: Rows) -> None:
         # What rows bring is known from here on: a policy that learns would be told of it here.
         self._utility += float(self._state[rows].sum())
         self._earned += float(self._expected[rows].sum())
@@ -345,7 +332,7 @@ class _Crawler:
         )
 
 
-def median_age(items: NDArray[np.int64]) -> float | None:
+def median_age(items: Ints) -> float | None:
     """Return the median of ages spread evenly from 0 to k, ``items[k]`` items; None without items.
 
     Half a dozen items within one period and as many within three: as many are younger as older

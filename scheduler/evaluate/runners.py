@@ -48,7 +48,7 @@ them that is nearest in change rate.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from typing import Final
 
@@ -379,7 +379,7 @@ def checked(plan: CrawlPlan, budget: float) -> CrawlPlan:
 def run_rates(
     policy: RatePolicy,
     world: World,
-    start: Start,
+    start: tuple[SourceTable, Floats],
     budget: float,
     rng: np.random.Generator,
     *,
@@ -391,9 +391,10 @@ def run_rates(
     Raises:
         OverBudget: a plan exceeds the budget.
     """
-    execution = Execution(world, start, rng)
+    table, phase = start
+    execution = Execution(world, table, phase, rng)
     if learner is None:
-        plan = checked(policy.rates(start.table, budget), budget)
+        plan = checked(policy.rates(table, budget), budget)
         return execution.crawls(plan, 0.0, world.days)
     done = []
     for begin, end in split(0.0, world.days, 1.0):
@@ -413,12 +414,13 @@ class Execution:
         last_crawl: (n,), each source's last crawl, in days.
     """
 
-    def __init__(self, world: World, start: Start, rng: np.random.Generator) -> None:
-        self._world = world
-        self._rng = rng
-        self._phase = start.phase.copy()
-        self._pending = start.table.pending_signals.copy()
-        self.last_crawl = start.table.last_crawl.copy()
+    def __init__(
+        self, world: World, table: SourceTable, phase: Floats, rng: np.random.Generator
+    ) -> None:
+        self._world, self._rng = world, rng
+        self._phase = phase.copy()
+        self._pending = table.pending_signals.copy()
+        self.last_crawl = table.last_crawl.copy()
 
     def crawls(self, plan: CrawlPlan, begin: float, end: float) -> Crawls:
         """Return the crawls of (begin, end], by source, then by time."""
@@ -495,16 +497,13 @@ def _ordinals(number: Ints | Rows) -> Ints:
     return np.arange(1, int(number.sum()) + 1) - np.repeat(starts, number)
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Day 0: last crawls and pending signals, and how far each source's period has run, 0 to 1."""
+def under_plan(
+    world: World, plan: CrawlPlan, rng: np.random.Generator
+) -> tuple[SourceTable, Floats]:
+    """Return day 0 of a crawler that has always followed this plan.
 
-    table: SourceTable
-    phase: Floats
-
-
-def under_plan(world: World, plan: CrawlPlan, rng: np.random.Generator) -> Start:
-    """Return day 0 of a crawler that has always followed this plan."""
+    The sources with last crawls and pending signals, and how far each one's period has run, 0 to 1.
+    """
     n = len(world)
     phase = rng.random(n)
     periods = phase if plan.crawling == "periodic" else rng.exponential(size=n)
@@ -514,17 +513,19 @@ def under_plan(world: World, plan: CrawlPlan, rng: np.random.Generator) -> Start
     last_crawl = -np.minimum(age, _OLDEST_DAYS)
     heard = np.flatnonzero(plan.on_signals)
     last_crawl[heard] = world.past_change(heard, _pending(plan, heard, phase[heard], rng))
-    return Start(left_at(world, last_crawl), phase)
+    return left_at(world, last_crawl), phase
 
 
-def round_robin(world: World, budget: float, rng: np.random.Generator) -> Start:
-    """Return day 0 of a crawler that has always visited all sources in turn, with this budget.
+def round_robin(
+    world: World, budget: float, rng: np.random.Generator
+) -> tuple[SourceTable, Floats]:
+    """Return day 0, as above, of a crawler that has always visited all sources in turn.
 
     No copy is older than the history: a learner compares it with what its first crawl finds.
     """
     phase = rng.random(len(world))
     age = np.minimum(phase * len(world) / budget, world.history)
-    return Start(left_at(world, -age), phase)
+    return left_at(world, -age), phase
 
 
 def settled(
@@ -541,7 +542,8 @@ def settled(
     sample = order[(2 * np.arange(m) + 1) * n // (2 * m)]
     some = World.draw(world.table.take(sample), process, world.history, _SETTLING_DAYS, rng)
     share = budget * m / n
-    waiting = WaitingSources.begin(policy, round_robin(some, share, rng).table.last_crawl)
+    start, _ = round_robin(some, share, rng)
+    waiting = WaitingSources.begin(policy, start.last_crawl)
     run_intervals(waiting, some, share, share=1 / m)
     nearest = np.empty(n, np.intp)
     nearest[order] = np.arange(n) * m // n

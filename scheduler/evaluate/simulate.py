@@ -25,10 +25,11 @@ from typing import Final
 import numpy as np
 
 from freshet.scheduler import arrays, estimate
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import Costs, plan_costs
 from freshet.scheduler.evaluate import changes as changes_evaluate
 from freshet.scheduler.evaluate import judging, runners
-from freshet.scheduler.evaluate.changes import ChangeProcess, Poisson
+from freshet.scheduler.evaluate.changes import ChangeProcess, poisson
 from freshet.scheduler.evaluate.judging import Crawls, RateLearner
 from freshet.scheduler.evaluate.runners import OverBudget, WaitingSources
 from freshet.scheduler.evaluate.serving import PolicyProgress, Progress, silent
@@ -210,7 +211,8 @@ class Experiment:
             start = runners.left_at(world, waiting.last_crawl.copy())
             return start, runners.run_intervals(waiting, world, self._budget, progress)
         begin = self._start(policy, world, rng)
-        start, learner = begin.table, self._learner(begin.table)
+        start, _ = begin
+        learner = self._learner(start)
         if isinstance(policy, RatePolicy):
             crawls = runners.run_rates(
                 policy, world, begin, self._budget, rng, learner=learner, progress=progress
@@ -228,7 +230,7 @@ class Experiment:
 
     def _start(
         self, policy: RatePolicy | IndexPolicy, world: World, rng: np.random.Generator
-    ) -> runners.Start:
+    ) -> tuple[SourceTable, Floats]:
         if not self._knows:
             return runners.round_robin(world, self._budget, rng)
         planner = policy if isinstance(policy, RatePolicy) else OptimalIntervals()
@@ -239,8 +241,8 @@ class Experiment:
     ) -> WaitingSources:
         if self._knows:
             return runners.settled(policy, world, self._process, self._budget, rng)
-        start = runners.round_robin(world, self._budget, rng)
-        return WaitingSources.begin(policy, start.table.last_crawl)
+        start, _ = runners.round_robin(world, self._budget, rng)
+        return WaitingSources.begin(policy, start.last_crawl)
 
     def _learner(self, table: SourceTable) -> RateLearner | None:
         if self._estimator is None:
@@ -262,7 +264,7 @@ class Experiment:
 
     def _costs(self, table: SourceTable, crawls: Crawls, begin: float, end: float) -> Costs:
         changes = self._world.changes
-        if isinstance(self._process, Poisson):
+        if self._process is poisson:
             heard = table.complete_observations
             return judging.expected_costs(table, crawls, begin, end, changes=changes, heard=heard)
         return judging.realised_costs(table, crawls, begin, end, changes=changes)

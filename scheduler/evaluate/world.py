@@ -44,7 +44,7 @@ class World:
         rng: np.random.Generator,
     ) -> World:
         """Draw a world whose sources change by the process."""
-        drawn = process.draw(table, history + days, rng)
+        drawn = process(table, history + days, rng)
         return cls(table, ChangeTimes(drawn.offsets, drawn.at - history), history, days)
 
     def signals(self, begin: float, end: float) -> tuple[Rows, Floats]:

@@ -23,7 +23,7 @@ from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.wiring import Observer
-from freshet.scheduler.evaluate.changes import ChangeTimes, Poisson
+from freshet.scheduler.evaluate.changes import ChangeTimes, poisson
 from freshet.scheduler.evaluate.judging import Crawls, expected_costs
 from freshet.scheduler.evaluate.simulate import lambda_crawl_optimum
 from freshet.scheduler.evaluate.world import surrogate
@@ -55,7 +55,7 @@ def run(pages: int, seed: int, policy: str, directory: Path) -> dict[str, object
     table = SourceTable.of(drawn.importance, drawn.change_rate)
     budget = _SHARE * pages
     days = pages / budget + _DAYS_AFTER
-    changes = Poisson().draw(table, days, rng)
+    changes = poisson(table, days, rng)
     clock = VirtualClock(_BEGIN)
     web = PoissonWeb(changes, _BEGIN, clock)
     seeds = [

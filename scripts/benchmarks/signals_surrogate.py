@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.evaluate.changes import Poisson
+from freshet.scheduler.evaluate.changes import poisson
 from freshet.scheduler.evaluate.judging import Crawls
 from freshet.scheduler.evaluate.simulate import lambda_crawl_optimum
 from freshet.scheduler.evaluate.world import surrogate
@@ -115,7 +115,7 @@ def placed_on_hosts(pages: int, seed: int, placed: str, days: float) -> tuple[St
     table = SourceTable.of(
         drawn.importance, drawn.change_rate, complete_observations=np.isin(of, TRUE)
     )
-    changes = Poisson().draw(table, days, rng)
+    changes = poisson(table, days, rng)
     return Stage(table, changes, days), Hosts(of, {})
 
 

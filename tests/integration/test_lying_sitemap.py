@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.scheduler.evaluate.changes import Poisson
+from freshet.scheduler.evaluate.changes import poisson
 from freshet.scheduler.sources import SourceTable
 from scripts.benchmarks.signals_daemon import Kept, kept
 from scripts.benchmarks.signals_reference import Stage
@@ -22,7 +22,7 @@ def site() -> tuple[Stage, Hosts]:
     rng = np.random.default_rng(5)
     rates = np.exp(rng.normal(-2.5, 1.0, _PAGES))
     table = SourceTable.of(np.ones(_PAGES), rates, complete_observations=np.ones(_PAGES, np.bool_))
-    stage = Stage(table, Poisson().draw(table, _DAYS, rng), _DAYS)
+    stage = Stage(table, poisson(table, _DAYS, rng), _DAYS)
     return stage, Hosts(np.zeros(_PAGES, np.intp), {})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from freshet.scheduler import policy
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.evaluate.changes import Poisson
+from freshet.scheduler.evaluate.changes import poisson
 from freshet.scheduler.sources import SourceTable
 from scripts.benchmarks.signals_daemon import Kept, kept
 from scripts.benchmarks.signals_reference import Stage
@@ -24,7 +24,7 @@ def web(days: float) -> tuple[Stage, Hosts]:
     rng = np.random.default_rng(5)
     rates = np.exp(rng.normal(-2.5, 1.0, _PAGES))
     table = SourceTable.of(np.ones(_PAGES), rates, complete_observations=np.ones(_PAGES, np.bool_))
-    stage = Stage(table, Poisson().draw(table, days, rng), days)
+    stage = Stage(table, poisson(table, days, rng), days)
     return stage, Hosts(np.arange(_PAGES) % 2, {0: inf, 1: inf})
 
 

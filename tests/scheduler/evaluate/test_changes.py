@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.evaluate import changes
-from freshet.scheduler.evaluate.changes import ChangeTimes, Drift, Together
+from freshet.scheduler.evaluate.changes import ChangeTimes, drift, together
 from freshet.scheduler.sources import SourceTable
 
 SPECIFICATIONS = ["poisson", "bursts", "drift", "together", "bursts:mean_size=2,spread_days=0.1"]
@@ -12,7 +12,7 @@ SPECIFICATIONS = ["poisson", "bursts", "drift", "together", "bursts:mean_size=2,
 
 def drawn(specification: str, rate: float, n: int, days: float, seed: int = 1) -> ChangeTimes:
     table = SourceTable.of(np.ones(n), np.full(n, rate))
-    return changes.load(specification).draw(table, days, np.random.default_rng(seed))
+    return changes.load(specification)(table, days, np.random.default_rng(seed))
 
 
 def daily(times: ChangeTimes, n: int, days: int) -> np.ndarray:
@@ -87,7 +87,7 @@ def test_bursts_are_clumsier_than_poisson() -> None:
 
 def test_drifting_rates_are_alike_on_neighbouring_days_and_not_far_apart() -> None:
     n, days = 20_000, 60
-    times = Drift(sigma=1.0, half_life_days=5.0).draw(
+    times = drift(sigma=1.0, half_life_days=5.0)(
         SourceTable.of(np.ones(n), np.full(n, 3.0)), days, np.random.default_rng(1)
     )
     counts = daily(times, n, days)
@@ -100,7 +100,7 @@ def test_drifting_rates_are_alike_on_neighbouring_days_and_not_far_apart() -> No
 def test_a_group_changes_together() -> None:
     n = 2_000
     table = SourceTable.of(np.ones(n), np.full(n, 0.5))
-    times = Together(share=0.8, size=20).draw(table, 50, np.random.default_rng(1))
+    times = together(share=0.8, size=20)(table, 50, np.random.default_rng(1))
     _, multiplicity = np.unique(times.at, return_counts=True)
     common = multiplicity[multiplicity > 1].sum() / multiplicity.sum()
     assert common == pytest.approx(0.8, abs=0.02)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from freshet.scheduler.evaluate.changes import Poisson
+from freshet.scheduler.evaluate.changes import poisson
 from freshet.scheduler.evaluate.runners import OverBudget
 from freshet.scheduler.evaluate.simulate import Experiment, lambda_crawl_optimum, simulate
 from freshet.scheduler.evaluate.world import World, surrogate
@@ -107,7 +107,7 @@ def test_the_learner_gets_observations_only(
 def test_wherever_the_true_rates_are_nan_the_crawls_are_the_same(population: SourceTable) -> None:
     """Not a number of the learning run depends on the true rates but through the changes."""
     experiment = Experiment(
-        population, Poisson(), bandwidth=BUDGET, days=8.0, seed=1, estimator="empirical_bayes"
+        population, poisson, bandwidth=BUDGET, days=8.0, seed=1, estimator="empirical_bayes"
     )
     truth = experiment._world
     for policy in (LambdaCrawl(), GreedyIndex()):
@@ -149,7 +149,7 @@ def test_a_small_budget_is_judged_with_changes_that_reach_back_as_far_as_its_cop
 def test_a_policy_that_crawls_more_than_its_budget_is_caught_by_name(
     population: SourceTable,
 ) -> None:
-    experiment = Experiment(population, Poisson(), bandwidth=BUDGET, days=1.0, seed=1)
+    experiment = Experiment(population, poisson, bandwidth=BUDGET, days=1.0, seed=1)
     with pytest.raises(OverBudget, match="policy generous: plans 400 crawls a day; its budget"):
         experiment.outcome("generous", Spendthrift())
 

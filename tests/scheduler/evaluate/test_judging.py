@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.costs import costs_of, ein
-from freshet.scheduler.evaluate.changes import ChangeTimes, Poisson
+from freshet.scheduler.evaluate.changes import ChangeTimes, poisson
 from freshet.scheduler.evaluate.judging import Crawls, expected_costs, realised_costs
 from freshet.scheduler.sources import SourceTable
 
@@ -64,7 +64,7 @@ def test_the_expectation_is_the_mean_of_what_comes_about() -> None:
     rng = np.random.default_rng(1)
     table = SourceTable.of(np.ones(n), np.full(n, 0.7), last_crawl=np.full(n, -1.5))
     crawled = Crawls(np.repeat(np.arange(n), 2), np.tile([2.0, 5.5], n))
-    drawn = Poisson().draw(table, days + 1.5, rng)
+    drawn = poisson(table, days + 1.5, rng)
     changes = ChangeTimes(drawn.offsets, drawn.at - 1.5)
     unheard = np.zeros(n, np.bool_)
     expected = expected_costs(table, crawled, 0, days, changes=changes, heard=unheard)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from freshet.scheduler.evaluate.changes import ChangeTimes, Poisson
+from freshet.scheduler.evaluate.changes import ChangeTimes, poisson
 from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.sources import SourceTable
 
@@ -38,7 +38,7 @@ def test_a_blind_world_has_the_same_changes_and_no_rates() -> None:
 
 def test_drawn_changes_cover_history_and_days_at_their_rate() -> None:
     table = SourceTable.of(np.ones(500), np.full(500, 2.0))
-    drawn = World.draw(table, Poisson(), 10.0, 20.0, np.random.default_rng(1))
+    drawn = World.draw(table, poisson, 10.0, 20.0, np.random.default_rng(1))
     at = drawn.changes.at
     assert at.min() > -10
     assert at.max() <= 20
