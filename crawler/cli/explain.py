@@ -11,6 +11,7 @@ from typing import Annotated, Final
 import aiosqlite
 import typer
 
+from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli import history, options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
@@ -52,16 +53,7 @@ _DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class ExplanationRules:
-    """The settings that an explanation depends on; ``agent`` is the robots token."""
-
-    agent: str
-    robots_max_age_s: float
-    permanent_recheck_days: float
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class _Provenance:
     """The way by which a URL became known.
 
     ``how`` is seed, link, sitemap, feed, redirect, robots.txt or discovery (of feeds); ``source``
@@ -87,7 +79,7 @@ class _RobotsView:
     crawl_delay_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """All stored facts on a URL; ``known`` is None if the store does not have it.
 
@@ -98,19 +90,19 @@ class Explanation:
     url: str
     at: float
     outlook: str
-    known: KnownUrl | None
-    found: Provenance | None
-    place: FrontierPlace | None
+    known: KnownUrl | None = None
+    found: _Provenance | None = None
+    place: FrontierPlace | None = None
     robots: _RobotsView | None
     host: HostState | None
-    capture: GoodCapture | None
-    aliases: list[OtherName]
-    pattern: Throttle | None
-    copy_of: str | None
-    observations: list[PastObservation]
-    claims: list[HeardClaim]
-    linked_out_of_scope: InLink | None
-    nearest: list[str]
+    capture: GoodCapture | None = None
+    aliases: Sequence[OtherName] = ()
+    pattern: Throttle | None = None
+    copy_of: str | None = None
+    observations: Sequence[PastObservation] = ()
+    claims: Sequence[HeardClaim] = ()
+    linked_out_of_scope: InLink | None = None
+    nearest: Sequence[str] = ()
 
     def as_json(self) -> dict[str, object]:
         """Return the explanation as JSON values."""
@@ -126,23 +118,28 @@ class Explanation:
 
 
 async def explain(
-    connection: aiosqlite.Connection, urls: Sequence[str], rules: ExplanationRules, now: float
+    connection: aiosqlite.Connection, urls: Sequence[str], settings: Settings, now: float
 ) -> Explanation:
     """Explain the first of these canonical URLs that the store has, else the first."""
     known = await page.find(connection, urls)
     if known is None:
-        return await _explain_unknown(connection, urls, rules, now)
+        return await _explain_unknown(connection, urls, settings, now)
     page_id = known.page_id
     host = next(iter(await hosts.load(connection, [known.host_id])))
     place = await page.frontier_place(connection, page_id)
-    robots = _robots_view(host, known.url, rules, now)
+    robots = _robots_view(host, known.url, settings, now)
     aliases = await page.other_names(connection, page_id, _ALIASES)
     pattern = await url_patterns.pattern_of(connection, page_id)
+    if known.held_back is not None:
+        outlook = _held_back(known.held_back, pattern)
+    else:
+        outlook = _when(known, place, settings, now)
+        if hindered := obstacle(robots, host.state, now):
+            outlook += f"; {hindered}"
     return Explanation(
         url=known.url,
         at=now,
-        outlook=_outlook(known, place, rules, now, obstacle=obstacle(robots, host.state, now))
-        + _because(known, pattern),
+        outlook=outlook,
         known=known,
         found=await _finding(connection, known, aliases),
         place=place,
@@ -154,116 +151,86 @@ async def explain(
         copy_of=await url_patterns.original_of(connection, page_id),
         observations=await page.observations(connection, page_id, _OBSERVATIONS),
         claims=await claims_tables.last_words(connection, page_id, _CLAIMS),
-        linked_out_of_scope=None,
-        nearest=[],
     )
 
 
 async def _explain_unknown(
-    connection: aiosqlite.Connection, urls: Sequence[str], rules: ExplanationRules, now: float
+    connection: aiosqlite.Connection, urls: Sequence[str], settings: Settings, now: float
 ) -> Explanation:
     found = [(url, await hosts.find(connection, str(origin(url)))) for url in urls]
     url, host = next((each for each in found if each[1] is not None), found[0])
     link = await page.first_link_out_of_scope(connection, url)
+    why = "no seed, link, sitemap or redirect leads to it"
+    if link is not None:
+        why = "it was out of scope when a link to it was found"
     return Explanation(
         url=url,
         at=now,
-        outlook=_outlook_unknown(link),
-        known=None,
-        found=None,
-        place=None,
-        robots=_robots_view(host, url, rules, now) if host else None,
+        outlook=f"not crawled: {why}",
+        robots=_robots_view(host, url, settings, now) if host else None,
         host=host.state if host else None,
-        capture=None,
-        aliases=[],
-        pattern=None,
-        copy_of=None,
-        observations=[],
-        claims=[],
         linked_out_of_scope=link,
         nearest=await options.nearest(connection, url),
     )
 
 
-def _robots_view(host: Host, url: str, rules: ExplanationRules, now: float) -> _RobotsView | None:
+def _robots_view(host: Host, url: str, settings: Settings, now: float) -> _RobotsView | None:
     record = host.robots
     if record is None:
         return None
-    file = in_force(record)
+    file, agent = in_force(record), settings.crawl.product.lower()
     return _RobotsView(
-        verdict=file.verdict(rules.agent, url),
+        verdict=file.verdict(agent, url),
         standing=record.standing,
         fetched_at=record.fetched_at,
-        fresh=is_fresh(record, now, rules.robots_max_age_s),
+        fresh=is_fresh(record, now, settings.robots.max_age_s),
         stale_since=record.stale_since,
         reason=record.reason,
-        crawl_delay_s=file.crawl_delay_s(rules.agent),
+        crawl_delay_s=file.crawl_delay_s(agent),
     )
 
 
 async def _finding(
     connection: aiosqlite.Connection, known: KnownUrl, aliases: Sequence[OtherName]
-) -> Provenance | None:
+) -> _Provenance | None:
     """Return how a URL was found: as a seed, else by a link, a redirect, or robots.txt."""
     if text := await page.seed_text(connection, known):
-        return Provenance("seed", text)
+        return _Provenance("seed", text)
     link = await page.first_link(connection, known.page_id)
     if known.redirects and aliases and (link is None or link.first_seen_at > known.found_at):
-        return Provenance("redirect", aliases[0].url)
+        return _Provenance("redirect", aliases[0].url)
     if link is not None:
         how = "link" if link.role is Role.PAGE else str(link.role)
-        return Provenance(how, link.url, link.anchor or None, link.rel or None)
+        return _Provenance(how, link.url, link.anchor or None, link.rel or None)
     # Not by a link: named by robots.txt or the head of a page, or tried at a usual place.
     unlinked = {Role.SITEMAP: "robots.txt", Role.FEED: "discovery"}.get(known.role)
-    return Provenance(unlinked, None) if unlinked else None
+    return _Provenance(unlinked, None) if unlinked else None
 
 
-def _outlook_unknown(link: InLink | None) -> str:
-    if link is not None:
-        return "not crawled: it was out of scope when a link to it was found"
-    return "not crawled: no seed, link, sitemap or redirect leads to it"
-
-
-def _outlook(
-    known: KnownUrl,
-    place: FrontierPlace | None,
-    rules: ExplanationRules,
-    now: float,
-    *,
-    obstacle: str | None,
-) -> str:
-    """Return the next step for a known URL, and the obstacle to it."""
-    if known.held_back is not None:
-        return f"not crawled: {known.held_back}"
-    when = _when_due(place, now) if place else _when_again(known, rules, now)
-    return f"{when}; {obstacle}" if obstacle else when
-
-
-def _because(known: KnownUrl, pattern: Throttle | None) -> str:
-    """Return the reason why the pattern of a held-back URL is closed."""
-    if known.held_back != url_patterns.KIND or pattern is None:
-        return ""
+def _held_back(why: str, pattern: Throttle | None) -> str:
+    """Return why a URL is not crawled, and why its pattern is closed."""
+    if why != url_patterns.KIND or pattern is None:
+        return f"not crawled: {why}"
     return (
-        f": {pattern.copies:,} of {pattern.crawled:,} pages like {pattern.shape} repeat the text "
-        "of other pages; a sample is visited to see if that changes"
+        f"not crawled: {why}: {pattern.copies:,} of {pattern.crawled:,} pages like {pattern.shape} "
+        "repeat the text of other pages; a sample is visited to see if that changes"
     )
 
 
-def _when_due(place: FrontierPlace, now: float) -> str:
+def _when(known: KnownUrl, place: FrontierPlace | None, settings: Settings, now: float) -> str:
+    """Return the next step for a known URL."""
+    if place is None:
+        alias = known.alias
+        if alias is not None and alias.kind == "permanent":
+            again_at = alias.at + settings.crawl.permanent_recheck_days * _DAY_S
+            if again_at > now:
+                return f"an alias, visited again in the first run after {moment(again_at, now)}"
+        return "not due in this run; due again when the next one starts"
     if place.deferred is not None:
         return f"deferred to the next run ({place.deferred}), due first there"
     if place.due_at > now:
         return f"another try is due at {moment(place.due_at, now)}"
     return "due now"
-
-
-def _when_again(known: KnownUrl, rules: ExplanationRules, now: float) -> str:
-    alias = known.alias
-    if alias is not None and alias.kind == "permanent":
-        again_at = alias.at + rules.permanent_recheck_days * _DAY_S
-        if again_at > now:
-            return f"an alias, visited again in the first run after {moment(again_at, now)}"
-    return "not due in this run; due again when the next one starts"
 
 
 def obstacle(robots: _RobotsView | None, host: HostState | None, now: float) -> str | None:
@@ -284,14 +251,10 @@ _WORTH_TELLING: Final = 0.05
 _TIMES: Final = {1: "once", 2: "twice"}
 
 
-def paragraph(it: PageForecast, now: float, *, obstacle: str | None, is_running: bool) -> str:
-    """Return the forecast as a paragraph; ``obstacle`` keeps the page from being visited now."""
-    return " ".join(_sentences(it, now, obstacle, is_running=is_running))
-
-
-def _sentences(
-    it: PageForecast, now: float, obstacle: str | None, *, is_running: bool
+def sentences(
+    it: PageForecast, now: float, *, obstacle: str | None, is_running: bool
 ) -> Iterator[str]:
+    """Yield the forecast in sentences; ``obstacle`` keeps the page from being visited now."""
     if it.excluded_by is not None:
         yield f"Not visited: the rule for {it.excluded_by} says never."
         return
@@ -299,7 +262,7 @@ def _sentences(
     yield f"Its importance is {it.importance.value:.3g} ({it.importance.said()})."
     if it.captured or it.not_before is None:
         yield from _value(it, now)
-        yield from _when(it, now)
+        yield from _due(it, now)
     else:
         yield f"It is visited again from {moment(it.not_before, now)} on."
     if it.capped is not None:
@@ -436,7 +399,7 @@ def _is_overdue(it: PageForecast) -> bool:
     return it.captured and it.most_days is not None and it.age_days >= it.most_days
 
 
-def _when(it: PageForecast, now: float) -> Iterator[str]:
+def _due(it: PageForecast, now: float) -> Iterator[str]:
     if it.captured and it.least_days:
         yield f"A rule keeps visits at least {_days(it.least_days)} apart."
     if it.captured and it.most_days is not None and not _is_overdue(it):
@@ -496,12 +459,8 @@ def explain_command(
     Nothing is fetched: robots.txt is the stored one.
     """
     settings, _ = read_settings(config, {})
-    rules = ExplanationRules(
-        agent=settings.crawl.product.lower(),
-        robots_max_age_s=settings.robots.max_age_s,
-        permanent_recheck_days=settings.crawl.permanent_recheck_days,
-    )
-    explanation, ahead, rate = terminal.run(_read(db, terminal.spellings(url), rules, time.time()))
+    urls = terminal.spellings(url)
+    explanation, ahead, rate = terminal.run(_read(db, urls, settings, time.time()))
     if json:
         found = {"prospect": ahead and asdict(ahead), "change_rate": rate and asdict(rate)}
         print_json(explanation.as_json() | found)
@@ -510,10 +469,10 @@ def explain_command(
 
 
 async def _read(
-    db: Path, urls: Sequence[str], rules: ExplanationRules, now: float
+    db: Path, urls: Sequence[str], settings: Settings, now: float
 ) -> tuple[Explanation, PageForecast | None, Rate | None]:
     async with page.snapshot(db) as connection:
-        it = await explain(connection, urls, rules, now)
+        it = await explain(connection, urls, settings, now)
         if it.known is None:
             return it, None, None
         page_id = it.known.page_id
@@ -545,7 +504,7 @@ def _print(it: Explanation, ahead: PageForecast | None, rate: Rate | None, db: P
 def _ahead(it: Explanation, ahead: PageForecast, db: Path) -> str:
     hindered = obstacle(it.robots, it.host, it.at)
     is_running = (owner_of(db) or ("",))[0] == "daemon"
-    return paragraph(ahead, it.at, obstacle=hindered, is_running=is_running)
+    return " ".join(sentences(ahead, it.at, obstacle=hindered, is_running=is_running))
 
 
 def _print_unknown(it: Explanation) -> None:
@@ -599,7 +558,7 @@ def _claimed(claim: HeardClaim, now: float) -> str:
     return since if claim.since == claim.until else f"{since} to {moment(claim.until, now)}"
 
 
-def _found(found: Provenance) -> str:
+def _found(found: _Provenance) -> str:
     words = joined((found.source, _quoted(found.anchor), found.rel and f"rel={found.rel}"), " ")
     preposition = {
         "seed": "seed",

@@ -19,7 +19,7 @@ from random import Random
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.cli.explain import paragraph
+from freshet.crawler.cli.explain import sentences
 from freshet.crawler.cli.page_forecast import daemon_settings, forecast_page
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Fetcher, Request
@@ -296,7 +296,7 @@ async def test_what_it_thinks_of_a_page_can_be_told(showcase_run: Stage) -> None
     assert 0 <= quiet.due_in_days < 60
     assert busy.estimated_at is not None
     assert 0 <= stage.clock.now() - busy.estimated_at <= HOUR_S
-    said = paragraph(busy, stage.clock.now(), obstacle=None, is_running=True)
+    said = " ".join(sentences(busy, stage.clock.now(), obstacle=None, is_running=True))
     assert "Under 150 requests a day the price is " in said
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from freshet.config.loading import load
-from freshet.crawler.cli.explain import paragraph
+from freshet.crawler.cli.explain import sentences
 from freshet.crawler.cli.page_forecast import PageForecast, forecast_page, rate_of
 from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, SmallStore, small_store
@@ -89,7 +89,7 @@ async def ahead(store: SmallStore, page: int) -> PageForecast:
 
 
 async def said(store: SmallStore, page: int, obstacle: str | None = None) -> str:
-    return paragraph(await ahead(store, page), NOW, obstacle=obstacle, is_running=True)
+    return " ".join(sentences(await ahead(store, page), NOW, obstacle=obstacle, is_running=True))
 
 
 async def test_a_page_that_is_kept(store: SmallStore) -> None:
@@ -324,8 +324,9 @@ async def test_what_stands_in_the_way_and_that_no_daemon_runs_comes_last(
 ) -> None:
     page = looked_at(store, "/page", (9, "new"), (5, "changed"))
     believed(store, page)
-    text = paragraph(await ahead(store, page), NOW, obstacle="its host is parked", is_running=False)
-    assert text.endswith("Now its host is parked. No daemon is running.")
+    forecast = await ahead(store, page)
+    *_, one, last = sentences(forecast, NOW, obstacle="its host is parked", is_running=False)
+    assert (one, last) == ("Now its host is parked.", "No daemon is running.")
 
 
 async def test_of_a_crawl_and_of_what_is_held_back_a_daemon_has_nothing_to_say(
