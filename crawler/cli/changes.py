@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import aiosqlite
 import typer
@@ -23,25 +23,8 @@ from freshet.storage.queries.overview import PageChange
 _SUMMARY_WIDTH = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _SummarisedChange:
-    """A change and its summary."""
-
-    change: PageChange
-    summary: str
-
-    def as_json(self) -> dict[str, object]:
-        """Return the change as JSON values."""
-        return asdict(self.change) | {"summary": self.summary}
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The newest changes after ``since`` (Unix seconds), out of ``total``."""
-
-    since: float
-    total: int
-    changes: list[_SummarisedChange]
+#: Changes with their summaries.
+_Summarised: TypeAlias = list[tuple[PageChange, str]]
 
 
 def changes_command(
@@ -63,25 +46,32 @@ def changes_command(
     now = time.time()
     settings, _ = read_settings(config, {})
     after = since(since_text, now)
-    found = terminal.run(_read(db, settings, after, limit, all_kinds=all_kinds))
+    found, total = terminal.run(_read(db, settings, after, limit, all_kinds=all_kinds))
     if json:
-        listed = [each.as_json() for each in found.changes]
-        print_json({"since": found.since, "total": found.total, "changes": listed})
+        listed = [asdict(change) | {"summary": summary} for change, summary in found]
+        print_json({"since": after, "total": total, "changes": listed})
+    elif not found:
+        show_line(f"Nothing changed since {moment(after, now)}.")
     else:
-        _print(found, now)
+        show_list(
+            f"Changes since {moment(after, now)}",
+            ("time", "kind", "page", "what"),
+            [(moment(it.at, now), it.kind, it.url, summary) for it, summary in found],
+        )
+        if older := total - sum(change.kind == "changed" for change, _ in found):
+            show_line(f"… and {older:,} older; --limit shows more", "dim")
 
 
 async def _read(
     db: Path, settings: Settings, after: float, limit: int, *, all_kinds: bool
-) -> Changes:
+) -> tuple[_Summarised, int]:
+    """Return the newest changes, and the number of all."""
     parser = parser_of(settings)
     try:
         async with page.snapshot(db) as connection:
             found = await overview.since(connection, after, limit, all_kinds=all_kinds)
-            found_changes = [
-                _SummarisedChange(each, await _summary(connection, parser, each)) for each in found
-            ]
-            return Changes(after, await overview.count_since(connection, after), found_changes)
+            listed = [(each, await _summary(connection, parser, each)) for each in found]
+            return listed, await overview.count_since(connection, after)
     finally:
         await parser.close()
 
@@ -94,20 +84,3 @@ async def _summary(connection: aiosqlite.Connection, parser: Parser, change: Pag
         change.url, change.version_id, change.before_id, change.blocks_added, change.blocks_removed
     )
     return await change_summary(connection, parser, both, _SUMMARY_WIDTH)
-
-
-def _print(found: Changes, now: float) -> None:
-    if not found.changes:
-        show_line(f"Nothing changed since {moment(found.since, now)}.")
-        return
-    show_list(
-        f"Changes since {moment(found.since, now)}",
-        ("time", "kind", "page", "what"),
-        [
-            (moment(each.change.at, now), each.change.kind, each.change.url, each.summary)
-            for each in found.changes
-        ],
-    )
-    shown = sum(each.change.kind == "changed" for each in found.changes)
-    if found.total > shown:
-        show_line(f"… and {found.total - shown:,} older; --limit shows more", "dim")

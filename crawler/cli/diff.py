@@ -12,7 +12,6 @@ from pathlib import Path
 from string import Template
 from typing import Annotated, Final
 
-import aiosqlite
 import typer
 from rich.text import Text
 
@@ -33,7 +32,6 @@ from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.layout import Layout
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.markup import Blocks
-from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.stored_text import NoText, read_text
 from freshet.crawler.terminal import (
     fail,
@@ -54,13 +52,6 @@ from freshet.storage.tables import observations
 
 # -- difference --------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class _Gap:
-    """Unchanged blocks that are not shown."""
-
-    blocks: int
-
-
-@dataclass(frozen=True, slots=True)
 class VersionDifference:
     """Two versions of a page, aligned; ``volatile`` are positions in the later one."""
 
@@ -79,8 +70,8 @@ class VersionDifference:
         """True if no block of main text differs."""
         return all(block.change == "kept" for block in self.blocks)
 
-    def around_changes(self, context: int) -> Iterator[AlignedBlock | _Gap]:
-        """Yield all changes with some unchanged blocks before and after, and gaps between."""
+    def around_changes(self, context: int) -> Iterator[AlignedBlock | int]:
+        """Yield all changes with unchanged blocks around them, and the number of those between."""
         near: set[int] = set()
         for place, block in enumerate(self.blocks):
             if block.change != "kept":
@@ -89,13 +80,13 @@ class VersionDifference:
         for place, block in enumerate(self.blocks):
             if place in near:
                 if left_out:
-                    yield _Gap(left_out)
+                    yield left_out
                 left_out = 0
                 yield block
             else:
                 left_out += 1
         if left_out:
-            yield _Gap(left_out)
+            yield left_out
 
     def as_json(self) -> dict[str, object]:
         """Return the difference as JSON values; unchanged blocks are only counted."""
@@ -149,14 +140,10 @@ def print_difference(difference: VersionDifference, context: int, now: float) ->
         return
     show_text(Text())
     for each in difference.around_changes(context):
-        if isinstance(each, _Gap):
-            show_text(_gap(each))
+        if isinstance(each, int):
+            show_text(Text(f"  … {each:,} unchanged", style="dim"))
         else:
             show_text(_block(each, is_volatile=difference.is_volatile(each)))
-
-
-def _gap(gap: _Gap) -> Text:
-    return Text(f"  … {gap.blocks:,} unchanged", style="dim")
 
 
 def _block(block: AlignedBlock, *, is_volatile: bool) -> Text:
@@ -175,13 +162,9 @@ def _block(block: AlignedBlock, *, is_volatile: bool) -> Text:
         text = text[: _UNCHANGED_WIDTH - 1] + "…"
     line.append(text, style)
     if block.change == "moved" and block.before is not None and block.after is not None:
-        line.append(f"  (moved {_distance(block.after - block.before)})", "dim")
+        # As a reader sees it: added and removed blocks count, too.
+        line.append(f"  (moved {'down' if block.after > block.before else 'up'})", "dim")
     return line
-
-
-def _distance(blocks: int) -> str:
-    """Describe the move as a reader sees it: added and removed blocks count, too."""
-    return "down" if blocks > 0 else "up"
 
 
 def _append_run(line: Text, run: Run) -> None:
@@ -257,8 +240,8 @@ $blocks
 def page_of(difference: VersionDifference, context: int) -> str:
     """Return the page, with some unchanged blocks around each change."""
     rows = [
-        _html_gap(each)
-        if isinstance(each, _Gap)
+        f'<p class="gap">{each:,} unchanged</p>'
+        if isinstance(each, int)
         else _html_block(each, is_volatile=difference.is_volatile(each))
         for each in difference.around_changes(context)
     ]
@@ -279,10 +262,6 @@ def _version(number: int, at: float) -> str:
     return f'{number} (<time datetime="{moment.isoformat()}">{moment:%Y-%m-%d %H:%M} UTC</time>)'
 
 
-def _html_gap(gap: _Gap) -> str:
-    return f'<p class="gap">{gap.blocks:,} unchanged</p>'
-
-
 def _html_block(block: AlignedBlock, *, is_volatile: bool) -> str:
     words = "".join(map(_run, block.runs)) if block.change == "edited" else escape(block.text)
     label = "" if block.change == "kept" else f'<span class="word">{block.change}</span>'
@@ -297,16 +276,6 @@ def _run(run: Run) -> str:
     before = f"<del>{escape(run.before)}</del>" if run.before else ""
     after = f"<ins>{escape(run.after)}</ins>" if run.after else ""
     return before + after
-
-
-@dataclass(frozen=True, slots=True)
-class _DiffOrder:
-    """The two versions of a page; ``before`` and ``after`` as they were typed."""
-
-    db: Path
-    url: str
-    before: str | None
-    after: str | None
 
 
 def diff_command(
@@ -343,7 +312,7 @@ def diff_command(
     if html is not None and json:
         fail("--html and --json exclude each other", 2)
     settings, _ = read_settings(config, {})
-    difference = terminal.run(_read(_DiffOrder(db, url, before, after), settings))
+    difference = terminal.run(_read(db, url, (before, after), settings))
     if json:
         print_json(difference.as_json())
     elif html is None:
@@ -352,58 +321,43 @@ def diff_command(
         _write(html, page_of(difference, context))
 
 
-async def _read(order: _DiffOrder, settings: Settings) -> VersionDifference:
-    urls = terminal.spellings(order.url)
+async def _read(
+    db: Path, typed: str, wanted: tuple[str | None, str | None], settings: Settings
+) -> VersionDifference:
+    """Compare two versions of the page of a URL, both as they were typed."""
+    urls = terminal.spellings(typed)
     parser = parser_of(settings)
     try:
-        async with page_queries.snapshot(order.db) as connection:
+        async with page_queries.snapshot(db) as connection:
             known = await page_queries.find(connection, urls)
             if known is None:
-                fail(options.unknown(order.url, await options.nearest(connection, urls[0])))
+                fail(options.unknown(typed, await options.nearest(connection, urls[0])))
             page_id = known.page_id if known.alias is None else known.alias.page_id
             url = known.url if known.alias is None else known.alias.url
             stored = await page_queries.versions(connection, page_id)
-            before, after = _chosen(url, stored, order)
-            return await _compare(
-                connection=connection,
-                parser=parser,
-                page_id=page_id,
-                url=url,
-                before=before,
-                after=after,
-            )
+            before, after = _chosen(url, stored, *wanted)
+            old = await read_text(connection, parser, url, before)
+            new = await read_text(connection, parser, url, after)
+            history = await observations.load(connection, page_id)
+            volatile = volatile_blocks(history, new) if history is not None else frozenset()
+            return VersionDifference(url, before, after, align(old.texts, new.texts), volatile)
     except NoText as error:
-        fail(f"{order.url}: {error}")
+        fail(f"{typed}: {error}")
     finally:
         await parser.close()
 
 
-async def _compare(
-    connection: aiosqlite.Connection,
-    parser: Parser,
-    page_id: int,
-    url: str,
-    before: StoredVersion,
-    after: StoredVersion,
-) -> VersionDifference:
-    old = await read_text(connection, parser, url, before)
-    new = await read_text(connection, parser, url, after)
-    history = await observations.load(connection, page_id)
-    volatile = volatile_blocks(history, new) if history is not None else frozenset()
-    return VersionDifference(url, before, after, align(old.texts, new.texts), volatile)
-
-
 def _chosen(
-    url: str, stored: list[StoredVersion], order: _DiffOrder
+    url: str, stored: list[StoredVersion], before: str | None, after: str | None
 ) -> tuple[StoredVersion, StoredVersion]:
     """Return the two versions; exit if they do not exist."""
     if len(stored) < 2:
         had = "one version" if stored else "no version"
         fail(f"{url}: has {had} in the store; a diff needs two")
-    after = stored[-1] if order.after is None else _version_of(stored, order.after)
-    if order.before is not None:
-        return _version_of(stored, order.before), after
-    return _last_change(stored[: after.number]), after
+    last = stored[-1] if after is None else _version_of(stored, after)
+    if before is not None:
+        return _version_of(stored, before), last
+    return _last_change(stored[: last.number]), last
 
 
 def _last_change(stored: list[StoredVersion]) -> StoredVersion:

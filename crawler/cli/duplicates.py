@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
@@ -31,6 +31,9 @@ from freshet.storage.queries import page
 from freshet.storage.tables import near_duplicates
 from freshet.storage.tables.near_duplicates import Duplicate, IndexState
 
+#: The duplicates of each group, by the URL that stands for it.
+_Groups: TypeAlias = dict[str, list[Duplicate]]
+
 HEADER = ("duplicate", "kind", "resemblance")
 _SHOWN_OF_GROUP = 8
 _WORDS: Final[dict[Variant, tuple[str, str]]] = {
@@ -39,33 +42,6 @@ _WORDS: Final[dict[Variant, tuple[str, str]]] = {
     "parameters": ("parameter variant", "parameter variants"),
     "other": ("other URL", "other URLs"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """A duplicate's URL, its kind, and its similarity to its group (0 to 1)."""
-
-    url: str
-    kind: Variant
-    resemblance: float
-    resemblance_se: float
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class _CopyGroup:
-    """Pages that count as one."""
-
-    representative: str
-    duplicates: list[Copy]
-
-
-@dataclass(frozen=True, slots=True)
-class Duplicates:
-    """The largest groups, out of all that ``state`` counts."""
-
-    state: IndexState
-    groups: list[_CopyGroup]
 
 
 def duplicates_command(
@@ -96,11 +72,12 @@ def duplicates_command(
         fail("--threshold is for --update: it compares all pages anew", 2)
     if update:
         _tell(terminal.run(_update(db, threshold)))
-    found = terminal.run(_read(db, limit))
+    state, groups = terminal.run(_read(db, limit))
     if json:
-        print_json(asdict(found))
+        listed = [_as_json(*group) for group in groups.items()]
+        print_json({"state": asdict(state), "groups": listed})
     else:
-        _print(found)
+        _print(state, groups)
 
 
 async def _update(db: Path, threshold: float | None) -> Grouping:
@@ -123,42 +100,32 @@ def _tell(done: Grouping) -> None:
         )
 
 
-async def _read(db: Path, limit: int) -> Duplicates:
+async def _read(db: Path, limit: int) -> tuple[IndexState, _Groups]:
     async with page.snapshot(db) as connection:
         state = await near_duplicates.state(connection)
-        return Duplicates(
-            state,
-            [_group(*g) for g in (await near_duplicates.groups(connection, limit)).items()],
-        )
+        return state, await near_duplicates.groups(connection, limit)
 
 
-def _group(representative: str, duplicates: Sequence[Duplicate]) -> _CopyGroup:
-    return _CopyGroup(
-        representative,
-        [
-            Copy(d.url, variant(d.url, representative), d.resemblance, d.resemblance_se, d.at)
-            for d in duplicates
-        ],
-    )
+def _as_json(representative: str, duplicates: Sequence[Duplicate]) -> dict[str, object]:
+    listed = [
+        {"url": d.url, "kind": variant(d.url, representative)} | asdict(d) for d in duplicates
+    ]
+    return {"representative": representative, "duplicates": listed}
 
 
-def _print(found: Duplicates) -> None:
-    state = found.state
-    for group in found.groups:
-        show_list(_title(group), HEADER, [_row(c) for c in group.duplicates], _SHOWN_OF_GROUP)
-    if beyond := state.groups - len(found.groups):
+def _print(state: IndexState, groups: _Groups) -> None:
+    for representative, duplicates in groups.items():
+        kinds = [variant(each.url, representative) for each in duplicates]
+        counts = [f"{n:,} {_WORDS[kind][n > 1]}" for kind, n in Counter(kinds).most_common()]
+        rows = [_row(*each) for each in zip(duplicates, kinds, strict=True)]
+        show_list(f"{representative}  ({', '.join(counts)})", HEADER, rows, _SHOWN_OF_GROUP)
+    if beyond := state.groups - len(groups):
         show_line(f"… and {counted(beyond, 'group', 'more ')}; --limit shows more", "dim")
     show_line(counted_duplicates(state))
     if state.unseen or state.waiting:
         show_line("Some pages have changed since they were compared; --update compares them", "dim")
 
 
-def _title(group: _CopyGroup) -> str:
-    counts = Counter(copy.kind for copy in group.duplicates)
-    kinds = [f"{n:,} {_WORDS[kind][n > 1]}" for kind, n in counts.most_common()]
-    return f"{group.representative}  ({', '.join(kinds)})"
-
-
-def _row(copy: Copy) -> Sequence[Cell]:
+def _row(copy: Duplicate, kind: Variant) -> Sequence[Cell]:
     error = f" ± {copy.resemblance_se:.2f}" if copy.resemblance_se else ""
-    return copy.url, _WORDS[copy.kind][0], f"{copy.resemblance:.2f}{error}"
+    return copy.url, _WORDS[kind][0], f"{copy.resemblance:.2f}{error}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
@@ -22,13 +22,8 @@ from freshet.storage.maintenance import Retention, Rows, Space
 _WORTH: Final = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """The deleted data, and the file before and after; None without deletion."""
-
-    rows: list[Rows]
-    before: Space | None = None
-    after: Space | None = None
+#: The deleted data, and the file before and after; None without deletion.
+_Outcome: TypeAlias = tuple[list[Rows], Space | None, Space | None]
 
 
 def gc_command(
@@ -55,13 +50,20 @@ def gc_command(
     settings, _ = read_settings(config, {})
     keep = retention_of(settings.store)
     if dry_run:
-        outcome = _Outcome(terminal.run(maintenance.doomed(db, keep, time.time())))
+        outcome: _Outcome = terminal.run(maintenance.doomed(db, keep, time.time())), None, None
     else:
         _require_idle(db)
         with err.status("Throwing away"):
             outcome = terminal.run(_collect(db, keep, vacuum))
     if json:
-        print_json(asdict(outcome))
+        rows, before, after = outcome
+        print_json(
+            {
+                "rows": [asdict(each) for each in rows],
+                "before": before and asdict(before),
+                "after": after and asdict(after),
+            }
+        )
     else:
         _print(outcome, settings.store, db)
 
@@ -87,25 +89,26 @@ async def _collect(db: Path, keep: Retention, vacuum: bool | None) -> _Outcome:
         if vacuum or (vacuum is None and worth and after.free_bytes):
             await maintenance.compact(database)
             after = await maintenance.space(database)
-        return _Outcome(rows, before, after)
+        return rows, before, after
     finally:
         await database.close()
 
 
 def _print(outcome: _Outcome, store: Store, db: Path) -> None:
+    rows, before, after = outcome
     kept = _kept(store)
     show_list(
-        f"{'To be deleted' if outcome.before is None else 'Deleted'} from {db}",
+        f"{'To be deleted' if before is None else 'Deleted'} from {db}",
         ("what", "kept", "table", "rows", "bytes"),
         [
             (each.what, kept[each.what], each.table, each.rows, f"{each.size_bytes:,}")
-            for each in outcome.rows
+            for each in rows
         ],
     )
-    if outcome.before is not None and outcome.after is not None:
-        was, now = outcome.before.size_bytes, outcome.after.size_bytes
+    if before is not None and after is not None:
+        was, now = before.size_bytes, after.size_bytes
         changed = f"{size(was)} before, {size(now)} now" if was != now else size(now)
-        show_line(f"file: {changed}, {size(outcome.after.free_bytes)} of it free", "green")
+        show_line(f"file: {changed}, {size(after.free_bytes)} of it free", "green")
 
 
 def _kept(store: Store) -> dict[str, str]:

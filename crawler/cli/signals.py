@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
@@ -36,27 +36,8 @@ _BELIEVED: Final[dict[Trust, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _SourceView:
-    """A source and its reputation with a daemon; ``reputation`` is None if none listens."""
-
-    source: ClaimSource
-    reputation: Reputation | None
-
-    def as_json(self) -> dict[str, object]:
-        """Return the source as JSON values."""
-        thought = {} if self.reputation is None else asdict(self.reputation)
-        thought.pop("source", None)
-        return asdict(self.source) | {"reputation": thought or None}
-
-
-@dataclass(frozen=True, slots=True)
-class _SignalReport:
-    """All sources by their hosts, and the value of the hosts' headers."""
-
-    policy: str | None
-    sources: list[_SourceView]
-    headers: list[HostSignals]
+#: A source and its reputation with a daemon; None if none listens.
+_Reputed: TypeAlias = tuple[ClaimSource, Reputation | None]
 
 
 def signals_command(
@@ -71,20 +52,28 @@ def signals_command(
     *right*: the share of signals that a visit confirmed; *finds*: the share of the changes found
     that had been signalled; *late*: from the change to the signal; *odd*: impossible dates.
     """
-    found = terminal.run(_read(db, host))
+    policy, sources, headers = terminal.run(_read(db, host))
     if json:
         print_json(
             {
-                "policy": found.policy,
-                "sources": [each.as_json() for each in found.sources],
-                "headers": [asdict(each) for each in found.headers],
+                "policy": policy,
+                "sources": [_as_json(*each) for each in sources],
+                "headers": [asdict(each) for each in headers],
             }
         )
-    else:
-        _print(found, time.time())
+        return
+    _print(policy, sources, time.time())
+    show_list("What headers are worth", _HEADERS, [_header_row(each) for each in headers])
 
 
-async def _read(db: Path, host: str | None) -> _SignalReport:
+def _as_json(source: ClaimSource, reputation: Reputation | None) -> dict[str, object]:
+    thought = {} if reputation is None else asdict(reputation)
+    thought.pop("source", None)
+    return asdict(source) | {"reputation": thought or None}
+
+
+async def _read(db: Path, host: str | None) -> tuple[str | None, list[_Reputed], list[HostSignals]]:
+    """Return the policy of a daemon, all sources by their hosts, and the value of headers."""
     async with page.snapshot(db) as connection:
         await require_readable(connection, db)
         known = [
@@ -99,9 +88,9 @@ async def _read(db: Path, host: str | None) -> _SignalReport:
         thought: dict[tuple[str, int], Reputation] = {}
         if known and settings is not None:
             thought = await _reputations(await load_state(connection, settings))
-        views = [_SourceView(each, thought.get((each.host, each.source_id))) for each in known]
+        sources = [(each, thought.get((each.host, each.source_id))) for each in known]
         followed = settings.daemon.policy if known and settings is not None else None
-        return _SignalReport(followed, views, headers)
+        return followed, sources, headers
 
 
 async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
@@ -117,25 +106,19 @@ async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
     }
 
 
-def _print(found: _SignalReport, now: float) -> None:
-    if not found.sources:
+def _print(policy: str | None, sources: Sequence[_Reputed], now: float) -> None:
+    if not sources:
         show_line("no source has signalled a change yet")
-    by_host: dict[str, list[_SourceView]] = {}
-    for view in found.sources:
-        by_host.setdefault(view.source.host, []).append(view)
-    for host, views in by_host.items():
-        show_list(host, HEADER, [_row(view, now) for view in views])
-    if (
-        found.policy is not None
-        and found.sources
-        and all(v.reputation is None for v in found.sources)
-    ):
-        show_line(f"\nthe policy {found.policy} does not use change signals")
-    show_list("What headers are worth", _HEADERS, [_header_row(each) for each in found.headers])
+    by_host: dict[str, list[_Reputed]] = {}
+    for each in sources:
+        by_host.setdefault(each[0].host, []).append(each)
+    for host, found in by_host.items():
+        show_list(host, HEADER, [_row(*each, now) for each in found])
+    if policy is not None and sources and all(thought is None for _, thought in sources):
+        show_line(f"\nthe policy {policy} does not use change signals")
 
 
-def _row(view: _SourceView, now: float) -> Sequence[str | int | None]:
-    it, thought = view.source, view.reputation
+def _row(it: ClaimSource, thought: Reputation | None, now: float) -> Sequence[str | int | None]:
     late = (
         None if thought is None or thought.late_days is None else span(thought.late_days * _DAY_S)
     )
