@@ -223,7 +223,7 @@ _KEPT = (
     "AND checked_at IS NOT NULL"
 )
 
-_OBSERVED = f"SELECT page_id, at, {code_of(KINDS, 'kind')} FROM finding"
+_OBSERVED = f"SELECT page_id, at, {code_of(KINDS, 'kind')}, 0 FROM finding"
 
 _PAGE_HISTORY = np.dtype(
     [
@@ -261,17 +261,19 @@ class KeptPages:
 
 @dataclass(frozen=True, slots=True)
 class PastObservations:
-    """The m observations of some pages, each page's together and in their order.
+    """The m observations of some pages, as judged today, each page's in their order.
 
     Attributes:
-        page: (m,), row of the page, ascending.
+        page: (m,), row of the page at its present place.
         at: (m,), Unix seconds; they decrease within a page where the clock was set back.
-        kind: (m,), index in :data:`freshet.storage.records.KINDS`.
+        kind: (m,), index in :data:`freshet.storage.entries.KINDS`.
+        digest: (m,), of the content that the visit showed first; 0: none, or not read.
     """
 
     page: NDArray[np.intp]
     at: NDArray[np.float64]
     kind: NDArray[np.int8]
+    digest: NDArray[np.uint64]
 
     def __len__(self) -> int:
         return len(self.page)
@@ -309,7 +311,9 @@ async def observations(db: Reader, page_id: NDArray[np.int64]) -> PastObservatio
     page, known = _rows_of(where_now(observed.page, moved), page_id)
     # Stable: a page's observations stay in the order in which they were made.
     order = np.flatnonzero(known)[np.argsort(page[known], kind="stable")]
-    return PastObservations(page[order], observed.at[order], observed.kind[order])
+    return PastObservations(
+        page[order], observed.at[order], observed.kind[order], observed.digest[order]
+    )
 
 
 def _rows_of(
@@ -363,28 +367,8 @@ class _PastPages:
         return len(self.page_id)
 
 
-@dataclass(frozen=True, slots=True)
-class _PastVisits:
-    """The m visits of these pages, as judged today, in the order of their ids.
-
-    Attributes:
-        page: (m,), row of the page at its present place.
-        at: (m,), Unix seconds.
-        kind: (m,), index in :data:`freshet.storage.records.KINDS`.
-        digest: (m,), of the content that the visit showed first; 0: none, or unknown.
-    """
-
-    page: NDArray[np.intp]
-    at: NDArray[np.float64]
-    kind: NDArray[np.int8]
-    digest: NDArray[np.uint64]
-
-    def __len__(self) -> int:
-        return len(self.page)
-
-
-async def read(db: Reader) -> tuple[_PastPages, _PastVisits]:
-    """Return the pages that ever had content, and their visits."""
+async def read(db: Reader) -> tuple[_PastPages, PastObservations]:
+    """Return the pages that ever had content, and their visits in the order of their ids."""
     moved = await moves(db)
     pages = await table_of(db, _PAGES_PAST, _PAST_PAGE)
     visit = await _visits(db)
@@ -400,7 +384,7 @@ async def read(db: Reader) -> tuple[_PastPages, _PastVisits]:
     np.minimum.at(found, row, visit["at"])
     return (
         _PastPages(pages["id"].copy(), pages["host"].copy(), pages["url"].tolist(), found),
-        _PastVisits(row, visit["at"].copy(), visit["kind"].copy(), visit["digest"].copy()),
+        PastObservations(row, visit["at"].copy(), visit["kind"].copy(), visit["digest"].copy()),
     )
 
 
