@@ -38,40 +38,16 @@ from freshet.storage.tables.url_patterns import Throttle, Yield
 _DAY_S: Final = 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
-class _OtherSites:
-    """Links of a site to other sites; times in Unix days.
-
-    Attributes:
-        sites: those that the store does not crawl itself.
-        first_at: the first link of any page of the store to each.
-        source, target, seen_at: a row for each page and site that it links to, and since when.
-    """
-
-    sites: Sequence[str]
-    first_at: Floats
-    source: Ints
-    target: Ints
-    seen_at: Floats
-
-    def windows(self, pages: Sightings, times: Floats) -> list[Reveals]:
-        """Return what each step between two times revealed."""
-        links = SiteSightings(pages, self.first_at, self.source, self.target, self.seen_at)
-        return [links.between(start, end) for start, end in pairwise(times.tolist())]
-
-    def since(self, times: Floats) -> dict[str, float]:
-        """Return the sites that were first seen in these steps, oldest first."""
-        if not times.size:
-            return {}
-        is_new = (times[0] < self.first_at) & (self.first_at <= times[-1])
-        order = np.flatnonzero(is_new)[np.argsort(self.first_at[is_new], kind="stable")]
-        return {self.sites[n]: float(self.first_at[n]) for n in order.tolist()}
-
-
 async def other_sites(
-    connection: aiosqlite.Connection, host_ids: Sequence[int], pages: SitePages
-) -> _OtherSites:
-    """Return the known out-of-scope links of some hosts' pages to other sites."""
+    connection: aiosqlite.Connection,
+    host_ids: Sequence[int],
+    pages: SitePages,
+    history: Sightings,
+) -> tuple[list[str], SiteSightings]:
+    """Return the sites that the store does not crawl, and the links of some hosts' pages to them.
+
+    Times are in Unix days; a site is first seen with the first link of any page of the store.
+    """
     crawled = {_site(origin) for origin in (await hosts.origins(connection)).values()}
     first: dict[str, float] = {}
     for origin, at in (await link_columns.first_seen(connection)).items():
@@ -85,8 +61,8 @@ async def other_sites(
             links[row, site] = min(links.get((row, site), inf), seen_at)
     sites = sorted({site for _, site in links})
     number = {site: n for n, site in enumerate(sites)}
-    return _OtherSites(
-        sites,
+    return sites, SiteSightings(
+        history,
         np.array([first[site] / _DAY_S for site in sites], np.float64),
         np.array([row for row, _ in links], np.int64),
         np.array([number[site] for _, site in links], np.int64),
@@ -100,6 +76,15 @@ def _site(origin: str) -> str:
         return site_key(f"{origin}/")
     except ValueError:
         return ""
+
+
+def _since(sites: Sequence[str], first_at: Floats, times: Floats) -> dict[str, float]:
+    """Return the sites that were first seen in these steps, oldest first."""
+    if not times.size:
+        return {}
+    is_new = (times[0] < first_at) & (first_at <= times[-1])
+    order = np.flatnonzero(is_new)[np.argsort(first_at[is_new], kind="stable")]
+    return {sites[n]: float(first_at[n]) for n in order.tolist()}
 
 
 # -- site history ------------------------------------------------------------
@@ -160,11 +145,12 @@ async def read_site(
         await require_readable(connection, db)
         host_ids = await hosts_of(connection, db, site)
         pages = await link_columns.read(connection, host_ids)
-        others = await other_sites(connection, host_ids, pages) if is_of_sites else None
-    history = Sightings(
-        found_at=pages.found_at / _DAY_S, source=pages.source, target=pages.target,
-        seen_at=pages.seen_at / _DAY_S, look_page=pages.look_page, look_at=pages.look_at / _DAY_S,
-    )  # fmt: skip
+        history = Sightings(
+            found_at=pages.found_at / _DAY_S, source=pages.source, target=pages.target,
+            seen_at=pages.seen_at / _DAY_S, look_page=pages.look_page,
+            look_at=pages.look_at / _DAY_S,
+        )  # fmt: skip
+        others = await other_sites(connection, host_ids, pages, history) if is_of_sites else None
     times = _times(history, step)
     windows = [history.between(a, b) for a, b in pairwise(times.tolist())]
     # A site that more than doubles in a step is crawled for the first time.
@@ -172,14 +158,10 @@ async def read_site(
     times, windows = times[first:], windows[first:]
     if others is None:
         return _SiteHistory(site, pages, history, times, windows)
-    return _SiteHistory(
-        site=site,
-        pages=pages,
-        sightings=history,
-        times=times,
-        recrawls=others.windows(history, times),
-        new_sites=others.since(times),
-    )
+    sites, links = others
+    windows = [links.between(a, b) for a, b in pairwise(times.tolist())]
+    new_sites = _since(sites, links.first_at, times)
+    return _SiteHistory(site, pages, history, times, windows, new_sites=new_sites)
 
 
 async def hosts_of(connection: aiosqlite.Connection, db: Path, site: str) -> list[int]:
@@ -262,9 +244,7 @@ def cover_of(history: _SiteHistory, algorithm: str, budget: int) -> Cover:
     """Choose a cover of at most ``budget`` pages for the next step."""
     recrawls = history.recrawls
     pages = history.sightings.found_at.size
-    past = RecrawlHistory(
-        pages, float(len(recrawls)), list(map(float, range(len(recrawls)))), recrawls
-    ).of_living(history.alive_now)
+    past = RecrawlHistory(pages, recrawls).of_living(history.alive_now)
     cover = ALGORITHMS[algorithm](past, budget)
     return Cover(
         history, algorithm, budget, _chosen(history, cover, past.fractions()),

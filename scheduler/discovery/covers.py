@@ -66,21 +66,17 @@ def greedy(reveals: Reveals, *, budget: int | None = None, share: float = 1.0) -
 
 @dataclass(frozen=True, slots=True)
 class RecrawlHistory:
-    """Full recrawls of a site before the choice of a cover, at time ``at`` (section 3.6.4).
+    """Full recrawls of a site before the choice of a cover, all of one weight (section 3.6.4).
 
-    Times count in steps of any length. ``pages`` says how many pages there are by now: X_t.
-    ``alive`` are those that existed at their last visit, of shape (pages,); None: all.
+    ``pages`` says how many pages there are by now: X_t. ``alive`` are those that existed at their
+    last visit, of shape (pages,); None: all.
     """
 
     pages: int
-    at: float
-    times: Sequence[float]
     recrawls: Sequence[Reveals]
     alive: Bools | None = None
 
     def __post_init__(self) -> None:
-        if len(self.times) != len(self.recrawls):
-            raise ValueError(f"{len(self.times)} times for {len(self.recrawls)} recrawls")
         if any(each.old > self.pages for each in self.recrawls):
             raise ValueError("a recrawl knows more old pages than there are pages")
 
@@ -89,41 +85,28 @@ class RecrawlHistory:
         if alive.all():
             return self
         recrawls = [each.by(alive[: each.old]) for each in self.recrawls]
-        return RecrawlHistory(self.pages, self.at, self.times, recrawls, alive)
+        return RecrawlHistory(self.pages, recrawls, alive)
 
     @property
     def last(self) -> RecrawlHistory:
         """Return the history of the last recrawl only."""
-        return RecrawlHistory(self.pages, self.at, self.times[-1:], self.recrawls[-1:], self.alive)
+        return RecrawlHistory(self.pages, self.recrawls[-1:], self.alive)
 
     @property
     def last_news(self) -> Reveals | None:
         """Return the last recrawl in which a page revealed anything."""
         return next((each for each in reversed(self.recrawls) if each.members.size), None)
 
-    def weights(self, alpha: float = 1.0) -> Floats:
-        """Return the weight of each recrawl, alpha^(t - t'); of shape (recrawls,).
-
-        Raises:
-            ValueError: alpha is not above 0 and at most 1.
-        """
-        if not 0.0 < alpha <= 1.0:
-            raise ValueError(f"alpha must be above 0 and at most 1, not {alpha}")
-        return np.asarray(alpha ** (self.at - np.asarray(self.times, np.float64)), np.float64)
-
-    def fractions(self, alpha: float = 1.0) -> Floats:
-        """Return p_i^t of each page: the mean of its p_i, weighted with alpha^(t - t').
+    def fractions(self) -> Floats:
+        """Return p_i^t of each page: the mean of its p_i.
 
         A page that was not there yet revealed nothing; a recrawl in which nothing was new says
-        nothing of any. Of shape (pages,); ``alpha`` as for :meth:`weights`.
+        nothing of any. Of shape (pages,).
         """
-        total, weights = np.zeros(self.pages), 0.0
-        for weight, recrawl in zip(self.weights(alpha).tolist(), self.recrawls, strict=True):
-            if not recrawl.new:
-                continue
-            total[: recrawl.old] += weight * recrawl.fractions
-            weights += weight
-        return total / weights if weights else total
+        total, telling = np.zeros(self.pages), [each for each in self.recrawls if each.new]
+        for recrawl in telling:
+            total[: recrawl.old] += recrawl.fractions
+        return total / max(len(telling), 1)
 
     def ever(self) -> Bools:
         """Return a mask (pages,) of the pages that revealed anything in any recrawl."""
@@ -198,9 +181,7 @@ def judged(
         now = recrawls[number]
         if not now.new:
             continue
-        past = RecrawlHistory(
-            now.old, float(number), list(map(float, range(number))), recrawls[:number]
-        )
+        past = RecrawlHistory(now.old, recrawls[:number])
         if alive is not None:
             past = past.of_living(alive[number])
         cover = choose(past, now)

@@ -18,7 +18,7 @@ from datasketch import MinHash, MinHashLSH
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.discovery.covers import RecrawlHistory, greedy
 from freshet.scheduler.discovery.reveals import Reveals
 
@@ -38,9 +38,9 @@ def od_1(past: RecrawlHistory, budget: int) -> Ints:
     return od(past.last.fractions(), budget)
 
 
-def od_win(past: RecrawlHistory, budget: int, alpha: float = 1.0) -> Ints:
+def od_win(past: RecrawlHistory, budget: int) -> Ints:
     """Return the pages that revealed most in all recrawls together."""
-    return od(past.fractions(alpha), budget)
+    return od(past.fractions(), budget)
 
 
 # -- clusters ----------------------------------------------------------------
@@ -128,7 +128,7 @@ def cliq(reveals: Reveals, budget: int, eps_b: float = EPS_B) -> Ints:
     return od(best_of_clusters(reveals, eps_b), budget)
 
 
-def best_of_clusters(reveals: Reveals, eps_b: float) -> Floats:
+def best_of_clusters(reveals: Reveals, eps_b: float = EPS_B) -> Floats:
     """Return p_x of the best page of each cluster, 0 of all others; of shape (old,)."""
     found = np.zeros(reveals.old)
     of_set = clusters(reveals, eps_b)
@@ -140,19 +140,19 @@ def best_of_clusters(reveals: Reveals, eps_b: float) -> Floats:
     return found
 
 
-def cliq_1(past: RecrawlHistory, budget: int, eps_b: float = EPS_B) -> Ints:
+def cliq_1(past: RecrawlHistory, budget: int) -> Ints:
     """Return the best pages of the clusters of the last recrawl."""
     if not past.recrawls:
         return np.zeros(0, np.int64)
-    return cliq(past.recrawls[-1], budget, eps_b)
+    return cliq(past.recrawls[-1], budget)
 
 
-def cliq_win(past: RecrawlHistory, budget: int, alpha: float = 1.0, eps_b: float = EPS_B) -> Ints:
+def cliq_win(past: RecrawlHistory, budget: int) -> Ints:
     """Return the best pages of the ``budget`` clusters with the highest worth."""
-    worth = past.fractions(alpha)
+    worth = past.fractions()
     if past.recrawls:
         last = past.recrawls[-1]
-        best = best_of_clusters(last, eps_b)
+        best = best_of_clusters(last)
         worth[: last.old] = np.maximum(worth[: last.old], best)
     return od(worth, budget)
 
@@ -188,30 +188,19 @@ class _Group:
     members: Ints
 
 
-def cov_win(past: RecrawlHistory, budget: int, alpha: float = 1.0) -> Ints:
+def cov_win(past: RecrawlHistory, budget: int) -> Ints:
     """Return ``budget`` pages, each the one that covers most of what is not covered yet.
 
-    Of N pages that came in one step each counts alpha^(t - t') / sqrt(N): a site that was rebuilt
-    does not decide alone, nor does a step with a single page count as much as one with hundreds.
+    Of N pages that came in one step each counts 1 / sqrt(N): a site that was rebuilt does not
+    decide alone, nor does a step with a single page count as much as one with hundreds.
     When all is covered, it is covered a second time by the pages that are left, for where those
     of the first cover fail; and so on. Of equal pages the one that revealed most, of these the
     first. Pages that never revealed anything are not chosen.
-
-    Raises:
-        ValueError: alpha is not above 0 and at most 1.
     """
-    weights = _weights(past, alpha)
-    groups = _groups(past)
-    return np.array(list(islice(_covers(groups, weights), max(budget, 0))), np.int64)
-
-
-def _weights(past: RecrawlHistory, alpha: float) -> Ints:
-    """Return the weight of each new page of the past."""
-    counts = [
-        np.full(each.new, max(round(_ONE * weight / np.sqrt(max(each.new, 1))), 1))
-        for each, weight in zip(past.recrawls, past.weights(alpha).tolist(), strict=True)
-    ]
-    return np.concatenate([np.zeros(0, np.int64), *counts]).astype(np.int64)
+    new = np.array([each.new for each in past.recrawls], np.int64)
+    each_counts = np.maximum(np.round(_ONE / np.sqrt(np.maximum(new, 1))), 1).astype(np.int64)
+    covers = _covers(_groups(past), np.repeat(each_counts, new))
+    return np.array(list(islice(covers, max(budget, 0))), np.int64)
 
 
 def _groups(past: RecrawlHistory) -> list[tuple[list[int], Ints]]:
@@ -282,75 +271,37 @@ def _cover(groups: Sequence[_Group], uncovered: Ints) -> Iterator[_Group]:
 # range). UCB1 takes 1/4 for every arm: each of thousands of pages without payoff then seems as
 # promising as the index after a few visits, until it was pulled often.
 
-#: Narrow: the widest of 1, 0.1 and 0.01 that costs next to nothing on synthetic sites.
+#: Scales the confidence bounds; 0 only exploits. Narrow: the widest of 1, 0.1 and 0.01 that costs
+#: next to nothing on synthetic sites.
 WIDTH: Final = 0.1
 
 
-class Bandit:
-    """The payoffs of the arms. ``width`` scales the confidence bounds: 0 only exploits."""
-
-    def __init__(self, width: float = WIDTH) -> None:
-        self._width = width
-        self._trials = np.zeros(0)
-        self._paid = np.zeros(0)
-        self._steps = 0.0
-
-    def choose(self, pages: int, budget: int, alive: Bools | None = None) -> Ints:
-        """Return the ``budget`` arms of ``pages`` to pull next, the most promising first."""
-        self._grow(pages)
-        best = np.argsort(-self.bounds()[:pages], kind="stable")
-        if alive is not None:
-            best = best[alive[best]]
-        return np.asarray(best[: max(budget, 0)], np.int64)
-
-    def learn(self, pulled: Mapping[int, Ints]) -> None:
-        """Learn what each arm of a batch revealed (new pages, by any numbers).
-
-        A batch that reveals nothing is a step, too, so that its arms give way to others.
-        """
-        revealed = list(pulled.values())
-        new = len(np.unique(np.concatenate(revealed))) if revealed else 0
-        steps = max(new, 1)
-        self._steps += steps
-        self._grow(max(pulled, default=-1) + 1)
-        for page, members in pulled.items():
-            self._trials[page] += steps
-            self._paid[page] += members.size
-
-    def learn_all(self, recrawl: Reveals) -> None:
-        """Learn a full recrawl: every old page is an arm of the batch."""
-        steps = max(recrawl.new, 1)
-        self._steps += steps
-        self._grow(recrawl.old)
-        self._trials[: recrawl.old] += steps
-        self._paid[: recrawl.old] += recrawl.degrees
-
-    def bounds(self) -> Floats:
-        """Return the upper confidence bound of the share of new pages that each arm covers."""
-        known = self._trials + 1.0
-        # A page without visits is worth the mean of pages, and its doubt.
-        mean = np.minimum((self._paid + self._mean()) / known, 1.0)
-        variance = mean * (1.0 - mean)
-        doubt = np.sqrt(2.0 * np.log(self._steps + 1.0) * variance / known)
-        return np.asarray(mean + self._width * doubt, np.float64)
-
-    def _mean(self) -> float:
-        """Return the mean payoff: a half at first, never 0, or no page would be tried."""
-        return (float(self._paid.sum()) + 1.0) / (float(self._trials.sum()) + 2.0)
-
-    def _grow(self, pages: int) -> None:
-        more = pages - self._trials.size
-        if more > 0:
-            self._trials = np.append(self._trials, np.zeros(more))
-            self._paid = np.append(self._paid, np.zeros(more))
-
-
 def told_bandit(past: RecrawlHistory, budget: int) -> Ints:
-    """Return the arms that a bandit would pull next after all recrawls."""
-    bandit = Bandit()
+    """Return the arms that a bandit would pull next after all recrawls, the most promising first.
+
+    A full recrawl is a batch in which every old page is an arm.
+    """
+    trials, paid, steps = np.zeros(past.pages), np.zeros(past.pages), 0
     for recrawl in past.recrawls:
-        bandit.learn_all(recrawl)
-    return bandit.choose(past.pages, budget, past.alive)
+        steps += max(recrawl.new, 1)
+        trials[: recrawl.old] += max(recrawl.new, 1)
+        paid[: recrawl.old] += recrawl.degrees
+    best = np.argsort(-upper_bounds(trials, paid, steps), kind="stable")
+    if past.alive is not None:
+        best = best[past.alive[best]]
+    return np.asarray(best[: max(budget, 0)], np.int64)
+
+
+def upper_bounds(trials: Floats, paid: Floats, steps: int) -> Floats:
+    """Return the upper confidence bound of the share of new pages that each arm covers."""
+    # The mean payoff is a half at first, never 0, or no page would be tried.
+    prior = (float(paid.sum()) + 1.0) / (float(trials.sum()) + 2.0)
+    known = trials + 1.0
+    # A page without visits is worth the mean of pages, and its doubt.
+    mean = np.minimum((paid + prior) / known, 1.0)
+    variance = mean * (1.0 - mean)
+    doubt = np.sqrt(2.0 * np.log(steps + 1.0) * variance / known)
+    return np.asarray(mean + WIDTH * doubt, np.float64)
 
 
 # -- algorithms --------------------------------------------------------------

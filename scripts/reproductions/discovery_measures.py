@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.discovery.covers import RecrawlHistory, greedy, historical_limit
 from freshet.scheduler.discovery.reveals import Reveals
-from freshet.scheduler.discovery.thesis import ALGORITHMS, Bandit
+from freshet.scheduler.discovery.thesis import ALGORITHMS, upper_bounds
 
 BUDGETS: Final = (1, 10, 100, 1_000, 10_000)
 #: Weeks between full recrawls for OD-WIN and CLIQ-WIN; figures are means over these.
@@ -106,10 +106,7 @@ def judged(site: Sequence[Reveals], choose: Choose, every: int) -> Iterator[Trac
             now = site[week]
             if (every > 1 and week % every == begin) or not is_judged(now):
                 continue
-            times = range(begin, week, every)
-            past = RecrawlHistory(
-                now.old, float(week), list(map(float, times)), [site[t] for t in times]
-            )
+            past = RecrawlHistory(now.old, [site[t] for t in range(begin, week, every)])
             yield trace(now, choose(past, now))
 
 
@@ -127,6 +124,42 @@ def by_history(site: Sequence[Reveals], name: str, every: int) -> Iterator[Trace
 def limit(site: Sequence[Reveals], every: int) -> Iterator[Trace]:
     """Every page that ever revealed anything in a full recrawl."""
     return judged(site, lambda past, _now: historical_limit(past), every)
+
+
+class Bandit:
+    """The payoffs of the arms of a bandit that is told only of those that it pulls."""
+
+    def __init__(self) -> None:
+        self._trials = np.zeros(0)
+        self._paid = np.zeros(0)
+        self._steps = 0
+
+    def choose(self, pages: int, budget: int) -> Ints:
+        """The ``budget`` arms of ``pages`` to pull next, the most promising first."""
+        self._grow(pages)
+        best = np.argsort(
+            -upper_bounds(self._trials, self._paid, self._steps)[:pages], kind="stable"
+        )
+        return np.asarray(best[: max(budget, 0)], np.int64)
+
+    def learn(self, pulled: Mapping[int, Ints]) -> None:
+        """Learn what each arm of a batch revealed (new pages, by any numbers).
+
+        A batch that reveals nothing is a step, too, so that its arms give way to others.
+        """
+        revealed = list(pulled.values())
+        new = len(np.unique(np.concatenate(revealed))) if revealed else 0
+        steps = max(new, 1)
+        self._steps += steps
+        self._grow(max(pulled, default=-1) + 1)
+        for page, members in pulled.items():
+            self._trials[page] += steps
+            self._paid[page] += members.size
+
+    def _grow(self, pages: int) -> None:
+        more = max(pages - self._trials.size, 0)
+        self._trials = np.append(self._trials, np.zeros(more))
+        self._paid = np.append(self._paid, np.zeros(more))
 
 
 def bandit(site: Sequence[Reveals], budget: int, is_told: bool = False) -> Iterator[Trace]:

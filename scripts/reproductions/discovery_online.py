@@ -151,9 +151,7 @@ def covers(site: Site, name: str, budget: int) -> list[Ints]:
     for week in range(site.weeks):
         told = max(week - _LATE, 0)
         alive = site.alive[told]
-        past = RecrawlHistory(
-            alive.size, float(told), list(map(float, range(told))), site.recrawls[:told]
-        )
+        past = RecrawlHistory(alive.size, site.recrawls[:told])
         chosen.append(site.pages[ALGORITHMS[name](past.of_living(alive), budget)])
     return chosen
 

@@ -99,7 +99,7 @@ def _judged(site: tuple[LinkHistory, list[Reveals]], choose: _Choose) -> Iterato
     history, weeks = site
     for week, now in enumerate(weeks):
         if week >= FIRST and measures.is_judged(now):
-            past = RecrawlHistory(now.old, float(week), list(map(float, range(week))), weeks[:week])
+            past = RecrawlHistory(now.old, weeks[:week])
             yield measures.trace(now, choose(past.of_living(history.alive(week)), now))
 
 

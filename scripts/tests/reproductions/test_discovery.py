@@ -23,7 +23,7 @@ from scripts.reproductions import discovery
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions import discovery_weekly as within
 from scripts.reproductions.courses import snapshots
-from scripts.reproductions.discovery_measures import BUDGETS, FIRST, OPTIMAL
+from scripts.reproductions.discovery_measures import BUDGETS, FIRST, OPTIMAL, Bandit
 from scripts.reproductions.discovery_recorded import course, recorded
 from scripts.reproductions.growing_site import growing_sites
 from tests.scheduler.discovery.graphs import Sets, graphs, reveals
@@ -133,13 +133,13 @@ def test_nothing_by_history_finds_more_than_all_pages_that_ever_revealed(
 def test_every_week_and_every_age_is_judged_as_often(sites: list[list[Reveals]]) -> None:
     (site, *_) = sites
     weeks = len(site) - FIRST
+    week_of = {id(each): week for week, each in enumerate(site)}
     for every in (1, 2, 4, 6):
         ages = [
-            (now.old, past.at - past.times[-1])
-            for past, now in asked(site, every)
-        ]  # fmt: skip
+            week_of[id(now)] - week_of[id(past.recrawls[-1])] for past, now in asked(site, every)
+        ]
         assert len(ages) == weeks * max(every - 1, 1)
-        assert {age for _, age in ages} == set(range(1, max(every, 2)))
+        assert set(ages) == set(range(1, max(every, 2)))
 
 
 def asked(site: list[Reveals], every: int) -> list[tuple[Any, Reveals]]:
@@ -206,6 +206,39 @@ def test_a_bandit_that_is_told_begins_with_what_a_full_recrawl_shows() -> None:
     told = list(measures.bandit(site, 1, is_told=True))
     assert [each.found[-1] for each in told] == [4, 4]
     assert sum(each.found[-1] for each in measures.bandit(site, 1)) == 0
+
+
+def test_the_bandit_finds_the_pages_that_reveal_most() -> None:
+    random = np.random.default_rng(1)
+    shares = np.array([0.5, 0.3] + [0.01] * 28)
+    bandit, pulls = Bandit(), np.zeros(30)
+    for _ in range(300):
+        arms = bandit.choose(30, 3)
+        assert len(set(arms.tolist())) == 3
+        new = random.random((30, 20)) < shares[:, None]
+        bandit.learn({int(arm): np.flatnonzero(new[arm]) for arm in arms})
+        pulls[arms] += 1
+    assert set(np.argsort(-pulls)[:2].tolist()) == {0, 1}
+    assert pulls[:2].min() > 200
+    assert pulls.min() >= 1
+
+
+def test_arms_that_pay_nothing_do_not_bury_one_that_pays() -> None:
+    """Of 500 pages one reveals a third of what is new; 10 are looked at in a step."""
+    bandit, pulls = Bandit(), np.zeros(500)
+    for _ in range(100):
+        arms = bandit.choose(500, 10)
+        bandit.learn({int(arm): np.arange(3 if arm == 250 else 0) for arm in arms})
+        pulls[arms] += 1
+    assert pulls[250] > 50
+    assert pulls.min() >= 1
+
+
+def test_pages_that_are_new_to_the_bandit_are_tried() -> None:
+    bandit = Bandit()
+    for _ in range(20):
+        bandit.learn({0: np.arange(1), 1: np.arange(0)})
+    assert 5 in bandit.choose(6, 5).tolist()
 
 
 def recording(path: Path) -> sqlite3.Connection:

@@ -33,8 +33,7 @@ def pasts(draw: st.DrawFn, most_old: int = 6) -> tuple[RecrawlHistory, list[Sets
     drawn = sorted(draw(st.lists(graphs(most_old, 5), max_size=4)), key=lambda each: len(each[0]))
     recrawls = [reveals(sets, new) for sets, new in drawn]
     pages = max((len(sets) for sets, _ in drawn), default=0) + draw(st.integers(0, 2))
-    times = [float(n) for n in range(len(drawn))]
-    return RecrawlHistory(pages, float(len(drawn)), times, recrawls), [sets for sets, _ in drawn]
+    return RecrawlHistory(pages, recrawls), [sets for sets, _ in drawn]
 
 
 def best_covered(sets: Sets, budget: int) -> int:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +13,7 @@ from tests.scheduler.discovery.graphs import Sets, pasts, reveals
 Scenarios = Mapping[tuple[int, int], int]
 
 
-def naive(past: RecrawlHistory, told: Sequence[Sets], budget: int, alpha: float) -> list[int]:
+def naive(past: RecrawlHistory, told: Sequence[Sets], budget: int) -> list[int]:
     """Word for word: the best of what is left, until all is covered, and from the beginning."""
     weight: dict[tuple[int, int], int] = {}
     revealed: list[set[tuple[int, int]]] = [set() for _ in range(past.pages)]
@@ -22,7 +21,7 @@ def naive(past: RecrawlHistory, told: Sequence[Sets], budget: int, alpha: float)
         for page, found in enumerate(sets):
             revealed[page] |= {(step, new) for new in found}
         for new in range(recrawl.new):
-            worth = 2**30 * alpha ** (past.at - past.times[step]) / recrawl.new**0.5
+            worth = 2**30 / recrawl.new**0.5
             weight[step, new] = max(round(worth), 1)
     chosen: list[int] = []
     uncovered = set(weight)
@@ -45,12 +44,12 @@ def worth_of(scenarios: set[tuple[int, int]], weight: Scenarios) -> int:
     return sum(weight[each] for each in scenarios)
 
 
-@given(pasts(), st.integers(0, 8), st.sampled_from([1.0, 0.8, 0.5]))
+@given(pasts(), st.integers(0, 8))
 def test_it_is_what_its_definition_says(
-    drawn: tuple[RecrawlHistory, list[Sets]], budget: int, alpha: float
+    drawn: tuple[RecrawlHistory, list[Sets]], budget: int
 ) -> None:
     past, told = drawn
-    assert cov_win(past, budget, alpha).tolist() == naive(past, told, budget, alpha)
+    assert cov_win(past, budget).tolist() == naive(past, told, budget)
 
 
 @given(pasts(), st.integers(0, 8))
@@ -77,22 +76,20 @@ def test_pages_that_are_gone_are_not_chosen_and_count_for_nothing(
     ]
     cover = cov_win(past.of_living(alive), past.pages)
     assert alive[cover].all()
-    assert cover.tolist() == naive(past, living, past.pages, 1.0)
+    assert cover.tolist() == naive(past, living, past.pages)
 
 
 def test_overlaps_are_paid_once() -> None:
     """Three mirrors of an index, and a page that reveals something else every other week."""
     index = frozenset({0, 1})
     week = reveals([index, index, index, frozenset({2})], 3)
-    past = RecrawlHistory(4, 2.0, [0.0, 1.0], [week, reveals([index] * 3 + [frozenset()], 2)])
+    past = RecrawlHistory(4, [week, reveals([index] * 3 + [frozenset()], 2)])
     assert od_win(past, 2).tolist() == [0, 1]
     assert cov_win(past, 4).tolist() == [0, 3, 1, 2]
 
 
 def test_a_step_without_news_makes_it_forget_nothing() -> None:
-    past = RecrawlHistory(
-        2, 2.0, [0.0, 1.0], [reveals([frozenset({0})], 1), reveals([frozenset()] * 2, 0)]
-    )
+    past = RecrawlHistory(2, [reveals([frozenset({0})], 1), reveals([frozenset()] * 2, 0)])
     assert cov(past, 1).tolist() == []
     assert cov_win(past, 1).tolist() == [0]
 
@@ -101,15 +98,5 @@ def test_a_rebuild_does_not_decide_alone() -> None:
     """A migration with 100 new pages behind page 0; then a page a week for a year behind page 1."""
     rebuilt = reveals([frozenset(range(100)), frozenset()], 100)
     weeks = [reveals([frozenset(), frozenset({0})], 1) for _ in range(52)]
-    past = RecrawlHistory(2, 53.0, [float(n) for n in range(53)], [rebuilt, *weeks])
+    past = RecrawlHistory(2, [rebuilt, *weeks])
     assert cov_win(past, 1).tolist() == [1]
-
-
-def test_what_is_old_counts_less_where_that_is_wanted() -> None:
-    one, none = frozenset({0}), frozenset[int]()
-    first, last = reveals([one, none], 1), reveals([none, one], 1)
-    past = RecrawlHistory(2, 2.0, [0.0, 1.0], [first, last])
-    assert cov_win(past, 1).tolist() == [0]
-    assert cov_win(past, 1, 0.5).tolist() == [1]
-    with pytest.raises(ValueError, match="alpha must be"):
-        cov_win(past, 1, 0.0)
