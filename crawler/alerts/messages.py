@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import aiosqlite
 import numpy as np
@@ -18,13 +17,14 @@ from freshet.config.settings import Settings
 from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.diff import align, in_one_line
-from freshet.crawler.importance import terms, weigh
+from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.stored_text import NoText, read_text
 from freshet.crawler.terminal import plain
 from freshet.storage.database import Database, StoreError, StoreUnavailable, reading
 from freshet.storage.entries import Kind
 from freshet.storage.queries import page
+from freshet.storage.queries.overview import PageChange
 from freshet.storage.tables import alerts as alerts_tables
 from freshet.storage.tables.alerts import WITHDRAWN, Message, PendingAlert, key_of
 
@@ -87,19 +87,12 @@ def iso(at: float) -> str:
 # From the stored bytes, or from the counts where these are not kept.
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """Query of the versions of the page at ``url`` after a change and before it, or None."""
-
-    url: str
-    version_id: int | None
-    before_id: int | None
-    blocks_added: int | None
-    blocks_removed: int | None
+#: What a summary is of: a change with its version, the one before, and counts of blocks.
+Summarised: TypeAlias = PendingAlert | PageChange
 
 
 async def change_summary(
-    connection: aiosqlite.Connection, parser: Parser, change: Versions, width: int
+    connection: aiosqlite.Connection, parser: Parser, change: Summarised, width: int
 ) -> str:
     """Summarise a change in at most about ``width`` characters."""
     if change.version_id is None or change.before_id is None:
@@ -114,7 +107,7 @@ async def change_summary(
     return in_one_line(align(old.texts, new.texts), width)
 
 
-def in_counts(change: Versions) -> str:
+def in_counts(change: Summarised) -> str:
     """Return a text with the numbers of added and removed blocks."""
     return f"{change.blocks_added or 0} blocks added, {change.blocks_removed or 0} removed"
 
@@ -132,14 +125,18 @@ _AT_MOST: Final = 1_000
 
 def stored_importances(database: Database, settings: Settings) -> Importances:
     """Return the importance of pages by the site list, links and rules; looked up once."""
-    known: list[Importances] = []
+    known: list[Weighing] = []
 
     async def importances(told: Sequence[PendingAlert]) -> Sequence[float]:
         if not known:
-            # The import takes half a second, which a crawl without alerts saves.
-
-            known.append(await importances_of(database, settings))
-        return await known[0](told)
+            known.append(await weigh(database.reader, settings.daemon.importance))
+        urls, origins = [each.url for each in told], [each.origin for each in told]
+        rows = {origin: row for row, origin in enumerate(dict.fromkeys(origins))}
+        host = np.array([rows[origin] for origin in origins], np.intp)
+        ids = np.array([each.page_id for each in told], np.int64)
+        own = known[0].importances(ids, urls, host, list(rows))
+        found = terms(urls, np.zeros(len(urls), np.intp), own, settings.daemon.rules)
+        return [float(value) for value in found.importance]
 
     return importances
 
@@ -162,7 +159,7 @@ class Composing:
     async def due_at(self, channel: Channel) -> float:
         """Return the time at which a rule's next message is due, ``inf`` if it has no alert."""
         oldest = await self._oldest(channel)
-        return inf if oldest is None else channel.rhythm.period(oldest)[1]
+        return inf if oldest is None else channel.period(oldest)[1]
 
     async def compose(self, channel: Channel) -> None:
         """Make the message that is due; it need not come about if alerts were taken back."""
@@ -170,8 +167,8 @@ class Composing:
         oldest = await self._oldest(channel)
         if oldest is None:
             return
-        at_once = channel.rhythm.mode == "immediate"
-        period = channel.rhythm.period(oldest)
+        at_once = channel.mode == "immediate"
+        period = channel.period(oldest)
         before, limit = (inf, 1) if at_once else (period[1], _AT_MOST)
         found = await self._database.at_once(
             partial(alerts_tables.waiting, rule=channel.name, before=before, limit=limit)
@@ -206,35 +203,13 @@ class Composing:
             return f"withdrawn: {told.reason or 'no significant change after all'}"
         if told.kind != Kind.CHANGED:
             return "gone" if told.kind == Kind.GONE else "new"
-        both = Versions(
-            told.url, told.version_id, told.before_id, told.blocks_added, told.blocks_removed
-        )
         try:
             async with reading(self._database.path) as current:
-                line = await change_summary(current, self._parser, both, _SUMMARY_WIDTH)
+                line = await change_summary(current, self._parser, told, _SUMMARY_WIDTH)
         except StoreUnavailable:
             raise
         except StoreError as error:
             # A damaged body must not hold the message back.
             log.warning("alerts: no summary of %s: %s", told.url, error)
-            line = in_counts(both)
+            line = in_counts(told)
         return plain(line)
-
-
-# -- importances -------------------------------------------------------------
-
-
-async def importances_of(database: Database, settings: Settings) -> Importances:
-    """Return the importance of pages by all that the store knows now."""
-    weighing = await weigh(database.reader, settings.daemon.importance)
-
-    async def importances(told: Sequence[PendingAlert]) -> Sequence[float]:
-        urls, origins = [each.url for each in told], [each.origin for each in told]
-        rows = {origin: row for row, origin in enumerate(dict.fromkeys(origins))}
-        host = np.array([rows[origin] for origin in origins], np.intp)
-        ids = np.array([each.page_id for each in told], np.int64)
-        own = weighing.importances(ids, urls, host, list(rows))
-        found = terms(urls, np.zeros(len(urls), np.intp), own, settings.daemon.rules)
-        return [float(value) for value in found.importance]
-
-    return importances

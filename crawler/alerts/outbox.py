@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from freshet.config.settings import Alerts
 from freshet.crawler.alerts.messages import Composing
-from freshet.crawler.alerts.receivers import Delivery, Dispatch, Receiver
+from freshet.crawler.alerts.receivers import Delivery, Receiver
 from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import Clock
 from freshet.crawler.politeness import back_off_s
@@ -191,9 +191,8 @@ class Outbox:
         return inf
 
     async def _try(self, queue: _Queue, message: Message) -> None:
-        dispatch = Dispatch(message.key, message.body)
         try:
-            answer = await queue.receiver.deliver(dispatch, self._clock.now())
+            answer = await queue.receiver.deliver(message, self._clock.now())
         except Exception as error:
             log.exception("sending alert %s failed with an unexpected error", message.key)
             answer = Delivery("failed", repr(type(error)))

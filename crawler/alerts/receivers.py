@@ -22,6 +22,8 @@ from aiohttp.abc import AbstractResolver
 from freshet.crawler.fetch.addresses import AddressGuard
 from freshet.crawler.fetch.responses import retry_after_s
 from freshet.crawler.fetch.transport import Unfetched, guarded_connector, own_failures
+from freshet.crawler.tally import CrawlError
+from freshet.storage.tables.alerts import Message
 
 #: The result of a delivery: "refused" is about the message, "failed" may pass.
 DeliveryOutcome: TypeAlias = Literal["taken", "refused", "failed"]
@@ -36,18 +38,10 @@ class Delivery:
     retry_after_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
-    """A message on its way: ``key`` names it, however often it is sent; ``body`` is JSON."""
-
-    key: str
-    body: str
-
-
 class Receiver(Protocol):
     """Destination of messages, one at a time."""
 
-    async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
+    async def deliver(self, message: Message, now: float) -> Delivery:
         """Hand a message over within the time limit; any failure is in the answer."""
 
     async def close(self) -> None:
@@ -92,26 +86,26 @@ def signature(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
 _ABOUT_THE_MESSAGE: Final = frozenset({400, 410, 413, 415, 422})
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
-    """URL to post to, and the key that signs (None: unsigned)."""
-
-    url: str
-    key: bytes | None
-    timeout_s: float
-
-
 class Webhook:
-    """Receiver that posts to one URL, over connections of its own.
+    """Receiver that posts to one URL, over connections of its own; without a key it does not sign.
 
     Redirects are not followed, and of an answer only status and headers are read. A new
     connection is made for each message: one that breaks on a stale connection would be sent twice.
     """
 
     def __init__(
-        self, hook: Hook, guard: AddressGuard, resolver: AbstractResolver, user_agent: str
+        self,
+        url: str,
+        key: bytes | None,
+        timeout_s: float,
+        *,
+        guard: AddressGuard,
+        resolver: AbstractResolver,
+        user_agent: str,
     ) -> None:
-        self._hook = hook
+        self._url = url
+        self._key = key
+        self._timeout_s = timeout_s
         self._session = aiohttp.ClientSession(
             connector=guarded_connector(guard, resolver, None),
             headers={"User-Agent": user_agent, "Connection": "close"},
@@ -120,22 +114,22 @@ class Webhook:
             timeout=aiohttp.ClientTimeout(total=None),
         )
 
-    async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
+    async def deliver(self, message: Message, now: float) -> Delivery:
         """Post the message, see :class:`Receiver`."""
         try:
-            async with asyncio.timeout(self._hook.timeout_s):
+            async with asyncio.timeout(self._timeout_s):
                 with own_failures():
-                    return await self._post(dispatch, now)
+                    return await self._post(message, now)
         except TimeoutError:
-            return Delivery("failed", f"no answer within {self._hook.timeout_s:g} s")
+            return Delivery("failed", f"no answer within {self._timeout_s:g} s")
         except (Unfetched, OSError) as error:
             said = error.detail if isinstance(error, Unfetched) else str(error) or repr(error)
             return Delivery("failed", said)
 
-    async def _post(self, dispatch: Dispatch, now: float) -> Delivery:
-        body = dispatch.body.encode()
+    async def _post(self, message: Message, now: float) -> Delivery:
+        body = message.body.encode()
         async with self._session.post(
-            self._hook.url, data=body, headers=self._headers(dispatch, body, now),
+            self._url, data=body, headers=self._headers(message, body, now),
             allow_redirects=False,
         ) as response:  # fmt: skip
             status, headers = response.status, response.raw_headers
@@ -146,16 +140,16 @@ class Webhook:
             return Delivery("refused", said)
         return Delivery("failed", said, retry_after_s(headers, now))
 
-    def _headers(self, dispatch: Dispatch, body: bytes, now: float) -> dict[str, str]:
+    def _headers(self, message: Message, body: bytes, now: float) -> dict[str, str]:
         timestamp = int(now)
         headers = {
             "Content-Type": "application/json",
-            "webhook-id": dispatch.key,
+            "webhook-id": message.key,
             "webhook-timestamp": str(timestamp),
-            "Idempotency-Key": dispatch.key,
+            "Idempotency-Key": message.key,
         }
-        if self._hook.key is not None:
-            signed = signature(self._hook.key, dispatch.key, timestamp, body)
+        if self._key is not None:
+            signed = signature(self._key, message.key, timestamp, body)
             headers["webhook-signature"] = signed
         return headers
 
@@ -172,10 +166,6 @@ _SHOWN: Final = 50
 _LONGEST: Final = 300
 
 
-class ApprisedError(Exception):
-    """A service cannot be used as configured; the message is one line without the URL."""
-
-
 class Apprised:
     """Receiver for one service, called in a thread of its own, since apprise blocks.
 
@@ -183,7 +173,8 @@ class Apprised:
     every delivery fails. It never holds up the end of the program.
 
     Raises:
-        ApprisedError: the extra is not installed, or apprise does not know the URL.
+        CrawlError: the extra is not installed, or apprise does not know the URL (which the message
+            does not quote).
     """
 
     def __init__(self, url: str, timeout_s: float) -> None:
@@ -193,11 +184,11 @@ class Apprised:
         self._timeout_s = timeout_s
         self._thread: threading.Thread | None = None
 
-    async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
+    async def deliver(self, message: Message, now: float) -> Delivery:
         """Send the message, see :class:`Receiver`."""
         if self._thread is not None and self._thread.is_alive():
             return Delivery("failed", "the service is still busy with the last message")
-        title, body = in_words(json.loads(dispatch.body))
+        title, body = in_words(json.loads(message.body))
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Delivery] = loop.create_future()
 
@@ -231,11 +222,11 @@ def _service(url: str) -> Any:
         try:
             service = import_module("apprise").Apprise()
         except ModuleNotFoundError as error:
-            raise ApprisedError(
+            raise CrawlError(
                 "URLs other than http and https need the extra: pipx install 'freshet[apprise]'"
             ) from error
         if not service.add(url):
-            raise ApprisedError("apprise does not know this kind of URL, or something is missing")
+            raise CrawlError("apprise does not know this kind of URL, or something is missing")
         return service
 
 

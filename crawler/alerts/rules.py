@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from ipaddress import ip_address, ip_network
 from math import inf
@@ -20,8 +20,6 @@ from freshet.config.settings import AlertMode, Alerts, Settings, masked
 from freshet.config.settings import AlertRuleSettings as RuleSettings
 from freshet.crawler.alerts.receivers import (
     Apprised,
-    ApprisedError,
-    Hook,
     Receiver,
     Webhook,
     key_of,
@@ -39,13 +37,28 @@ from freshet.storage.tables.alerts import AlertFilter
 _HOUR_S = 3_600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Rhythm:
-    """Periods of a rule's messages; a day ends at ``hour`` in ``zone``, whatever its clocks do."""
+_WEB: Final = frozenset({"http", "https"})
+_LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
-    mode: AlertMode
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A rule with its secrets: destination, the key that signs its messages, and their periods.
+
+    A day ends at ``hour`` in ``zone``, whatever its clocks do.
+    """
+
+    name: str
+    url: str = field(repr=False)
+    key: bytes | None = field(repr=False)
+    mode: AlertMode = "immediate"
     hour: int = 0
     zone: str = "UTC"
+
+    @property
+    def target(self) -> str:
+        """Return its destination, as it may be shown."""
+        return masked(self.url)
 
     def period(self, at: float) -> tuple[float, float]:
         """Return the period (Unix seconds, the end excluded) that a moment belongs to.
@@ -65,25 +78,6 @@ class Rhythm:
             for n in range(-2, 3)
         ]
         return max(end for end in ends if end <= at), min(end for end in ends if end > at)
-
-
-_WEB: Final = frozenset({"http", "https"})
-_LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
-
-
-@dataclass(frozen=True, slots=True)
-class Channel:
-    """A rule with its secrets: destination, rhythm, and the key that signs its messages."""
-
-    name: str
-    rhythm: Rhythm
-    url: str = field(repr=False)
-    key: bytes | None = field(repr=False)
-
-    @property
-    def target(self) -> str:
-        """Return its destination, as it may be shown."""
-        return masked(self.url)
 
 
 def matching(alerts: Alerts) -> list[AlertFilter]:
@@ -121,30 +115,34 @@ def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) ->
             allow_private=network.allow_private_addresses,
             allow_networks=(*network.allow_networks, *_named(url.host or "", network.resolve)),
         )
-        hook = Hook(channel.url, channel.key, timeout_s)
-        return Webhook(hook, guard, resolver, user_agent(crawl.product, crawl.contact))
+        agent = user_agent(crawl.product, crawl.contact)
+        return Webhook(
+            channel.url, channel.key, timeout_s, guard=guard, resolver=resolver, user_agent=agent
+        )
     try:
         return Apprised(channel.url, timeout_s)
-    except ApprisedError as error:
+    except CrawlError as error:
         raise CrawlError(f"alerts.rules: {channel.name}: {channel.target}: {error}") from error
 
 
 def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     hour = alerts.hour if rule.hour is None else rule.hour
-    rhythm = Rhythm(rule.mode or alerts.mode, hour, rule.zone or alerts.zone)
     url = _looked_up(rule.name, "url", rule.url)
     hide_url(url)
     scheme, mark, rest = url.partition("://")
     url = f"{scheme.lower()}://{rest}"
     if not mark or not scheme or (scheme.lower() in _WEB and not _is_web(url)):
         raise CrawlError(f"alerts.rules: {rule.name}: url is not a URL such as https://…")
+    channel = Channel(
+        rule.name, url, None, rule.mode or alerts.mode, hour=hour, zone=rule.zone or alerts.zone
+    )
     if rule.secret is None:
-        return Channel(rule.name, rhythm, url, None)
+        return channel
     secret = _looked_up(rule.name, "secret", rule.secret)
     hide(secret)
     hide(secret.removeprefix("whsec_"))
     try:
-        return Channel(rule.name, rhythm, url, key_of(secret))
+        return replace(channel, key=key_of(secret))
     except ValueError as error:
         raise CrawlError(f"alerts.rules: {rule.name}: secret: {error}") from error
 

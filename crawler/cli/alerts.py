@@ -17,7 +17,6 @@ from freshet.config.settings import Settings, shown
 from freshet.crawler import terminal
 from freshet.crawler.alerts.messages import Composing, stored_importances, trial
 from freshet.crawler.alerts.outbox import Outbox
-from freshet.crawler.alerts.receivers import Dispatch
 from freshet.crawler.alerts.rules import Channel, channels, receiver
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
@@ -27,7 +26,7 @@ from freshet.crawler.terminal import counted, moment, print_json, show_line, sho
 from freshet.storage.database import open_store, write_beside
 from freshet.storage.queries import page
 from freshet.storage.tables import alerts
-from freshet.storage.tables.alerts import RuleCounts, key_of
+from freshet.storage.tables.alerts import Message, RuleCounts, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,9 @@ async def _test(settings: Settings, name: str) -> None:
         to = receiver(channel, settings, network.resolver)
         stack.push_async_callback(to.close)
         now = clock.now()
-        answer = await to.deliver(Dispatch(key_of("test", name, now), trial(name, now)), now)
+        key = key_of("test", name, now)
+        message = Message(0, key, name, trial(name, now), since=now, tries=0, next_at=now)
+        answer = await to.deliver(message, now)
     if answer.outcome != "taken":
         raise CrawlError(f"{name}: {channel.target} refused the message: {answer.said}")
 

@@ -12,7 +12,7 @@ import typer
 
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
-from freshet.crawler.alerts.messages import Versions, change_summary
+from freshet.crawler.alerts.messages import change_summary
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings, since
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.parser_process import Parser
@@ -80,7 +80,4 @@ async def _summary(connection: aiosqlite.Connection, parser: Parser, change: Pag
     """Summarise a change; for pages that appeared or vanished, return the title."""
     if change.kind != "changed":
         return change.title or ""
-    both = Versions(
-        change.url, change.version_id, change.before_id, change.blocks_added, change.blocks_removed
-    )
-    return await change_summary(connection, parser, both, _SUMMARY_WIDTH)
+    return await change_summary(connection, parser, change, _SUMMARY_WIDTH)

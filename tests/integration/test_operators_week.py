@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.alerts.messages import iso
-from freshet.crawler.alerts.receivers import Delivery, Dispatch
-from freshet.crawler.alerts.rules import Rhythm
+from freshet.crawler.alerts.receivers import Delivery
+from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.run import push
 from freshet.crawler.run.daemon import keep
@@ -30,6 +30,7 @@ from freshet.scheduler.agenda.site_clock_ranker import prepare
 from freshet.storage.entries import Outcome as Fetched
 from freshet.storage.maintenance import back_up
 from freshet.storage.records import FetchResult
+from freshet.storage.tables.alerts import Message
 from scripts.benchmarks.alert_kill import KINDS, Told, seen
 from tests.console import app
 from tests.integration.quick import assert_consistent, quick, unwatched
@@ -74,12 +75,12 @@ class Inbox:
     taken: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     refused: int = 0
 
-    async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
+    async def deliver(self, message: Message, now: float) -> Delivery:
         await asyncio.sleep(0)
         if self.down[0] <= now < self.down[1]:
             self.refused += 1
             return Delivery("failed", "HTTP 503 Service Unavailable")
-        self.taken.append((dispatch.key, json.loads(dispatch.body)))
+        self.taken.append((message.key, json.loads(message.body)))
         return Delivery("taken")
 
     async def close(self) -> None: ...
@@ -213,7 +214,7 @@ def assert_told_once(week: Week, reloaded_at: float) -> None:
     assert set(keys.values()) == {1}
     assert week.inbox.refused
     _, final = seen(week.stage.db)
-    until = iso(Rhythm("daily", 7).period(week.stage.clock.now())[0])
+    until = iso(Channel("daily", "", None, "daily", 7).period(week.stage.clock.now())[0])
     assert week.inbox.told("days") == Counter(each for each in final if each[1] < until)
     wanted = [
         (url, at, kind)

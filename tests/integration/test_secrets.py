@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.alerts.receivers import Delivery, Dispatch, Webhook
+from freshet.crawler.alerts.receivers import Delivery, Webhook
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
@@ -21,6 +21,7 @@ from freshet.crawler.service import logs
 from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
+from freshet.storage.tables.alerts import Message
 from tests.integration.hubs import Habits, Hub, free_port
 from tests.integration.quick import quick, unwatched
 
@@ -103,10 +104,10 @@ async def test_the_log_of_a_daemon_holds_none_of_its_secrets(
 ) -> None:
     deliver = Webhook.deliver
 
-    async def delivered(self: Webhook, dispatch: Dispatch, now: float) -> Delivery:
-        if "broken" in self._hook.url:
-            raise RuntimeError(f"{self._hook.url} for {KEY}")
-        return await deliver(self, dispatch, now)
+    async def delivered(self: Webhook, message: Message, now: float) -> Delivery:
+        if "broken" in self._url:
+            raise RuntimeError(f"{self._url} for {KEY}")
+        return await deliver(self, message, now)
 
     monkeypatch.setattr(Webhook, "deliver", delivered)
     configure_logging("json", verbose=True)

@@ -16,13 +16,13 @@ import pytest
 from freshet.config.settings import AlertMode, Alerts
 from freshet.crawler.alerts.messages import Composing, stored_importances
 from freshet.crawler.alerts.outbox import Outbox
-from freshet.crawler.alerts.receivers import Delivery, Dispatch
-from freshet.crawler.alerts.rules import Channel, Rhythm
+from freshet.crawler.alerts.receivers import Delivery
+from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.network import parser_of
 from freshet.storage.entries import Kind
 from freshet.storage.tables import alerts
-from freshet.storage.tables.alerts import AlertFilter
+from freshet.storage.tables.alerts import AlertFilter, Message
 from tests.integration.quick import quick
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit, writing
 
@@ -36,13 +36,13 @@ class Scripted:
     """Takes messages, but for the answers that a test wants first."""
 
     answers: list[Delivery] = field(default_factory=list)
-    heard: list[Dispatch] = field(default_factory=list)
+    heard: list[Message] = field(default_factory=list)
     hangs: asyncio.Event | None = None
     arrived: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
 
-    async def deliver(self, dispatch: Dispatch, now: float) -> Delivery:
-        self.heard.append(dispatch)
-        self.arrived.put_nowait(dispatch.key)
+    async def deliver(self, message: Message, now: float) -> Delivery:
+        self.heard.append(message)
+        self.arrived.put_nowait(message.key)
         if self.hangs is not None:
             await self.hangs.wait()
         return self.answers.pop(0) if self.answers else TAKEN
@@ -79,7 +79,7 @@ class Desk:
 
 
 def channel(name: str, mode: AlertMode = "immediate", target: str = "") -> Channel:
-    return Channel(name, Rhythm(mode), f"https://{target or name}.example/", None)
+    return Channel(name, f"https://{target or name}.example/", None, mode)
 
 
 @asynccontextmanager
@@ -156,7 +156,7 @@ async def test_one_receiver_that_is_down_gets_all_of_it_later_in_order(tmp_path:
             await it.send(HOUR_S)
         urls = [each["data"]["url"][-2:] for each in it.receivers["a"].said]
         assert urls == ["/1", "/1", "/1", "/2"]
-        assert len({dispatch.key for dispatch in it.receivers["a"].heard}) == 2
+        assert len({message.key for message in it.receivers["a"].heard}) == 2
         assert await it.states() == ["sent"] * 2
 
 
@@ -190,7 +190,7 @@ async def test_a_message_is_given_up_after_its_time_and_sent_when_asked_for(
         it.receivers["a"].answers = []
         await it.send()
         assert await it.states() == ["sent"]
-        assert len({dispatch.key for dispatch in it.receivers["a"].heard}) == 1
+        assert len({message.key for message in it.receivers["a"].heard}) == 1
 
 
 async def test_a_message_that_is_refused_does_not_hold_up_the_next(tmp_path: Path) -> None:

@@ -8,22 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.alerts.rules import Rhythm
+from freshet.crawler.alerts.rules import Channel
 
 HOUR_S = 3_600.0
-RHYTHMS = st.builds(
-    Rhythm, st.sampled_from(["hourly", "daily"]), st.integers(0, 23),
+CHANNELS = st.builds(
+    Channel, st.just("rule"), st.just(""), st.none(),
+    st.sampled_from(["hourly", "daily"]), st.integers(0, 23),
     st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia", "Asia/Beirut"]),
 )  # fmt: skip
 
 
-@given(RHYTHMS, st.floats(1.2e9, 2.2e9))
-def test_periods_hold_their_moments_and_follow_one_another(rhythm: Rhythm, at: float) -> None:
-    begin, end = rhythm.period(at)
+@given(CHANNELS, st.floats(1.2e9, 2.2e9))
+def test_periods_hold_their_moments_and_follow_one_another(rule: Channel, at: float) -> None:
+    begin, end = rule.period(at)
     assert begin <= at < end
-    assert rhythm.period(begin) == (begin, end)
-    assert rhythm.period(end)[0] == end
-    longest = 1 if rhythm.mode == "hourly" else 49
+    assert rule.period(begin) == (begin, end)
+    assert rule.period(end)[0] == end
+    longest = 1 if rule.mode == "hourly" else 49
     assert end - begin <= longest * HOUR_S
 
 
@@ -31,7 +32,7 @@ def test_periods_hold_their_moments_and_follow_one_another(rhythm: Rhythm, at: f
 def test_a_day_has_the_hours_that_its_clocks_give_it(day: int, hours: int) -> None:
     zone = ZoneInfo("Europe/Berlin")
     at = datetime(2026, 3, day, 6, 59, tzinfo=zone).timestamp()
-    begin, end = Rhythm("daily", 7, "Europe/Berlin").period(at)
+    begin, end = Channel("rule", "", None, "daily", 7, "Europe/Berlin").period(at)
     assert datetime.fromtimestamp(end, zone).isoformat() == f"2026-03-{day}T07:00:00+02:00".replace(
         "+02:00", "+01:00" if day == 28 else "+02:00"
     )
@@ -39,4 +40,4 @@ def test_a_day_has_the_hours_that_its_clocks_give_it(day: int, hours: int) -> No
 
 
 def test_what_is_told_at_once_is_always_due() -> None:
-    assert Rhythm("immediate").period(1.8e9) == (-inf, -inf)
+    assert Channel("rule", "", None).period(1.8e9) == (-inf, -inf)

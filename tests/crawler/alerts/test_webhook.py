@@ -10,20 +10,22 @@ from aiohttp import web
 
 from freshet.crawler.alerts.receivers import (
     Apprised,
-    ApprisedError,
     Delivery,
     DeliveryOutcome,
-    Dispatch,
-    Hook,
     Webhook,
     in_words,
     signature,
 )
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
+from freshet.crawler.tally import CrawlError
+from freshet.storage.tables.alerts import Message
 
 KEY = b"k" * 32
 NOW = 1_800_000_000.9
-DISPATCH = Dispatch("alert_1", '{"type":"test","data":{"rule":"ä","summary":"hello"}}')
+MESSAGE = Message(
+    1, "alert_1", "ä", '{"type":"test","data":{"rule":"ä","summary":"hello"}}',
+    since=NOW, tries=0, next_at=NOW,
+)  # fmt: skip
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
@@ -44,9 +46,9 @@ async def post(
 ) -> Delivery:
     resolver = CachingResolver()
     guard = AddressGuard(allow_private=private)
-    hook = Webhook(Hook(url, key, timeout_s), guard, resolver, "Freshet/1")
+    hook = Webhook(url, key, timeout_s, guard=guard, resolver=resolver, user_agent="Freshet/1")
     try:
-        return await hook.deliver(DISPATCH, NOW)
+        return await hook.deliver(MESSAGE, NOW)
     finally:
         await hook.close()
         await resolver.close()
@@ -71,7 +73,7 @@ async def test_a_message_is_named_signed_and_sent_as_it_is() -> None:
         assert await post(url) == Delivery("taken")
         assert await post(url, key=None) == Delivery("taken")
     headers, body = seen[0]
-    assert body == DISPATCH.body.encode()
+    assert body == MESSAGE.body.encode()
     assert headers["webhook-id"] == headers["Idempotency-Key"] == "alert_1"
     assert headers["webhook-timestamp"] == "1800000000"
     assert headers["webhook-signature"] == signature(KEY, "alert_1", 1_800_000_000, body)
@@ -159,7 +161,7 @@ async def test_apprise_takes_a_message_in_words() -> None:
 
     async with serving(handle) as url:
         service = Apprised(url.replace("http://", "json://"), 20.0)
-        assert await service.deliver(DISPATCH, NOW) == Delivery("taken")
+        assert await service.deliver(MESSAGE, NOW) == Delivery("taken")
     assert (seen[0]["title"], seen[0]["message"]) == ("ä: a test", "hello")
 
 
@@ -172,14 +174,14 @@ async def test_a_service_that_hangs_is_left_alone_and_not_asked_again() -> None:
 
     async with serving(handle) as url:
         service = Apprised(url.replace("http://", "json://"), 0.05)
-        assert (await service.deliver(DISPATCH, NOW)).said == "no answer within 0.05 s"
-        assert "is still busy" in (await service.deliver(DISPATCH, NOW)).said
+        assert (await service.deliver(MESSAGE, NOW)).said == "no answer within 0.05 s"
+        assert "is still busy" in (await service.deliver(MESSAGE, NOW)).said
         never.set()
 
 
 @pytest.mark.parametrize("url", ["nonsense://x", "slack://"])
 def test_what_apprise_does_not_know_is_refused_without_the_url(url: str) -> None:
-    with pytest.raises(ApprisedError, match="does not know"):
+    with pytest.raises(CrawlError, match="does not know"):
         Apprised(url, 1.0)
 
 
