@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from freshet.crawler.admission.admit import Admission
@@ -19,23 +18,17 @@ from freshet.storage.records import Acknowledged, Entry, Note, Targets
 # -- buckets -----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """A rate: ``burst`` at once, and ``per_s`` more every second."""
-
-    burst: float
-    per_s: float
-
-
 class Buckets:
     """Token buckets, one a key, full where a key is new; times are in seconds.
 
-    At most ``room`` keys are remembered, those used last: a sender with ever new addresses
-    costs no more memory, and is held by the bucket of all.
+    A bucket gives ``burst`` at once, and ``per_s`` more every second. At most ``room`` keys are
+    remembered, those used last: a sender with ever new addresses costs no more memory, and is held
+    by the bucket of all.
     """
 
-    def __init__(self, flow: Flow, room: int) -> None:
-        self._flow = flow
+    def __init__(self, burst: float, per_s: float, *, room: int) -> None:
+        self._burst = burst
+        self._per_s = per_s
         self._levels: LruCache[object, tuple[float, float]] = LruCache(room)
 
     def __len__(self) -> int:
@@ -43,8 +36,8 @@ class Buckets:
 
     def level(self, key: object, now: float) -> float:
         """Return the tokens that are left."""
-        level, at = self._levels.get(key, (self._flow.burst, now))
-        return min(self._flow.burst, level + max(0.0, now - at) * self._flow.per_s)
+        level, at = self._levels.get(key, (self._burst, now))
+        return min(self._burst, level + max(0.0, now - at) * self._per_s)
 
     def take(self, key: object, now: float, amount: float = 1.0) -> bool:
         """Take that many tokens, if there are enough."""
@@ -66,36 +59,40 @@ class Buckets:
 _DEPTH: Final = 1
 
 
-class Hints:
-    """Maker of notes of pushed URLs; ``admission`` decides scope and crawling."""
+class Refused(Exception):
+    """A pushed request that is refused: the ``status`` of the answer, and the reason."""
 
-    def __init__(self, admission: Admission) -> None:
-        self._admission = admission
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+        self.why = why
 
-    def contains(self, url: str) -> bool:
-        """Return whether a text is a URL in scope."""
-        try:
-            return self._admission.scope.contains(url)
-        except ValueError:
-            return False
 
-    def of_pages(
-        self, kind: ClaimKind, host_id: int, source: str, urls: Sequence[str], at: float,
-        *, changed: bool = True,
-    ) -> Note:  # fmt: skip
-        """Announce those URLs in scope as ``changed`` now, or merely as existing.
+def in_scope(admission: Admission, url: str) -> bool:
+    """Return whether a text is a URL in scope."""
+    try:
+        return admission.scope.contains(url)
+    except ValueError:
+        return False
 
-        Some 20 µs a URL: callers with thousands make several notes.
-        """
-        targets, claims = Targets(), []
-        for url in urls:
-            if not self.contains(url):
-                continue
-            page = canonical(url)
-            self._admission.add(targets, page, without_fragment(url), depth=_DEPTH)
-            if changed:
-                claims.append(Claim(page, at, at))
-        return Note(at, targets=targets, said=Said(kind, host_id, source, tuple(claims)))
+
+def hint(
+    admission: Admission, kind: ClaimKind, host_id: int, source: str, *, urls: Sequence[str],
+    at: float, changed: bool = True,
+) -> Note:  # fmt: skip
+    """Announce those URLs in scope as ``changed`` now, or merely as existing.
+
+    Some 20 µs a URL: callers with thousands make several notes.
+    """
+    targets, claims = Targets(), []
+    for url in urls:
+        if not in_scope(admission, url):
+            continue
+        page = canonical(url)
+        admission.add(targets, page, without_fragment(url), depth=_DEPTH)
+        if changed:
+            claims.append(Claim(page, at, at))
+    return Note(at, targets=targets, said=Said(kind, host_id, source, tuple(claims)))
 
 
 # -- inbox -------------------------------------------------------------------

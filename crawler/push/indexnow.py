@@ -13,39 +13,27 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
+from freshet.crawler.admission.admit import Admission
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.lru import LruCache
-from freshet.crawler.push.hints import Buckets, Flow, Hints, Inbox
+from freshet.crawler.push.hints import Buckets, Inbox, Refused, hint, in_scope
 from freshet.crawler.requests import ApiRequests
 from freshet.crawler.urls import origin, without_fragment
 from freshet.storage.entries import Outcome
-from freshet.storage.records import Entry, FetchResult
+from freshet.storage.records import Entry, FetchResult, Note
 
 MAX_URLS: Final = 10_000
 _MAX_URL: Final = 4_096
 _KEY: Final = re.compile(r"[A-Za-z0-9-]{8,128}")
 
 
-class PingRefused(Exception):
-    """A ping that is not accepted: the ``status`` of the answer, and the reason in a few words."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-        self.why = why
-
-
 @dataclass(frozen=True, slots=True)
-class Ping:
-    """URLs of one origin that are said to have changed.
-
-    ``location`` is where the key must stand for the ping to count; ``urls`` are as written.
-    """
+class KeyPlace:
+    """The key of an origin, and the URL at which it must stand for its pings to count."""
 
     origin: str
     key: str
     location: str
-    urls: tuple[str, ...]
 
     @property
     def authority(self) -> str:
@@ -53,14 +41,18 @@ class Ping:
         return self.location[: self.location.rindex("/") + 1]
 
 
+#: A key, and URLs of its origin, as written, that are said to have changed.
+Ping: TypeAlias = tuple[KeyPlace, tuple[str, ...]]
+
+
 def from_query(query: Mapping[str, str]) -> Ping:
     """Read the ping of a GET request.
 
     Raises:
-        PingRefused: it is not valid.
+        Refused: it is not valid.
     """
     if not query.get("url") or not query.get("key"):
-        raise PingRefused(400, "no url or no key")
+        raise Refused(400, "ping: no url or no key")
     return _ping(None, query["key"], query.get("keyLocation"), (query["url"],))
 
 
@@ -68,52 +60,52 @@ def from_json(body: bytes) -> Ping:
     """Read the ping of a POST request.
 
     Raises:
-        PingRefused: it is not valid.
+        Refused: it is not valid.
     """
     try:
         said = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise PingRefused(400, "not JSON") from error
+        raise Refused(400, "ping: not JSON") from error
     if not isinstance(said, dict):
-        raise PingRefused(400, "no JSON object")
+        raise Refused(400, "ping: no JSON object")
     host, key, location = (_text(said, name) for name in ("host", "key", "keyLocation"))
     urls = said.get("urlList")
     if not host or not key:
-        raise PingRefused(400, "no host or no key")
+        raise Refused(400, "ping: no host or no key")
     if not isinstance(urls, list) or not urls or not all(isinstance(url, str) for url in urls):
-        raise PingRefused(400, "no list of URLs")
+        raise Refused(400, "ping: no list of URLs")
     if len(urls) > MAX_URLS:
-        raise PingRefused(400, "more than 10,000 URLs")
+        raise Refused(400, "ping: more than 10,000 URLs")
     return _ping(host.lower(), key, location, tuple(urls))
 
 
 def _text(said: Mapping[str, Any], name: str) -> str | None:
     value = said.get(name)
     if value is not None and not isinstance(value, str):
-        raise PingRefused(400, f"{name} is not a string")
+        raise Refused(400, f"ping: {name} is not a string")
     return value
 
 
 def _ping(host: str | None, key: str, location: str | None, urls: tuple[str, ...]) -> Ping:
     if not _KEY.fullmatch(key):
-        raise PingRefused(422, "no key of the protocol")
+        raise Refused(422, "ping: no key of the protocol")
     home = _origin(urls[0], "no URL")
     place = f"{home}/{key}.txt" if not location else without_fragment(location)
     if _origin(place, "key of another host") != home:
-        raise PingRefused(422, "key of another host")
+        raise Refused(422, "ping: key of another host")
     if len(place) > _MAX_URL or not place.partition("?")[0].endswith(".txt"):
-        raise PingRefused(422, "invalid key location")
+        raise Refused(422, "ping: invalid key location")
     if host is not None and host not in _names(home):
-        raise PingRefused(422, "URLs of another host")
-    ping = Ping(home, key, place.partition("?")[0], urls)
-    head = ping.authority
+        raise Refused(422, "ping: URLs of another host")
+    held_at = KeyPlace(home, key, place.partition("?")[0])
+    head = held_at.authority
     for url in urls:
         # Nearly all begin like the key's place; only the others need a parser.
         if not url.startswith(head) and _origin(url, "no URL") != home:
-            raise PingRefused(422, "URLs of another host")
+            raise Refused(422, "ping: URLs of another host")
         if len(url) > _MAX_URL or not (url.startswith(head) or head == f"{home}/"):
-            raise PingRefused(422, "URLs outside the key's directory")
-    return ping
+            raise Refused(422, "ping: URLs outside the key's directory")
+    return held_at, urls
 
 
 def _names(home: str) -> frozenset[str]:
@@ -126,7 +118,7 @@ def _origin(url: str, why: str) -> str:
     try:
         return str(origin(url))
     except ValueError as error:
-        raise PingRefused(422, why) from error
+        raise Refused(422, f"ping: {why}") from error
 
 
 # -- key cache ---------------------------------------------------------------
@@ -135,9 +127,9 @@ def _origin(url: str, why: str) -> str:
 
 _HOUR_S: Final = 3_600.0
 #: Requests for a key file of one host: three at once, three an hour.
-_ASKING: Final = Flow(3.0, 3.0 / _HOUR_S)
+_ASKING: Final = (3.0, 3.0 / _HOUR_S)
 #: A proven key has an allowance of its own, which no forger can use up.
-_RENEWING: Final = Flow(2.0, 2.0 / _HOUR_S)
+_RENEWING: Final = (2.0, 2.0 / _HOUR_S)
 _VALID_S: Final = 24 * _HOUR_S
 #: A missing key is requested again after this, then after four times it.
 _INVALID_S: Final = _HOUR_S
@@ -149,15 +141,6 @@ _ROOM: Final = 10_000
 
 #: The status of a key.
 KeyStatus: TypeAlias = Literal["valid", "invalid", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPlace:
-    """A key, and the URL at which it must stand."""
-
-    host_id: int
-    key: str
-    location: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +156,8 @@ class KeyCache:
 
     def __init__(self) -> None:
         self._entries: LruCache[KeyPlace, _Entry] = LruCache(_ROOM)
-        self._asking = Buckets(_ASKING, _ROOM)
-        self._renewing = Buckets(_RENEWING, _ROOM)
+        self._asking = Buckets(*_ASKING, room=_ROOM)
+        self._renewing = Buckets(*_RENEWING, room=_ROOM)
 
     def standing(self, place: KeyPlace, now: float) -> KeyStatus:
         """Return the status of a key."""
@@ -188,7 +171,7 @@ class KeyCache:
         entry = self._entries.get(place)
         if entry is not None and entry.ever_valid:
             return self._renewing.take(place, now)
-        return self._asking.take(place.host_id, now)
+        return self._asking.take(place.origin, now)
 
     def settle(self, place: KeyPlace, now: float, *, is_valid: bool | None) -> None:
         """Record that the key stands there, or does not; None: the host did not answer."""
@@ -216,7 +199,7 @@ def holds_key(body: bytes, key: str) -> bool:
 #: URLs in one announcement: some 5 ms of work.
 _SLICE: Final = 250
 #: URLs of one host: a full list at once, and as many again every day.
-_URLS: Final = Flow(2.0 * MAX_URLS, MAX_URLS / 43_200.0)
+_URLS: Final = (2.0 * MAX_URLS, MAX_URLS / 43_200.0)
 #: URLs that wait for their keys, in all.
 _HELD: Final = 100_000
 #: A key that could not be requested by then is given up.
@@ -225,9 +208,8 @@ _ASKED_WITHIN_S: Final = 600.0
 
 @dataclass(slots=True)
 class _Held:
-    """Pings that wait for a key; ``is_asked``: the request is under way."""
+    """Pings that wait for a key; ``is_requested``: the request is under way."""
 
-    origin: str
     since: float
     urls: dict[str, None] = field(default_factory=dict)
     is_requested: bool = False
@@ -236,64 +218,65 @@ class _Held:
 class Pinging:
     """Shell over :class:`KeyCache`."""
 
-    def __init__(self, frontier: Frontier, calls: ApiRequests, hints: Hints, inbox: Inbox) -> None:
+    def __init__(
+        self, frontier: Frontier, calls: ApiRequests, admission: Admission, inbox: Inbox
+    ) -> None:
         self._frontier = frontier
         self._calls = calls
-        self._hints = hints
+        self._admission = admission
         self._inbox = inbox
         self.book = KeyCache()
         self._held: dict[KeyPlace, _Held] = {}
         self._verified: deque[tuple[int, str, Sequence[str]]] = deque()
-        self._urls = Buckets(_URLS, 10_000)
+        self._urls = Buckets(*_URLS, room=10_000)
 
     async def heard(self, ping: Ping, now: float) -> int:
         """Accept a ping; return the status of the answer.
 
         Raises:
-            PingRefused: it does not count.
+            Refused: it does not count.
         """
-        known = self._frontier.host_of(ping.origin)
-        if known is None or not any(map(self._hints.contains, ping.urls[:_SLICE])):
-            raise PingRefused(422, "unknown host")
-        place = KeyPlace(known[0], ping.key, ping.location)
+        place, urls = ping
+        known = self._frontier.host_of(place.origin)
+        if known is None or not any(in_scope(self._admission, url) for url in urls[:_SLICE]):
+            raise Refused(422, "ping: unknown host")
         standing = self.book.standing(place, now)
         if standing == "invalid":
-            raise PingRefused(403, "wrong key")
+            raise Refused(403, "ping: wrong key")
         if standing == "unknown":
-            self._hold(place, ping, now)
+            self._hold(place, urls, now)
             return 202
-        self._count(place, len(ping.urls), now)
-        for first in range(0, len(ping.urls), _SLICE):
-            urls = ping.urls[first : first + _SLICE]
-            hint = self._hints.of_pages("ping", place.host_id, ping.origin, urls, now)
-            if not await self._inbox.commit(hint):
-                raise PingRefused(503, "the store is busy")
+        if not self._urls.take(place.origin, now, len(urls)):
+            raise Refused(429, "ping: too many URLs of a host")
+        for first in range(0, len(urls), _SLICE):
+            note = self._hint(known[0], place.origin, urls[first : first + _SLICE], now)
+            if not await self._inbox.commit(note):
+                raise Refused(503, "ping: the store is busy")
         return 200
 
-    def _hold(self, place: KeyPlace, ping: Ping, now: float) -> None:
+    def _hint(self, host_id: int, source: str, urls: Sequence[str], now: float) -> Note:
+        return hint(self._admission, "ping", host_id, source, urls=urls, at=now)
+
+    def _hold(self, place: KeyPlace, urls: Sequence[str], now: float) -> None:
         held = self._held.get(place)
         room = _HELD - sum(len(each.urls) for each in self._held.values())
-        if len(ping.urls) > room:
-            raise PingRefused(429, "too many unverified")
+        if len(urls) > room:
+            raise Refused(429, "ping: too many unverified")
         if held is None:
             if not self.book.may_request(place, now):
-                raise PingRefused(429, "too many keys of a host")
-            held = self._held[place] = _Held(ping.origin, now)
-        if len(held.urls) + len(ping.urls) > MAX_URLS:
-            raise PingRefused(429, "too many unverified")
-        held.urls.update(dict.fromkeys(ping.urls))
-
-    def _count(self, place: KeyPlace, urls: int, now: float) -> None:
-        if not self._urls.take(place.host_id, now, urls):
-            raise PingRefused(429, "too many URLs of a host")
+                raise Refused(429, "ping: too many keys of a host")
+            held = self._held[place] = _Held(now)
+        if len(held.urls) + len(urls) > MAX_URLS:
+            raise Refused(429, "ping: too many unverified")
+        held.urls.update(dict.fromkeys(urls))
 
     def ask(self, now: float) -> list[Entry]:
         """Request the keys that may be requested; announce the hints of the proven ones."""
         for place, held in list(self._held.items()):
             if held.is_requested:
                 continue
-            allowed = self._frontier.permits(place.host_id, place.location, now)
-            known = self._frontier.host_of(held.origin)
+            known = self._frontier.host_of(place.origin)
+            allowed = known is not None and self._frontier.permits(known[0], place.location, now)
             if allowed and known is not None:
                 held.is_requested = True
                 self._calls.place(known[1], place.location, partial(self._answered, place))
@@ -311,9 +294,9 @@ class Pinging:
 
     def _settle(self, place: KeyPlace, now: float, *, is_valid: bool | None) -> None:
         self.book.settle(place, now, is_valid=is_valid)
-        held = self._held.pop(place)
-        if is_valid and self._urls.take(place.host_id, now, len(held.urls)):
-            self._verified.append((place.host_id, held.origin, tuple(held.urls)))
+        held, known = self._held.pop(place), self._frontier.host_of(place.origin)
+        if is_valid and known is not None and self._urls.take(place.origin, now, len(held.urls)):
+            self._verified.append((known[0], place.origin, tuple(held.urls)))
 
     def _released(self, now: float) -> list[Entry]:
         """Return a slice of the waiting hints; its commit brings the next turn of the pool."""
@@ -322,4 +305,4 @@ class Pinging:
         host_id, origin, urls = self._verified.popleft()
         if len(urls) > _SLICE:
             self._verified.appendleft((host_id, origin, urls[_SLICE:]))
-        return [self._hints.of_pages("ping", host_id, origin, urls[:_SLICE], now)]
+        return [self._hint(host_id, origin, urls[:_SLICE], now)]

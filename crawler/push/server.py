@@ -19,10 +19,9 @@ from typing import Final
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from freshet.crawler.push.hints import Buckets, Flow
-from freshet.crawler.push.indexnow import Pinging, PingRefused, from_json, from_query
+from freshet.crawler.push.hints import Buckets, Refused
+from freshet.crawler.push.indexnow import Pinging, from_json, from_query
 from freshet.crawler.push.websub import (
-    Bulletins,
     Subscriber,
     is_authentic,
     is_live,
@@ -72,11 +71,11 @@ class Refusals:
 _WEBSUB: Final = "/websub/"
 _PING: Final = "/indexnow"
 #: Refused pings of one address: this number at once, then one in two seconds.
-_PATIENCE: Final = Flow(20.0, 0.5)
+_PATIENCE: Final = (20.0, 0.5)
 #: Bytes of the bodies of pings, which anyone may send, from all addresses together.
-_BYTES: Final = Flow(2.0 * 2**20, 2.0 * 2**20)
+_BYTES: Final = (2.0 * 2**20, 2.0 * 2**20)
 #: Notifications of one subscription.
-_NOTIFICATIONS: Final = Flow(60.0, 1.0)
+_NOTIFICATIONS: Final = (60.0, 1.0)
 _ADDRESSES: Final = 4_096
 #: Bodies read at once: from senders who know a callback; and of pings, one of an address.
 _BODIES: Final = 16
@@ -116,15 +115,6 @@ class Reply:
         return _RETRY_AFTER_S if self.retry else None
 
 
-class Refused(Exception):
-    """The request is refused: the answer, and the reason."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.reply = Reply(status, why, retry=status in {429, 503})
-        self.why = why
-
-
 class Endpoint:
     """Answers to requests. ``subscriber`` is None where no hub could reach us.
 
@@ -137,7 +127,6 @@ class Endpoint:
         self,
         subscriber: Subscriber | None,
         pinging: Pinging,
-        bulletins: Bulletins,
         refusals: Refusals,
         now: Callable[[], float],
         *,
@@ -145,13 +134,12 @@ class Endpoint:
     ) -> None:
         self._subscriber = subscriber
         self._pinging = pinging
-        self._bulletins = bulletins
         self._refusals = refusals
         self._now = now
         self._max_body_bytes = max_body_bytes
-        self._patience = Buckets(_PATIENCE, _ADDRESSES)
-        self._bytes = Buckets(_BYTES, 1)
-        self._notifications = Buckets(_NOTIFICATIONS, 10_000)
+        self._patience = Buckets(*_PATIENCE, room=_ADDRESSES)
+        self._bytes = Buckets(*_BYTES, room=1)
+        self._notifications = Buckets(*_NOTIFICATIONS, room=10_000)
         self._reading: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
 
     async def answer(self, pushed: Pushed) -> Reply:
@@ -160,7 +148,7 @@ class Endpoint:
             return await self._routed(pushed)
         except Refused as refused:
             self._refusals.count(refused.why, pushed.source)
-            return refused.reply
+            return Reply(refused.status, refused.why, retry=refused.status in {429, 503})
 
     async def _routed(self, pushed: Pushed) -> Reply:
         _, found, token = pushed.path.rpartition(_WEBSUB)
@@ -217,7 +205,7 @@ class Endpoint:
             raise Refused(202, "wrong signature")
         if not await subscriber.notified(known, now):
             raise Refused(503, "the store is busy")
-        self._bulletins.read(subscriber, known, body)
+        subscriber.read(known, body, now)
         return Reply(202)
 
     # -- pings -------------------------------------------------------------------
@@ -229,24 +217,21 @@ class Endpoint:
         try:
             return await self._heard(pushed, now)
         except Refused as refused:
-            if refused.reply.status != 503:
+            if refused.status != 503:
                 self._patience.take(pushed.source, now)
             raise
 
     async def _heard(self, pushed: Pushed, now: float) -> Reply:
-        try:
-            if pushed.method == "GET":
-                return Reply(await self._pinging.heard(from_query(pushed.query), now))
-            if pushed.method != "POST":
-                raise Refused(405, "unknown method")
-            self._check_size(pushed)
-            size = self._max_body_bytes if pushed.length is None else pushed.length
-            if not self._bytes.take(None, now, size):
-                raise Refused(429, "too many bytes of pings")
-            ping = from_json(await self._body(pushed, is_callback=False))
-            return Reply(await self._pinging.heard(ping, now))
-        except PingRefused as refused:
-            raise Refused(refused.status, f"ping: {refused.why}") from refused
+        if pushed.method == "GET":
+            return Reply(await self._pinging.heard(from_query(pushed.query), now))
+        if pushed.method != "POST":
+            raise Refused(405, "unknown method")
+        self._check_size(pushed)
+        size = self._max_body_bytes if pushed.length is None else pushed.length
+        if not self._bytes.take(None, now, size):
+            raise Refused(429, "too many bytes of pings")
+        ping = from_json(await self._body(pushed, is_callback=False))
+        return Reply(await self._pinging.heard(ping, now))
 
     # -- bodies ------------------------------------------------------------------
 

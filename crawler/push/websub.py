@@ -16,12 +16,13 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
-from freshet.crawler.push.hints import Buckets, Flow, Hints, Inbox
+from freshet.crawler.admission.admit import Admission
+from freshet.crawler.push.hints import Buckets, Inbox, hint, in_scope
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import looks_like_feed
 from freshet.crawler.requests import ApiRequests
@@ -55,23 +56,21 @@ _FAREWELLS: Final = 3
 _HOPS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseRules:
-    """Lease to request, ``lease_s``, and bounds on subscriptions: ``most``, ``of_a_host``."""
-
-    lease_s: float = 10 * _DAY_S
-    most: int = 1_000
-    of_a_host: int = 20
-
-
 class Leases:
-    """All subscriptions, by the token in their callback."""
+    """All subscriptions, by the token in their callback.
+
+    ``lease_s`` is the lease to request; there are at most so many subscriptions, in all (``most``)
+    and ``of_a_host``.
+    """
 
     def __init__(
-        self, rules: LeaseRules, mint: Callable[[], str], stored: Iterable[Subscription] = ()
-    ) -> None:
-        self._rules = rules
+        self, mint: Callable[[], str], stored: Iterable[Subscription] = (), *,
+        lease_s: float = 10 * _DAY_S, most: int = 1_000, of_a_host: int = 20,
+    ) -> None:  # fmt: skip
         self._mint = mint
+        self._lease_s = lease_s
+        self._most = most
+        self._at_most_of_a_host = of_a_host
         self._by_token = {each.token: each for each in stored}
         self._by_page = {each.page_id: each.token for each in self._by_token.values()}
         self._of_host = Counter(each.host_id for each in self._by_token.values())
@@ -101,8 +100,7 @@ class Leases:
         token = self._by_page.get(page_id)
         if token is not None:
             return self._moved(self._by_token[token], said, now)
-        rules = self._rules
-        if len(self) >= rules.most or self._of_host[host_id] >= rules.of_a_host:
+        if len(self) >= self._most or self._of_host[host_id] >= self._at_most_of_a_host:
             return None
         new = self._new(page_id, host_id, url, said, now)
         self._of_host[host_id] += 1
@@ -205,7 +203,7 @@ class Leases:
             return None
         if mode == "unsubscribe":
             return replace(known, state="leaving", failures=_FAREWELLS)
-        lease_s = min(self._rules.lease_s if lease_s is None else lease_s, _LONGEST_LEASE_S)
+        lease_s = min(self._lease_s if lease_s is None else lease_s, _LONGEST_LEASE_S)
         if not lease_s > 0:
             return None
         return self.put(
@@ -238,7 +236,7 @@ class Leases:
             "hub.topic": subscription.topic,
         }
         if subscription.state != "leaving":
-            fields["hub.lease_seconds"] = f"{self._rules.lease_s:.0f}"
+            fields["hub.lease_seconds"] = f"{self._lease_s:.0f}"
             fields["hub.secret"] = subscription.secret
         return fields
 
@@ -264,11 +262,17 @@ def _back_off_s(failures: int) -> float:
 
 
 # -- subscriber --------------------------------------------------------------
-# A notification is a hint: its page is worth a visit. Its body is not trusted; of a feed only the
-# URLs of possible pages are read.
+# A notification is a hint: its page is worth a visit. A hub with a valid secret may send anything:
+# its body is not trusted. It is read out of the event loop's process, one at a time, and of a feed
+# only the URLs of possible pages; no page is missed, because the topic itself is fetched.
 
 log = logging.getLogger(__name__)
 
+#: Of a subscription one body is read in five minutes.
+_READ: Final = (1.0, 1.0 / 300.0)
+_PREFIX_BYTES: Final = 2_048
+#: Entries of a longer feed that are read: its front, where new entries stand.
+_ENTRIES: Final = 500
 #: API requests at once, of whatever kind: subscriptions are never urgent.
 _CALLS: Final = 8
 _MOVED: Final = frozenset({307, 308})
@@ -283,17 +287,21 @@ class Subscriber:
         self,
         leases: Leases,
         calls: ApiRequests,
-        hints: Hints,
+        admission: Admission,
         inbox: Inbox,
+        parser: Parser,
         lane_key: Callable[[str], Awaitable[str]],
         callback_base: str,
     ) -> None:
         self.leases = leases
         self._calls = calls
-        self._hints = hints
+        self._admission = admission
         self._inbox = inbox
         self._lane_key = lane_key
         self._callback_base = callback_base
+        self._parser = parser
+        self._reads = Buckets(*_READ, room=10_000)
+        self._reading: asyncio.Task[None] | None = None
         self._scope_at: float | None = None
         self._outside: frozenset[str] = frozenset()
 
@@ -343,7 +351,7 @@ class Subscriber:
         self._scope_at = now
         urls = self.leases.urls()
         before, self._outside = self._outside, frozenset(
-            url for url in urls if not self._hints.contains(url)
+            url for url in urls if not in_scope(self._admission, url)
         )  # fmt: skip
         gone = before & self._outside
         for each in self.leases.leave(lambda url: url not in gone, now):
@@ -382,11 +390,37 @@ class Subscriber:
         said = Said("websub", known.host_id, known.topic, claims)
         return await self._inbox.commit(Note(now, said=said))
 
-    def lists(self, known: Subscription, urls: Sequence[str], now: float) -> None:
+    def read(self, known: Subscription, body: bytes, now: float) -> None:
+        """Read a pushed feed for its URLs, unless too many are waiting."""
+        if not looks_like_feed(body[:_PREFIX_BYTES]):
+            return
+        if self._reading is not None and not self._reading.done():
+            return
+        if self._reads.take(known.page_id, now):
+            self._reading = asyncio.create_task(self._read(known, body, now))
+
+    async def _read(self, known: Subscription, body: bytes, now: float) -> None:
         """Announce the entries of a pushed feed: possible new pages of the topic's own host."""
-        found = self._hints.of_pages("websub", known.host_id, known.topic, urls, now, changed=False)
+        try:
+            feed = await self._parser.parse_feed(body, known.topic)
+        except ParserLost:
+            return
+        if isinstance(feed, Unparsable):
+            return
+        home = origin(known.url)
+        urls = [url for url in feed.links.fetch_urls if origin(url) == home]
+        found = hint(
+            self._admission, "websub", known.host_id, known.topic, urls=urls[:_ENTRIES],
+            at=now, changed=False,
+        )  # fmt: skip
         if len(found.targets):
             self._inbox.post(found)
+
+    async def close(self) -> None:
+        """Cancel the reading under way."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
 
 
 # -- signatures --------------------------------------------------------------
@@ -396,12 +430,8 @@ _METHODS: Final = frozenset({"sha1", "sha256", "sha384", "sha512"})
 _FORM: Final = re.compile(r"\s*([A-Za-z0-9]{1,16})=([0-9A-Fa-f]{1,128})\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """The name of a hash and the digest of the body under it, from the header."""
-
-    method: str
-    digest: bytes
+#: The name of a hash and the digest of the body under it, from the header.
+Signature: TypeAlias = tuple[str, bytes]
 
 
 def parse_signature(header: str | None) -> Signature | None:
@@ -409,60 +439,11 @@ def parse_signature(header: str | None) -> Signature | None:
     match = _FORM.fullmatch(header or "")
     if match is None or match[1].lower() not in _METHODS or len(match[2]) % 2:
         return None
-    signature = Signature(match[1].lower(), bytes.fromhex(match[2]))
-    if len(signature.digest) != hashlib.new(signature.method).digest_size:
-        return None
-    return signature
+    method, digest = match[1].lower(), bytes.fromhex(match[2])
+    return (method, digest) if len(digest) == hashlib.new(method).digest_size else None
 
 
 def is_authentic(secret: str, body: bytes, signature: Signature) -> bool:
     """Return whether the body's signer knows the secret, in constant time."""
-    expected = hmac.digest(secret.encode(), body, signature.method)
-    return hmac.compare_digest(expected, signature.digest)
-
-
-# -- bulletins ---------------------------------------------------------------
-# A hub with a valid secret may send anything. A body is therefore read out of the event loop's
-# process, one at a time, and of a subscription once in five minutes; no page is missed, because
-# the topic itself is fetched.
-
-_READ: Final = Flow(1.0, 1.0 / 300.0)
-_PREFIX_BYTES: Final = 2_048
-#: Bytes of a longer feed that are read: its front, where new entries stand.
-_ENTRIES: Final = 500
-
-
-class Bulletins:
-    """Reader of pushed feeds, for when ``parser`` has time."""
-
-    def __init__(self, parser: Parser, now: Callable[[], float]) -> None:
-        self._parser = parser
-        self._now = now
-        self._reads = Buckets(_READ, 10_000)
-        self._task: asyncio.Task[None] | None = None
-
-    def read(self, subscriber: Subscriber, known: Subscription, body: bytes) -> None:
-        """Read a body, unless too many are waiting."""
-        if not looks_like_feed(body[:_PREFIX_BYTES]):
-            return
-        if self._task is not None and not self._task.done():
-            return
-        if self._reads.take(known.page_id, self._now()):
-            self._task = asyncio.create_task(self._read(subscriber, known, body))
-
-    async def _read(self, subscriber: Subscriber, known: Subscription, body: bytes) -> None:
-        try:
-            feed = await self._parser.parse_feed(body, known.topic)
-        except ParserLost:
-            return
-        if isinstance(feed, Unparsable):
-            return
-        home = origin(known.url)
-        urls = [url for url in feed.links.fetch_urls if origin(url) == home]
-        subscriber.lists(known, urls[:_ENTRIES], self._now())
-
-    async def close(self) -> None:
-        """Cancel the reading under way."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+    method, digest = signature
+    return hmac.compare_digest(hmac.digest(secret.encode(), body, method), digest)

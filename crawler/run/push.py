@@ -13,10 +13,10 @@ from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, receiver
 from freshet.crawler.fetch.addresses import CachingResolver
 from freshet.crawler.pool import FetchPool
-from freshet.crawler.push.hints import Hints, Inbox
+from freshet.crawler.push.hints import Inbox
 from freshet.crawler.push.indexnow import Pinging
 from freshet.crawler.push.server import Endpoint, PushListener, Refusals
-from freshet.crawler.push.websub import Bulletins, LeaseRules, Leases, Subscriber
+from freshet.crawler.push.websub import Leases, Subscriber
 from freshet.crawler.run.wiring import Assembly, RunContext
 from freshet.crawler.service.logs import hide
 from freshet.crawler.tally import CrawlError
@@ -39,23 +39,23 @@ class _PushReceiver:
         self._pool = pool
         self._inbox = Inbox(pool.wake)
         self.refusals = Refusals()
-        hints = Hints(assembly.admission)
         self._subscriber = None
         if settings.public_url:
             self._subscriber = Subscriber(
                 leases=leases,
                 calls=assembly.api_requests,
-                hints=hints,
+                admission=assembly.admission,
                 inbox=self._inbox,
+                parser=context.parser,
                 lane_key=context.lane_key,
                 callback_base=f"{settings.public_url.rstrip('/')}/websub/",
             )
-        self._pinging = Pinging(assembly.frontier, assembly.api_requests, hints, self._inbox)
-        self._bulletins = Bulletins(context.parser, now)
+        self._pinging = Pinging(
+            assembly.frontier, assembly.api_requests, assembly.admission, self._inbox
+        )
         self.endpoint = Endpoint(
             self._subscriber,
             self._pinging,
-            self._bulletins,
             self.refusals,
             now,
             max_body_bytes=settings.max_body_bytes,
@@ -79,7 +79,8 @@ class _PushReceiver:
 
     async def close(self) -> None:
         """Cancel the work under way, and log the last refusals."""
-        await self._bulletins.close()
+        if self._subscriber is not None:
+            await self._subscriber.close()
         self.refusals.tell(self._now(), at_once=True)
 
 
@@ -106,8 +107,10 @@ async def receiving(
     for each in stored:
         hide(each.token)
         hide(each.secret)
-    rules = LeaseRules(settings.lease_days * _DAY_S, settings.max_subscriptions)
-    receiver_parts = _PushReceiver(context, assembly, pool, Leases(rules, _secret, stored))
+    leases = Leases(
+        _secret, stored, lease_s=settings.lease_days * _DAY_S, most=settings.max_subscriptions
+    )
+    receiver_parts = _PushReceiver(context, assembly, pool, leases)
     listener = PushListener(
         receiver_parts.endpoint.answer,
         receiver_parts.refusals,

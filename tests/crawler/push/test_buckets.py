@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.push.hints import Buckets, Flow
+from freshet.crawler.push.hints import Buckets
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 30.0), st.floats(0.1, 3.0)), max_size=100))
 def test_no_span_gives_more_than_burst_and_flow(steps: list[tuple[float, float]]) -> None:
-    buckets, now, taken = Buckets(Flow(5.0, 0.5), 10), 0.0, []
+    buckets, now, taken = Buckets(5.0, 0.5, room=10), 0.0, []
     for gap, amount in steps:
         now += gap
         if buckets.take("k", now, amount):
@@ -21,12 +21,12 @@ def test_no_span_gives_more_than_burst_and_flow(steps: list[tuple[float, float]]
 
 
 def test_keys_do_not_take_from_each_other() -> None:
-    buckets = Buckets(Flow(1.0, 0.0), 10)
+    buckets = Buckets(1.0, 0.0, room=10)
     assert [buckets.take(key, 0.0) for key in "aab"] == [True, False, True]
 
 
 def test_only_so_many_keys_are_remembered() -> None:
-    buckets = Buckets(Flow(1.0, 0.0), 10)
+    buckets = Buckets(1.0, 0.0, room=10)
     for n in range(100):
         buckets.take(n, 0.0)
     assert len(buckets) == 10
@@ -34,13 +34,13 @@ def test_only_so_many_keys_are_remembered() -> None:
 
 
 def test_a_clock_that_goes_back_gives_nothing() -> None:
-    buckets = Buckets(Flow(1.0, 1.0), 10)
+    buckets = Buckets(1.0, 1.0, room=10)
     assert buckets.take("k", 10.0)
     assert not buckets.take("k", 5.0)
 
 
 def test_what_is_drained_fills_again() -> None:
-    buckets = Buckets(Flow(2.0, 1.0), 10)
+    buckets = Buckets(2.0, 1.0, room=10)
     buckets.drain("k", 0.0)
     assert not buckets.take("k", 0.5)
     assert buckets.take("k", 1.0)

@@ -10,10 +10,10 @@ import pytest
 
 from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.push.hints import Hints, Inbox
+from freshet.crawler.push.hints import Inbox
 from freshet.crawler.push.indexnow import Pinging
 from freshet.crawler.push.server import Endpoint, Pushed, Refusals, Reply
-from freshet.crawler.push.websub import Bulletins, LeaseRules, Leases, Subscriber
+from freshet.crawler.push.websub import Leases, Subscriber
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.requests import ApiRequest, ApiRequests
 from freshet.storage.entries import Advertised, Outcome, Subscription
@@ -50,20 +50,25 @@ class Stage:
         self.inbox = Inbox(self.commit, patience_s=0.01)
         scope = Scope("host", [f"{SITE}/"])
         limits = TrapLimits(2048, 32, 3, 50, 400, 5000)
-        hints = Hints(Admission(scope, limits))
+        admission = Admission(scope, limits)
         minted = iter(["token", "secret" * 5])
-        self.leases = Leases(LeaseRules(), lambda: next(minted))
+        self.leases = Leases(lambda: next(minted))
 
         async def lane(_url: str) -> str:
             return "hub"
 
         self.subscriber = Subscriber(
-            self.leases, self.calls, hints, self.inbox, lane, "https://cb.example/websub/"
+            leases=self.leases,
+            calls=self.calls,
+            admission=admission,
+            inbox=self.inbox,
+            parser=Parser(),
+            lane_key=lane,
+            callback_base="https://cb.example/websub/",
         )
-        self.pinging = Pinging(self.world.frontier, self.calls, hints, self.inbox)
+        self.pinging = Pinging(self.world.frontier, self.calls, admission, self.inbox)
         self.endpoint = Endpoint(
-            self.subscriber, self.pinging, Bulletins(Parser(), lambda: self.now), self.refusals,
-            lambda: self.now, max_body_bytes=MOST,
+            self.subscriber, self.pinging, self.refusals, lambda: self.now, max_body_bytes=MOST,
         )  # fmt: skip
 
     def commit(self) -> None:

@@ -8,7 +8,8 @@ from freshet.crawler.push.indexnow import KeyCache, KeyPlace, holds_key
 
 HOUR_S = 3_600.0
 DAY_S = 24 * HOUR_S
-PLACE = KeyPlace(1, "0a1b2c3d", "https://a.example/0a1b2c3d.txt")
+HOST = "https://a.example"
+PLACE = KeyPlace(HOST, "0a1b2c3d", f"{HOST}/0a1b2c3d.txt")
 
 
 def test_a_key_is_valid_for_a_day() -> None:
@@ -42,7 +43,7 @@ def test_no_host_is_asked_for_more_than_six_keys_in_an_hour(gaps: list[float]) -
     cache, now, asked = KeyCache(), 0.0, []
     for n, gap in enumerate(gaps):
         now += gap
-        if cache.may_request(KeyPlace(1, f"{n:08}", "x"), now):
+        if cache.may_request(KeyPlace(HOST, f"{n:08}", "x"), now):
             asked.append(now)
     assert all(sum(at <= other < at + HOUR_S for other in asked) <= 6 for at in asked)
 
@@ -50,7 +51,7 @@ def test_no_host_is_asked_for_more_than_six_keys_in_an_hour(gaps: list[float]) -
 def test_forgers_do_not_keep_a_key_from_being_renewed() -> None:
     cache = KeyCache()
     cache.settle(PLACE, 0.0, is_valid=True)
-    forged = [cache.may_request(KeyPlace(1, f"{n:08}", "x"), DAY_S) for n in range(10)]
+    forged = [cache.may_request(KeyPlace(HOST, f"{n:08}", "x"), DAY_S) for n in range(10)]
     assert forged.count(True) == 3
     assert cache.may_request(PLACE, DAY_S)
 

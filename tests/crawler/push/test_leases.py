@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from freshet.crawler.push.websub import LeaseRules, Leases, is_live
+from freshet.crawler.push.websub import Leases, is_live
 from freshet.storage.entries import Advertised, Subscription
 
 DAY_S = 86_400.0
@@ -15,7 +15,7 @@ SAID = Advertised("https://hub.example/", URL)
 
 def leases(**rules: float) -> Leases:
     numbers = count(1)
-    return Leases(LeaseRules(**rules), lambda: f"random-{next(numbers)}")  # type: ignore[arg-type]
+    return Leases(lambda: f"random-{next(numbers)}", **rules)  # type: ignore[arg-type]
 
 
 def subscribed(book: Leases, now: float = 0.0, page: int = 1, host: int = 1) -> Subscription:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.push.indexnow import MAX_URLS, Ping, PingRefused, from_json, from_query
+from freshet.crawler.push.hints import Refused
+from freshet.crawler.push.indexnow import MAX_URLS, KeyPlace, from_json, from_query
 
 KEY = "0a1b2c3d-4E"
 HOME = "https://www.a.example"
@@ -18,22 +19,22 @@ def said(**changes: object) -> bytes:
 
 
 def test_one_url_in_a_query() -> None:
-    ping = from_query({"url": f"{HOME}/x", "key": KEY})
-    assert ping == Ping(HOME, KEY, f"{HOME}/{KEY}.txt", (f"{HOME}/x",))
-    assert ping.authority == f"{HOME}/"
+    place, urls = from_query({"url": f"{HOME}/x", "key": KEY})
+    assert place == KeyPlace(HOME, KEY, f"{HOME}/{KEY}.txt")
+    assert urls == (f"{HOME}/x",)
+    assert place.authority == f"{HOME}/"
 
 
 def test_a_list_in_json() -> None:
-    assert from_json(said()).urls == (f"{HOME}/x", f"{HOME}/y?z=1")
-    assert from_json(said(host="www.a.example:443", urlList=[f"{HOME}:443/x"])).origin == HOME
+    assert from_json(said())[1] == (f"{HOME}/x", f"{HOME}/y?z=1")
+    assert from_json(said(host="www.a.example:443", urlList=[f"{HOME}:443/x"]))[0].origin == HOME
 
 
 def test_a_key_in_a_directory_speaks_for_that_directory() -> None:
     place = f"{HOME}/shop/{KEY}.txt"
-    assert from_json(said(keyLocation=place, urlList=[f"{HOME}/shop/x"])).authority == (
-        f"{HOME}/shop/"
-    )
-    with pytest.raises(PingRefused, match="outside the key's directory") as refused:
+    held_at, _ = from_json(said(keyLocation=place, urlList=[f"{HOME}/shop/x"]))
+    assert held_at.authority == f"{HOME}/shop/"
+    with pytest.raises(Refused, match="outside the key's directory") as refused:
         from_json(said(keyLocation=place, urlList=[f"{HOME}/shop/x", f"{HOME}/news"]))
     assert refused.value.status == 422
 
@@ -55,20 +56,20 @@ def test_a_key_in_a_directory_speaks_for_that_directory() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_ping_is_refused_by_its_status(changes: dict[str, object], status: int) -> None:
-    with pytest.raises(PingRefused) as refused:
+    with pytest.raises(Refused) as refused:
         from_json(said(**changes))
     assert refused.value.status == status
 
 
 @pytest.mark.parametrize("body", [b"", b"[", b"[]", b"7", b"\xff", b"[" * 100_000])
 def test_what_is_no_json_is_refused(body: bytes) -> None:
-    with pytest.raises(PingRefused) as refused:
+    with pytest.raises(Refused) as refused:
         from_json(body)
     assert refused.value.status == 400
 
 
 def test_a_query_without_a_key_is_refused() -> None:
-    with pytest.raises(PingRefused, match="no url or no key"):
+    with pytest.raises(Refused, match="no url or no key"):
         from_query({"url": HOME})
 
 
@@ -78,9 +79,9 @@ def test_a_query_without_a_key_is_refused() -> None:
 ).map(lambda value: json.dumps(value).encode()))  # fmt: skip
 def test_nothing_but_a_ping_or_a_refusal_comes_of_any_body(body: bytes) -> None:
     try:
-        ping = from_json(body)
-    except PingRefused as refused:
+        _, urls = from_json(body)
+    except Refused as refused:
         status = refused.status
     else:
-        status = 200 if ping.urls else 0
+        status = 200 if urls else 0
     assert status in {200, 400, 422}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.push.websub import Signature, is_authentic, parse_signature
+from freshet.crawler.push.websub import is_authentic, parse_signature
 
 METHODS = st.sampled_from(["sha1", "sha256", "sha384", "sha512"])
 
@@ -24,7 +24,7 @@ def test_what_the_secret_signed_is_authentic(
     header = signed(secret, body, method)
     signature = parse_signature(header.upper() if upper else header)
     assert signature is not None
-    assert signature.method == method
+    assert signature[0] == method
     assert is_authentic(secret, body, signature)
 
 
@@ -46,7 +46,7 @@ def test_a_digest_of_another_length_is_no_signature(method: str, digest: bytes) 
 @given(st.text())
 def test_no_header_breaks_the_parser(header: str) -> None:
     parsed = parse_signature(header)
-    assert parsed is None or isinstance(parsed, Signature)
+    assert parsed is None or len(parsed[1]) >= 20
 
 
 @pytest.mark.parametrize(
