@@ -19,8 +19,7 @@ from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Json, read_setti
 from freshet.crawler.lab import plan_files, plan_sources
 from freshet.crawler.lab.plan import (
     NO_HISTORY,
-    Competing,
-    EphemeralPlan,
+    Division,
     PlannedEphemeral,
     PlannedHost,
     PlannedSource,
@@ -367,13 +366,13 @@ def _plan(order: _PlanOrder) -> tuple[PlanReport, bool]:
         own = [None] * len(delays_s) if order.has_fixed_delay else delays_s
         polite = order.politeness
         table = _table(sources, capacities(own, polite.delay_s, polite.connections_per_host))
-        found = _divided(order, sources, table, delays_s, fading)
-        plan = found.plan
+        division = _divided(order, sources, table, delays_s, fading)
+        plan, *_ = division
         report = make_report(
             str(order.sources or order.db),
             sources,
             table,
-            found,
+            division,
             policy=order.policy,
             limit=order.limit,
             learning=learning,
@@ -391,17 +390,21 @@ def _divided(
     table: SourceTable,
     delays_s: Sequence[float | None],
     fading: EphemeralPages | None,
-) -> EphemeralPlan:
+) -> Division:
     """Return the plan, with any ephemeral sources."""
     if fading is None or not len(fading):
         plan = rate_plan(order.policy, table, order.budget)
-        return EphemeralPlan(plan, plan.price, ())
-    cost = relative_delays(delays_s, order.politeness.delay_s)
-    on = exchange_of(order.ephemeral, order.daemon)
+        return plan, plan.price, ()
     return plan_with_ephemeral(
-        order.policy, table, order.budget, sources,
-        Competing(fading, on, cost, time.time() / _DAY_S),
-    )  # fmt: skip
+        order.policy,
+        table,
+        order.budget,
+        sources,
+        pages=fading,
+        exchange=exchange_of(order.ephemeral, order.daemon),
+        cost=relative_delays(delays_s, order.politeness.delay_s),
+        day=time.time() / _DAY_S,
+    )
 
 
 def _table(sources: PlanSources, host_capacity: NDArray[np.float64]) -> SourceTable:

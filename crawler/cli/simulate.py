@@ -370,7 +370,7 @@ def _web_as_json(
         "seed": order.seed,
         "half_life_hours": HALF_LIFE_S / 3_600,
         "runs": [
-            {"budget": budget, "policy": plan.policy} | found.as_json()
+            {"budget": budget, "policy": plan.policy} | asdict(found)
             for budget, plan, found in runs
         ],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,57 +53,52 @@ class PlannedEphemeral:
     reward_per_day: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class EphemeralPlan:
-    """The plan, the price of a crawl, if it has one, and the sources by descending value."""
-
-    plan: CrawlPlan
-    price: float | None
-    sources: tuple[PlannedEphemeral, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Competing:
-    """Ephemeral sources that compete with all other pages.
-
-    Attributes:
-        pages: the sources; their rows are those of the plan.
-        exchange: the terms of the competition.
-        cost: (H,), the cost of a visit at each host.
-        day: Unix days, now.
-    """
-
-    pages: EphemeralPages
-    exchange: DiscoveryTerms
-    cost: Floats
-    day: float
+#: The plan, the price of a crawl, if it has one, and the ephemeral sources by descending value.
+Division: TypeAlias = tuple[CrawlPlan, float | None, tuple[PlannedEphemeral, ...]]
 
 
 def plan_with_ephemeral(
-    policy: str, table: SourceTable, budget: float, sources: PlanSources, it: Competing
-) -> EphemeralPlan:
-    """Divide a budget among ordinary pages and ephemeral sources.
+    policy: str,
+    table: SourceTable,
+    budget: float,
+    sources: PlanSources,
+    *,
+    pages: EphemeralPages,
+    exchange: DiscoveryTerms,
+    cost: Floats,
+    day: float,
+) -> Division:
+    """Divide a budget among ordinary pages and ephemeral sources, which compete with them.
+
+    Args:
+        policy: the policy that divides it.
+        table: all pages.
+        budget: crawls a day.
+        sources: the same pages.
+        pages: the ephemeral sources; their rows are those of the plan.
+        exchange: the terms of the competition.
+        cost: (H,), the cost of a visit at each host.
+        day: Unix days, now.
 
     Raises:
         PolicyError: as :func:`~freshet.scheduler.planning.rate_plan`.
     """
-    pages = it.pages
-    income = table.importance[pages.row] * it.exchange.item_worth * pages.rate * pages.own
-    cost = it.cost[table.host[pages.row]] if it.exchange.by_delay else np.ones(len(pages))
-    fading = FadingSources(pages.row, income, pages.decay, cost)
+    income = table.importance[pages.row] * exchange.item_worth * pages.rate * pages.own
+    own = cost[table.host[pages.row]] if exchange.by_delay else np.ones(len(pages))
+    fading = FadingSources(pages.row, income, pages.decay, own)
     found = joint_plan(
         table, budget, fading,
         lambda others, left: rate_plan(policy, others, left),
         lambda others, left: rate_plan(_PRICED, others, left).price or 0.0,
     )  # fmt: skip
-    return EphemeralPlan(found.plan, found.price, _told(found, fading, sources, it))
+    return found.plan, found.price, _told(found, fading, sources, pages, day)
 
 
 def _told(
-    found: JointPlan, fading: FadingSources, sources: PlanSources, it: Competing
+    found: JointPlan, fading: FadingSources, sources: PlanSources, pages: EphemeralPages, day: float
 ) -> tuple[PlannedEphemeral, ...]:
-    pages, row = it.pages, it.pages.row
-    waited = np.maximum(it.day - pages.last_look, 0.0)
+    row = pages.row
+    waited = np.maximum(day - pages.last_look, 0.0)
     index = np.asarray(
         whittle.index_after(waited, fading.income, 1.0, fading.decay, cost=fading.cost)
     )
@@ -122,7 +117,7 @@ def _told(
             shown_elsewhere=float(1 - pages.own[k]),
             half_life_hours=float(pages.half_life_hours[k]),
             index=float(index[k]),
-            **_next(float(interval[k]), float(pages.last_look[k]), float(reward[k]), it.day),
+            **_next(float(interval[k]), float(pages.last_look[k]), float(reward[k]), day),
         )
         for k in np.lexsort((row, -index)).tolist()
     )
@@ -195,7 +190,7 @@ class PolicyCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Intervals:
+class _Intervals:
     """Deciles 1, 5 and 9 of the crawled sources' days between crawls."""
 
     tenth: float
@@ -232,7 +227,7 @@ class PlanReport:
     budget: float
     left_over: float
     price: float | None
-    interval_days: Intervals | None
+    interval_days: _Intervals | None
     incomplete_observations: Share
     complete_observations: Share
     by_host: tuple[PlannedHost, ...]
@@ -266,7 +261,7 @@ def make_report(
     read_from: str,
     sources: PlanSources,
     table: SourceTable,
-    found: EphemeralPlan,
+    division: Division,
     *,
     policy: str,
     limit: int,
@@ -277,7 +272,7 @@ def make_report(
     Raises:
         PolicyError: a policy that it is compared with cannot be loaded, or refuses.
     """
-    plan = found.plan
+    plan, price, ephemeral = division
     incomplete, complete = planning.class_shares(table, plan)
     of_host, host_rate, capped = planning.host_shares(table, plan)
     never, hardly, idle, starved = planning.starvation(table, plan, limit)
@@ -289,7 +284,7 @@ def make_report(
         crawling=plan.crawling,
         budget=plan.bandwidth,
         left_over=plan.left_over,
-        price=found.price,
+        price=price,
         interval_days=_intervals(planning.intervals(plan)),
         incomplete_observations=incomplete,
         complete_observations=complete,
@@ -312,7 +307,7 @@ def make_report(
         hardly_crawled=hardly,
         nothing_to_gain=idle,
         learning=learning,
-        ephemeral=found.sources[:limit],
+        ephemeral=ephemeral[:limit],
     )
 
 
@@ -378,11 +373,11 @@ def _planned(sources: PlanSources, plan: CrawlPlan, rows: Rows) -> tuple[Planned
     )
 
 
-def _intervals(days: NDArray[np.float64]) -> Intervals | None:
+def _intervals(days: NDArray[np.float64]) -> _Intervals | None:
     crawled = days[np.isfinite(days)]
     if not len(crawled):
         return None
-    return Intervals(*(float(each) for each in np.quantile(crawled, (0.1, 0.5, 0.9))))
+    return _Intervals(*(float(each) for each in np.quantile(crawled, (0.1, 0.5, 0.9))))
 
 
 def _ratio(value: float, of: float) -> float | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import os
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,19 +51,15 @@ class PlanSources:
 
 @dataclass(frozen=True, slots=True)
 class _FileColumns:
-    """The columns of a file; missing ones are None.
+    """The columns of a file that are there, by name; texts as lists.
 
     ``numbers`` tell people where to find the rows, counted in ``unit``: line, row.
     """
 
     path: Path
     unit: str
-    numbers: NDArray[np.int64]
-    url: list[str]
-    change_rate: NDArray[np.float64]
-    importance: NDArray[np.float64] | None = None
-    host: list[str] | None = None
-    complete_observations: NDArray[np.bool_] | None = None
+    numbers: Sequence[int]
+    values: Mapping[str, Any]
 
     def refuse(self, row: int, column: str, shown: str, accepted: str) -> NoReturn:
         """Raise an error about a value."""
@@ -98,25 +95,26 @@ def checked(columns: _FileColumns) -> PlanSources:
     Raises:
         BadSources: naming the row, the column and the accepted values.
     """
-    n = len(columns.url)
+    url, named = columns.values["url"], columns.values.get("host")
+    n = len(url)
     if not n:
         raise BadSources(f"{columns.path}: has no rows; it needs one for each source")
-    host, hosts = _origins(columns)
-    if columns.host is not None:
-        host, hosts = _named(columns, columns.host)
-    _refuse_twice(columns)
-    importance, complete = columns.importance, columns.complete_observations
+    host, hosts = _origins(columns, url)
+    if named is not None:
+        host, hosts = _named(columns, named)
+    _refuse_twice(columns, url)
     return PlanSources(
-        url=columns.url,
-        importance=np.ones(n) if importance is None else _rates(columns, "importance", importance),
-        change_rate=_rates(columns, "change_rate", columns.change_rate),
-        complete_observations=np.zeros(n, np.bool_) if complete is None else complete,
+        url=url,
+        importance=_rates(columns, "importance", np.ones(n)),
+        change_rate=_rates(columns, "change_rate", np.zeros(n)),
+        complete_observations=columns.values.get("complete_observations", np.zeros(n, np.bool_)),
         host=host,
         hosts=hosts,
     )
 
 
-def _rates(columns: _FileColumns, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rates(columns: _FileColumns, name: str, default: NDArray[np.float64]) -> NDArray[np.float64]:
+    values: NDArray[np.float64] = columns.values.get(name, default)
     bad = ~(np.isfinite(values) & (values >= 0))
     if bad.any():
         row = int(np.argmax(bad))
@@ -124,11 +122,11 @@ def _rates(columns: _FileColumns, name: str, values: NDArray[np.float64]) -> NDA
     return values
 
 
-def _origins(columns: _FileColumns) -> tuple[NDArray[np.intp], list[str]]:
+def _origins(columns: _FileColumns, urls: Sequence[str]) -> tuple[NDArray[np.intp], list[str]]:
     """Return the origin of each URL, which proves that it is a URL."""
     known: dict[str, str] = {}
     names = []
-    for row, url in enumerate(columns.url):
+    for row, url in enumerate(urls):
         # URLs are many, origins few: most are told by the text before the path.
         head = "/".join(url.split("/", 3)[:3])
         name = known.get(head) or _origin(url)
@@ -156,11 +154,11 @@ def _named(columns: _FileColumns, names: list[str]) -> tuple[NDArray[np.intp], l
     return places, hosts
 
 
-def _refuse_twice(columns: _FileColumns) -> None:
-    if len(set(columns.url)) == len(columns.url):
+def _refuse_twice(columns: _FileColumns, urls: Sequence[str]) -> None:
+    if len(set(urls)) == len(urls):
         return
-    first: dict[str, Any] = {}
-    for row, url in enumerate(columns.url):
+    first: dict[str, int] = {}
+    for row, url in enumerate(urls):
         if url in first:
             earlier = f"{columns.unit} {columns.numbers[first[url]]}"
             columns.refuse(row, "url", repr(url), f"each URL once, and {earlier} has it")
@@ -169,48 +167,64 @@ def _refuse_twice(columns: _FileColumns) -> None:
 
 # -- csv files ---------------------------------------------------------------
 # RFC 4180, UTF-8; the first line names the columns.
-#: Rows that are turned into columns at once: texts of numbers are not kept for longer.
-_ROWS = 50_000
-
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
-#: The rows of a piece as columns by name, and the lines on which they end.
-_Piece: TypeAlias = tuple[dict[str, Sequence[str]], list[int]]
+#: How a value is read, as what type of array its column is kept, and what is accepted.
+_READ: dict[str, tuple[Callable[[str], float], str, str]] = {
+    "importance": (float, "d", "a finite number of at least 0"),
+    "change_rate": (float, "d", "a finite number of at least 0"),
+    "complete_observations": (lambda text: _TRUTH[text.strip().lower()], "b", "true or false"),
+}
 
 
 def read_csv(path: Path) -> _FileColumns:
-    """Read the columns of a CSV file.
+    """Read the columns of a CSV file; blank lines are left out.
 
     Raises:
         OSError: the file cannot be read.
         UnusableFile: it is not UTF-8, or not CSV.
         BadSources: naming the line, the column and the accepted values.
     """
-    url: list[str] = []
-    host: list[str] = []
-    pieces: dict[str, list[NDArray[Any]]] = {"line": []}
-    for columns, lines in _pieces(path):
-        url.extend(columns["url"])
-        host.extend(columns.get("host", ()))
-        pieces["line"].append(np.array(lines, np.int64))
-        for name, read in _READ.items():
-            if name in columns:
-                values = _column(path, name, columns[name], lines, read)
-                pieces.setdefault(name, []).append(values)
-    joined = {name: np.concatenate(parts) for name, parts in pieces.items() if parts}
-    return _FileColumns(
-        path=path,
-        unit="line",
-        numbers=joined.get("line", np.empty(0, np.int64)),
-        url=url,
-        change_rate=joined.get("change_rate", np.empty(0)),
-        importance=joined.get("importance"),
-        host=host or None,
-        complete_observations=joined.get("complete_observations"),
-    )
+    lines = array("q")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file)
+        try:
+            names = [name.strip() for name in next(reader, [])]
+            if not names:
+                raise BadSources(f"{path}: is empty; accepted is a line of column names and rows")
+            check_header(path, names)
+            columns: list[Any] = [array(_READ[name][1]) if name in _READ else [] for name in names]
+            for row in filter(None, reader):
+                lines.append(reader.line_num)
+                _add_row(path, reader.line_num, names, row, columns)
+        except csv.Error as error:
+            raise UnusableFile(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
+        except UnicodeDecodeError:
+            raise UnusableFile(f"{path}: {_undecodable(path)}") from None
+    values = dict(zip(names, columns, strict=True))
+    for name in _READ.keys() & values.keys():
+        values[name] = np.array(values[name], np.bool_ if _READ[name][1] == "b" else np.float64)
+    return _FileColumns(path, "line", lines, values)
 
 
-def write_csv(path: Path, columns: Mapping[str, NDArray[Any] | Sequence[Any]]) -> None:
+def _add_row(
+    path: Path, line: int, names: Sequence[str], row: Sequence[str], columns: Sequence[Any]
+) -> None:
+    """Append the values of a row to the columns."""
+    if len(row) != len(names):
+        raise BadSources(f"{path}: line {line}: has {len(row)} fields; accepted are {len(names)}")
+    for name, text, column in zip(names, row, columns, strict=True):
+        if name not in _READ:
+            column.append(text)
+            continue
+        read, _, accepted = _READ[name]
+        try:
+            column.append(read(text))
+        except (ValueError, KeyError):
+            refuse(path, f"line {line}", name, repr(text), accepted)
+
+
+def write_csv(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     """Write columns of one length.
 
     Numbers have all their digits; infinity is ``inf``, a truth value ``true`` or ``false``.
@@ -221,106 +235,14 @@ def write_csv(path: Path, columns: Mapping[str, NDArray[Any] | Sequence[Any]]) -
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
-        for start in range(0, len(next(iter(columns.values()))), _ROWS):
-            rows = slice(start, start + _ROWS)
-            writer.writerows(zip(*(_texts(c[rows]) for c in columns.values()), strict=True))
+        writer.writerows(zip(*map(_texts, columns.values()), strict=True))
 
 
-def _texts(values: NDArray[Any] | Sequence[Any]) -> Sequence[Any]:
-    if not isinstance(values, np.ndarray):
-        return values
+def _texts(values: NDArray[Any]) -> Iterator[Any]:
+    """Yield the values as they are written; a column is never wholly in memory as texts."""
     if values.dtype == np.bool_:
-        return ["true" if value else "false" for value in values.tolist()]
-    texts: list[Any] = values.tolist()
-    return texts
-
-
-def _pieces(path: Path) -> Iterator[_Piece]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file)
-        try:
-            names = [name.strip() for name in next(reader, [])]
-            if not names:
-                raise BadSources(f"{path}: is empty; accepted is a line of column names and rows")
-            check_header(path, names)
-            for rows, lines in _rows(path, reader, len(names)):
-                yield dict(zip(names, zip(*rows, strict=True), strict=True)), lines
-        except csv.Error as error:
-            raise UnusableFile(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
-        except UnicodeDecodeError:
-            raise UnusableFile(f"{path}: {_undecodable(path)}") from None
-
-
-def _rows(
-    path: Path, reader: Iterator[list[str]], width: int
-) -> Iterator[tuple[list[list[str]], list[int]]]:
-    """Yield the rows in batches, with their lines; blank lines are left out."""
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    for row in reader:
-        if not row:
-            continue
-        line = reader.line_num  # type: ignore[attr-defined]
-        if len(row) != width:
-            raise BadSources(f"{path}: line {line}: has {len(row)} fields; accepted are {width}")
-        rows.append(row)
-        lines.append(line)
-        if len(rows) == _ROWS:
-            yield rows, lines
-            rows, lines = [], []
-    if rows:
-        yield rows, lines
-
-
-def _numbers(texts: Sequence[str]) -> NDArray[np.float64]:
-    return np.fromiter(map(float, texts), np.float64, len(texts))
-
-
-def _truths(texts: Sequence[str]) -> NDArray[np.bool_]:
-    return np.array([_truth(text) for text in texts], np.bool_)
-
-
-def _truth(text: str) -> bool:
-    """Read a truth value.
-
-    Raises:
-        ValueError: the text is not one.
-    """
-    value = _TRUTH.get(text.strip().lower())
-    if value is None:
-        raise ValueError(text)
-    return value
-
-
-#: How a column is read, and what is accepted in it.
-_READ: dict[str, tuple[Callable[[Sequence[str]], NDArray[Any]], str]] = {
-    "importance": (_numbers, "a finite number of at least 0"),
-    "change_rate": (_numbers, "a finite number of at least 0"),
-    "complete_observations": (_truths, "true or false"),
-}
-
-
-def _column(
-    path: Path,
-    name: str,
-    texts: Sequence[str],
-    lines: Sequence[int],
-    read: tuple[Callable[[Sequence[str]], NDArray[Any]], str],
-) -> NDArray[Any]:
-    parse, accepted = read
-    try:
-        return parse(texts)
-    except ValueError:
-        row = next(row for row, text in enumerate(texts) if not _parses(parse, text))
-        refuse(path, f"line {lines[row]}", name, repr(texts[row]), accepted)
-
-
-def _parses(parse: Callable[[Sequence[str]], NDArray[Any]], text: str) -> bool:
-    try:
-        parse([text])
-    except ValueError:
-        return False
-    return True
+        return ("true" if value else "false" for value in values)
+    return (value.item() if isinstance(value, np.generic) else value for value in values)
 
 
 def _undecodable(path: Path) -> str:
@@ -429,19 +351,9 @@ def _checked_names(path: Path, connection: DuckDBPyConnection, name: str) -> lis
 
 
 def _columns(path: Path, found: Mapping[str, NDArray[Any]]) -> _FileColumns:
-    host, complete = found.get("host"), found.get("complete_observations")
-    columns = _FileColumns(
-        path=path,
-        unit="row",
-        numbers=np.arange(1, len(found["url"]) + 1),
-        url=found["url"].tolist(),
-        change_rate=np.asarray(found["change_rate"]),
-        importance=None
-        if (importance := found.get("importance")) is None
-        else np.asarray(importance),
-        host=None if host is None else host.tolist(),
-        complete_observations=None if complete is None else np.asarray(complete),
-    )
+    texts = {name: found[name].tolist() for name in ("url", "host") if name in found}
+    arrays = {name: np.asarray(values) for name, values in found.items()}
+    columns = _FileColumns(path, "row", range(1, len(found["url"]) + 1), arrays | texts)
     for name, values in found.items():
         missing = np.ma.getmaskarray(values)
         if missing.any():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -56,7 +56,7 @@ class TruePage:
 
 
 @dataclass(frozen=True, slots=True)
-class Freshness:
+class _Freshness:
     """The freshness of copies.
 
     ``binary`` is the share of time that they were stale, ``harmonic`` the mean harmonic number of
@@ -88,7 +88,7 @@ class FoundPages:
 
 def freshness(
     pages: Iterable[tuple[TruePage, Sequence[float]]], begin: float, end: float
-) -> Freshness | None:
+) -> _Freshness | None:
     """Return the freshness of copies in a span; ``pages`` with the times of their visits, rising.
 
     None if there was no copy.
@@ -116,7 +116,7 @@ def freshness(
     # From the first change on, or from the beginning where that came before.
     before = np.maximum(begin_ - stale_since, 0.0)
     behind = weight @ ((end_ - stale_since) ** 2 - before**2) / 2
-    return Freshness(
+    return _Freshness(
         fresh=1 - was_stale / lived,
         binary=was_stale / lived,
         harmonic=float(weight @ harmonic) / lived,
@@ -204,13 +204,9 @@ class Rehearsal:
     of_budget: float
     pages: int
     held: int
-    freshness: Freshness | None
+    freshness: _Freshness | None
     audited: Staleness | None
     new: FoundPages
-
-    def as_json(self) -> dict[str, object]:
-        """Return the figures as JSON values."""
-        return asdict(self)
 
 
 @dataclass(slots=True)

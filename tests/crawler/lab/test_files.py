@@ -242,18 +242,6 @@ def test_without_duckdb_one_line_says_what_to_install(
         plan_files.check_writable(tmp_path / "plan.parquet")
 
 
-def test_lines_are_counted_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_files, "_ROWS", 2)
-    rows = "".join(f"https://a.example/{i},{i}\n" for i in range(5))
-    assert plan_files.read_sources(
-        csv_file(tmp_path, "url,change_rate\n" + rows)
-    ).change_rate.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
-    with pytest.raises(BadSources, match="line 7: change_rate: is 'x'"):
-        plan_files.read_sources(
-            csv_file(tmp_path, f"url,change_rate\n{rows}https://b.example/,x\n")
-        )
-
-
 def _is_name(text: str) -> bool:
     return bool(text.strip()) and text.isprintable()
 
