@@ -117,6 +117,29 @@ Secret = Annotated[
 Addresses = Annotated[Mapping[str, Annotated[str, AfterValidator(_address)]], Text]
 
 
+def _at_least(name: str) -> AfterValidator:
+    """Refuse a value below that of an earlier key of its group."""
+
+    def check_it(value: float, info: ValidationInfo) -> float:
+        least = info.data.get(name)
+        if least is not None and value < least:
+            raise ValueError(f"input should be at least {name}, which is {least:g}")
+        return value
+
+    return AfterValidator(check_it)
+
+
+def _zero_or(least: float, zero: str, unit: str = "") -> AfterValidator:
+    """Refuse a value between 0, which means ``zero``, and the least."""
+
+    def check_it(value: float) -> float:
+        if 0 < value < least:
+            raise ValueError(f"input should be 0 ({zero}), or at least {least}{unit}")
+        return value
+
+    return AfterValidator(check_it)
+
+
 class _SettingsGroup(BaseModel):
     """A table of the configuration file."""
 
@@ -318,16 +341,8 @@ class _NetworkSettings(_SettingsGroup):
     allow_networks: Networks
     resolve: Addresses
     dns_min_ttl_s: Seconds
-    dns_max_ttl_s: Seconds
+    dns_max_ttl_s: Annotated[Seconds, _at_least("dns_min_ttl_s")]
     dns_negative_ttl_s: Seconds
-
-    @check("dns_max_ttl_s")
-    @classmethod
-    def _is_at_least_the_minimum(cls, value: float, info: ValidationInfo) -> float:
-        least = info.data.get("dns_min_ttl_s", 0.0)
-        if value < least:
-            raise ValueError(f"input should be at least dns_min_ttl_s, which is {least:g}")
-        return value
 
 
 class Robots(_SettingsGroup):
@@ -383,7 +398,7 @@ class PageRule(_SettingsGroup):
     never: bool | None = None
     importance: Annotated[float, Number, Field(ge=0)] | None = None
     least_days: Seconds | None = None
-    most_days: PositiveSeconds | None = None
+    most_days: Annotated[PositiveSeconds, _at_least("least_days")] | None = None
     ephemeral: bool | None = None
     half_life_hours: Weight | None = None
 
@@ -392,14 +407,6 @@ class PageRule(_SettingsGroup):
     def _is_of_a_source(cls, value: float | None, info: ValidationInfo) -> float | None:
         if value is not None and info.data.get("ephemeral") is False:
             raise ValueError("input should be left out where ephemeral is false")
-        return value
-
-    @check("most_days")
-    @classmethod
-    def _is_at_least_the_least(cls, value: float | None, info: ValidationInfo) -> float | None:
-        least = info.data.get("least_days")
-        if value is not None and least is not None and value < least:
-            raise ValueError(f"input should be at least least_days, which is {least:g}")
         return value
 
 
@@ -421,16 +428,8 @@ class Daemon(_SettingsGroup):
     audit_share: Share
     new_page_worth: Weight
     least_discovery: Share
-    most_discovery: Share
+    most_discovery: Annotated[Share, _at_least("least_discovery")]
     rules: Annotated[tuple[PageRule, ...], Text]
-
-    @check("most_discovery")
-    @classmethod
-    def _is_not_below_least(cls, value: float, info: ValidationInfo) -> float:
-        least = info.data.get("least_discovery")
-        if least is not None and value < least:
-            raise ValueError(f"input should be at least least_discovery, which is {least:g}")
-        return value
 
 
 class Parse(_SettingsGroup):
@@ -448,36 +447,13 @@ class Store(_SettingsGroup):
 
     bodies_per_page: Positive
     body_age_days: Seconds
-    gone_body_age_days: Seconds
-    sketches_per_page: Count
-    failure_age_days: Seconds
-    link_age_days: Seconds
-    alert_age_days: Seconds
+    gone_body_age_days: Annotated[Seconds, _zero_or(1, "kept for ever", " day")]
+    sketches_per_page: Annotated[Count, _zero_or(LEAST_SKETCHES, "all")]
+    failure_age_days: Annotated[Seconds, _zero_or(1, "kept for ever", " day")]
+    link_age_days: Annotated[Seconds, _zero_or(1, "kept for ever", " day")]
+    alert_age_days: Annotated[Seconds, _zero_or(LEAST_ALERT_DAYS, "kept for ever", " days")]
     batch: Annotated[int, Number, Field(ge=1, le=10_000)]
     zstd_level: Annotated[int, Number, Field(ge=1, le=22)]
-
-    @check("gone_body_age_days", "failure_age_days", "link_age_days")
-    @classmethod
-    def _is_for_ever_or_a_day(cls, value: float) -> float:
-        if 0 < value < 1:
-            raise ValueError("input should be 0 (kept for ever), or at least 1 day")
-        return value
-
-    @check("alert_age_days")
-    @classmethod
-    def _is_for_ever_or_a_month(cls, value: float) -> float:
-        if 0 < value < LEAST_ALERT_DAYS:
-            raise ValueError(
-                f"input should be 0 (kept for ever), or at least {LEAST_ALERT_DAYS} days"
-            )
-        return value
-
-    @check("sketches_per_page")
-    @classmethod
-    def _is_all_or_some(cls, value: int) -> int:
-        if 0 < value < LEAST_SKETCHES:
-            raise ValueError(f"input should be 0 (all), or at least {LEAST_SKETCHES}")
-        return value
 
 
 class _ArchiveSettings(_SettingsGroup):
