@@ -116,15 +116,6 @@ def speaking(
     return found
 
 
-def importances(
-    urls: Sequence[str], host: NDArray[np.intp], origins: Sequence[str], seeds: Sequence[StoredSeed]
-) -> NDArray[np.float64]:
-    """Return (n,), the importance of each page by the site list: that of its seed."""
-    values = np.array([seed.importance for seed in seeds] + [DEFAULT])
-    found: NDArray[np.float64] = values[speaking(urls, host, origins, seeds)]
-    return found
-
-
 def shared(
     importance: NDArray[np.float64], page_id: NDArray[np.int64], representatives: Mapping[int, int]
 ) -> NDArray[np.float64]:
@@ -246,7 +237,8 @@ class Weighing:
         """
         own = np.full(len(urls), DEFAULT)
         if self.by != "constant":
-            own = importances(urls, host, origins, self.seeds)
+            values = np.array([seed.importance for seed in self.seeds] + [DEFAULT])
+            own = values[speaking(urls, host, origins, self.seeds)]
         own = own * self.shares(page_id, host, origins)
         return shared(own, page_id, self.representatives)
 

@@ -93,9 +93,9 @@ def pattern_of(sign: TrapSign) -> str | None:
     path, rest = (found["path"], found["rest"] or "") if found else (sign.shape, "")
     *directories, last = path.removesuffix("/").split("/")
     end = "/" if path.endswith("/") else ""
-    segments = ["#" if any(c.isdigit() for c in each) else each for each in directories]
+    segments = list(map(_plain, directories))
     if not _SCRIPT.fullmatch(last):
-        last = "*" if len(directories) > 1 else "#" if any(c.isdigit() for c in last) else last
+        last = "*" if len(directories) > 1 else _plain(last)
     return "/".join((*segments, last)) + end + rest
 
 

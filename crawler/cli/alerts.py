@@ -79,9 +79,11 @@ def alerts_command(
         show_line(f"{test}: the receiver accepted the test message")
         return
     if drop is not None:
-        terminal.run(_drop(db, settings, drop))
+        with terminal.told_in_one_line():
+            _drop(db, settings, drop)
     if retry:
-        count = terminal.run(_retry(db))
+        with terminal.told_in_one_line():
+            count = write_beside(db, partial(alerts.requeue, rule=None, now=time.time()))
         show_line(f"{counted(count, 'message')} will be sent again")
     if send:
         terminal.run(_send(db, settings))
@@ -115,7 +117,7 @@ async def _test(settings: Settings, name: str) -> None:
         raise CrawlError(f"{name}: {channel.target} refused the message: {answer.said}")
 
 
-async def _drop(db: Path, settings: Settings, name: str) -> None:
+def _drop(db: Path, settings: Settings, name: str) -> None:
     """Forget a rule, and say which messages are discarded.
 
     Raises:
@@ -130,10 +132,6 @@ async def _drop(db: Path, settings: Settings, name: str) -> None:
         raise CrawlError(f"{db}: no alerts of a rule {name}")
     untold = f"{counted(stood.waiting, 'alert')} and {counted(stood.pending, 'message')} unsent"
     show_line(f"{name}: rule removed; discarded: {untold}, {stood.failed:,} given up")
-
-
-async def _retry(db: Path) -> int:
-    return write_beside(db, partial(alerts.requeue, rule=None, now=time.time()))
 
 
 async def _send(db: Path, settings: Settings) -> None:

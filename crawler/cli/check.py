@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,15 @@ import typer
 
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.cli.options import (
+    DEFAULT_DB,
+    AnyUrl,
+    ConfigFile,
+    Contact,
+    Db,
+    Json,
+    read_settings,
+)
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import look_at
@@ -252,9 +260,7 @@ _TEXT_WIDTH = 100
 
 
 def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
-    url: Annotated[
-        str, typer.Argument(metavar="URL", help="Any URL; without a scheme https, then http.")
-    ],
+    url: AnyUrl,
     include: Annotated[
         list[str] | None,
         typer.Option(metavar="SELECTOR", help="Try a CSS selector of the main text; repeatable."),
@@ -269,9 +275,7 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     blocks: Annotated[
         int, typer.Option(metavar="N", min=0, help="Show at most N blocks of main text.")
     ] = 20,
-    contact: Annotated[
-        str | None, typer.Option(metavar="URL", help="URL that tells webmasters who crawls.")
-    ] = None,
+    contact: Contact = None,
     allow_private_addresses: Annotated[
         bool,
         typer.Option(
@@ -303,7 +307,7 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
 
 def _print(found: Check, blocks: int) -> None:
-    show_list(found.url, ("step", "", "found"), [_row(step) for step in found.steps])
+    show_list(found.url, ("step", "", "found"), [astuple(step) for step in found.steps])
     show_line("")
     show_line(found.conclusion, "bold")
     texts = found.blocks[:blocks]
@@ -314,10 +318,6 @@ def _print(found: Check, blocks: int) -> None:
     )
     if len(found.blocks) > blocks:
         show_line(f"… and {len(found.blocks) - blocks:,} more; --blocks shows more", "dim")
-
-
-def _row(step: Step) -> tuple[str, str, str]:
-    return step.name, step.answer, step.why
 
 
 def _shortened(text: str) -> str:

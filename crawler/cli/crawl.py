@@ -21,6 +21,7 @@ from freshet.crawler.cli.options import (
     PrivateAddresses,
     Resolve,
     Scope,
+    Sites,
     Strict,
     Verbose,
     given_seeds,
@@ -162,10 +163,7 @@ def _print_last_line(report: CrawlReport, db: Path) -> None:
 
 
 def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
-    sites: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SITE…", help="Hosts or URLs; without a scheme https, then http."),
-    ] = None,
+    sites: Sites = None,
     sites_file: Annotated[
         str | None,
         typer.Option(

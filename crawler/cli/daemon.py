@@ -27,6 +27,7 @@ from freshet.crawler.cli.options import (
     PrivateAddresses,
     Resolve,
     Scope,
+    Sites,
     Strict,
     Verbose,
     given_seeds,
@@ -63,10 +64,7 @@ def print_daemon_summary(
 
 
 def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
-    sites: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SITE…", help="Hosts or URLs; without a scheme https, then http."),
-    ] = None,
+    sites: Sites = None,
     sites_file: Annotated[
         str | None,
         typer.Option("--sites", metavar="FILE", help="A site list, as for `freshet crawl`."),

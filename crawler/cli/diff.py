@@ -18,7 +18,7 @@ from rich.text import Text
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli import options
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, read_settings
 from freshet.crawler.compare.diff import (
     AlignedBlock,
     BlockChange,
@@ -279,9 +279,7 @@ def _run(run: Run) -> str:
 
 
 def diff_command(
-    url: Annotated[
-        str, typer.Argument(metavar="URL", help="The page; without a scheme https, then http.")
-    ],
+    url: Page,
     before: Annotated[
         str | None,
         typer.Argument(

@@ -6,15 +6,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import aiosqlite
-import typer
 
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli import history, options
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.cli.options import DEFAULT_DB, AnyUrl, ConfigFile, Db, Json, read_settings
 from freshet.crawler.cli.page_forecast import LastVisit, PageForecast, Rate, forecast_page, rate_of
 from freshet.crawler.robots.parser import RobotsVerdict, in_force, is_fresh
 from freshet.crawler.terminal import (
@@ -447,9 +446,7 @@ def _often(per_day: float) -> str:
 
 
 def explain_command(
-    url: Annotated[
-        str, typer.Argument(metavar="URL", help="Any URL; without a scheme https, then http.")
-    ],
+    url: AnyUrl,
     db: Db = DEFAULT_DB,
     config: ConfigFile = None,
     json: Json = False,

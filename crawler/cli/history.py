@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+import aiosqlite
 import typer
 
 from freshet.crawler import terminal
 from freshet.crawler.cli import options
-from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
+from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, Page
 from freshet.crawler.terminal import (
     Cell,
     fail,
@@ -24,7 +25,7 @@ from freshet.crawler.terminal import (
     size,
 )
 from freshet.storage.queries import page
-from freshet.storage.queries.page import OtherName, PastObservation
+from freshet.storage.queries.page import KnownUrl, OtherName, PastObservation
 
 HEADER = ("time", "kind", "rung", "HTTP", "resemblance", "blocks", "size", "reason")
 
@@ -41,9 +42,7 @@ class _VisitHistory:
 
 
 def history_command(
-    url: Annotated[
-        str, typer.Argument(metavar="URL", help="The page; without a scheme https, then http.")
-    ],
+    url: Page,
     db: Db = DEFAULT_DB,
     limit: Annotated[
         int, typer.Option(metavar="N", min=1, help="Show at most N observations.")
@@ -68,21 +67,18 @@ async def _read(db: Path, url: str, limit: int) -> _VisitHistory:
         known = await page.find(connection, urls)
         if known is None:
             fail(options.unknown(url, await options.nearest(connection, urls[0])))
-        final = None
-        if known.alias is not None:
-            page_id = known.alias.page_id
-            final = _VisitHistory(
-                known.alias.url,
-                await page.observation_count(connection, page_id),
-                await page.observations(connection, page_id, limit),
-            )
-        return _VisitHistory(
-            known.url,
-            await page.observation_count(connection, known.page_id),
-            await page.observations(connection, known.page_id, limit),
-            known.alias,
-            final,
-        )
+        own = await _visits(connection, known, limit)
+        if known.alias is None:
+            return own
+        final = await _visits(connection, known.alias, limit)
+        return replace(own, alias=known.alias, final_page=final)
+
+
+async def _visits(
+    connection: aiosqlite.Connection, of: KnownUrl | OtherName, limit: int
+) -> _VisitHistory:
+    total = await page.observation_count(connection, of.page_id)
+    return _VisitHistory(of.url, total, await page.observations(connection, of.page_id, limit))
 
 
 def _print(history: _VisitHistory, now: float) -> None:

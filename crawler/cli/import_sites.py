@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json as jsons
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -74,8 +76,9 @@ def import_command(
     """
     with told_in_one_line():
         entries = [entry for file in files for entry in _read(file, kind)]
-        old = _list_at(into)
-        found = _merged(old, into, entries)
+        with _told_of(into):
+            old = into.read_bytes() if into.exists() else b""
+            found = merged(old, into.name, entries)
         if found.data != old and not dry_run:
             with replacing(into) as whole:
                 whole.write_bytes(found.data)
@@ -88,18 +91,22 @@ def import_command(
         _print(found, into, dry_run=dry_run)
 
 
-def _read(file: Path, kind: ListFormat) -> list[Entry]:
-    """Read a file; its entries carry its name."""
+@contextmanager
+def _told_of(file: Path) -> Iterator[None]:
+    """Name the file in an error about it."""
     try:
-        return [_named(file, entry) for entry in _entries(file, kind)]
+        yield
     except UnreadableList as reason:
         raise CrawlError(f"{file}: {reason}") from reason
     except OSError as error:
         raise CrawlError(f"{file}: {error.strerror or error}") from error
 
 
-def _named(file: Path, entry: Entry) -> Entry:
-    return replace(entry, where=f"{file.name}, {entry.where}")
+def _read(file: Path, kind: ListFormat) -> list[Entry]:
+    """Read a file; its entries carry its name."""
+    with _told_of(file):
+        found = _entries(file, kind)
+    return [replace(entry, where=f"{file.name}, {entry.where}") for entry in found]
 
 
 def _entries(file: Path, kind: ListFormat) -> list[Entry]:
@@ -128,22 +135,6 @@ def _beside(file: Path, name: str) -> bytes | None:
         return None
     with path.open("rb") as opened:
         return opened.read(_MAX_BYTES + 1)
-
-
-def _list_at(into: Path) -> bytes:
-    try:
-        return into.read_bytes()
-    except FileNotFoundError:
-        return b""
-    except OSError as error:
-        raise CrawlError(f"{into}: {error.strerror or error}") from error
-
-
-def _merged(old: bytes, into: Path, entries: list[Entry]) -> Merged:
-    try:
-        return merged(old, into.name, entries)
-    except UnreadableList as reason:
-        raise CrawlError(f"{into}: {reason}") from reason
 
 
 def _lost(found: Merged) -> Counter[str]:

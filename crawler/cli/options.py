@@ -29,12 +29,23 @@ ConfigFile = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
+Page = Annotated[
+    str, typer.Argument(metavar="URL", help="The page; without a scheme https, then http.")
+]
+AnyUrl = Annotated[
+    str, typer.Argument(metavar="URL", help="Any URL; without a scheme https, then http.")
+]
+
 Logs = Annotated[
     str | None,
     typer.Option("--log-format", metavar="FORMAT", help="How log lines look: console or json."),
 ]
 
 #: What crawls and daemons share.
+Sites = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="SITE…", help="Hosts or URLs; without a scheme https, then http."),
+]
 Scope = Annotated[
     str | None,
     typer.Option(

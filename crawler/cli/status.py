@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,7 +25,6 @@ from freshet.crawler.terminal import (
     size,
     span,
 )
-from freshet.scheduler.agenda.audit import MeasuredMean
 from freshet.storage.entries import Discovered, Outlook, RobotsRecord
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import Holdings, WaitingHost
@@ -44,6 +42,7 @@ from freshet.storage.tables.url_patterns import Throttle
 _DAY_S = 86_400.0
 _CLASSES = ("daily or more", "weekly", "monthly", "yearly", "less often")
 _BAR = 40
+_EIGHTHS = " ▏▎▍▌▋▊▉"
 _LANES_SHOWN = 4
 
 
@@ -146,12 +145,11 @@ def _fresh(it: DaemonStatus) -> str | None:
 def _harmonic(it: DaemonStatus) -> str | None:
     harmonic = it.outlook.harmonic
     expected = None if harmonic is None else f"{amount(harmonic)} expected"
-    measured = None if it.measured is None else _interval(it.measured.harmonic)
-    return joined((expected, measured))
-
-
-def _interval(found: MeasuredMean) -> str:
-    return f"{amount(found.mean)} measured ({amount(found.lower)} to {amount(found.upper)})"
+    if it.measured is None:
+        return expected
+    found = it.measured.harmonic
+    interval = f"{amount(found.lower)} to {amount(found.upper)}"
+    return joined((expected, f"{amount(found.mean)} measured ({interval})"))
 
 
 def _price(outlook: Outlook) -> str | None:
@@ -187,10 +185,10 @@ def _print_rates(outlook: Outlook) -> None:
         )
 
 
-def _bar(count: int, most: int, signs: Sequence[str] = " ▏▎▍▌▋▊▉█") -> str:
+def _bar(count: int, most: int) -> str:
     """Return a bar as long as the count, to an eighth of a sign; at least one eighth above 0."""
     eighths = max(round(count / most * _BAR * 8), int(count > 0))
-    return "█" * (eighths // 8) + signs[eighths % 8].strip()
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 _SHOWN = 10

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from freshet.crawler.capacities import numbered
-from freshet.crawler.importance import importances, shared
+from freshet.crawler.importance import Weighing, shared
 from freshet.crawler.urls import origin
 from freshet.storage.records import StoredSeed
 
@@ -17,7 +17,7 @@ def seed(url: str, importance: float, root_url: str | None = None) -> StoredSeed
 
 def found(urls: Sequence[str], *seeds: StoredSeed) -> list[float]:
     host, origins = numbered(str(origin(url)) for url in urls)
-    return list(importances(urls, host, origins, seeds))
+    return list(Weighing("list", seeds).importances(np.arange(len(urls)), urls, host, origins))
 
 
 def test_a_seed_speaks_for_its_whole_site_and_1_is_for_the_others() -> None:
@@ -57,7 +57,7 @@ def test_a_seed_that_moved_speaks_for_where_it_stands_now() -> None:
 
 
 def test_no_pages_have_no_importance() -> None:
-    assert importances([], np.empty(0, np.intp), [], [seed("https://a.example/", 2.0)]).size == 0
+    assert found([], seed("https://a.example/", 2.0)) == []
 
 
 def test_near_duplicates_divide_the_importance_of_their_representative() -> None:
