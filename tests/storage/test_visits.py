@@ -36,115 +36,101 @@ async def counts(store: CrawlStore) -> dict[str, int]:
     return {table: len(rows) for table, rows in (await everything(store)).items()}
 
 
-async def test_a_visit_changes_all_its_tables_at_once(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/")
-        seen = captured(await store.taken("/"), to=["/a", "/b"], offsite=["https://b.example/"])
-        (acknowledged,) = await store.apply(
-            replace(seen, host=HostState(1, "a.example", START, 1.0))
-        )
-        assert acknowledged.entry.fetches == 1
-        assert (acknowledged.admitted, acknowledged.supplied) == (2, frozenset({1}))
-        assert await counts(store) == {
-            "host": 1, "robots": 0, "page": 3, "frontier": 2, "observation": 1, "version": 1,
-            "body": 1, "link": 2, "offsite_link": 1, "trap": 0, "crawl_run": 1,
-        }  # fmt: skip
-        assert await store.value("SELECT fetches FROM crawl_run") == 1
-        assert await store.due_paths() == ["/a", "/b"]
+async def test_a_visit_changes_all_its_tables_at_once(store: CrawlStore) -> None:
+    await store.admit("/")
+    seen = captured(await store.taken("/"), to=["/a", "/b"], offsite=["https://b.example/"])
+    (acknowledged,) = await store.apply(replace(seen, host=HostState(1, "a.example", START, 1.0)))
+    assert acknowledged.entry.fetches == 1
+    assert (acknowledged.admitted, acknowledged.supplied) == (2, frozenset({1}))
+    assert await counts(store) == {
+        "host": 1, "robots": 0, "page": 3, "frontier": 2, "observation": 1, "version": 1,
+        "body": 1, "link": 2, "offsite_link": 1, "trap": 0, "crawl_run": 1,
+    }  # fmt: skip
+    assert await store.value("SELECT fetches FROM crawl_run") == 1
+    assert await store.due_paths() == ["/a", "/b"]
 
 
-async def test_an_observation_keeps_all_that_was_seen(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/")
-        seen = captured(await store.taken("/"))
-        observation = replace(
-            seen.observation, kind=Kind.CHANGED, rung=Rung.BLOCKS, reason="r", detail="d",
-            resemblance=0.5, resemblance_se=0.04, blocks_added=1, blocks_removed=2,
-            duration_s=0.3, size_bytes=4,
-        )  # fmt: skip
-        await store.apply(replace(seen, observation=observation))
-        assert await store.rows(
-            "SELECT page_id, run_id, at, kind, rung, status, reason, detail, resemblance, "
-            "resemblance_se, blocks_added, blocks_removed, duration_s, size_bytes, version_id "
-            "FROM observation"
-        ) == [(1, 1, START, "changed", "blocks", 200, "r", "d", 0.5, 0.04, 1, 2, 0.3, 4, 1)]
+async def test_an_observation_keeps_all_that_was_seen(store: CrawlStore) -> None:
+    await store.admit("/")
+    seen = captured(await store.taken("/"))
+    observation = replace(
+        seen.observation, kind=Kind.CHANGED, rung=Rung.BLOCKS, reason="r", detail="d",
+        resemblance=0.5, resemblance_se=0.04, blocks_added=1, blocks_removed=2,
+        duration_s=0.3, size_bytes=4,
+    )  # fmt: skip
+    await store.apply(replace(seen, observation=observation))
+    assert await store.rows(
+        "SELECT page_id, run_id, at, kind, rung, status, reason, detail, resemblance, "
+        "resemblance_se, blocks_added, blocks_removed, duration_s, size_bytes, version_id "
+        "FROM observation"
+    ) == [(1, 1, START, "changed", "blocks", 200, "r", "d", 0.5, 0.04, 1, 2, 0.3, 4, 1)]
 
 
 @pytest.mark.parametrize("kind", [Kind.FAILED, Kind.GONE, Kind.REFUSED, Kind.REDIRECTED])
-async def test_only_what_saw_content_refers_to_a_version(tmp_path: Path, kind: Kind) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/")
-        due = await store.taken("/")
-        await store.apply(captured(due))
-        await store.apply(visit(due, kind), visit(due, Kind.UNCHANGED))
-        assert await store.rows("SELECT version_id FROM observation") == [(1,), (None,), (1,)]
+async def test_only_what_saw_content_refers_to_a_version(store: CrawlStore, kind: Kind) -> None:
+    await store.admit("/")
+    due = await store.taken("/")
+    await store.apply(captured(due))
+    await store.apply(visit(due, kind), visit(due, Kind.UNCHANGED))
+    assert await store.rows("SELECT version_id FROM observation") == [(1,), (None,), (1,)]
 
 
 async def test_a_failure_in_the_middle_leaves_nothing_behind_and_nothing_remembered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: CrawlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/")
-        before = await everything(store)
-        seen = captured(await store.taken("/"), to=["/a", "https://new.example/"])
+    await store.admit("/")
+    before = await everything(store)
+    seen = captured(await store.taken("/"), to=["/a", "https://new.example/"])
 
-        def disk_full(*_: object) -> None:
-            raise sqlite3.OperationalError("disk full")
+    def disk_full(*_: object) -> None:
+        raise sqlite3.OperationalError("disk full")
 
-        for module, step in (
-            (observations, "append"),
-            (frontier, "settle"),
-            (hosts, "save_states"),
-        ):
-            with monkeypatch.context() as patched:
-                patched.setattr(module, step, disk_full)
-                with pytest.raises(StoreError):
-                    await store.apply(seen)
-            assert await everything(store) == before
-        (acknowledged,) = await store.apply(seen)
-        assert acknowledged.admitted == 2
-        assert acknowledged.supplied == {1, 2}
-
-
-async def test_a_robots_txt_admits_its_sitemaps(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/")
-        named = targets("https://cdn.example/map.xml", role=Role.SITEMAP)
-        (acknowledged,) = await store.apply(
-            Note(START, robots=(1, ROBOTS), fetches=3, targets=named)
-        )
-        assert (acknowledged.admitted, acknowledged.supplied) == (1, frozenset({2}))
-        assert await store.rows("SELECT host_id, standing FROM robots") == [(1, "allow_all")]
-        assert await store.value("SELECT fetches FROM crawl_run") == 3
-        assert (await store.taken("https://cdn.example/map.xml")).role is Role.SITEMAP
+    for module, step in (
+        (observations, "append"),
+        (frontier, "settle"),
+        (hosts, "save_states"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(module, step, disk_full)
+            with pytest.raises(StoreError):
+                await store.apply(seen)
+        assert await everything(store) == before
+    (acknowledged,) = await store.apply(seen)
+    assert acknowledged.admitted == 2
+    assert acknowledged.supplied == {1, 2}
 
 
-async def test_two_pages_of_a_batch_that_find_one_url_admit_it_once(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/a", "/b")
-        first, second = await store.taken("/a"), await store.taken("/b")
-        acknowledged = await store.apply(
-            captured(first, to=["/new"]), captured(second, to=["/new"])
-        )
-        assert [a.admitted for a in acknowledged] == [1, 0]
-        assert await store.value("SELECT count(*) FROM link") == 2
+async def test_a_robots_txt_admits_its_sitemaps(store: CrawlStore) -> None:
+    await store.admit("/")
+    named = targets("https://cdn.example/map.xml", role=Role.SITEMAP)
+    (acknowledged,) = await store.apply(Note(START, robots=(1, ROBOTS), fetches=3, targets=named))
+    assert (acknowledged.admitted, acknowledged.supplied) == (1, frozenset({2}))
+    assert await store.rows("SELECT host_id, standing FROM robots") == [(1, "allow_all")]
+    assert await store.value("SELECT fetches FROM crawl_run") == 3
+    assert (await store.taken("https://cdn.example/map.xml")).role is Role.SITEMAP
 
 
-async def test_a_url_held_back_stays_open_to_a_better_link(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        for held_back, admitted in (("nofollow", 0), ("nofollow", 0), (None, 1), (None, 0)):
-            found = Note(START, targets=targets("/a", "/b", held_back=held_back))
-            (acknowledged,) = await store.apply(found)
-            assert acknowledged.admitted == 2 * admitted
-        assert await store.due_paths() == ["/a", "/b"]
+async def test_two_pages_of_a_batch_that_find_one_url_admit_it_once(store: CrawlStore) -> None:
+    await store.admit("/a", "/b")
+    first, second = await store.taken("/a"), await store.taken("/b")
+    acknowledged = await store.apply(captured(first, to=["/new"]), captured(second, to=["/new"]))
+    assert [a.admitted for a in acknowledged] == [1, 0]
+    assert await store.value("SELECT count(*) FROM link") == 2
 
 
-async def test_of_known_and_new_urls_the_new_ones_are_admitted(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/a", "/b")
-        (acknowledged,) = await store.admit("/b", "/c", "/a")
-        assert acknowledged.admitted == 1
-        assert sorted(await store.due_paths()) == ["/a", "/b", "/c"]
+async def test_a_url_held_back_stays_open_to_a_better_link(store: CrawlStore) -> None:
+    for held_back, admitted in (("nofollow", 0), ("nofollow", 0), (None, 1), (None, 0)):
+        found = Note(START, targets=targets("/a", "/b", held_back=held_back))
+        (acknowledged,) = await store.apply(found)
+        assert acknowledged.admitted == 2 * admitted
+    assert await store.due_paths() == ["/a", "/b"]
+
+
+async def test_of_known_and_new_urls_the_new_ones_are_admitted(store: CrawlStore) -> None:
+    await store.admit("/a", "/b")
+    (acknowledged,) = await store.admit("/b", "/c", "/a")
+    assert acknowledged.admitted == 1
+    assert sorted(await store.due_paths()) == ["/a", "/b", "/c"]
 
 
 async def test_what_is_remembered_is_bounded_and_nothing_is_admitted_twice(
@@ -158,27 +144,24 @@ async def test_what_is_remembered_is_bounded_and_nothing_is_admitted_twice(
         assert sorted(await store.due_paths()) == paths
 
 
-async def test_a_page_that_links_to_itself_is_not_due_again(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/")
-        await store.apply(captured(await store.taken("/"), to=["/"]))
-        assert await store.due() == []
+async def test_a_page_that_links_to_itself_is_not_due_again(store: CrawlStore) -> None:
+    await store.admit("/")
+    await store.apply(captured(await store.taken("/"), to=["/"]))
+    assert await store.due() == []
 
 
-async def test_an_entry_without_targets_supplies_nobody(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/")
-        acknowledged = await store.apply(
-            visit(await store.taken("/")),
-            Note(START, robots=(1, ROBOTS)),
-            Note(START, targets=targets()),
-        )
-        assert {(a.admitted, a.supplied) for a in acknowledged} == {(0, frozenset())}
+async def test_an_entry_without_targets_supplies_nobody(store: CrawlStore) -> None:
+    await store.admit("/")
+    acknowledged = await store.apply(
+        visit(await store.taken("/")),
+        Note(START, robots=(1, ROBOTS)),
+        Note(START, targets=targets()),
+    )
+    assert {(a.admitted, a.supplied) for a in acknowledged} == {(0, frozenset())}
 
 
-async def test_due_times_are_those_of_the_visit_that_found_the_url(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/")
-        await store.apply(captured(await store.taken("/"), at=START + 7, to=["/a"]))
-        due = await store.taken("/a", START + 7)
-        assert (due.due_at, due.url, due.depth) == (START + 7, url_of("/a"), 1)
+async def test_due_times_are_those_of_the_visit_that_found_the_url(store: CrawlStore) -> None:
+    await store.admit("/")
+    await store.apply(captured(await store.taken("/"), at=START + 7, to=["/a"]))
+    due = await store.taken("/a", START + 7)
+    assert (due.due_at, due.url, due.depth) == (START + 7, url_of("/a"), 1)

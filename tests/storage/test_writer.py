@@ -13,7 +13,7 @@ from freshet.storage.database import StoreError, StoreUnavailable
 from freshet.storage.records import Acknowledged, Visit
 from freshet.storage.tables import observations
 from freshet.storage.writer import Writer
-from tests.storage.crawl_store import CrawlStore, captured, crawl_store, visit
+from tests.storage.crawl_store import CrawlStore, captured, visit
 
 
 def committed(store: CrawlStore) -> int:
@@ -44,86 +44,81 @@ class Ledger:
         assert committed(self._store) == len(self.pages)
 
 
-async def test_every_entry_is_acknowledged_in_order_after_its_commit(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        entries, ledger = await visits(store, 25), Ledger(store)
-        writer = Writer(store.database, store.tables, ledger, batch=4)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(writer.run())
-            for entry in entries:
-                await writer.submit(entry)
-            await writer.finish()
-        assert ledger.pages == [entry.due.page_id for entry in entries]
-        assert max(ledger.batches) <= 4
-        assert await store.due() == []
-
-
-async def test_what_has_come_in_meanwhile_is_one_transaction(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        entries, ledger = await visits(store, 9), Ledger(store)
-        writer = Writer(store.database, store.tables, ledger, batch=10)
+async def test_every_entry_is_acknowledged_in_order_after_its_commit(store: CrawlStore) -> None:
+    entries, ledger = await visits(store, 25), Ledger(store)
+    writer = Writer(store.database, store.tables, ledger, batch=4)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(writer.run())
         for entry in entries:
             await writer.submit(entry)
         await writer.finish()
-        await writer.run()
-        assert ledger.batches == [9]
+    assert ledger.pages == [entry.due.page_id for entry in entries]
+    assert max(ledger.batches) <= 4
+    assert await store.due() == []
 
 
-async def test_a_full_queue_holds_its_senders_up(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        entries, ledger = await visits(store, 4), Ledger(store)
-        writer = Writer(store.database, store.tables, ledger, batch=3)
-        for entry in entries[:3]:
-            await writer.submit(entry)
-        fourth = asyncio.create_task(writer.submit(entries[3]))
-        await asyncio.sleep(0)
-        assert not fourth.done()
-        running = asyncio.create_task(writer.run())
-        await fourth
-        await writer.finish()
-        await running
-        assert len(ledger.pages) == 4
+async def test_what_has_come_in_meanwhile_is_one_transaction(store: CrawlStore) -> None:
+    entries, ledger = await visits(store, 9), Ledger(store)
+    writer = Writer(store.database, store.tables, ledger, batch=10)
+    for entry in entries:
+        await writer.submit(entry)
+    await writer.finish()
+    await writer.run()
+    assert ledger.batches == [9]
+
+
+async def test_a_full_queue_holds_its_senders_up(store: CrawlStore) -> None:
+    entries, ledger = await visits(store, 4), Ledger(store)
+    writer = Writer(store.database, store.tables, ledger, batch=3)
+    for entry in entries[:3]:
+        await writer.submit(entry)
+    fourth = asyncio.create_task(writer.submit(entries[3]))
+    await asyncio.sleep(0)
+    assert not fourth.done()
+    running = asyncio.create_task(writer.run())
+    await fourth
+    await writer.finish()
+    await running
+    assert len(ledger.pages) == 4
 
 
 async def test_a_store_that_fails_ends_the_writer_and_acknowledges_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: CrawlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        (entry,), ledger = await visits(store, 1), Ledger(store)
-        writer = Writer(store.database, store.tables, ledger, batch=4)
+    (entry,), ledger = await visits(store, 1), Ledger(store)
+    writer = Writer(store.database, store.tables, ledger, batch=4)
 
-        def disk_full(*_: object) -> None:
-            raise sqlite3.OperationalError("disk full")
+    def disk_full(*_: object) -> None:
+        raise sqlite3.OperationalError("disk full")
 
-        monkeypatch.setattr(observations, "append", disk_full)
-        await writer.submit(entry)
-        with pytest.raises(StoreError):
-            await writer.run()
-        assert ledger.pages == []
-        assert committed(store) == 0
+    monkeypatch.setattr(observations, "append", disk_full)
+    await writer.submit(entry)
+    with pytest.raises(StoreError):
+        await writer.run()
+    assert ledger.pages == []
+    assert committed(store) == 0
 
 
 async def test_after_a_failure_nothing_is_taken_for_known_that_did_not_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: CrawlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/")
-        seen, ledger = captured(await store.taken("/"), to=["https://new.example/"]), Ledger(store)
-        writer = Writer(store.database, store.tables, ledger, batch=4)
+    await store.admit("/")
+    seen, ledger = captured(await store.taken("/"), to=["https://new.example/"]), Ledger(store)
+    writer = Writer(store.database, store.tables, ledger, batch=4)
 
-        def disk_full(*_: object) -> None:
-            raise sqlite3.OperationalError("disk full")
+    def disk_full(*_: object) -> None:
+        raise sqlite3.OperationalError("disk full")
 
-        with monkeypatch.context() as patched:
-            patched.setattr(observations, "append", disk_full)
-            await writer.submit(seen)
-            with pytest.raises(StoreError):
-                await writer.run()
+    with monkeypatch.context() as patched:
+        patched.setattr(observations, "append", disk_full)
         await writer.submit(seen)
-        await writer.finish()
-        await writer.run()
-        assert ledger.pages == [seen.due.page_id]
-        assert await store.value("SELECT origin FROM host WHERE id = 2") == "https://new.example"
+        with pytest.raises(StoreError):
+            await writer.run()
+    await writer.submit(seen)
+    await writer.finish()
+    await writer.run()
+    assert ledger.pages == [seen.due.page_id]
+    assert await store.value("SELECT origin FROM host WHERE id = 2") == "https://new.example"
 
 
 def room(pages: int) -> Callable[[sqlite3.Connection], object]:
@@ -131,101 +126,97 @@ def room(pages: int) -> Callable[[sqlite3.Connection], object]:
 
 
 async def test_a_store_that_is_unavailable_is_waited_for_and_the_batch_tried_again(
+    store: CrawlStore,
     tmp_path: Path,
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        entries, ledger = await visits(store, 3), Ledger(store)
-        waits: list[str] = []
+    entries, ledger = await visits(store, 3), Ledger(store)
+    waits: list[str] = []
 
-        async def patience(error: StoreUnavailable) -> None:
-            waits.append(error.why)
-            assert ledger.pages == []
-            if len(waits) == 2:
-                await store.database.at_once(room(1 << 30))
+    async def patience(error: StoreUnavailable) -> None:
+        waits.append(error.why)
+        assert ledger.pages == []
+        if len(waits) == 2:
+            await store.database.at_once(room(1 << 30))
 
-        writer = Writer(store.database, store.tables, ledger, batch=4, patience=patience)
-        await store.database.at_once(room(1))
-        big = replace(entries[0], memory=bytes(100_000))
-        for entry in (big, *entries[1:]):
-            await writer.submit(entry)
-        await writer.finish()
-        await writer.run()
-        assert waits == [f"{tmp_path / 'db'}: the disk is full"] * 2
-        assert ledger.batches == [3]
+    writer = Writer(store.database, store.tables, ledger, batch=4, patience=patience)
+    await store.database.at_once(room(1))
+    big = replace(entries[0], memory=bytes(100_000))
+    for entry in (big, *entries[1:]):
+        await writer.submit(entry)
+    await writer.finish()
+    await writer.run()
+    assert waits == [f"{tmp_path / 'db'}: the disk is full"] * 2
+    assert ledger.batches == [3]
 
 
 async def test_what_must_not_be_behind_the_store_is_secured_before_each_commit(
+    store: CrawlStore,
     tmp_path: Path,
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        entries, ledger = await visits(store, 3), Ledger(store)
-        seen: list[int] = []
+    entries, ledger = await visits(store, 3), Ledger(store)
+    seen: list[int] = []
 
-        async def secure() -> None:
-            seen.append(committed(store))
-            if len(seen) < 3:
-                raise StoreUnavailable(tmp_path, "the disk is full")
+    async def secure() -> None:
+        seen.append(committed(store))
+        if len(seen) < 3:
+            raise StoreUnavailable(tmp_path, "the disk is full")
 
-        async def patience(_error: StoreUnavailable) -> None:
-            assert ledger.pages == []
+    async def patience(_error: StoreUnavailable) -> None:
+        assert ledger.pages == []
 
-        writer = Writer(
-            store.database, store.tables, ledger, batch=4, patience=patience, secure=secure
-        )
-        for entry in entries:
-            await writer.submit(entry)
-        await writer.finish()
-        await writer.run()
-        assert seen == [0, 0, 0]
-        assert ledger.batches == [3]
+    writer = Writer(store.database, store.tables, ledger, batch=4, patience=patience, secure=secure)
+    for entry in entries:
+        await writer.submit(entry)
+    await writer.finish()
+    await writer.run()
+    assert seen == [0, 0, 0]
+    assert ledger.batches == [3]
 
 
 async def test_a_writer_that_is_cancelled_in_a_transaction_rolls_it_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: CrawlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        (entry,), ledger = await visits(store, 1), Ledger(store)
-        writer = Writer(store.database, store.tables, ledger, batch=4)
-        reached, may_end = asyncio.Event(), threading.Event()
-        loop = asyncio.get_running_loop()
+    (entry,), ledger = await visits(store, 1), Ledger(store)
+    writer = Writer(store.database, store.tables, ledger, batch=4)
+    reached, may_end = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
 
-        def hang(*_: object) -> None:
-            loop.call_soon_threadsafe(reached.set)
-            may_end.wait()
+    def hang(*_: object) -> None:
+        loop.call_soon_threadsafe(reached.set)
+        may_end.wait()
 
-        with monkeypatch.context() as patched:
-            patched.setattr(observations, "append", hang)
-            running = asyncio.create_task(writer.run())
-            await writer.submit(entry)
-            await reached.wait()
-            running.cancel()
-            loop.call_soon(may_end.set)
-            with pytest.raises(asyncio.CancelledError):
-                await running
-        assert ledger.pages == []
-        assert [due.page_id for due in await store.due()] == [entry.due.page_id]
-        await store.apply(replace(entry))
-        assert committed(store) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(observations, "append", hang)
+        running = asyncio.create_task(writer.run())
+        await writer.submit(entry)
+        await reached.wait()
+        running.cancel()
+        loop.call_soon(may_end.set)
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert ledger.pages == []
+    assert [due.page_id for due in await store.due()] == [entry.due.page_id]
+    await store.apply(replace(entry))
+    assert committed(store) == 1
 
 
 async def test_a_batch_is_written_in_one_call_on_the_writers_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: CrawlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/", "/a", "/b")
-        entries = [captured(due, due.url, to=["/a", "/new"]) for due in await store.due()]
-        ledger, calls = Ledger(store), list[object]()
-        submit = store.database.thread.submit
+    await store.admit("/", "/a", "/b")
+    entries = [captured(due, due.url, to=["/a", "/new"]) for due in await store.due()]
+    ledger, calls = Ledger(store), list[object]()
+    submit = store.database.thread.submit
 
-        def counted(work: Callable[..., object], *rest: object) -> object:
-            calls.append(work)
-            return submit(work, *rest)
+    def counted(work: Callable[..., object], *rest: object) -> object:
+        calls.append(work)
+        return submit(work, *rest)
 
-        monkeypatch.setattr(store.database.thread, "submit", counted)
-        writer = Writer(store.database, store.tables, ledger, batch=4)
-        for entry in entries:
-            await writer.submit(entry)
-        await writer.finish()
-        await writer.run()
-        assert ledger.batches == [3]
-        assert len(calls) == 1
+    monkeypatch.setattr(store.database.thread, "submit", counted)
+    writer = Writer(store.database, store.tables, ledger, batch=4)
+    for entry in entries:
+        await writer.submit(entry)
+    await writer.finish()
+    await writer.run()
+    assert ledger.batches == [3]
+    assert len(calls) == 1

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from freshet.crawler.compare.history import Delta, PageMemory
 from freshet.crawler.compare.layout import Item
 from freshet.crawler.reduce.sketch import sketch
 from freshet.crawler.run.upkeep import correct
 from freshet.storage.entries import Kind, Rung
-from tests.storage.crawl_store import START, CrawlStore, capture, captured, crawl_store
+from tests.storage.crawl_store import START, CrawlStore, capture, captured
 
 
 async def changed(store: CrawlStore, paths: Sequence[str], at: float = START + 10) -> None:
@@ -33,35 +32,29 @@ async def kinds(store: CrawlStore) -> list[str]:
 
 
 async def test_what_many_pages_have_in_common_is_amended_when_the_run_is_over(
-    tmp_path: Path,
+    store: CrawlStore,
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await changed(store, ["/a", "/b", "/c"])
-        found = await correct(store.database, store.run_id, START, START + 99)
-        assert len(found) == 3
-        assert await kinds(store) == ["unchanged"] * 3
-        assert await store.rows("SELECT DISTINCT rung, at FROM amendment") == [
-            ("frame", START + 99)
-        ]
+    await changed(store, ["/a", "/b", "/c"])
+    found = await correct(store.database, store.run_id, START, START + 99)
+    assert len(found) == 3
+    assert await kinds(store) == ["unchanged"] * 3
+    assert await store.rows("SELECT DISTINCT rung, at FROM amendment") == [("frame", START + 99)]
 
 
-async def test_what_few_pages_have_in_common_stays_as_it_was(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await changed(store, ["/a", "/b"])
-        assert await correct(store.database, store.run_id, START, START + 99) == []
-        assert await kinds(store) == ["changed"] * 2
+async def test_what_few_pages_have_in_common_stays_as_it_was(store: CrawlStore) -> None:
+    await changed(store, ["/a", "/b"])
+    assert await correct(store.database, store.run_id, START, START + 99) == []
+    assert await kinds(store) == ["changed"] * 2
 
 
-async def test_correcting_twice_is_correcting_once(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await changed(store, ["/a", "/b", "/c"])
-        for _ in range(2):
-            await correct(store.database, store.run_id, START, START + 99)
-        assert await kinds(store) == ["unchanged"] * 3
-        assert await store.value("SELECT count(*) FROM amendment") == 3
+async def test_correcting_twice_is_correcting_once(store: CrawlStore) -> None:
+    await changed(store, ["/a", "/b", "/c"])
+    for _ in range(2):
+        await correct(store.database, store.run_id, START, START + 99)
+    assert await kinds(store) == ["unchanged"] * 3
+    assert await store.value("SELECT count(*) FROM amendment") == 3
 
 
-async def test_differences_of_an_earlier_run_are_left_alone(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await changed(store, ["/a", "/b", "/c"])
-        assert await correct(store.database, store.run_id, START + 50, START + 99) == []
+async def test_differences_of_an_earlier_run_are_left_alone(store: CrawlStore) -> None:
+    await changed(store, ["/a", "/b", "/c"])
+    assert await correct(store.database, store.run_id, START + 50, START + 99) == []

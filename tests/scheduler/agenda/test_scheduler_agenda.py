@@ -88,6 +88,13 @@ async def crawling(path: Path) -> AsyncIterator[Crawl]:
         yield crawl
 
 
+@pytest.fixture
+async def crawl(store: CrawlStore) -> Crawl:
+    made = Crawl(store)
+    await made.agenda.open()
+    return made
+
+
 def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Awaitable[None]]) -> None:
     """Let something happen between a read's snapshot and the arrival of its rows, once."""
     real = frontier.load
@@ -103,14 +110,13 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Awaitable[N
     monkeypatch.setattr(frontier, "load", load)
 
 
-async def test_every_due_url_is_handed_out_once_shallow_ones_first(tmp_path: Path) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find("/deep", depth=2)
-        await crawl.find("/a", "/b")
-        await crawl.find("/mid", depth=1)
-        urls = [due.url.rpartition("/")[2] for due in await crawl.take_all(1)]
-        assert urls == ["a", "b", "mid", "deep"]
-        assert await crawl.store.due() == []
+async def test_every_due_url_is_handed_out_once_shallow_ones_first(crawl: Crawl) -> None:
+    await crawl.find("/deep", depth=2)
+    await crawl.find("/a", "/b")
+    await crawl.find("/mid", depth=1)
+    urls = [due.url.rpartition("/")[2] for due in await crawl.take_all(1)]
+    assert urls == ["a", "b", "mid", "deep"]
+    assert await crawl.store.due() == []
 
 
 async def test_an_earlier_invocations_urls_are_found_at_the_opening(tmp_path: Path) -> None:
@@ -125,41 +131,38 @@ async def test_an_earlier_invocations_urls_are_found_at_the_opening(tmp_path: Pa
         assert len(crawl.take(1)) == 2
 
 
-async def test_hosts_are_introduced_once_and_named_when_they_have_urls(tmp_path: Path) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find("/a")
-        assert len((await crawl.agenda.replenish(START))[0]) == 1
-        await crawl.find("/b")
-        assert await crawl.agenda.replenish(START) == ([], [1])
-        assert await crawl.agenda.replenish(START) == ((), ())
+async def test_hosts_are_introduced_once_and_named_when_they_have_urls(crawl: Crawl) -> None:
+    await crawl.find("/a")
+    assert len((await crawl.agenda.replenish(START))[0]) == 1
+    await crawl.find("/b")
+    assert await crawl.agenda.replenish(START) == ([], [1])
+    assert await crawl.agenda.replenish(START) == ((), ())
 
 
-async def test_only_ready_hosts_are_served_the_longest_ready_first(tmp_path: Path) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        for host_id in (1, 2, 3):
-            await crawl.find_on(host_id, range(2))
-        await crawl.replenish()
-        assert [d.host_id for d in crawl.take(3, 1)] == [3, 3, 1, 1]
-        assert crawl.agenda.waiting(2)
-        assert not crawl.agenda.waiting(1)
-        assert crawl.agenda.next([], START) is None
+async def test_only_ready_hosts_are_served_the_longest_ready_first(crawl: Crawl) -> None:
+    for host_id in (1, 2, 3):
+        await crawl.find_on(host_id, range(2))
+    await crawl.replenish()
+    assert [d.host_id for d in crawl.take(3, 1)] == [3, 3, 1, 1]
+    assert crawl.agenda.waiting(2)
+    assert not crawl.agenda.waiting(1)
+    assert crawl.agenda.next([], START) is None
 
 
-async def test_windows_are_bounded_and_refilled_before_they_are_empty(tmp_path: Path) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find_on(1, range(500))
-        await crawl.replenish()
-        assert crawl.in_memory() == 64
-        handed_out = []
-        while (due := crawl.agenda.next([1], START)) is not None:
-            handed_out.append(due.page_id)
-            if crawl.agenda.hungry:
-                assert crawl.agenda.waiting(1)
-                await crawl.replenish()
-                # All handed out so far are under way.
-                assert crawl.in_memory() <= 64
-        assert handed_out == sorted(set(handed_out))
-        assert len(handed_out) == 500
+async def test_windows_are_bounded_and_refilled_before_they_are_empty(crawl: Crawl) -> None:
+    await crawl.find_on(1, range(500))
+    await crawl.replenish()
+    assert crawl.in_memory() == 64
+    handed_out = []
+    while (due := crawl.agenda.next([1], START)) is not None:
+        handed_out.append(due.page_id)
+        if crawl.agenda.hungry:
+            assert crawl.agenda.waiting(1)
+            await crawl.replenish()
+            # All handed out so far are under way.
+            assert crawl.in_memory() <= 64
+    assert handed_out == sorted(set(handed_out))
+    assert len(handed_out) == 500
 
 
 async def test_the_windows_of_many_hosts_are_bounded_together(
@@ -176,36 +179,34 @@ async def test_the_windows_of_many_hosts_are_bounded_together(
 
 
 async def test_a_host_with_many_under_way_does_not_widen_the_windows_of_others(
-    tmp_path: Path,
+    crawl: Crawl,
 ) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find_on(1, range(500))
-        await crawl.find_on(2, range(500))
+    await crawl.find_on(1, range(500))
+    await crawl.find_on(2, range(500))
+    await crawl.agenda.replenish(START)
+    for _ in range(3):
+        assert len(crawl.take(1)) == 64
         await crawl.agenda.replenish(START)
-        for _ in range(3):
-            assert len(crawl.take(1)) == 64
-            await crawl.agenda.replenish(START)
-        crawl.take(1, 2)
-        await crawl.agenda.replenish(START)
-        assert {host: len(queue) for host, queue in crawl.agenda._queues.items()} == {
-            1: 64,
-            2: 64,
-        }
+    crawl.take(1, 2)
+    await crawl.agenda.replenish(START)
+    assert {host: len(queue) for host, queue in crawl.agenda._queues.items()} == {
+        1: 64,
+        2: 64,
+    }
 
 
-async def test_a_retry_comes_back_at_its_time_and_not_before(tmp_path: Path) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find("/a")
-        await crawl.replenish()
-        (due,) = crawl.take(1)
-        await crawl.retry(due, START + 60)
-        assert crawl.agenda.wakes_at() == START + 60
-        await crawl.replenish(START + 59)
-        assert crawl.take(1) == []
-        await crawl.replenish(START + 60)
-        (again,) = crawl.take(1)
-        assert (again.page_id, again.attempt) == (due.page_id, 1)
-        assert crawl.agenda.wakes_at() is None
+async def test_a_retry_comes_back_at_its_time_and_not_before(crawl: Crawl) -> None:
+    await crawl.find("/a")
+    await crawl.replenish()
+    (due,) = crawl.take(1)
+    await crawl.retry(due, START + 60)
+    assert crawl.agenda.wakes_at() == START + 60
+    await crawl.replenish(START + 59)
+    assert crawl.take(1) == []
+    await crawl.replenish(START + 60)
+    (again,) = crawl.take(1)
+    assert (again.page_id, again.attempt) == (due.page_id, 1)
+    assert crawl.agenda.wakes_at() is None
 
 
 async def test_retries_left_by_an_earlier_invocation_come_back_each_at_its_time(
@@ -224,123 +225,115 @@ async def test_retries_left_by_an_earlier_invocation_come_back_each_at_its_time(
         assert crawl.agenda.wakes_at() is None
 
 
-async def test_a_retry_finds_its_place_although_the_window_is_full(tmp_path: Path) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find_on(1, range(300))
-        await crawl.replenish()
-        first = crawl.agenda.next([1], START)
-        assert first is not None
-        await crawl.retry(first, START + 1)
-        pages = [due.page_id for due in await crawl.take_all(1, now=START + 1)]
-        assert sorted(pages) == list(range(1, 301))
-        assert pages.index(first.page_id) < 150
+async def test_a_retry_finds_its_place_although_the_window_is_full(crawl: Crawl) -> None:
+    await crawl.find_on(1, range(300))
+    await crawl.replenish()
+    first = crawl.agenda.next([1], START)
+    assert first is not None
+    await crawl.retry(first, START + 1)
+    pages = [due.page_id for due in await crawl.take_all(1, now=START + 1)]
+    assert sorted(pages) == list(range(1, 301))
+    assert pages.index(first.page_id) < 150
 
 
 async def test_a_page_settled_while_a_read_is_under_way_is_not_handed_out_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    crawl: Crawl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find("/a", "/b")
-        await crawl.replenish()
-        first, second = crawl.take(1)
-        await crawl.find("/c")
-        meanwhile(monkeypatch, lambda: crawl.settle(visit(first), visit(second)))
-        await crawl.replenish()
-        assert [due.url.rpartition("/")[2] for due in crawl.take(1)] == ["c"]
+    await crawl.find("/a", "/b")
+    await crawl.replenish()
+    first, second = crawl.take(1)
+    await crawl.find("/c")
+    meanwhile(monkeypatch, lambda: crawl.settle(visit(first), visit(second)))
+    await crawl.replenish()
+    assert [due.url.rpartition("/")[2] for due in crawl.take(1)] == ["c"]
 
 
 async def test_a_retry_granted_while_a_read_is_under_way_comes_back_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    crawl: Crawl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find("/a")
-        await crawl.replenish()
-        (due,) = crawl.take(1)
-        await crawl.find("/b")
-        meanwhile(monkeypatch, lambda: crawl.retry(due, START))
-        await crawl.replenish()
-        await crawl.replenish()
-        taken = crawl.take(1)
-        assert sorted(d.url.rpartition("/")[2] for d in taken) == ["a", "b"]
-        assert {d.page_id: d.attempt for d in taken}[due.page_id] == 1
+    await crawl.find("/a")
+    await crawl.replenish()
+    (due,) = crawl.take(1)
+    await crawl.find("/b")
+    meanwhile(monkeypatch, lambda: crawl.retry(due, START))
+    await crawl.replenish()
+    await crawl.replenish()
+    taken = crawl.take(1)
+    assert sorted(d.url.rpartition("/")[2] for d in taken) == ["a", "b"]
+    assert {d.page_id: d.attempt for d in taken}[due.page_id] == 1
 
 
 @pytest.mark.parametrize("before", [1, 40])
 async def test_urls_found_while_a_read_is_under_way_are_not_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+    crawl: Crawl, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find_on(1, range(before))
-        await crawl.replenish()
-        first = crawl.agenda.next([1], START)
-        assert first is not None
-        # A retry makes the agenda read although the queue is far from empty.
-        await crawl.retry(first, START)
-        meanwhile(monkeypatch, lambda: crawl.find_on(1, range(1_000, 1_010)))
-        await crawl.agenda.replenish(START)
-        assert len(await crawl.take_all(1)) == before + 10
+    await crawl.find_on(1, range(before))
+    await crawl.replenish()
+    first = crawl.agenda.next([1], START)
+    assert first is not None
+    # A retry makes the agenda read although the queue is far from empty.
+    await crawl.retry(first, START)
+    meanwhile(monkeypatch, lambda: crawl.find_on(1, range(1_000, 1_010)))
+    await crawl.agenda.replenish(START)
+    assert len(await crawl.take_all(1)) == before + 10
 
 
-async def test_deferred_urls_come_first(tmp_path: Path) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find("/a", "/b")
-        await crawl.find("/deep", depth=5)
-        for path in ("/a", "/b"):
-            await crawl.settle(captured(await crawl.store.taken(path)))
-        with writing(crawl.store.database) as connection:
-            frontier.defer(connection, {1: "dns"})
-        await crawl.store.new_run(LATER)
-        again = Crawl(crawl.store)
-        await again.agenda.open()
-        await again.replenish(LATER)
-        taken = [due.url.rpartition("/")[2] for due in again.take(1)]
-        assert taken == ["deep", "a", "b"]
+async def test_deferred_urls_come_first(crawl: Crawl) -> None:
+    await crawl.find("/a", "/b")
+    await crawl.find("/deep", depth=5)
+    for path in ("/a", "/b"):
+        await crawl.settle(captured(await crawl.store.taken(path)))
+    with writing(crawl.store.database) as connection:
+        frontier.defer(connection, {1: "dns"})
+    await crawl.store.new_run(LATER)
+    again = Crawl(crawl.store)
+    await again.agenda.open()
+    await again.replenish(LATER)
+    taken = [due.url.rpartition("/")[2] for due in again.take(1)]
+    assert taken == ["deep", "a", "b"]
 
 
-async def test_what_is_done_on_unknown_hosts_does_no_harm(tmp_path: Path) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        stranger = DueUrl(77, "https://x.example/", "https://x.example/", 99, START)
-        for retry_at in (None, START):
-            entry = replace(visit(stranger), retry_at=retry_at)
-            crawl.agenda.done(Acknowledged(entry, frozenset({98}), (7,)))
-        await crawl.replenish()
-        assert crawl.take(98, 99) == []
-        assert crawl.agenda.wakes_at() is None
+async def test_what_is_done_on_unknown_hosts_does_no_harm(crawl: Crawl) -> None:
+    stranger = DueUrl(77, "https://x.example/", "https://x.example/", 99, START)
+    for retry_at in (None, START):
+        entry = replace(visit(stranger), retry_at=retry_at)
+        crawl.agenda.done(Acknowledged(entry, frozenset({98}), (7,)))
+    await crawl.replenish()
+    assert crawl.take(98, 99) == []
+    assert crawl.agenda.wakes_at() is None
 
 
-async def test_nothing_is_kept_of_hosts_that_are_finished(tmp_path: Path) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        for host_id in range(1, 11):
-            await crawl.find_on(host_id, range(3))
-        await crawl.take_all(*range(1, 11))
-        agenda = crawl.agenda
-        assert (agenda._queues, agenda._taken, agenda._held) == ({}, {}, 0)
-        assert (agenda._more, agenda._hungry, agenda._later) == (set(), {}, [])
+async def test_nothing_is_kept_of_hosts_that_are_finished(crawl: Crawl) -> None:
+    for host_id in range(1, 11):
+        await crawl.find_on(host_id, range(3))
+    await crawl.take_all(*range(1, 11))
+    agenda = crawl.agenda
+    assert (agenda._queues, agenda._taken, agenda._held) == ({}, {}, 0)
+    assert (agenda._more, agenda._hungry, agenda._later) == (set(), {}, [])
 
 
-async def test_a_frontier_of_100_000_urls_takes_little_memory(tmp_path: Path) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find("/")
-        with writing(crawl.store.database) as connection:
-            connection.execute(
-                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
-                "INSERT INTO page (url, fetch_url, host_id, depth, found_at, found_run_id) "
-                "SELECT 'https://a.example/' || i, 'https://a.example/' || i, 1, 1, 0, 1 FROM n"
-            )
-            connection.execute(
-                "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
-                "SELECT id, host_id, 1, ?, 'refresh' FROM page",
-                (START,),
-            )
-        tracemalloc.start()
-        agenda = BreadthFirst(crawl.store.database.reader)
-        await agenda.open()
-        for _ in range(200):
-            await agenda.replenish(START)
-            assert agenda.next([1], START) is not None
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert peak < 2_000_000
+async def test_a_frontier_of_100_000_urls_takes_little_memory(crawl: Crawl) -> None:
+    await crawl.find("/")
+    with writing(crawl.store.database) as connection:
+        connection.execute(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+            "INSERT INTO page (url, fetch_url, host_id, depth, found_at, found_run_id) "
+            "SELECT 'https://a.example/' || i, 'https://a.example/' || i, 1, 1, 0, 1 FROM n"
+        )
+        connection.execute(
+            "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
+            "SELECT id, host_id, 1, ?, 'refresh' FROM page",
+            (START,),
+        )
+    tracemalloc.start()
+    agenda = BreadthFirst(crawl.store.database.reader)
+    await agenda.open()
+    for _ in range(200):
+        await agenda.replenish(START)
+        assert agenda.next([1], START) is not None
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2_000_000
 
 
 STEPS = st.lists(
@@ -435,23 +428,21 @@ class Play:
         assert self.handed_out == Counter({page: 1 + self.granted[page] for page in pages})
 
 
-async def test_what_is_withdrawn_is_not_handed_out(tmp_path: Path) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find(*(f"/{n}" for n in range(5)))
-        await crawl.replenish()
-        assert crawl.agenda.next([1], START) is not None
-        settled = Note(START, targets=targets())
-        withdrawn = ((1, frozenset({2, 3, 5})), (9, frozenset({7})))
-        crawl.agenda.done(Acknowledged(settled, withdrawn=withdrawn))
-        assert [due.page_id for due in crawl.take(1)] == [4]
-        assert crawl.in_memory() == crawl.agenda._held == 0
+async def test_what_is_withdrawn_is_not_handed_out(crawl: Crawl) -> None:
+    await crawl.find(*(f"/{n}" for n in range(5)))
+    await crawl.replenish()
+    assert crawl.agenda.next([1], START) is not None
+    settled = Note(START, targets=targets())
+    withdrawn = ((1, frozenset({2, 3, 5})), (9, frozenset({7})))
+    crawl.agenda.done(Acknowledged(settled, withdrawn=withdrawn))
+    assert [due.page_id for due in crawl.take(1)] == [4]
+    assert crawl.in_memory() == crawl.agenda._held == 0
 
 
-async def test_where_all_is_withdrawn_one_keeps_the_place(tmp_path: Path) -> None:
-    async with crawling(tmp_path / "db") as crawl:
-        await crawl.find(*(f"/{n}" for n in range(5)))
-        await crawl.replenish()
-        settled = Note(START, targets=targets())
-        crawl.agenda.done(Acknowledged(settled, withdrawn=((1, frozenset(range(1, 6))),)))
-        assert crawl.agenda.waiting(1)
-        assert [due.page_id for due in crawl.take(1)] == [1]
+async def test_where_all_is_withdrawn_one_keeps_the_place(crawl: Crawl) -> None:
+    await crawl.find(*(f"/{n}" for n in range(5)))
+    await crawl.replenish()
+    settled = Note(START, targets=targets())
+    crawl.agenda.done(Acknowledged(settled, withdrawn=((1, frozenset(range(1, 6))),)))
+    assert crawl.agenda.waiting(1)
+    assert [due.page_id for due in crawl.take(1)] == [1]

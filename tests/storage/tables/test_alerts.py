@@ -81,132 +81,122 @@ async def amend(
         alerts.review(connection, rules, now)
 
 
-async def test_each_rule_is_told_of_what_it_asks_for(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (ALL, CHANGES)
-        await changed_once(store, "/a")
-        await changed_once(store, "/b")
-        assert await told(store) == [("changed", START + 1, False)]
-        assert [kind for kind, *_ in await told(store, "all")] == ["new", "changed"] * 2
-        keys = await store.rows("SELECT key FROM alert")
-        assert len(set(keys)) == 5
+async def test_each_rule_is_told_of_what_it_asks_for(store: CrawlStore) -> None:
+    store.tables.alert_rules = (ALL, CHANGES)
+    await changed_once(store, "/a")
+    await changed_once(store, "/b")
+    assert await told(store) == [("changed", START + 1, False)]
+    assert [kind for kind, *_ in await told(store, "all")] == ["new", "changed"] * 2
+    keys = await store.rows("SELECT key FROM alert")
+    assert len(set(keys)) == 5
 
 
-async def test_a_batch_that_fails_leaves_no_alert(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (ALL,)
-        await store.admit("/a")
-        seen = captured(await store.taken("/a"), "one")
-        with pytest.raises(AttributeError):
-            await store.apply(seen, None)  # type: ignore[arg-type]
-        assert await told(store, "all") == []
-        await store.apply(seen)
-        assert await told(store, "all") == [("new", START, False)]
+async def test_a_batch_that_fails_leaves_no_alert(store: CrawlStore) -> None:
+    store.tables.alert_rules = (ALL,)
+    await store.admit("/a")
+    seen = captured(await store.taken("/a"), "one")
+    with pytest.raises(AttributeError):
+        await store.apply(seen, None)  # type: ignore[arg-type]
+    assert await told(store, "all") == []
+    await store.apply(seen)
+    assert await told(store, "all") == [("new", START, False)]
 
 
-async def test_a_page_is_gone_once_until_it_is_back(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (AlertFilter("all", frozenset({Kind.GONE}), re.compile(".*")),)
-        seen = await changed_once(store)
-        for at in (2, 3):
-            await store.apply(visit(seen.due, Kind.GONE, START + at))
-        await store.apply(visit(seen.due, Kind.UNCHANGED, START + 4))
-        await store.apply(visit(seen.due, Kind.GONE, START + 5))
-        assert await told(store, "all") == [("gone", START + 2, False), ("gone", START + 5, False)]
+async def test_a_page_is_gone_once_until_it_is_back(store: CrawlStore) -> None:
+    store.tables.alert_rules = (AlertFilter("all", frozenset({Kind.GONE}), re.compile(".*")),)
+    seen = await changed_once(store)
+    for at in (2, 3):
+        await store.apply(visit(seen.due, Kind.GONE, START + at))
+    await store.apply(visit(seen.due, Kind.UNCHANGED, START + 4))
+    await store.apply(visit(seen.due, Kind.GONE, START + 5))
+    assert await told(store, "all") == [("gone", START + 2, False), ("gone", START + 5, False)]
 
 
-async def test_a_page_that_never_was_there_is_not_gone(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (ALL,)
-        await store.admit("/a", "/b")
-        await store.apply(visit(await store.taken("/a"), Kind.GONE))
-        await store.apply(redirected(await store.taken("/b"), "/c"))
-        assert await told(store, "all") == []
+async def test_a_page_that_never_was_there_is_not_gone(store: CrawlStore) -> None:
+    store.tables.alert_rules = (ALL,)
+    await store.admit("/a", "/b")
+    await store.apply(visit(await store.taken("/a"), Kind.GONE))
+    await store.apply(redirected(await store.taken("/b"), "/c"))
+    assert await told(store, "all") == []
 
 
 async def test_a_change_that_was_none_is_not_told_unless_it_was_told_already(
-    tmp_path: Path,
+    store: CrawlStore,
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (CHANGES,)
-        unsent, sent = await changed_once(store, "/a1"), None
-        await amend(store, unsent, Kind.UNCHANGED)
-        assert await told(store) == []
-        sent = await changed_once(store, "/a2")
-        assert await put_into_message(store)
-        await amend(store, sent, Kind.UNCHANGED)
-        assert await told(store) == [
-            ("changed", START + 1, True),
-            ("withdrawn", START + 9, False),
-        ]
-        with writing(store.database) as connection:
-            (withdrawal,) = alerts.waiting(connection, "changes", inf, 9)
-        assert withdrawal.reason == "known better"
-        assert withdrawal.withdraws == await store.value("SELECT key FROM alert WHERE kind <> "
-                                                         "'withdrawn'")  # fmt: skip
+    store.tables.alert_rules = (CHANGES,)
+    unsent, sent = await changed_once(store, "/a1"), None
+    await amend(store, unsent, Kind.UNCHANGED)
+    assert await told(store) == []
+    sent = await changed_once(store, "/a2")
+    assert await put_into_message(store)
+    await amend(store, sent, Kind.UNCHANGED)
+    assert await told(store) == [
+        ("changed", START + 1, True),
+        ("withdrawn", START + 9, False),
+    ]
+    with writing(store.database) as connection:
+        (withdrawal,) = alerts.waiting(connection, "changes", inf, 9)
+    assert withdrawal.reason == "known better"
+    assert withdrawal.withdraws == await store.value("SELECT key FROM alert WHERE kind <> "
+                                                     "'withdrawn'")  # fmt: skip
 
 
-async def test_what_turns_out_to_be_a_change_is_told_when_it_is_known(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (CHANGES,)
-        await store.admit("/a")
-        first = captured(await store.taken("/a"), "one")
-        await store.apply(first)
-        seen = visit(first.due, Kind.UNCHANGED, START + 1)
-        await store.apply(seen)
-        await amend(store, seen, Kind.CHANGED)
-        assert await told(store) == [("changed", START + 9, False)]
+async def test_what_turns_out_to_be_a_change_is_told_when_it_is_known(store: CrawlStore) -> None:
+    store.tables.alert_rules = (CHANGES,)
+    await store.admit("/a")
+    first = captured(await store.taken("/a"), "one")
+    await store.apply(first)
+    seen = visit(first.due, Kind.UNCHANGED, START + 1)
+    await store.apply(seen)
+    await amend(store, seen, Kind.CHANGED)
+    assert await told(store) == [("changed", START + 9, False)]
 
 
-async def test_what_is_amended_by_its_own_batch_is_told_as_amended(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (CHANGES,)
-        await store.admit("/a")
-        first = captured(await store.taken("/a"), "one")
-        await store.apply(first)
-        second = changed(first, START + 1)
-        amendment = Amendment(START + 1, Kind.UNCHANGED, Rung.VOLATILE, "it differs each time")
-        third = replace(visit(first.due, at=START + 2), amendments=(amendment,))
-        await store.apply(second, third)
-        assert await told(store) == []
+async def test_what_is_amended_by_its_own_batch_is_told_as_amended(store: CrawlStore) -> None:
+    store.tables.alert_rules = (CHANGES,)
+    await store.admit("/a")
+    first = captured(await store.taken("/a"), "one")
+    await store.apply(first)
+    second = changed(first, START + 1)
+    amendment = Amendment(START + 1, Kind.UNCHANGED, Rung.VOLATILE, "it differs each time")
+    third = replace(visit(first.due, at=START + 2), amendments=(amendment,))
+    await store.apply(second, third)
+    assert await told(store) == []
 
 
-async def test_a_wall_that_was_taken_for_a_new_page_is_withdrawn(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (ALL,)
-        await store.admit("/a", "/b")
-        wall, other = captured(await store.taken("/a"), "wall"), await store.taken("/b")
-        await store.apply(wall)
-        assert await put_into_message(store, "all")
-        taken_back = Retraction(wall.due.page_id, START, "captcha", "like others")
-        await store.apply(replace(captured(other, "b", at=START + 1), retractions=(taken_back,)))
-        assert [kind for kind, *_ in await told(store, "all")] == ["new", "new", "withdrawn"]
+async def test_a_wall_that_was_taken_for_a_new_page_is_withdrawn(store: CrawlStore) -> None:
+    store.tables.alert_rules = (ALL,)
+    await store.admit("/a", "/b")
+    wall, other = captured(await store.taken("/a"), "wall"), await store.taken("/b")
+    await store.apply(wall)
+    assert await put_into_message(store, "all")
+    taken_back = Retraction(wall.due.page_id, START, "captcha", "like others")
+    await store.apply(replace(captured(other, "b", at=START + 1), retractions=(taken_back,)))
+    assert [kind for kind, *_ in await told(store, "all")] == ["new", "new", "withdrawn"]
 
 
-async def test_a_message_is_not_made_of_what_was_taken_back_meanwhile(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (CHANGES,)
-        seen = await changed_once(store)
-        with writing(store.database) as connection:
-            waiting = alerts.waiting(connection, "changes", inf, 9)
-        await amend(store, seen, Kind.UNCHANGED)
-        await amend(store, seen, Kind.CHANGED)
-        with writing(store.database) as connection:
-            message = Message(0, "key", "changes", "{}", START, 0, START)
-            assert not alerts.compose(connection, message, waiting)
-        assert await store.rows("SELECT * FROM alert_message") == []
-        assert await told(store) == [("changed", START + 9, False)]
+async def test_a_message_is_not_made_of_what_was_taken_back_meanwhile(store: CrawlStore) -> None:
+    store.tables.alert_rules = (CHANGES,)
+    seen = await changed_once(store)
+    with writing(store.database) as connection:
+        waiting = alerts.waiting(connection, "changes", inf, 9)
+    await amend(store, seen, Kind.UNCHANGED)
+    await amend(store, seen, Kind.CHANGED)
+    with writing(store.database) as connection:
+        message = Message(0, "key", "changes", "{}", START, 0, START)
+        assert not alerts.compose(connection, message, waiting)
+    assert await store.rows("SELECT * FROM alert_message") == []
+    assert await told(store) == [("changed", START + 9, False)]
 
 
-async def test_a_rule_that_is_gone_hears_only_that_something_was_wrong(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (CHANGES,)
-        seen = await changed_once(store)
-        assert await put_into_message(store)
-        await amend(store, seen, Kind.CHANGED, rules=())
-        assert len(await told(store)) == 1
-        await amend(store, seen, Kind.UNCHANGED, rules=())
-        assert [kind for kind, *_ in await told(store)] == ["changed", "withdrawn"]
+async def test_a_rule_that_is_gone_hears_only_that_something_was_wrong(store: CrawlStore) -> None:
+    store.tables.alert_rules = (CHANGES,)
+    seen = await changed_once(store)
+    assert await put_into_message(store)
+    await amend(store, seen, Kind.CHANGED, rules=())
+    assert len(await told(store)) == 1
+    await amend(store, seen, Kind.UNCHANGED, rules=())
+    assert [kind for kind, *_ in await told(store)] == ["changed", "withdrawn"]
 
 
 KINDS = (Kind.NEW, Kind.CHANGED, Kind.UNCHANGED, Kind.FAILED)
@@ -247,27 +237,25 @@ def test_whatever_is_amended_and_sent_the_last_word_is_what_is_seen_today(
 
 
 async def test_what_is_seen_otherwise_after_its_alerts_are_gone_is_not_told_again(
-    tmp_path: Path,
+    store: CrawlStore,
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (CHANGES,)
-        seen = await changed_once(store)
-        assert await put_into_message(store)
-        sent_at, late = START + 60, START + 40 * 86_400.0
-        with writing(store.database) as connection:
-            (message,) = connection.execute("SELECT id FROM alert_message").fetchall()
-            alerts.sent(connection, message[0], sent_at)
-        await maintenance.prune(store.database, Retention(1, inf, alert_age_s=30 * 86_400.0), late)
-        assert await told(store) == []
-        await amend(store, seen, Kind.CHANGED, now=late)
-        assert await told(store) == []
+    store.tables.alert_rules = (CHANGES,)
+    seen = await changed_once(store)
+    assert await put_into_message(store)
+    sent_at, late = START + 60, START + 40 * 86_400.0
+    with writing(store.database) as connection:
+        (message,) = connection.execute("SELECT id FROM alert_message").fetchall()
+        alerts.sent(connection, message[0], sent_at)
+    await maintenance.prune(store.database, Retention(1, inf, alert_age_s=30 * 86_400.0), late)
+    assert await told(store) == []
+    await amend(store, seen, Kind.CHANGED, now=late)
+    assert await told(store) == []
 
 
-async def test_a_new_baseline_of_a_known_page_is_told_nobody(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        store.tables.alert_rules = (ALL,)
-        second = await changed_once(store)
-        rebased = captured(second.due, "read otherwise", at=START + 2)
-        observation = replace(rebased.observation, kind=Kind.NEW, reason=REBASED)
-        await store.apply(replace(rebased, observation=observation))
-        assert [kind for kind, _, _ in await told(store, "all")] == ["new", "changed"]
+async def test_a_new_baseline_of_a_known_page_is_told_nobody(store: CrawlStore) -> None:
+    store.tables.alert_rules = (ALL,)
+    second = await changed_once(store)
+    rebased = captured(second.due, "read otherwise", at=START + 2)
+    observation = replace(rebased.observation, kind=Kind.NEW, reason=REBASED)
+    await store.apply(replace(rebased, observation=observation))
+    assert [kind for kind, _, _ in await told(store, "all")] == ["new", "changed"]

@@ -98,68 +98,66 @@ def test_a_pattern_is_closed_by_enough_pages_nearly_all_copies(
 
 
 async def test_a_pattern_of_copies_is_closed_and_its_urls_leave_the_frontier(
-    tmp_path: Path,
+    store: CrawlStore,
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await shop(store)
-        for path in PATHS[:3]:
-            told = await read(store, path, "/list")
-            assert told.withdrawn == ()
-        told = await read(store, PATHS[3], "/list")
-        ((host_id, withdrawn),) = told.withdrawn
-        rest = {await store.page_id(path) for path in PATHS[4:]}
-        assert (host_id, withdrawn) == (1, frozenset(i for i in rest if not is_sampled(i)))
-        assert await held(store) == withdrawn
-        assert not withdrawn & await due_ids(store)
-        assert await pattern(store) == (PATTERN, 4, 4, START)
-        assert await store.value("SELECT refused FROM trap") == len(withdrawn)
+    await shop(store)
+    for path in PATHS[:3]:
+        told = await read(store, path, "/list")
+        assert told.withdrawn == ()
+    told = await read(store, PATHS[3], "/list")
+    ((host_id, withdrawn),) = told.withdrawn
+    rest = {await store.page_id(path) for path in PATHS[4:]}
+    assert (host_id, withdrawn) == (1, frozenset(i for i in rest if not is_sampled(i)))
+    assert await held(store) == withdrawn
+    assert not withdrawn & await due_ids(store)
+    assert await pattern(store) == (PATTERN, 4, 4, START)
+    assert await store.value("SELECT refused FROM trap") == len(withdrawn)
 
 
 async def test_of_a_closed_pattern_new_urls_are_held_but_for_a_sample_and_what_was_named(
-    tmp_path: Path,
+    store: CrawlStore,
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await shop(store)
-        for path in PATHS[:4]:
-            await read(store, path, "/list")
-        before = await held(store)
-        new = [f"/list?sort=new{n}" for n in range(100)]
-        await find(store, *new)
-        ids = {await store.page_id(path) for path in new}
-        assert await held(store) - before == {i for i in ids if not is_sampled(i)}
-        assert len(ids & await due_ids(store)) == len([i for i in ids if is_sampled(i)]) > 0
-        await find(store, "/list?sort=named", depth=0)
-        assert await store.page_id("/list?sort=named") in await due_ids(store)
+    await shop(store)
+    for path in PATHS[:4]:
+        await read(store, path, "/list")
+    before = await held(store)
+    new = [f"/list?sort=new{n}" for n in range(100)]
+    await find(store, *new)
+    ids = {await store.page_id(path) for path in new}
+    assert await held(store) - before == {i for i in ids if not is_sampled(i)}
+    assert len(ids & await due_ids(store)) == len([i for i in ids if is_sampled(i)]) > 0
+    await find(store, "/list?sort=named", depth=0)
+    assert await store.page_id("/list?sort=named") in await due_ids(store)
 
 
-async def test_pages_that_turn_out_to_differ_open_it_again(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await shop(store)
-        for path in PATHS[:4]:
-            await read(store, path, "/list")
-        withdrawn = await held(store)
-        await read(store, PATHS[0], None)
-        assert await held(store) == withdrawn
-        told = await read(store, PATHS[1], None)
-        assert (set(told.supplied), told.admitted) == ({1}, len(withdrawn))
-        assert await held(store) == set()
-        assert withdrawn <= await due_ids(store)
-        assert await pattern(store) == (PATTERN, 4, 2, None)
-        assert await store.value("SELECT refused FROM trap") == 0
+async def test_pages_that_turn_out_to_differ_open_it_again(store: CrawlStore) -> None:
+    await shop(store)
+    for path in PATHS[:4]:
+        await read(store, path, "/list")
+    withdrawn = await held(store)
+    await read(store, PATHS[0], None)
+    assert await held(store) == withdrawn
+    told = await read(store, PATHS[1], None)
+    assert (set(told.supplied), told.admitted) == ({1}, len(withdrawn))
+    assert await held(store) == set()
+    assert withdrawn <= await due_ids(store)
+    assert await pattern(store) == (PATTERN, 4, 2, None)
+    assert await store.value("SELECT refused FROM trap") == 0
 
 
-async def test_a_copy_that_changes_before_its_original_is_asked_stays_one(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await shop(store)
-        await read(store, PATHS[0], "/list")
-        await store.apply(visit(await store.taken("/list")))
-        await store.new_run(START + 10)
-        await read(store, PATHS[0], None)
-        assert await pattern(store) == (PATTERN, 1, 1, None)
-        original = await store.taken("/list", START + 10)
-        await store.apply(visit(original, at=START + 11))
-        await read(store, PATHS[0], None)
-        assert await pattern(store) == (PATTERN, 1, 0, None)
+async def test_a_copy_that_changes_before_its_original_is_asked_stays_one(
+    store: CrawlStore,
+) -> None:
+    await shop(store)
+    await read(store, PATHS[0], "/list")
+    await store.apply(visit(await store.taken("/list")))
+    await store.new_run(START + 10)
+    await read(store, PATHS[0], None)
+    assert await pattern(store) == (PATTERN, 1, 1, None)
+    original = await store.taken("/list", START + 10)
+    await store.apply(visit(original, at=START + 11))
+    await read(store, PATHS[0], None)
+    assert await pattern(store) == (PATTERN, 1, 0, None)
 
 
 async def read_barren(store: CrawlStore, path: str, *found: str, pattern: str | None) -> None:
@@ -170,44 +168,43 @@ async def read_barren(store: CrawlStore, path: str, *found: str, pattern: str | 
     await store.apply(replace(visit(due), copies=(finding,), targets=led_to))
 
 
-async def test_a_barren_page_is_a_copy_unless_it_leads_to_new_pages(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await shop(store)
-        await read_barren(store, PATHS[0], pattern=None)
-        assert await pattern(store) == (PATTERN, 1, 1, None)
-        await read_barren(store, PATHS[1], "/ware/1", pattern=None)
-        assert await pattern(store) == (PATTERN, 2, 1, None)
-        # It is known by now, and says no more for a page that leads there, too.
-        await read_barren(store, PATHS[2], "/ware/1", pattern=None)
-        assert await pattern(store) == (PATTERN, 3, 2, None)
-        await read_barren(store, PATHS[3], "/list?sort=more", pattern=PATTERN)
-        await read_barren(store, PATHS[4], "/list?sort=more&size=1", pattern="/list?size&sort")
-        assert (await pattern(store)) == (PATTERN, 5, 4, START)
+async def test_a_barren_page_is_a_copy_unless_it_leads_to_new_pages(store: CrawlStore) -> None:
+    await shop(store)
+    await read_barren(store, PATHS[0], pattern=None)
+    assert await pattern(store) == (PATTERN, 1, 1, None)
+    await read_barren(store, PATHS[1], "/ware/1", pattern=None)
+    assert await pattern(store) == (PATTERN, 2, 1, None)
+    # It is known by now, and says no more for a page that leads there, too.
+    await read_barren(store, PATHS[2], "/ware/1", pattern=None)
+    assert await pattern(store) == (PATTERN, 3, 2, None)
+    await read_barren(store, PATHS[3], "/list?sort=more", pattern=PATTERN)
+    await read_barren(store, PATHS[4], "/list?sort=more&size=1", pattern="/list?size&sort")
+    assert (await pattern(store)) == (PATTERN, 5, 4, START)
 
 
-async def test_new_pages_of_a_pattern_that_gave_pages_are_worth_leading_to(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await shop(store)
-        product = "/product?id"
-        await store.apply(Note(START, targets=targets("/product?id=1", pattern=product)))
-        page_id = await store.page_id("/product?id=1")
-        own = CopyFinding(page_id, product, None)
-        due = DueUrl(page_id, "/product?id=1", "/product?id=1", 1, START)
-        await store.apply(replace(visit(due), copies=(own,)))
-        await read_barren(store, PATHS[0], "/product?id=2", pattern=product)
-        assert await pattern(store) == (PATTERN, 1, 0, None)
+async def test_new_pages_of_a_pattern_that_gave_pages_are_worth_leading_to(
+    store: CrawlStore,
+) -> None:
+    await shop(store)
+    product = "/product?id"
+    await store.apply(Note(START, targets=targets("/product?id=1", pattern=product)))
+    page_id = await store.page_id("/product?id=1")
+    own = CopyFinding(page_id, product, None)
+    due = DueUrl(page_id, "/product?id=1", "/product?id=1", 1, START)
+    await store.apply(replace(visit(due), copies=(own,)))
+    await read_barren(store, PATHS[0], "/product?id=2", pattern=product)
+    assert await pattern(store) == (PATTERN, 1, 0, None)
 
 
-async def test_a_page_stays_in_the_pattern_in_which_it_was_counted(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await shop(store)
-        await read(store, PATHS[0], "/list")
-        page_id = await store.page_id(PATHS[0])
-        due = DueUrl(page_id, PATHS[0], PATHS[0], 1, START)
-        elsewhere = CopyFinding(page_id, "/… (recurring values)", None)
-        await store.apply(replace(visit(due), copies=(elsewhere,)))
-        rows = await store.rows("SELECT shape, admitted, copies FROM trap")
-        assert [tuple(row) for row in rows] == [(PATTERN, 1, 0)]
+async def test_a_page_stays_in_the_pattern_in_which_it_was_counted(store: CrawlStore) -> None:
+    await shop(store)
+    await read(store, PATHS[0], "/list")
+    page_id = await store.page_id(PATHS[0])
+    due = DueUrl(page_id, PATHS[0], PATHS[0], 1, START)
+    elsewhere = CopyFinding(page_id, "/… (recurring values)", None)
+    await store.apply(replace(visit(due), copies=(elsewhere,)))
+    rows = await store.rows("SELECT shape, admitted, copies FROM trap")
+    assert [tuple(row) for row in rows] == [(PATTERN, 1, 0)]
 
 
 async def test_what_was_learnt_survives_a_restart(tmp_path: Path) -> None:
@@ -222,37 +219,35 @@ async def test_what_was_learnt_survives_a_restart(tmp_path: Path) -> None:
         assert len(await held(store) - withdrawn) == 2
 
 
-async def test_another_rule_closes_and_opens_what_it_says(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await shop(store)
-        for path in PATHS[:4]:
-            await read(store, path, "/list")
-        withdrawn = await held(store)
-        for rule, expected in ((CopyRule(0), set()), (RULE, withdrawn), (CopyRule(5), set())):
-            with writing(store.database) as connection:
-                url_patterns.reconsider(connection, rule, START)
-            assert await held(store) == expected
+async def test_another_rule_closes_and_opens_what_it_says(store: CrawlStore) -> None:
+    await shop(store)
+    for path in PATHS[:4]:
+        await read(store, path, "/list")
+    withdrawn = await held(store)
+    for rule, expected in ((CopyRule(0), set()), (RULE, withdrawn), (CopyRule(5), set())):
+        with writing(store.database) as connection:
+            url_patterns.reconsider(connection, rule, START)
+        assert await held(store) == expected
 
 
-async def test_the_texts_of_a_host_are_those_of_its_first_pages(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await shop(store)
-        for path in ("/list", "/other", PATHS[0]):
-            page_id = await store.page_id(path)
-            with writing(store.database) as connection:
-                connection.execute(
-                    "UPDATE page SET text_digest = ?, last_kind = 'new' WHERE id = ?",
-                    (digest("t"), page_id),
-                )
-                connection.execute(
-                    "INSERT INTO version (page_id, at, body_digest, sketch) VALUES (?, 0, ?, ?)",
-                    (page_id, digest("b"), path.encode()),
-                )
-        found = await url_patterns.texts(store.database.reader, 1, 2)
-        assert [(page_id, sketch) for page_id, _url, sketch in found] == [
-            (1, b"/list"),
-            (2, b"/other"),
-        ]
+async def test_the_texts_of_a_host_are_those_of_its_first_pages(store: CrawlStore) -> None:
+    await shop(store)
+    for path in ("/list", "/other", PATHS[0]):
+        page_id = await store.page_id(path)
+        with writing(store.database) as connection:
+            connection.execute(
+                "UPDATE page SET text_digest = ?, last_kind = 'new' WHERE id = ?",
+                (digest("t"), page_id),
+            )
+            connection.execute(
+                "INSERT INTO version (page_id, at, body_digest, sketch) VALUES (?, 0, ?, ?)",
+                (page_id, digest("b"), path.encode()),
+            )
+    found = await url_patterns.texts(store.database.reader, 1, 2)
+    assert [(page_id, sketch) for page_id, _url, sketch in found] == [
+        (1, b"/list"),
+        (2, b"/other"),
+    ]
 
 
 _STEPS = st.lists(

@@ -7,7 +7,7 @@ from freshet.storage.database import reading
 from freshet.storage.entries import Host, HostState, RobotsRecord
 from freshet.storage.records import Note
 from freshet.storage.tables import hosts
-from tests.storage.crawl_store import SITE, START, CrawlStore, crawl_store, visit
+from tests.storage.crawl_store import SITE, START, CrawlStore, visit
 from tests.storage.small_store import small_store
 
 ROBOTS = RobotsRecord("parsed", START, b"User-agent: *\n", None, None)
@@ -18,53 +18,49 @@ async def load(store: CrawlStore, *host_ids: int) -> dict[int, Host]:
     return {host.host_id: host for host in found}
 
 
-async def test_a_new_host_has_neither_state_nor_robots(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/")
-        assert await load(store, 1, 2) == {1: Host(1, SITE)}
-        assert await hosts.find(store.database.reader, SITE) == Host(1, SITE)
-        assert await hosts.find(store.database.reader, "https://none.example") is None
+async def test_a_new_host_has_neither_state_nor_robots(store: CrawlStore) -> None:
+    await store.admit("/")
+    assert await load(store, 1, 2) == {1: Host(1, SITE)}
+    assert await hosts.find(store.database.reader, SITE) == Host(1, SITE)
+    assert await hosts.find(store.database.reader, "https://none.example") is None
 
 
-async def test_state_and_robots_come_back_as_they_were_stored(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/")
-        state = HostState(1, "a.example", START, 2.5, 3, START + 60, "http_429")
-        await store.apply(Note(START, robots=(1, ROBOTS), host=state))
-        assert await load(store, 1) == {1: Host(1, SITE, state, ROBOTS)}
-        stale = replace(ROBOTS, stale_since=START + 1, reason="dns")
-        await store.apply(Note(START + 1, robots=(1, stale), host=state))
-        assert (await load(store, 1))[1].robots == stale
+async def test_state_and_robots_come_back_as_they_were_stored(store: CrawlStore) -> None:
+    await store.admit("/")
+    state = HostState(1, "a.example", START, 2.5, 3, START + 60, "http_429")
+    await store.apply(Note(START, robots=(1, ROBOTS), host=state))
+    assert await load(store, 1) == {1: Host(1, SITE, state, ROBOTS)}
+    stale = replace(ROBOTS, stale_since=START + 1, reason="dns")
+    await store.apply(Note(START + 1, robots=(1, stale), host=state))
+    assert (await load(store, 1))[1].robots == stale
 
 
 async def test_of_several_states_in_a_batch_the_last_holds_and_all_exchanges_count(
-    tmp_path: Path,
+    store: CrawlStore,
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/")
-        due = await store.taken("/")
-        first, last = HostState(1, "a", START, 1.0), HostState(1, "a", START + 5, 2.0)
-        await store.apply(
-            replace(visit(due), host=first, fetches=3), replace(visit(due), host=last), visit(due)
-        )
-        assert (await load(store, 1))[1].state == last
-        assert await store.value("SELECT exchanges FROM host") == 4
+    await store.admit("/")
+    due = await store.taken("/")
+    first, last = HostState(1, "a", START, 1.0), HostState(1, "a", START + 5, 2.0)
+    await store.apply(
+        replace(visit(due), host=first, fetches=3), replace(visit(due), host=last), visit(due)
+    )
+    assert (await load(store, 1))[1].state == last
+    assert await store.value("SELECT exchanges FROM host") == 4
 
 
-async def test_a_host_finds_what_was_last_stored_for_its_lane(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/", "http://a.example/", "https://other.example/", "https://c.example/")
-        secure, plain, other, _ = await store.due()
-        parked = HostState(plain.host_id, "a.example", START + 9, 1.0, 2, START + 3600, "http_429")
-        await store.apply(
-            replace(visit(secure), host=HostState(secure.host_id, "a.example", START, 1.0)),
-            replace(visit(other), host=HostState(other.host_id, "other.example", START + 99, 1.0)),
-            replace(visit(plain), host=parked),
-        )
-        loaded = await load(store, 1, 2, 3, 4)
-        assert loaded[secure.host_id].state == replace(parked, host_id=secure.host_id)
-        assert loaded[plain.host_id].state == parked
-        assert loaded[4].state is None
+async def test_a_host_finds_what_was_last_stored_for_its_lane(store: CrawlStore) -> None:
+    await store.admit("/", "http://a.example/", "https://other.example/", "https://c.example/")
+    secure, plain, other, _ = await store.due()
+    parked = HostState(plain.host_id, "a.example", START + 9, 1.0, 2, START + 3600, "http_429")
+    await store.apply(
+        replace(visit(secure), host=HostState(secure.host_id, "a.example", START, 1.0)),
+        replace(visit(other), host=HostState(other.host_id, "other.example", START + 99, 1.0)),
+        replace(visit(plain), host=parked),
+    )
+    loaded = await load(store, 1, 2, 3, 4)
+    assert loaded[secure.host_id].state == replace(parked, host_id=secure.host_id)
+    assert loaded[plain.host_id].state == parked
+    assert loaded[4].state is None
 
 
 async def test_how_long_exchanges_take_is_a_mean_by_host_of_those_that_were_made(

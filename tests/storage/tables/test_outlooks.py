@@ -7,7 +7,7 @@ from freshet.storage.entries import CappedLane, Outlook
 from freshet.storage.records import Note
 from freshet.storage.tables import runs
 from freshet.storage.tables.runs import RunProgress
-from tests.storage.crawl_store import DAY_S, START, crawl_store, targets
+from tests.storage.crawl_store import DAY_S, START, CrawlStore, crawl_store, targets
 
 LOOK = Outlook(
     at=START, began_at=START - 60, budget=5_000.0, policy="greedy_index", flowed=3.5, forgone=0.5,
@@ -21,37 +21,34 @@ def note(outlook: Outlook) -> Note:
     return Note(outlook.at, outlook=outlook)
 
 
-async def test_an_outlook_is_read_as_it_was_noted(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/first")
-        noted = replace(LOOK, next_page_id=await store.page_id("/first"))
-        await store.apply(note(noted))
-        assert await runs.latest_outlook(store.database.reader, store.run_id) == noted
-        assert await runs.upcoming(store.database.reader, noted) == "https://a.example/first"
-        assert await runs.upcoming(store.database.reader, LOOK) is None
-        assert [lane.refused for lane in noted.capped] == [50.0, 10.0]
+async def test_an_outlook_is_read_as_it_was_noted(store: CrawlStore) -> None:
+    await store.admit("/first")
+    noted = replace(LOOK, next_page_id=await store.page_id("/first"))
+    await store.apply(note(noted))
+    assert await runs.latest_outlook(store.database.reader, store.run_id) == noted
+    assert await runs.upcoming(store.database.reader, noted) == "https://a.example/first"
+    assert await runs.upcoming(store.database.reader, LOOK) is None
+    assert [lane.refused for lane in noted.capped] == [50.0, 10.0]
 
 
-async def test_the_last_outlook_is_that_of_the_run(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.apply(note(LOOK), note(replace(LOOK, at=START + 60, price=None, capped=())))
-        first = store.run_id
-        await store.new_run(START + 100)
-        assert await runs.latest_outlook(store.database.reader, store.run_id) is None
-        found = await runs.latest_outlook(store.database.reader, first)
-        assert found == replace(LOOK, at=START + 60, price=None, capped=())
+async def test_the_last_outlook_is_that_of_the_run(store: CrawlStore) -> None:
+    await store.apply(note(LOOK), note(replace(LOOK, at=START + 60, price=None, capped=())))
+    first = store.run_id
+    await store.new_run(START + 100)
+    assert await runs.latest_outlook(store.database.reader, store.run_id) is None
+    found = await runs.latest_outlook(store.database.reader, first)
+    assert found == replace(LOOK, at=START + 60, price=None, capped=())
 
 
-async def test_an_outlook_counts_the_requests_of_its_batch(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.apply(Note(START, targets=targets("/"), fetches=3), note(LOOK))
-        await store.apply(Note(START, targets=targets("/"), fetches=2))
-        await store.apply(note(replace(LOOK, at=START + 5)))
-        assert await runs.spendings(store.database.reader, START) == [
-            RunProgress(START, store.run_id, START - 60, 3, 3.5),
-            RunProgress(START + 5, store.run_id, START - 60, 5, 3.5),
-        ]
-        assert len(await runs.spendings(store.database.reader, START + 1)) == 1
+async def test_an_outlook_counts_the_requests_of_its_batch(store: CrawlStore) -> None:
+    await store.apply(Note(START, targets=targets("/"), fetches=3), note(LOOK))
+    await store.apply(Note(START, targets=targets("/"), fetches=2))
+    await store.apply(note(replace(LOOK, at=START + 5)))
+    assert await runs.spendings(store.database.reader, START) == [
+        RunProgress(START, store.run_id, START - 60, 3, 3.5),
+        RunProgress(START + 5, store.run_id, START - 60, 5, 3.5),
+    ]
+    assert len(await runs.spendings(store.database.reader, START + 1)) == 1
 
 
 async def test_of_days_long_past_the_last_outlook_is_kept(tmp_path: Path) -> None:

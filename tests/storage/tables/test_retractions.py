@@ -1,7 +1,6 @@
 """Captures that prove to be walls count as the failures that they are, whoever asks."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from tests.storage.crawl_store import (
     CrawlStore,
     capture,
     captured,
-    crawl_store,
     digest,
     visit,
     writing,
@@ -68,165 +66,151 @@ async def walled_later(store: CrawlStore) -> tuple[DueUrl, DueUrl]:
 
 
 async def test_a_first_capture_that_was_a_wall_leaves_a_page_without_content(
-    tmp_path: Path,
+    store: CrawlStore,
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        first, second = await new_wall(store)
-        (told,) = await store.apply(taken_back(second, first.page_id, START + 1, START + 2))
-        assert told.retracted == ((Kind.NEW, "soft_404"),)
-        reader = store.database.reader
-        (seen,) = await page.observations(reader, first.page_id, 9)
-        assert (seen.kind, seen.rung, seen.reason, seen.detail, seen.status) == (
-            Kind.FAILED, None, "soft_404", WHY, 200,
-        )  # fmt: skip
-        assert await store.rows("SELECT kind, version_id FROM observation LIMIT 1") == [("new", 1)]
-        assert await store.rows(
-            "SELECT last_kind, checked_at, body_digest, text_digest, version_id FROM page "
-            "WHERE id = ?",
-            first.page_id,
-        ) == [("failed", None, None, None, None)]
-        assert await page.versions(reader, first.page_id) == []
-        assert await page.good_capture(reader, first.page_id) is None
-        assert await store.value("SELECT count(*) FROM link") == 0
-        assert await overview.appeared(reader, store.run_id) == []
-        assert await overview.kinds(reader, store.run_id) == {"failed": 2}
-        assert not len(await columns.page_histories(reader))
-        await store.new_run(LATER)
-        assert (await store.taken("/a", LATER)).digests is None
+    first, second = await new_wall(store)
+    (told,) = await store.apply(taken_back(second, first.page_id, START + 1, START + 2))
+    assert told.retracted == ((Kind.NEW, "soft_404"),)
+    reader = store.database.reader
+    (seen,) = await page.observations(reader, first.page_id, 9)
+    assert (seen.kind, seen.rung, seen.reason, seen.detail, seen.status) == (
+        Kind.FAILED, None, "soft_404", WHY, 200,
+    )  # fmt: skip
+    assert await store.rows("SELECT kind, version_id FROM observation LIMIT 1") == [("new", 1)]
+    assert await store.rows(
+        "SELECT last_kind, checked_at, body_digest, text_digest, version_id FROM page WHERE id = ?",
+        first.page_id,
+    ) == [("failed", None, None, None, None)]
+    assert await page.versions(reader, first.page_id) == []
+    assert await page.good_capture(reader, first.page_id) is None
+    assert await store.value("SELECT count(*) FROM link") == 0
+    assert await overview.appeared(reader, store.run_id) == []
+    assert await overview.kinds(reader, store.run_id) == {"failed": 2}
+    assert not len(await columns.page_histories(reader))
+    await store.new_run(LATER)
+    assert (await store.taken("/a", LATER)).digests is None
 
 
-async def test_a_wall_after_content_leaves_the_content_to_compare_with(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        first, second = await walled_later(store)
-        (told,) = await store.apply(taken_back(second, first.page_id, LATER + 1, LATER + 2))
-        assert told.retracted == ((Kind.CHANGED, "soft_404"),)
-        reader = store.database.reader
-        assert await overview.since(reader, 0.0, 9) == []
-        assert [v.version_id for v in await page.versions(reader, first.page_id)] == [1]
-        history = await observations.load(reader, first.page_id)
-        assert history is not None
-        assert (history.sketch, history.memory, history.still) == (b"sketch", None, 0)
-        assert await store.rows(
-            "SELECT resemblance, blocks_added, version_id, first_kind, size_bytes FROM finding "
-            "WHERE kind = 'failed' AND page_id = ?",
-            first.page_id,
-        ) == [(None, None, None, "changed", 77)]
-        assert await store.rows(
-            "SELECT last_kind, checked_at, version_id, title, etag FROM page WHERE id = ?",
-            first.page_id,
-        ) == [("failed", START, 1, None, None)]
-        kept = await columns.page_histories(reader)
-        observed = await columns.observations(reader, kept.page_id)
-        assert [KINDS[kind] for kind in observed.kind] == [Kind.NEW, Kind.FAILED]
-        assert np.array_equal(observed.at, [START, LATER + 1])
+async def test_a_wall_after_content_leaves_the_content_to_compare_with(store: CrawlStore) -> None:
+    first, second = await walled_later(store)
+    (told,) = await store.apply(taken_back(second, first.page_id, LATER + 1, LATER + 2))
+    assert told.retracted == ((Kind.CHANGED, "soft_404"),)
+    reader = store.database.reader
+    assert await overview.since(reader, 0.0, 9) == []
+    assert [v.version_id for v in await page.versions(reader, first.page_id)] == [1]
+    history = await observations.load(reader, first.page_id)
+    assert history is not None
+    assert (history.sketch, history.memory, history.still) == (b"sketch", None, 0)
+    assert await store.rows(
+        "SELECT resemblance, blocks_added, version_id, first_kind, size_bytes FROM finding "
+        "WHERE kind = 'failed' AND page_id = ?",
+        first.page_id,
+    ) == [(None, None, None, "changed", 77)]
+    assert await store.rows(
+        "SELECT last_kind, checked_at, version_id, title, etag FROM page WHERE id = ?",
+        first.page_id,
+    ) == [("failed", START, 1, None, None)]
+    kept = await columns.page_histories(reader)
+    observed = await columns.observations(reader, kept.page_id)
+    assert [KINDS[kind] for kind in observed.kind] == [Kind.NEW, Kind.FAILED]
+    assert np.array_equal(observed.at, [START, LATER + 1])
 
 
 async def test_after_a_wall_the_page_is_read_again_although_its_bytes_are_those_of_before(
-    tmp_path: Path,
+    store: CrawlStore,
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        first, second = await walled_later(store)
-        await store.apply(taken_back(second, first.page_id, LATER + 1, LATER + 2))
-        await store.new_run(LATER + DAY_S)
-        due = await store.taken("/a", LATER + DAY_S)
-        assert due.digests is not None
-        assert due.digests.body not in {digest("content"), digest("wall")}
-        assert due.digests.text == digest("text of content")
-        assert due.validators == Validators()
+    first, second = await walled_later(store)
+    await store.apply(taken_back(second, first.page_id, LATER + 1, LATER + 2))
+    await store.new_run(LATER + DAY_S)
+    due = await store.taken("/a", LATER + DAY_S)
+    assert due.digests is not None
+    assert due.digests.body not in {digest("content"), digest("wall")}
+    assert due.digests.text == digest("text of content")
+    assert due.validators == Validators()
 
 
-async def test_the_links_of_a_wall_are_undone(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        first, second = await walled_later(store)
-        sql = (
-            "SELECT p.url, l.gone_at FROM link AS l JOIN page AS p ON p.id = l.dst_id ORDER BY url"
+async def test_the_links_of_a_wall_are_undone(store: CrawlStore) -> None:
+    first, second = await walled_later(store)
+    sql = "SELECT p.url, l.gone_at FROM link AS l JOIN page AS p ON p.id = l.dst_id ORDER BY url"
+    before = {(url.rpartition("/")[2], gone) for url, gone in await store.rows(sql)}
+    assert ("content-link", LATER + 1) in before
+    await store.apply(taken_back(second, first.page_id, LATER + 1, LATER + 2))
+    after = {(url.rpartition("/")[2], gone) for url, gone in await store.rows(sql)}
+    assert after == {("kept", None), ("content-link", None)}
+
+
+async def test_all_visits_that_saw_the_same_wall_are_failures(store: CrawlStore) -> None:
+    first, second = await walled_later(store)
+    same = visit(first, Kind.UNCHANGED, LATER + 2)
+    await store.apply(replace(same, observation=replace(same.observation, rung=Rung.NOT_MODIFIED)))
+    later = taken_back(first, first.page_id, None, LATER + 3)
+    (told,) = await store.apply(later)
+    assert told.retracted == ()
+    kinds = "SELECT kind FROM finding WHERE page_id = ? ORDER BY id"
+    assert await store.rows(kinds, first.page_id) == [
+        ("new",), ("failed",), ("failed",), ("failed",),
+    ]  # fmt: skip
+    assert await store.value("SELECT checked_at FROM page WHERE id = ?", first.page_id) == START
+    assert second.page_id != first.page_id
+
+
+async def test_a_flip_back_to_a_wall_leaves_what_stood_between(store: CrawlStore) -> None:
+    first, _ = await walled_later(store)
+    flipped = captured(first, "content again", at=LATER + 2)
+    await store.apply(
+        replace(
+            flipped,
+            observation=replace(flipped.observation, kind=Kind.UNCHANGED, rung=Rung.FLIP),
         )
-        before = {(url.rpartition("/")[2], gone) for url, gone in await store.rows(sql)}
-        assert ("content-link", LATER + 1) in before
-        await store.apply(taken_back(second, first.page_id, LATER + 1, LATER + 2))
-        after = {(url.rpartition("/")[2], gone) for url, gone in await store.rows(sql)}
-        assert after == {("kept", None), ("content-link", None)}
-
-
-async def test_all_visits_that_saw_the_same_wall_are_failures(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        first, second = await walled_later(store)
-        same = visit(first, Kind.UNCHANGED, LATER + 2)
-        await store.apply(
-            replace(same, observation=replace(same.observation, rung=Rung.NOT_MODIFIED))
-        )
-        later = taken_back(first, first.page_id, None, LATER + 3)
-        (told,) = await store.apply(later)
-        assert told.retracted == ()
-        kinds = "SELECT kind FROM finding WHERE page_id = ? ORDER BY id"
-        assert await store.rows(kinds, first.page_id) == [
-            ("new",), ("failed",), ("failed",), ("failed",),
-        ]  # fmt: skip
-        assert await store.value("SELECT checked_at FROM page WHERE id = ?", first.page_id) == START
-        assert second.page_id != first.page_id
-
-
-async def test_a_flip_back_to_a_wall_leaves_what_stood_between(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        first, _ = await walled_later(store)
-        flipped = captured(first, "content again", at=LATER + 2)
-        await store.apply(
-            replace(
-                flipped,
-                observation=replace(flipped.observation, kind=Kind.UNCHANGED, rung=Rung.FLIP),
-            )
-        )
-        await store.apply(taken_back(first, first.page_id, None, LATER + 3))
-        kinds = "SELECT kind FROM finding WHERE page_id = ? ORDER BY id"
-        assert await store.rows(kinds, first.page_id) == [
-            ("new",), ("changed",), ("failed",), ("failed",),
-        ]  # fmt: skip
+    )
+    await store.apply(taken_back(first, first.page_id, None, LATER + 3))
+    kinds = "SELECT kind FROM finding WHERE page_id = ? ORDER BY id"
+    assert await store.rows(kinds, first.page_id) == [
+        ("new",), ("changed",), ("failed",), ("failed",),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("together", [True, False])
 async def test_a_retraction_that_overtakes_its_visit_waits_for_it(
-    tmp_path: Path, together: bool
+    store: CrawlStore, together: bool
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/a", "/b")
-        first, second = await store.taken("/a"), await store.taken("/b")
-        early = taken_back(second, first.page_id, START + 1, START + 2)
-        seen = captured(first, "wall", at=START + 1)
-        told: list[Acknowledged] = []
-        for batch in [[early, seen]] if together else [[early], [seen]]:
-            told += await store.apply(*batch)
-        assert [each.retracted for each in told if each.retracted] == [((Kind.NEW, "soft_404"),)]
-        assert await store.rows("SELECT kind FROM finding") == [("failed",), ("failed",)]
-        assert await store.value("SELECT count(*) FROM version") == 0
+    await store.admit("/a", "/b")
+    first, second = await store.taken("/a"), await store.taken("/b")
+    early = taken_back(second, first.page_id, START + 1, START + 2)
+    seen = captured(first, "wall", at=START + 1)
+    told: list[Acknowledged] = []
+    for batch in [[early, seen]] if together else [[early], [seen]]:
+        told += await store.apply(*batch)
+    assert [each.retracted for each in told if each.retracted] == [((Kind.NEW, "soft_404"),)]
+    assert await store.rows("SELECT kind FROM finding") == [("failed",), ("failed",)]
+    assert await store.value("SELECT count(*) FROM version") == 0
 
 
-async def test_what_is_no_page_s_last_capture_is_not_taken_back(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        first, second = await walled_later(store)
-        (told,) = await store.apply(taken_back(second, first.page_id, START, LATER + 2))
-        assert told.retracted == ()
-        assert await store.value("SELECT count(*) FROM amendment") == 0
-        assert await store.value("SELECT count(*) FROM version") == 2
+async def test_what_is_no_page_s_last_capture_is_not_taken_back(store: CrawlStore) -> None:
+    first, second = await walled_later(store)
+    (told,) = await store.apply(taken_back(second, first.page_id, START, LATER + 2))
+    assert told.retracted == ()
+    assert await store.value("SELECT count(*) FROM amendment") == 0
+    assert await store.value("SELECT count(*) FROM version") == 2
 
 
-async def test_copies_of_a_wall_are_no_duplicates(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/a", "/b", "/c")
-        pages = [await store.taken(path) for path in ("/a", "/b", "/c")]
-        await store.apply(
-            *[
-                replace(captured(due, "wall", at=START + n), capture=capture("wall", sketch=b"s"))
-                for n, due in enumerate(pages[:2])
-            ]
-        )
-        leader, copy = pages[0].page_id, pages[1].page_id
-        with writing(store.database) as connection:
-            near_duplicates.begin(connection, Parameters(0.9, 9, 14))
-            near_duplicates.survey(connection, 99)
-            found = [LeaderChoice(leader, leader, keys=(7,)), LeaderChoice(copy, leader, 1.0, 0.0)]
-            near_duplicates.place(connection, found, START + 5)
-        assert await store.value("SELECT count(*) FROM duplicate") == 1
-        await store.apply(taken_back(pages[2], leader, START, START + 9))
-        assert await store.rows("SELECT page_id, leader_id FROM lsh_page") == [(copy, None)]
-        assert await store.value("SELECT count(*) FROM lsh_bucket") == 0
-        assert await store.value("SELECT count(*) FROM duplicate") == 0
+async def test_copies_of_a_wall_are_no_duplicates(store: CrawlStore) -> None:
+    await store.admit("/a", "/b", "/c")
+    pages = [await store.taken(path) for path in ("/a", "/b", "/c")]
+    await store.apply(
+        *[
+            replace(captured(due, "wall", at=START + n), capture=capture("wall", sketch=b"s"))
+            for n, due in enumerate(pages[:2])
+        ]
+    )
+    leader, copy = pages[0].page_id, pages[1].page_id
+    with writing(store.database) as connection:
+        near_duplicates.begin(connection, Parameters(0.9, 9, 14))
+        near_duplicates.survey(connection, 99)
+        found = [LeaderChoice(leader, leader, keys=(7,)), LeaderChoice(copy, leader, 1.0, 0.0)]
+        near_duplicates.place(connection, found, START + 5)
+    assert await store.value("SELECT count(*) FROM duplicate") == 1
+    await store.apply(taken_back(pages[2], leader, START, START + 9))
+    assert await store.rows("SELECT page_id, leader_id FROM lsh_page") == [(copy, None)]
+    assert await store.value("SELECT count(*) FROM lsh_bucket") == 0
+    assert await store.value("SELECT count(*) FROM duplicate") == 0

@@ -20,40 +20,36 @@ async def find(
 
 
 async def test_urls_of_a_pattern_are_crawled_up_to_its_cap_in_the_order_of_the_page(
-    tmp_path: Path,
+    store: CrawlStore,
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await find(store, "/c?month=1", "/c?month=2")
-        await find(store, "/c?month=3", "/c?month=4", "/c?month=5")
-        assert await store.due_paths() == ["/c?month=1", "/c?month=2", "/c?month=3"]
-        assert await store.rows("SELECT host_id, shape, kind, admitted, refused FROM trap") == [
-            (1, *CALENDAR[:2], 3, 2)
-        ]
-        assert await store.rows(
-            "SELECT url FROM page WHERE held_back = 'trap: calendar' ORDER BY id"
-        ) == [("https://a.example/c?month=4",), ("https://a.example/c?month=5",)]
+    await find(store, "/c?month=1", "/c?month=2")
+    await find(store, "/c?month=3", "/c?month=4", "/c?month=5")
+    assert await store.due_paths() == ["/c?month=1", "/c?month=2", "/c?month=3"]
+    assert await store.rows("SELECT host_id, shape, kind, admitted, refused FROM trap") == [
+        (1, *CALENDAR[:2], 3, 2)
+    ]
+    assert await store.rows(
+        "SELECT url FROM page WHERE held_back = 'trap: calendar' ORDER BY id"
+    ) == [("https://a.example/c?month=4",), ("https://a.example/c?month=5",)]
 
 
-async def test_a_url_counts_once_however_often_it_is_found(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        for _ in range(5):
-            await find(store, "/c?month=1", "/c?month=1")
-        assert await store.rows("SELECT admitted, refused FROM trap") == [(1, 0)]
+async def test_a_url_counts_once_however_often_it_is_found(store: CrawlStore) -> None:
+    for _ in range(5):
+        await find(store, "/c?month=1", "/c?month=1")
+    assert await store.rows("SELECT admitted, refused FROM trap") == [(1, 0)]
 
 
-async def test_hosts_and_shapes_are_counted_apart(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await find(store, *(f"/c?month={i}" for i in range(4)))
-        await find(store, *(f"https://b.example/c?month={i}" for i in range(4)))
-        await find(store, *(f"/d?month={i}" for i in range(4)), trap=("/d", "trap: calendar", 3))
-        assert await store.rows("SELECT admitted, refused FROM trap") == [(3, 1)] * 3
+async def test_hosts_and_shapes_are_counted_apart(store: CrawlStore) -> None:
+    await find(store, *(f"/c?month={i}" for i in range(4)))
+    await find(store, *(f"https://b.example/c?month={i}" for i in range(4)))
+    await find(store, *(f"/d?month={i}" for i in range(4)), trap=("/d", "trap: calendar", 3))
+    assert await store.rows("SELECT admitted, refused FROM trap") == [(3, 1)] * 3
 
 
-async def test_a_pattern_with_a_cap_of_0_is_refused_as_a_whole(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        assert await find(store, "/a/a/a/a", trap=("/a/… (repeated)", "trap: path", 0)) == set()
-        assert await store.due() == []
-        assert await store.rows("SELECT admitted, refused FROM trap") == [(0, 1)]
+async def test_a_pattern_with_a_cap_of_0_is_refused_as_a_whole(store: CrawlStore) -> None:
+    assert await find(store, "/a/a/a/a", trap=("/a/… (repeated)", "trap: path", 0)) == set()
+    assert await store.due() == []
+    assert await store.rows("SELECT admitted, refused FROM trap") == [(0, 1)]
 
 
 async def test_counts_survive_a_restart(tmp_path: Path) -> None:
@@ -64,13 +60,12 @@ async def test_counts_survive_a_restart(tmp_path: Path) -> None:
         assert await store.rows("SELECT admitted, refused FROM trap") == [(3, 1)]
 
 
-async def test_a_nofollow_url_counts_when_a_better_link_lifts_it(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        held = Note(START, targets=targets("/c?month=1", held_back="nofollow"))
-        await store.apply(held)
-        assert await store.rows("SELECT * FROM trap") == []
-        assert await find(store, "/c?month=1") == {1}
-        assert await store.rows("SELECT admitted, refused FROM trap") == [(1, 0)]
+async def test_a_nofollow_url_counts_when_a_better_link_lifts_it(store: CrawlStore) -> None:
+    held = Note(START, targets=targets("/c?month=1", held_back="nofollow"))
+    await store.apply(held)
+    assert await store.rows("SELECT * FROM trap") == []
+    assert await find(store, "/c?month=1") == {1}
+    assert await store.rows("SELECT admitted, refused FROM trap") == [(1, 0)]
 
 
 @settings(max_examples=25)

@@ -1,7 +1,6 @@
 """What patterns of URLs yield, and who stands for those that yield nothing."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,7 @@ from freshet.storage.entries import CopyFinding, Kind
 from freshet.storage.records import DueUrl, Note, Observation
 from freshet.storage.tables.url_patterns import STRENGTH, CopyRule, Yield, representatives, yields
 from freshet.storage.writer import VisitTables
-from tests.storage.crawl_store import START, CrawlStore, crawl_store, targets, visit
+from tests.storage.crawl_store import START, CrawlStore, targets, visit
 
 PATTERN = "/list?sort"
 
@@ -38,13 +37,12 @@ async def shop(store: CrawlStore, least: int) -> None:
 
 
 async def test_copies_failures_and_what_is_gone_are_read_and_no_pages_of_their_own(
-    tmp_path: Path,
+    store: CrawlStore,
 ) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await shop(store, 30)
-        found = await yields(store.database.reader, [1, 99])
-        assert found == [Yield(1, None, 2, 1, 2 / 7), Yield(1, PATTERN, 5, 1, 2 / 7)]
-        assert await yields(store.database.reader, []) == []
+    await shop(store, 30)
+    found = await yields(store.database.reader, [1, 99])
+    assert found == [Yield(1, None, 2, 1, 2 / 7), Yield(1, PATTERN, 5, 1, 2 / 7)]
+    assert await yields(store.database.reader, []) == []
 
 
 def test_a_yield_is_drawn_to_that_of_its_host_the_more_the_less_was_read() -> None:
@@ -55,14 +53,12 @@ def test_a_yield_is_drawn_to_that_of_its_host_the_more_the_less_was_read() -> No
     assert Yield(1, PATTERN, int(STRENGTH), 0, 0.8).shrunk == pytest.approx(0.4)
 
 
-async def test_for_the_copies_of_a_closed_pattern_the_first_one_stands(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await shop(store, 4)
-        ids = [await store.page_id(f"/list?sort={n}") for n in range(3)]
-        assert await representatives(store.database.reader) == dict.fromkeys(ids, ids[0])
+async def test_for_the_copies_of_a_closed_pattern_the_first_one_stands(store: CrawlStore) -> None:
+    await shop(store, 4)
+    ids = [await store.page_id(f"/list?sort={n}") for n in range(3)]
+    assert await representatives(store.database.reader) == dict.fromkeys(ids, ids[0])
 
 
-async def test_in_an_open_pattern_every_page_stands_for_itself(tmp_path: Path) -> None:
-    async with crawl_store(tmp_path / "db") as store:
-        await shop(store, 30)
-        assert await representatives(store.database.reader) == {}
+async def test_in_an_open_pattern_every_page_stands_for_itself(store: CrawlStore) -> None:
+    await shop(store, 30)
+    assert await representatives(store.database.reader) == {}
