@@ -218,35 +218,24 @@ def _show_ephemeral(harvest: Harvest) -> None:
 
 
 # -- simulated webs ----------------------------------------------------------
-def _synthetic(seed: int, days: float) -> Callable[..., SyntheticWeb]:
-    def synthetic(hosts: int = 4, pages: int = 40) -> SyntheticWeb:
-        return web_synthetic_web.mixed(WebSpec(hosts, pages, seed, days))
-
-    return synthetic
+def _synthetic(seed: int, days: float, hosts: int = 4, pages: int = 40) -> SyntheticWeb:
+    return web_synthetic_web.mixed(WebSpec(hosts, pages, seed, days))
 
 
-def _showcase(seed: int, days: float) -> Callable[..., SyntheticWeb]:
-    def showcase(traps: bool = False) -> SyntheticWeb:
-        return web_synthetic_web.showcase(seed, traps=traps, span_days=days)
-
-    return showcase
+def _showcase(seed: int, days: float, traps: bool = False) -> SyntheticWeb:
+    return web_synthetic_web.showcase(seed, traps=traps, span_days=days)
 
 
-def _endless(seed: int, days: float) -> Callable[..., SyntheticWeb]:
-    def endless(pages: int = 60, traps: bool = True) -> SyntheticWeb:
-        return web_synthetic_web.endless(WebSpec(1, pages, seed, days), traps=traps)
-
-    return endless
+def _endless(seed: int, days: float, pages: int = 60, traps: bool = True) -> SyntheticWeb:
+    return web_synthetic_web.endless(WebSpec(1, pages, seed, days), traps=traps)
 
 
-def _newsroom(seed: int, days: float) -> Callable[..., SyntheticWeb]:
-    def newsroom(items: float = 48.0, docs: int = 40) -> SyntheticWeb:
-        return web_synthetic_web.newsroom(WebSpec(3, docs, seed, days), items)
-
-    return newsroom
+def _newsroom(seed: int, days: float, items: float = 48.0, docs: int = 40) -> SyntheticWeb:
+    return web_synthetic_web.newsroom(WebSpec(3, docs, seed, days), items)
 
 
-_WEBS: Final[Mapping[str, Callable[[int, float], Callable[..., SyntheticWeb]]]] = {
+#: What makes a web of a seed, a number of days, and its options.
+_WEBS: Final[Mapping[str, Callable[..., SyntheticWeb]]] = {
     "synthetic": _synthetic,
     "showcase": _showcase,
     "endless": _endless,
@@ -276,7 +265,7 @@ def load(specification: str, seed: int, days: float) -> SyntheticWeb:
     name, _, text = specification.partition(":")
     if name not in _WEBS:
         raise ValueError(f"web: {name!r} is not known; accepted are {', '.join(sorted(_WEBS))}")
-    make = _WEBS[name](seed, days)
+    make = partial(_WEBS[name], seed, days)
     try:
         return make(**policy_scheduler.given(make, text))
     except ValueError as error:

@@ -271,8 +271,9 @@ def _choosing(choose: Algorithm, budget: int) -> Callable[[RecrawlHistory, Revea
 
 
 def _chosen(history: _SiteHistory, cover: Ints, share: Floats) -> list[_Chosen]:
-    totals = yields(history.sightings)
-    revealed = totals.revealed if history.new_sites is None else _revealed(history)
+    looks, revealed = yields(history.sightings)
+    if history.new_sites is not None:
+        revealed = _revealed(history)
     pages, now = history.pages, float(history.times[-1]) if history.times.size else 0.0
     looked_at = history.sightings.looked_before(cover, np.full(cover.size, np.inf))
     cluster_of = _clusters(history, cover)
@@ -280,7 +281,7 @@ def _chosen(history: _SiteHistory, cover: Ints, share: Floats) -> list[_Chosen]:
         _Chosen(
             url=pages.url[page], role=pages.role[page], share=float(share[page]),
             expected=float(share[page]) * history.new_per_day * max(now - float(at), 0.0),
-            revealed=int(revealed[page]), looks=int(totals.looks[page]) + 1, looked_at=float(at),
+            revealed=int(revealed[page]), looks=int(looks[page]) + 1, looked_at=float(at),
             cluster=cluster,
         )
         for page, at, cluster in zip(cover.tolist(), looked_at, cluster_of, strict=True)

@@ -292,46 +292,18 @@ def looked_before(look_page: Ints, look_at: Floats, page: Ints, at: Floats) -> F
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Yields:
-    """The new pages revealed by the visits to each page.
+def yields(sightings: Sightings) -> tuple[Ints, Ints]:
+    """Count the visits to each page that follow another one, and the new pages that they revealed.
 
-    Attributes:
-        looks: visits that follow another one; of shape (pages,), as the next.
-        days: the time between those.
-        chances: the site's new pages that were found in that time.
-        revealed: those of them to which the page linked when it was visited.
-    """
-
-    looks: Ints
-    days: Floats
-    chances: Ints
-    revealed: Ints
-
-    @property
-    def fractions(self) -> Floats:
-        """Return p_x as far as visits tell it; 0 where there was nothing to reveal."""
-        return self.revealed / np.maximum(self.chances, 1)
-
-
-def yields(sightings: Sightings) -> _Yields:
-    """Count what each page revealed at the given visits.
-
-    A page reveals what was found since its visit before, no matter which page revealed it first:
-    with such pairs of visits p_x needs no full recrawl.
+    A page reveals what was found since its visit before, no matter which page revealed it first.
+    Both are of shape (pages,).
     """
     pages = sightings.found_at.size
-    page, at = sightings.look_page, sightings.look_at
-    before = sightings.looked_before(page, at)
-    is_again = np.isfinite(before)
-    page, at, before = page[is_again], at[is_again], before[is_again]
-    found = np.searchsorted(sightings.found_at, at, "right")
-    known = np.searchsorted(sightings.found_at, before, "right")
+    before = sightings.looked_before(sightings.look_page, sightings.look_at)
+    again = sightings.look_page[np.isfinite(before)]
     seen_before = sightings.looked_before(sightings.source, sightings.seen_at)
     is_news = np.isfinite(seen_before) & (sightings.found_at[sightings.target] > seen_before)
-    return _Yields(
-        np.bincount(page, minlength=pages),
-        np.bincount(page, at - before, minlength=pages).astype(np.float64),
-        np.bincount(page, found - known, minlength=pages).astype(np.int64),
+    return (
+        np.bincount(again, minlength=pages),
         np.bincount(sightings.source[is_news], minlength=pages),
     )

@@ -44,7 +44,7 @@ _AnyValuer = TypeVar("_AnyValuer", bound=Valuer)
 _Valuer_contra = TypeVar("_Valuer_contra", bound=Valuer, contravariant=True)
 
 
-class Environment(Protocol[_Valuer_contra]):
+class _Environment(Protocol[_Valuer_contra]):
     """The sources of a run, and what a visit finds there."""
 
     def batches(self, budget: float) -> Iterable[Batch]:
@@ -70,7 +70,7 @@ def silent(*_progress: object) -> None:
 
 def serve(
     ranker: _AnyValuer,
-    environment: Environment[_AnyValuer],
+    environment: _Environment[_AnyValuer],
     budget: float,
     progress: Progress = silent,
 ) -> None:

@@ -132,13 +132,7 @@ def lambda_crawl_optimum(table: SourceTable, bandwidth: float) -> Optimum:
 class Experiment:
     """One world and one budget, in which policies are measured.
 
-    Args:
-        table: the sources with their true change rates.
-        process: how the sources change.
-        bandwidth: R, crawls per day.
-        days: how long.
-        seed: of the world and of chance.
-        estimator: the name of what learns the rates; None where they are known.
+    The arguments are those of :func:`simulate`; ``estimator`` is None where rates are known.
 
     Raises:
         ValueError: naming the argument.

@@ -92,14 +92,3 @@ def test_importance_has_no_unit(unit: float) -> None:
         for factor in (1.0, unit)
     )
     np.testing.assert_allclose(one, other, rtol=1e-9)
-
-
-def test_nothing_to_crawl_leaves_the_budget_over() -> None:
-    assert OptimalIntervals().rates(SourceTable.of([], []), 2.0).left_over == 2
-    plan = OptimalIntervals().rates(SourceTable.of([0.0], [1.0]), 2.0)
-    assert (plan.crawl_rate.tolist(), plan.left_over) == ([0.0], 2.0)
-
-
-def test_a_bad_budget_is_refused() -> None:
-    with pytest.raises(ValueError, match="budget: is inf"):
-        OptimalIntervals().rates(SourceTable.of([1.0], [1.0]), float("inf"))

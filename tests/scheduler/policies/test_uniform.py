@@ -31,14 +31,6 @@ def test_it_crawls_by_the_clock_in_either_way(policy: Policy) -> None:
 
 
 @both
-def test_nothing_to_crawl_leaves_the_budget_over(policy: Policy) -> None:
-    assert policy().rates(SourceTable.of([], []), 2.0).left_over == 2
-    assert policy().rates(SourceTable.of([0.0], [1.0]), 2.0).left_over == 2
-
-
-@both
-def test_bad_options_and_budgets_are_refused(policy: Policy) -> None:
+def test_bad_options_are_refused(policy: Policy) -> None:
     with pytest.raises(ValueError, match="crawling: is 'daily'; accepted"):
         policy("daily")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="budget: is 0"):
-        policy().rates(SourceTable.of([1.0], [1.0]), 0.0)
