@@ -28,9 +28,7 @@ from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
 from freshet.crawler.synthetic_web.answers import (
-    Conditions,
     Responder,
-    SiteRequest,
     SiteResponse,
     plight,
 )
@@ -38,6 +36,7 @@ from freshet.crawler.synthetic_web.content import DAY_S, Place
 from freshet.crawler.synthetic_web.site import Addresses, Resource, SyntheticSite, authority
 from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, Plot
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, mixed, showcase
+from freshet.storage.records import Validators
 
 _BACKLOG = 1024
 
@@ -133,10 +132,8 @@ class WebServer:
         if request.method not in {hdrs.METH_GET, hdrs.METH_HEAD}:
             return plight(405, at, ("Allow", "GET, HEAD"))
         headers = request.headers
-        conditions = Conditions(
-            headers.get(hdrs.IF_NONE_MATCH), headers.get(hdrs.IF_MODIFIED_SINCE)
-        )
-        return self._responder.answer(SiteRequest(name, request.raw_path, conditions), at)
+        known = Validators(headers.get(hdrs.IF_NONE_MATCH), headers.get(hdrs.IF_MODIFIED_SINCE))
+        return self._responder.answer(Place(name, request.raw_path), at, known)
 
     def _record(self, exchange: LoggedExchange) -> None:
         self.log.append(exchange)

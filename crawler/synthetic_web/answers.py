@@ -30,39 +30,30 @@ from freshet.crawler.synthetic_web.site import (
 )
 from freshet.crawler.synthetic_web.sites import CONTENT_TYPES, manifest_bytes
 from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.storage.records import Validators
 
 # -- conditional -------------------------------------------------------------
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """The values of If-None-Match and If-Modified-Since, None if absent."""
-
-    none_match: str | None = None
-    modified_since: str | None = None
-
-
-UNCONDITIONAL = Conditions()
-
-
-def is_current(conditions: Conditions, etag: str | None, last_modified_at: float | None) -> bool:
+def is_current(known: Validators, etag: str | None, last_modified: str | None) -> bool:
     """Return whether the answer is 304 (RFC 9110, section 13.2.2).
 
-    If-None-Match goes first and is compared weakly (section 13.1.2); If-Modified-Since counts only
-    in its absence, and a date that cannot be read does not count (13.1.3).
+    ``known`` are the values of If-None-Match and If-Modified-Since. The former goes first and is
+    compared weakly (section 13.1.2); the latter counts only in its absence, and a date that cannot
+    be read does not count (13.1.3).
     """
-    if conditions.none_match is not None:
-        if conditions.none_match.strip() == "*":
+    if known.etag is not None:
+        if known.etag.strip() == "*":
             return True
-        return etag is not None and _opaque(etag) in _TAG.findall(conditions.none_match)
-    if conditions.modified_since is None or last_modified_at is None:
+        return etag is not None and _opaque(etag) in _TAG.findall(known.etag)
+    if known.last_modified is None or last_modified is None:
         return False
     try:
-        since = parsedate_to_datetime(conditions.modified_since).timestamp()
+        since = parsedate_to_datetime(known.last_modified).timestamp()
     except ValueError:
         return False
-    return last_modified_at <= since
+    return parsedate_to_datetime(last_modified).timestamp() <= since
 
 
 def _opaque(etag: str) -> str:
@@ -70,15 +61,7 @@ def _opaque(etag: str) -> str:
 
 
 Header = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class SiteRequest:
-    """A GET of a site's target (path and query as on the wire)."""
-
-    host: str
-    target: str
-    conditions: Conditions = UNCONDITIONAL
+_UNKNOWN = Validators()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +77,6 @@ class SiteResponse:
         return next((value for key, value in self.headers if key == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _SiteValidators:
-    """The validators of one version of a representation (RFC 9110, section 8.8)."""
-
-    etag: str | None = None
-    last_modified_at: float | None = None
-
-    def headers(self) -> list[Header]:
-        """Return the response headers."""
-        headers = [("ETag", self.etag)] if self.etag is not None else []
-        if self.last_modified_at is not None:
-            headers.append(("Last-Modified", http_date(self.last_modified_at)))
-        return headers
-
-
 def http_date(at: float) -> str:
     """Write Unix seconds as IMF-fixdate (RFC 9110, section 5.6.7)."""
     return formatdate(at, usegmt=True)
@@ -119,14 +87,9 @@ def strong_etag(body: bytes) -> str:
     return f'"{blake2b(body, digest_size=8).hexdigest()}"'
 
 
-def success(
-    ask: SiteRequest, at: float, body: bytes, validators: _SiteValidators, *headers: Header
-) -> SiteResponse:
-    """Return 200 with the body, or 304 if the client already has it."""
-    common = (("Date", http_date(at)), *validators.headers())
-    if is_current(ask.conditions, validators.etag, validators.last_modified_at):
-        return SiteResponse(HTTPStatus.NOT_MODIFIED, common)
-    return SiteResponse(HTTPStatus.OK, (*common, *headers), body)
+def success(at: float, body: bytes, *headers: Header) -> SiteResponse:
+    """Return 200 with the body."""
+    return SiteResponse(HTTPStatus.OK, (("Date", http_date(at)), *headers), body)
 
 
 def content_type(encoding: Encoding) -> Header:
@@ -332,39 +295,52 @@ class Responder:
         self._faces: dict[str, _Face] = {}
         self._renderers = {name: Renderer(site, addresses) for name, site in web.sites.items()}
 
-    def answer(self, ask: SiteRequest, at: float) -> SiteResponse:
-        """Return the response at a virtual time in Unix seconds; 421 for an unknown site."""
-        site = self._web.sites.get(ask.host)
+    def answer(self, asked: Place, at: float, known: Validators = _UNKNOWN) -> SiteResponse:
+        """Return the response at a virtual time in Unix seconds; 421 for an unknown site.
+
+        ``asked`` is the site, and its target (path and query) as on the wire. The answer is 304
+        without a body if the client already has what it would be sent, as its validators tell.
+        """
+        found = self._answer(asked, at)
+        etag, last_modified = found.header("ETag"), found.header("Last-Modified")
+        if found.status != HTTPStatus.OK or not is_current(known, etag, last_modified):
+            return found
+        kept = {"Date", "ETag", "Last-Modified"}
+        headers = (header for header in found.headers if header[0] in kept)
+        return SiteResponse(HTTPStatus.NOT_MODIFIED, tuple(headers))
+
+    def _answer(self, asked: Place, at: float) -> SiteResponse:
+        site = self._web.sites.get(asked.host)
         if site is None:
             return plight(421, at)
         if site.moved_to is not None:
-            return self._redirect(site, Redirect(301, Place(site.moved_to, ask.target)), at)
-        match site.find(ask.target):
+            return self._redirect(site, Redirect(301, Place(site.moved_to, asked.target)), at)
+        match site.find(asked.target):
             case Document() as document:
-                return self._document(site, document, ask, at)
+                return self._document(site, document, asked, at)
             case Fault() as fault:
-                return self._fault(site, fault, ask, at)
+                return self._fault(site, fault, asked, at)
             case None:
-                return self._trap_or_nothing(site, ask, at)
+                return self._trap_or_nothing(site, asked, at)
             case resource:
-                return self._fixed(site, resource, ask, at)
+                return self._fixed(site, resource, at)
 
     def _document(
-        self, site: SyntheticSite, document: Document, ask: SiteRequest, at: float
+        self, site: SyntheticSite, document: Document, asked: Place, at: float
     ) -> SiteResponse:
         if not document.is_alive(at):
             return self._departed(site, document, at)
         version = version_at(document.history.revisions, at)
         face = self._face(site, at)
-        key = (_place(site, ask), version, face.version)
+        key = (_place(asked), version, face.version)
         template = self._template(document, key, face.edited)
-        body = template.fill(self._noise(site, ask, face, at))
+        body = template.fill(self._noise(asked, face, at))
         changed_at = max(document.changed_at(at), face.since)
         validators = self._validators(site, key, changed_at, body, noisy=bool(template.slots))
-        headers = [content_type(document.encoding)]
+        headers = [*validators, content_type(document.encoding)]
         if document.head.robots_header:
             headers.append(("X-Robots-Tag", document.head.robots_header))
-        return success(ask, at, body, validators, *headers)
+        return success(at, body, *headers)
 
     def _departed(self, site: SyntheticSite, document: Document, at: float) -> SiteResponse:
         if at < document.born_at:
@@ -373,17 +349,15 @@ class Responder:
             return plight(410, at)
         return self._redirect(site, Redirect(301, Place(site.name, document.moved_to)), at)
 
-    def _fault(
-        self, site: SyntheticSite, fault: Fault, ask: SiteRequest, at: float
-    ) -> SiteResponse:
-        place = _place(site, ask)
+    def _fault(self, site: SyntheticSite, fault: Fault, asked: Place, at: float) -> SiteResponse:
+        place = _place(asked)
         if fault.then is not None and not fault.strikes(self._asked[place]):
-            return self._document(site, fault.then, ask, at)
+            return self._document(site, fault.then, asked, at)
         self._asked[place] += 1
         return failure(fault, at)
 
     def _fixed(
-        self, site: SyntheticSite, resource: Redirect | File | Manifest, ask: SiteRequest, at: float
+        self, site: SyntheticSite, resource: Redirect | File | Manifest, at: float
     ) -> SiteResponse:
         match resource:
             case Redirect():
@@ -393,7 +367,7 @@ class Responder:
             case _:
                 mime = CONTENT_TYPES[resource]
                 body = manifest_bytes(site, resource, at, self.addresses)
-        return success(ask, at, body, _SiteValidators(strong_etag(body)), ("Content-Type", mime))
+        return success(at, body, ("ETag", strong_etag(body)), ("Content-Type", mime))
 
     def _redirect(self, site: SyntheticSite, redirect: Redirect, at: float) -> SiteResponse:
         if redirect.to is None:
@@ -402,24 +376,22 @@ class Responder:
         location = redirect.to.target if relative else self.addresses.url(redirect.to)
         return plight(redirect.status, at, ("Location", location))
 
-    def _trap_or_nothing(self, site: SyntheticSite, ask: SiteRequest, at: float) -> SiteResponse:
-        trap = site.trap(ask.target)
+    def _trap_or_nothing(self, site: SyntheticSite, asked: Place, at: float) -> SiteResponse:
+        trap = site.trap(asked.target)
         if trap is None:
             return plight(404, at)
         face = self._face(site, at)
-        values = self._noise(site, ask, face, at)
-        content = trap_content(site, trap, ask.target, values["session"], at)
+        values = self._noise(asked, face, at)
+        content = trap_content(site, trap, asked.target, values["session"], at)
         if content is None:
             return plight(404, at)
         page = self._renderers[site.name].page(Head(), UTF_8, content, face.edited)
-        return success(ask, at, page.fill(values), _SiteValidators(), content_type(UTF_8))
+        return success(at, page.fill(values), content_type(UTF_8))
 
     # -- what answers are made of ------------------------------------------------------
 
-    def _noise(
-        self, site: SyntheticSite, ask: SiteRequest, face: _Face, at: float
-    ) -> dict[str, str]:
-        place = _place(site, ask)
+    def _noise(self, asked: Place, face: _Face, at: float) -> dict[str, str]:
+        place = _place(asked)
         serial = self._asked[place]
         self._asked[place] += 1
         return noise(
@@ -454,18 +426,21 @@ class Responder:
 
     def _validators(
         self, site: SyntheticSite, key: _Key, changed_at: float, body: bytes, *, noisy: bool
-    ) -> _SiteValidators:
+    ) -> list[Header]:
         """Return the validators that the site sends with a version of a document."""
-        if site.validation == "none":
-            return _SiteValidators()
-        if site.validation == "bytes":
-            return _SiteValidators(strong_etag(body))
-        if site.validation == "date":
-            return _SiteValidators(None, changed_at)
-        # With noise the bytes of one version differ: its tag is weak.
-        weak = "W/" if noisy else ""
-        return _SiteValidators(weak + strong_etag(f"{self._web.seed}/{key}".encode()), changed_at)
+        modified = ("Last-Modified", http_date(changed_at))
+        match site.validation:
+            case "none":
+                return []
+            case "bytes":
+                return [("ETag", strong_etag(body))]
+            case "date":
+                return [modified]
+            case "content":
+                # With noise the bytes of one version differ: its tag is weak.
+                weak = "W/" if noisy else ""
+                return [("ETag", weak + strong_etag(f"{self._web.seed}/{key}".encode())), modified]
 
 
-def _place(site: SyntheticSite, ask: SiteRequest) -> Place:
-    return Place(site.name, without_utm(ask.target))
+def _place(asked: Place) -> Place:
+    return Place(asked.host, without_utm(asked.target))

@@ -12,7 +12,7 @@ from freshet.crawler.fetch.responses import (
     media_type,
     retry_after_s,
 )
-from freshet.crawler.synthetic_web.answers import Conditions, Responder, SiteRequest, SiteResponse
+from freshet.crawler.synthetic_web.answers import Responder, SiteResponse
 from freshet.crawler.synthetic_web.site import Addresses
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import origin
@@ -41,9 +41,8 @@ class SyntheticFetcher:
             return _failed(request, at, None, "no_such_host", "not a host of the synthetic web")
         if request.form is not None:
             return _failed(request, at, 405, "http_405", "the server answered 405")
-        known = request.validators or Validators()
-        conditions = Conditions(known.etag, known.last_modified)
-        return _result(request, self._responder.answer(SiteRequest(*place, conditions), at), at)
+        answer = self._responder.answer(place, at, request.validators or Validators())
+        return _result(request, answer, at)
 
     async def close(self) -> None:
         """Close nothing."""

@@ -10,25 +10,23 @@ from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.robots.parser import parse as parse_robots
 from freshet.crawler.synthetic_web.answers import (
-    UNCONDITIONAL,
-    Conditions,
     Responder,
-    SiteRequest,
     SiteResponse,
 )
 from freshet.crawler.synthetic_web.content import Place
 from freshet.crawler.synthetic_web.site import Addresses, without_utm
 from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.storage.records import Validators
+
+UNKNOWN = Validators()
 
 
 def responder_for(web: SyntheticWeb, port: int = 80) -> Responder:
     return Responder(web, Addresses.named(web.sites, port))
 
 
-def get(
-    responder: Responder, place: Place, at: float, conditions: Conditions = UNCONDITIONAL
-) -> SiteResponse:
-    return responder.answer(SiteRequest(place.host, place.target, conditions), at)
+def get(responder: Responder, place: Place, at: float, known: Validators = UNKNOWN) -> SiteResponse:
+    return responder.answer(place, at, known)
 
 
 def departures(web: SyntheticWeb) -> list[tuple[Place, float, Place | None]]:

@@ -1,8 +1,9 @@
 import pytest
 
-from freshet.crawler.synthetic_web.answers import Conditions, Responder
+from freshet.crawler.synthetic_web.answers import Responder
 from freshet.crawler.synthetic_web.content import DAY_S, Place
 from freshet.crawler.synthetic_web.web import START_AT, showcase
+from freshet.storage.records import Validators
 from scripts.synthetic_server import plain
 from scripts.synthetic_truth import Truth
 from tests.crawler.synthetic_web.browsing import departures, get, responder_for
@@ -23,7 +24,7 @@ def statuses_of(responder: Responder, target: str, requests: int) -> list[int]:
 
 def refetch(responder: Responder, place: Place, first: float, second: float) -> int:
     answer = get(responder, place, first)
-    conditions = Conditions(answer.header("ETag"), answer.header("Last-Modified"))
+    conditions = Validators(answer.header("ETag"), answer.header("Last-Modified"))
     return get(responder, place, second, conditions).status
 
 
@@ -45,7 +46,7 @@ def test_304_is_answered_exactly_while_neither_content_nor_frame_changed(
 def test_a_304_has_the_validators_and_no_body(responder: Responder) -> None:
     place = Place("docs", "/")
     first = get(responder, place, START_AT)
-    again = get(responder, place, START_AT, Conditions(none_match=first.header("ETag")))
+    again = get(responder, place, START_AT, Validators(etag=first.header("ETag")))
     assert (again.status, again.body) == (304, b"")
     assert again.header("ETag") == first.header("ETag")
     assert again.header("Last-Modified") == first.header("Last-Modified")
