@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from random import Random
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 
 class Place(NamedTuple):
@@ -27,7 +27,7 @@ class Link:
 
     ``href`` is the spelling on the page, None for the plain one; ``{authority}`` in it stands for
     the site's own host and port, ``{AUTHORITY}`` for the same in capitals. ``note`` is text beside
-    the anchor.
+    the anchor. Lists of links show it from ``born_at`` until ``died_at``.
     """
 
     text: str
@@ -35,6 +35,12 @@ class Link:
     href: str | None = None
     rel: str = ""
     note: str = ""
+    born_at: float = 0.0
+    died_at: float | None = None
+
+    def is_shown(self, at: float) -> bool:
+        """Return whether lists show it."""
+        return self.born_at <= at and (self.died_at is None or at < self.died_at)
 
 
 #: The kind of a block; a figure states a number, a date the time of an event.
@@ -84,18 +90,16 @@ class Revision:
     form: Form
 
 
-class ContentHistory(Protocol):
+@dataclass(frozen=True, slots=True)
+class ContentHistory:
     """The main content of a document over time.
 
-    Version 0 is the first; version n follows the n-th revision.
+    ``revisions`` are all changes, in order of time, no two in one second. ``content`` returns that
+    of a version: 0 is the first; version n follows the n-th revision.
     """
 
-    @property
-    def revisions(self) -> Sequence[Revision]:
-        """All changes, in order of time, no two in one second."""
-
-    def content(self, version: int) -> Content:
-        """Return the main content of a version."""
+    revisions: Sequence[Revision]
+    content: Callable[[int], Content]
 
 
 def version_at(revisions: Sequence[Revision], at: float) -> int:

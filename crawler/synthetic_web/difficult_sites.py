@@ -28,12 +28,11 @@ from freshet.crawler.synthetic_web.site import (
     Fault,
     File,
     Head,
-    LinkList,
-    ListEntry,
     Redirect,
     Resource,
     SyntheticSite,
     Trap,
+    link_list,
 )
 from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, SITEMAPS, Plot
 
@@ -479,7 +478,8 @@ def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> SyntheticSit
         target = f"{WARE}{n}"
         page = resources[target] = plot.page(target, 0.05, born_at=born_at)
         title = page.history.content(0).title
-        entries.append(ListEntry(plot.link(title, target, note="in stock, sent at once"), born_at))
+        note = "in stock, sent at once"
+        entries.append(plot.link(title, target, note=note, born_at=born_at))
     resources |= _lists(plot, entries[::-1], traps)
     return SyntheticSite(
         name=plot.name,
@@ -493,17 +493,17 @@ def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> SyntheticSit
 
 
 def _lists(
-    plot: Plot, entries: Sequence[ListEntry], traps: Sequence[Trap]
+    plot: Plot, entries: Sequence[Link], traps: Sequence[Trap]
 ) -> Iterator[tuple[str, Document]]:
     """Yield the start page, and the pages behind it to which older wares are pushed."""
-    links = [ListEntry(plot.link(trap.name.title(), ENTRANCES[trap]), 0.0) for trap in traps]
+    links = [plot.link(trap.name.title(), ENTRANCES[trap]) for trap in traps]
     born_at = plot.start_at - 61 * DAY_S
     for n, first in enumerate(range(0, len(entries), _SHOWN_PER_PAGE)):
         following = first + _SHOWN_PER_PAGE
         behind_at = entries[-following - 1].born_at if following < len(entries) else None
         if behind_at is not None:
-            links = [ListEntry(plot.link("Older wares", f"/all/{n + 2}"), behind_at), *links]
-        listing = LinkList(
+            links = [plot.link("Older wares", f"/all/{n + 2}", born_at=behind_at), *links]
+        listing = link_list(
             f"Wares, page {n + 1}", entries, first=first, count=_SHOWN_PER_PAGE, tail=links
         )
         yield f"/all/{n + 1}" if n else "/", Document(history=listing, born_at=born_at)

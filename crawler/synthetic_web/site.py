@@ -6,10 +6,13 @@ them.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import groupby
+from operator import itemgetter
 from typing import Literal, TypeAlias
 
 from freshet.crawler.synthetic_web.content import (
@@ -269,113 +272,65 @@ def without_utm(target: str) -> str:
 
 
 # -- histories ---------------------------------------------------------------
-class Story:
-    """Prose under one title; each version is the one before it with one edit.
+def story(
+    key: tuple[object, ...],
+    language: Language = ENGLISH,
+    revisions: tuple[Revision, ...] = (),
+    *,
+    title: str | None = None,
+    paragraphs: int = 5,
+    figure: bool = False,
+    dated: bool = False,
+    links: Sequence[Link] = (),
+) -> ContentHistory:
+    """Write prose under one title; each version is the one before it with one edit.
 
     ``key`` names the generators that the text and the edits are drawn from.
     """
+    heading = language.title(generator(*key, "title")) if title is None else title
+    versions: list[tuple[Block, ...]] = []
 
-    def __init__(
-        self,
-        key: tuple[object, ...],
-        language: Language = ENGLISH,
-        revisions: tuple[Revision, ...] = (),
-        *,
-        title: str | None = None,
-        paragraphs: int = 5,
-        figure: bool = False,
-        dated: bool = False,
-        links: Sequence[Link] = (),
-    ) -> None:
-        self.title = language.title(generator(*key, "title")) if title is None else title
-        self.revisions: Sequence[Revision] = revisions
-        self._key = key
-        self._language = language
-        self._paragraphs = paragraphs
-        self._figure = figure
-        self._dated = dated
-        self._links = tuple(links)
-        self._blocks: list[tuple[Block, ...]] = []
+    def content(version: int) -> Content:
+        if not versions:
+            rng = generator(*key, "text")
+            versions.append(compose(rng, language, paragraphs, figure=figure, dated=dated))
+        for n in range(len(versions), version + 1):
+            rng = generator(*key, "edit", n)
+            versions.append(revise(versions[-1], revisions[n - 1].form, rng, language))
+        return Content(heading, versions[version], tuple(links))
 
-    def content(self, version: int) -> Content:
-        """Return the main content of a version."""
-        if not self._blocks:
-            rng = generator(*self._key, "text")
-            first = compose(
-                rng, self._language, self._paragraphs, figure=self._figure, dated=self._dated
-            )
-            self._blocks.append(first)
-        for n in range(len(self._blocks), version + 1):
-            rng = generator(*self._key, "edit", n)
-            form = self.revisions[n - 1].form
-            self._blocks.append(revise(self._blocks[-1], form, rng, self._language))
-        return Content(self.title, self._blocks[version], self._links)
+    return ContentHistory(revisions, content)
 
 
-@dataclass(frozen=True, slots=True)
-class ListEntry:
-    """A link with the time during which lists show it."""
+def link_list(
+    title: str, links: Iterable[Link], *, first: int = 0, count: int | None = None,
+    tail: Iterable[Link] = (),
+) -> ContentHistory:  # fmt: skip
+    """List a stretch of links in their order, then a tail of others.
 
-    link: Link
-    born_at: float
-    died_at: float | None = None
-
-    def is_alive(self, at: float) -> bool:
-        """Return whether lists show it."""
-        return self.born_at <= at and (self.died_at is None or at < self.died_at)
-
-
-class LinkList:
-    """A stretch of a list of entries in their order, then a tail of other entries.
-
-    Invariant: a revision stands exactly where the visible links change. Hence a new article changes
-    the front page, and those pages of the list to which it pushes others.
+    A revision stands exactly where the visible links change. Hence a new article changes the front
+    page, and those pages of the list to which it pushes others.
     """
-
-    def __init__(
-        self,
-        title: str,
-        entries: Iterable[ListEntry],
-        *,
-        first: int = 0,
-        count: int | None = None,
-        tail: Iterable[ListEntry] = (),
-    ) -> None:
-        self._title = title
-        self._entries = tuple(entries)
-        self._shown = slice(first, None if count is None else first + count)
-        self._tail = tuple(tail)
-        self._versions: list[tuple[Link, ...]] = []
-        self._revisions: list[Revision] = []
-
-    @property
-    def revisions(self) -> Sequence[Revision]:
-        """All changes of the visible links, in order of time."""
-        self._look_back()
-        return self._revisions
-
-    def content(self, version: int) -> Content:
-        """Return the main content of a version."""
-        self._look_back()
-        return Content(self._title, (), self._versions[version])
-
-    def _look_back(self) -> None:
-        """Find all versions, once."""
-        if self._versions:
-            return
-        entries = (*self._entries, *self._tail)
-        events = {entry.born_at for entry in entries}
-        events |= {entry.died_at for entry in entries if entry.died_at is not None}
-        self._versions = [self._links_at(float("-inf"))]
-        for at in sorted(events):
-            links = self._links_at(at)
-            if links != self._versions[-1]:
-                self._versions.append(links)
-                self._revisions.append(Revision(at, "listing"))
-
-    def _links_at(self, at: float) -> tuple[Link, ...]:
-        shown = [entry.link for entry in self._entries if entry.is_alive(at)][self._shown]
-        return (*shown, *(entry.link for entry in self._tail if entry.is_alive(at)))
+    stretch = tuple(links)
+    every = (*stretch, *tail)
+    moves = [(link.born_at, n) for n, link in enumerate(every)]
+    moves += [(link.died_at, n) for n, link in enumerate(every) if link.died_at is not None]
+    alive: list[int] = []
+    versions: list[tuple[Link, ...]] = [()]
+    revisions: list[Revision] = []
+    for at, run in groupby(sorted(moves), key=itemgetter(0)):
+        for _, n in run:
+            if every[n].is_shown(at):
+                insort(alive, n)
+            elif n in alive:
+                alive.remove(n)
+        end = bisect_left(alive, len(stretch))
+        last = end if count is None else min(end, first + count)
+        visible = tuple(every[n] for n in (*alive[first:last], *alive[end:]))
+        if visible != versions[-1]:
+            versions.append(visible)
+            revisions.append(Revision(at, "listing"))
+    return ContentHistory(revisions, lambda version: Content(title, (), versions[version]))
 
 
 # -- addresses ---------------------------------------------------------------

@@ -34,13 +34,12 @@ from freshet.crawler.synthetic_web.site import (
     Addresses,
     Document,
     Frame,
-    LinkList,
-    ListEntry,
     Manifest,
     Resource,
-    Story,
     SyntheticSite,
+    link_list,
     soup,
+    story,
 )
 
 # -- manifests ---------------------------------------------------------------
@@ -163,7 +162,7 @@ _FRAME_FORMS: tuple[Form, ...] = ("footer", "footer", "footer", "advert", "navig
 
 
 class Prose(TypedDict, total=False):
-    """Arguments of a story; see :class:`Story`."""
+    """Arguments of a story; see :func:`story`."""
 
     language: Language
     title: str | None
@@ -194,9 +193,13 @@ class Plot:
         """Return a place on the site."""
         return Place(self.name, target)
 
-    def link(self, text: str, target: str, *, rel: str = "", note: str = "") -> Link:
+    def link(
+        self, text: str, target: str, *, rel: str = "", note: str = "", born_at: float = 0.0,
+        died_at: float | None = None,
+    ) -> Link:  # fmt: skip
         """Return a plain link within the site."""
-        return Link(text, self.place(target), rel=rel, note=note)
+        place = self.place(target)
+        return Link(text, place, rel=rel, note=note, born_at=born_at, died_at=died_at)
 
     def earlier(self, *key: object) -> float:
         """Draw a whole second in the two months before the start."""
@@ -207,9 +210,11 @@ class Plot:
         quarter = int(self.end_at - self.start_at) // 4
         return self.start_at + 1 + self.rng(*key, "later").randrange(quarter)
 
-    def story(self, key: str, edits: tuple[Revision, ...] = (), **prose: Unpack[Prose]) -> Story:
+    def story(
+        self, key: str, edits: tuple[Revision, ...] = (), **prose: Unpack[Prose]
+    ) -> ContentHistory:
         """Write prose that is drawn from the key."""
-        return Story((self.seed, self.name, key), revisions=edits, **prose)
+        return story((self.seed, self.name, key), revisions=edits, **prose)
 
     def page(
         self, key: str, per_day: float = 0.0, *, born_at: float | None = None,
@@ -219,8 +224,8 @@ class Plot:
         figure, dated = prose.get("figure", False), prose.get("dated", False)
         edits = self.edits(key, per_day, since=born_at, figure=figure, dated=dated)
         born_at = self.earlier(key) if born_at is None else born_at
-        story = self.story(key, edits, **prose)
-        return Document(history=story, born_at=born_at, in_sitemap=in_sitemap)
+        history = self.story(key, edits, **prose)
+        return Document(history=history, born_at=born_at, in_sitemap=in_sitemap)
 
     def edits(
         self, key: str, per_day: float, *, since: float | None = None, until: float | None = None,
@@ -362,13 +367,15 @@ def _category(
     entries = []
     for target, page in shelf.items():
         href = f"{target}&utm_source=list&utm_medium=web"
-        link = Link(page.history.content(0).title, plot.place(target), href=href)
-        entries.append(ListEntry(link, page.born_at, page.died_at))
-    by_name = sorted(entries, key=lambda entry: entry.link.text)
+        link = plot.link(
+            page.history.content(0).title, target, born_at=page.born_at, died_at=page.died_at
+        )
+        entries.append(replace(link, href=href))
+    by_name = sorted(entries, key=lambda entry: entry.text)
     first, by = f"/list?category={category}", f"/list?category={category}&sort=name"
     for target, other, shown in ((first, by, entries), (by, first, by_name)):
-        switch = ListEntry(plot.link("Andere Reihenfolge", other), 0.0)
-        listing = LinkList(f"Kategorie {category}", shown, tail=(switch,))
+        switch = plot.link("Andere Reihenfolge", other)
+        listing = link_list(f"Kategorie {category}", shown, tail=(switch,))
         yield target, Document(history=listing, born_at=plot.earlier(first), in_sitemap=False)
 
 
@@ -380,7 +387,7 @@ _LIST_PAGES: Final = 3
 class _Article(NamedTuple):
     target: str
     page: Document
-    entry: ListEntry
+    link: Link
 
     @property
     def month(self) -> str:
@@ -394,9 +401,9 @@ def news(plot: Plot) -> SyntheticSite:
     """
     articles = sorted(_articles(plot), key=lambda article: article.page.born_at)
     months = dict(_months(articles))
-    archive = LinkList(
+    archive = link_list(
         "Archive",
-        [ListEntry(plot.link(t.removeprefix("/archive/"), t), page.born_at)
+        [plot.link(t.removeprefix("/archive/"), t, born_at=page.born_at)
          for t, page in months.items()],
     )  # fmt: skip
     born_at = min(page.born_at for page in months.values())
@@ -427,32 +434,32 @@ def _articles(plot: Plot) -> Iterator[_Article]:
         if died_at is not None and died_at <= born_at:
             died_at = None
         edits = plot.edits(target, 0.4, since=born_at, until=born_at + 3 * DAY_S)
-        story = plot.story(target, edits, links=(plot.link("All articles", "/archive/"),))
-        page = Document(history=story, born_at=born_at, died_at=died_at)
-        teaser = ENGLISH.sentence(plot.rng(target, "teaser"))
-        link = plot.link(story.title, target, note=teaser)
-        yield _Article(target, page, ListEntry(link, born_at, died_at))
+        history = plot.story(target, edits, links=(plot.link("All articles", "/archive/"),))
+        page = Document(history=history, born_at=born_at, died_at=died_at)
+        title, teaser = history.content(0).title, ENGLISH.sentence(plot.rng(target, "teaser"))
+        link = plot.link(title, target, note=teaser, born_at=born_at, died_at=died_at)
+        yield _Article(target, page, link)
 
 
 def _months(articles: Iterable[_Article]) -> Iterator[tuple[str, Document]]:
     for month, run in groupby(articles, key=lambda article: article.month):
-        entries = [article.entry for article in run]
-        listing = LinkList(f"Archive of {month}", reversed(entries))
+        entries = [article.link for article in run]
+        listing = link_list(f"Archive of {month}", reversed(entries))
         page = Document(history=listing, born_at=entries[0].born_at, in_sitemap=False)
         yield f"/archive/{month}", page
 
 
 def _lists(plot: Plot, articles: Sequence[_Article]) -> Iterator[tuple[str, Document]]:
     """Yield the front page and those after it, each from when there is something to list."""
-    entries = [article.entry for article in reversed(articles)]
-    after: list[ListEntry] = []
+    entries = [article.link for article in reversed(articles)]
+    after: list[Link] = []
     for n in reversed(range(min(_LIST_PAGES, -(-len(entries) // _PER_PAGE)))):
         first = n * _PER_PAGE
         born_at = articles[first].page.born_at
         title = f"News, page {n + 1}" if n else "News"
-        listing = LinkList(title, entries, first=first, count=_PER_PAGE, tail=after)
+        listing = link_list(title, entries, first=first, count=_PER_PAGE, tail=after)
         target = f"/?page={n + 1}" if n else "/"
-        after = [ListEntry(plot.link("Older news", target), born_at)]
+        after = [plot.link("Older news", target, born_at=born_at)]
         yield target, Document(history=listing, born_at=born_at, in_sitemap=False)
 
 
@@ -476,7 +483,7 @@ class _Item(NamedTuple):
     section: str
     leads: bool
     page: Document
-    entry: ListEntry
+    link: Link
 
 
 def newsroom(plot: Plot, per_day: float) -> SyntheticSite:
@@ -487,14 +494,14 @@ def newsroom(plot: Plot, per_day: float) -> SyntheticSite:
     ``per_day`` and the days give the number of items.
     """
     items = sorted(_items(plot, per_day), key=lambda item: item.page.born_at, reverse=True)
-    lists = {"/": ("Front page", [item.entry for item in items if item.leads], _ON_FRONT)}
+    lists = {"/": ("Front page", [item.link for item in items if item.leads], _ON_FRONT)}
     for name in _SECTIONS:
-        entries = [item.entry for item in items if item.section == name]
+        entries = [item.link for item in items if item.section == name]
         lists[f"/{name}/"] = (name.title(), entries, _IN_SECTION)
     since = plot.start_at - _BEFORE_DAYS * DAY_S
     resources: dict[str, Resource] = {}
     for target, (title, entries, count) in lists.items():
-        history: ContentHistory = LinkList(title, entries, count=count)
+        history = link_list(title, entries, count=count)
         resources[target] = Document(history=history, born_at=since, in_sitemap=False)
     resources |= {item.target: item.page for item in items}
     sections = [plot.link(name.title(), f"/{name}/") for name in _SECTIONS]
@@ -515,10 +522,11 @@ def _items(plot: Plot, per_day: float) -> Iterator[_Item]:
         rng = plot.rng("item", n)
         (section,) = rng.choices(names, shares)
         target = f"/{section}/item-{n}"
-        story = plot.story(target, plot.edits(target, 0.4, since=born_at, until=born_at + DAY_S))
-        link = plot.link(story.title, target, note=ENGLISH.sentence(rng))
-        page = Document(history=story, born_at=born_at)
-        yield _Item(target, section, rng.random() < _LEADING, page, ListEntry(link, born_at))
+        history = plot.story(target, plot.edits(target, 0.4, since=born_at, until=born_at + DAY_S))
+        title, teaser = history.content(0).title, ENGLISH.sentence(rng)
+        link = plot.link(title, target, note=teaser, born_at=born_at)
+        page = Document(history=history, born_at=born_at)
+        yield _Item(target, section, rng.random() < _LEADING, page, link)
 
 
 def _births(plot: Plot, per_day: float) -> list[float]:

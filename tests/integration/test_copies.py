@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.orders import CrawlReport
-from freshet.crawler.synthetic_web.content import Content, ContentHistory
+from freshet.crawler.synthetic_web.content import ContentHistory
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from scripts.synthetic_server import WebServer, serve
 from tests.crawler.synthetic_web.outlet import is_variant, outlet
@@ -20,21 +20,17 @@ def shop(*, vivid: bool = False) -> SyntheticWeb:
     site = outlet(SPEC.plot("outlet"))
     if vivid:
         documents = [(target, page) for target, page in site.documents() if is_variant(target)]
-        own = {t: replace(page, history=_Own(page.history, t)) for t, page in documents}
+        own = {t: replace(page, history=_own(page.history, t)) for t, page in documents}
         site = replace(site, resources={**site.resources, **own})
     return SPEC.web([site])
 
 
-class _Own:
+def _own(history: ContentHistory, target: str) -> ContentHistory:
     """The links of another history with a text of its own."""
-
-    def __init__(self, of: ContentHistory, target: str) -> None:
-        self.revisions = of.revisions
-        self._of = of
-        self._own = SPEC.plot("outlet").story(f"own {target}")
-
-    def content(self, version: int) -> Content:
-        return replace(self._own.content(0), links=self._of.content(version).links)
+    own = SPEC.plot("outlet").story(f"own {target}").content(0)
+    return replace(
+        history, content=lambda version: replace(own, links=history.content(version).links)
+    )
 
 
 def pages_of(web: SyntheticWeb, server: WebServer) -> set[str]:

@@ -1,10 +1,10 @@
 """A shop that gives each of its pages many URLs: orders, printer versions and sessions."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from freshet.crawler.synthetic_web.content import Content, ContentHistory, Link, Revision
+from freshet.crawler.synthetic_web.content import Content, ContentHistory, Link
 from freshet.crawler.synthetic_web.site import Resource, SyntheticSite
 from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, Plot
 
@@ -15,19 +15,14 @@ _SESSIONS: Final = 3
 _PER_CATEGORY: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Reordered:
+def _reordered(history: ContentHistory) -> ContentHistory:
     """The blocks of another history from the last to the first."""
 
-    of: ContentHistory
+    def content(version: int) -> Content:
+        found = history.content(version)
+        return replace(found, blocks=found.blocks[::-1])
 
-    @property
-    def revisions(self) -> Sequence[Revision]:
-        return self.of.revisions
-
-    def content(self, version: int) -> Content:
-        found = self.of.content(version)
-        return Content(found.title, found.blocks[::-1], found.links)
+    return replace(history, content=content)
 
 
 def outlet(plot: Plot) -> SyntheticSite:
@@ -73,7 +68,7 @@ def _variants(
     links = [*links, *(plot.link("See also", each) for each in others)]
     page = plot.page(target, links=links, in_sitemap=False)
     for each in (target, *others):
-        yield each, replace(page, history=_Reordered(page.history)) if "sort=" in each else page
+        yield each, replace(page, history=_reordered(page.history)) if "sort=" in each else page
 
 
 def is_variant(target: str) -> bool:

@@ -19,10 +19,10 @@ from freshet.crawler.synthetic_web.site import (
     Frame,
     Head,
     Skin,
-    Story,
     SyntheticSite,
     semantic,
     soup,
+    story,
 )
 from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from scripts.synthetic_truth import Truth
@@ -38,10 +38,10 @@ def bare(_edited: Counter[Form]) -> str:
 
 def one_page_web(skin: Skin, *frame_forms: Form) -> SyntheticWeb:
     """The frame changes at 10, 20 …, the page at 5."""
-    story = Story(("key",), ENGLISH, (Revision(5.0, "word"),))
+    prose = story(("key",), ENGLISH, (Revision(5.0, "word"),))
     revisions = tuple(Revision(10.0 * n, form) for n, form in enumerate(frame_forms, start=1))
     site = SyntheticSite(
-        name="site", title="Title & Co", resources={"/": Document(history=story, born_at=0.0)},
+        name="site", title="Title & Co", resources={"/": Document(history=prose, born_at=0.0)},
         skin=skin, frame=Frame((Link("Home", HERE),), revisions),
     )  # fmt: skip
     return SyntheticWeb(1, {"site": site}, 0.0, 100.0)
@@ -81,7 +81,7 @@ def test_bare_pages_have_neither_frame_nor_noise() -> None:
 def test_a_page_says_in_markup_what_its_head_says() -> None:
     site = SyntheticSite(name="site", title="T")
     head = Head(robots="noindex", canonical="/a?b&c", base="/base/", refresh="/next")
-    content = Story(("key",), ENGLISH, title="<Title>").content(0)
+    content = story(("key",), ENGLISH, title="<Title>").content(0)
     renderer = Renderer(site, Addresses.named(["site"]))
     tree = LexborHTMLParser(renderer.page(head, UTF_8, content, Counter()).pieces[0])
     found = {
