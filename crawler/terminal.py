@@ -108,6 +108,11 @@ def moment(at: float, now: float) -> str:
     return f"{local:%Y-%m-%d %H:%M:%S} ({relative(at, now)})"
 
 
+def when(at: float | None, now: float) -> str | None:
+    """Format a time as :func:`moment` does; None if there is none."""
+    return None if at is None else moment(at, now)
+
+
 def clock_time(at: float) -> str:
     """Format a time on the local clock, without its day."""
     return f"{datetime.fromtimestamp(at, UTC).astimezone():%H:%M:%S}"

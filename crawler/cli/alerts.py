@@ -22,7 +22,7 @@ from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_s
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.tally import CrawlError
-from freshet.crawler.terminal import counted, moment, print_json, show_line, show_list
+from freshet.crawler.terminal import counted, print_json, show_line, show_list, when
 from freshet.storage.database import open_store, write_beside
 from freshet.storage.queries import page
 from freshet.storage.tables import alerts
@@ -186,7 +186,7 @@ def _print(found: list[_RuleStatus], now: float) -> None:
                 each.name, ", ".join(each.kinds) or None, each.mode or "not in the settings",
                 each.target, each.counts.waiting, each.counts.pending, each.counts.sent,
                 each.counts.failed,
-                None if each.counts.sent_at is None else moment(each.counts.sent_at, now),
+                when(each.counts.sent_at, now),
             )
             for each in found
         ],
@@ -202,11 +202,7 @@ def _print(found: list[_RuleStatus], now: float) -> None:
         "Refused",
         ("rule", "why", "next try"),
         [
-            (
-                each.name,
-                each.counts.said,
-                None if each.counts.next_at is None else moment(each.counts.next_at, now),
-            )
+            (each.name, each.counts.said, when(each.counts.next_at, now))
             for each in found
             if each.counts.said is not None
         ],

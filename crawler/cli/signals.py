@@ -15,7 +15,7 @@ from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
 from freshet.crawler.cli.page_forecast import daemon_settings
 from freshet.crawler.run.orders import require_readable
 from freshet.crawler.run.state import DaemonState, load_state
-from freshet.crawler.terminal import counted, moment, print_json, show_line, show_list, span
+from freshet.crawler.terminal import counted, print_json, show_line, show_list, span, when
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.estimate.sources_trust import Reputation, Trust
 from freshet.storage.queries import page
@@ -132,7 +132,7 @@ def _row(it: ClaimSource, thought: Reputation | None, now: float) -> Sequence[st
         it.entries + it.moved,
         it.rejected or None,
         None if it.polls is None else counted(it.polls, "time"),
-        None if it.said_at is None else moment(it.said_at, now),
+        when(it.said_at, now),
     )
 
 

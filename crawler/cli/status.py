@@ -24,6 +24,7 @@ from freshet.crawler.terminal import (
     show_list,
     size,
     span,
+    when,
 )
 from freshet.storage.entries import Discovered, Outlook, RobotsRecord
 from freshet.storage.queries import overview, page
@@ -195,34 +196,18 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _RunStatus:
-    """A run and its observations. ``seconds`` end with the run, or its newest observation."""
-
-    run: CrawlRun
-    seconds: float
-    observed_at: float | None
-    observations: dict[str, int]
-
-    def as_json(self) -> dict[str, object]:
-        """Return the run as JSON values."""
-        return {
-            "run": self.run.run_id, "state": self.run.state, "started_at": self.run.started_at,
-            "ended_at": self.run.ended_at, "last_observation_at": self.observed_at,
-            "seconds": round(self.seconds, 3), "fetches": self.run.fetches,
-            "observations": self.observations,
-        }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
 class Status:
     """The store at one moment; ``busiest`` are the hosts with the most due URLs.
 
-    ``daemon`` is its status if the last run is a daemon's.
+    ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
+    them; ``daemon`` is its status if that run is a daemon's.
     """
 
     db: str
     at: float
-    last_run: _RunStatus | None
+    last_run: CrawlRun | None
+    observed_at: float | None
+    kinds: dict[str, int]
     holdings: Holdings
     file_bytes: int
     frontier: dict[str, int]
@@ -236,10 +221,16 @@ class Status:
     alerts: list[RuleCounts]
     daemon: DaemonStatus | None
 
+    def seconds(self, run: CrawlRun) -> float:
+        """Return the duration of the last run: to its end, or to its newest observation."""
+        return max(0.0, (run.ended_at or self.observed_at or run.started_at) - run.started_at)
+
     def as_json(self) -> dict[str, object]:
         """Return the status as JSON values."""
-        return asdict(self) | {
-            "last_run": self.last_run and self.last_run.as_json(),
+        values = asdict(self)
+        del values["observed_at"], values["kinds"]
+        return values | {
+            "last_run": self.last_run and self._run_as_json(self.last_run),
             "daemon": self.daemon and self.daemon.as_json(),
             "busiest": [{"origin": origin, "due": due} for origin, due in self.busiest],
             "deferred": deferred_as_json(self.deferred),
@@ -251,6 +242,14 @@ class Status:
                 for origin, robots in self.robots_unreachable
             ],
             "bounded": bounded_as_json(self.bounded),
+        }  # fmt: skip
+
+    def _run_as_json(self, run: CrawlRun) -> dict[str, object]:
+        return {
+            "run": run.run_id, "state": run.state, "started_at": run.started_at,
+            "ended_at": run.ended_at, "last_observation_at": self.observed_at,
+            "seconds": round(self.seconds(run), 3), "fetches": run.fetches,
+            "observations": self.kinds,
         }  # fmt: skip
 
 
@@ -269,12 +268,12 @@ def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
 async def _read(db: Path, now: float) -> Status:
     async with page.snapshot(db) as connection:
         last = await runs.latest(connection)
-        observed_at = await overview.last_sign_of_life(connection, last.run_id) if last else None
-        kinds = await overview.kinds(connection, last.run_id) if last else {}
         return Status(
             db=str(db),
             at=now,
-            last_run=_run_status(last, observed_at, kinds) if last else None,
+            last_run=last,
+            observed_at=await overview.last_sign_of_life(connection, last.run_id) if last else None,
+            kinds=await overview.kinds(connection, last.run_id) if last else {},
             holdings=await overview.holdings(connection),
             file_bytes=overview.file_bytes(db),
             frontier=await overview.frontier_counts(connection, now),
@@ -288,11 +287,6 @@ async def _read(db: Path, now: float) -> Status:
             alerts=await alerts_tables.counts(connection),
             daemon=await daemon_status(connection, db, last, now),
         )
-
-
-def _run_status(run: CrawlRun, observed_at: float | None, kinds: dict[str, int]) -> _RunStatus:
-    last_at = run.ended_at or observed_at or run.started_at
-    return _RunStatus(run, max(0.0, last_at - run.started_at), observed_at, kinds)
 
 
 def _print(status: Status) -> None:
@@ -327,19 +321,19 @@ def _print_alerts(status: Status) -> None:
 
 
 def _print_run(status: Status) -> None:
-    last, now = status.last_run, status.at
-    if last is None:
+    run, now = status.last_run, status.at
+    if run is None:
         show_line("no crawl has run yet")
         return
-    run = last.run
-    observed = [f"{kind} {count:,}" for kind, count in last.observations.items()]
+    observed = [f"{kind} {count:,}" for kind, count in status.kinds.items()]
+    seconds = status.seconds(run)
     show_facts(
         f"Run {run.run_id}: {_state(run.state, status.daemon)}",
         {
             "started": moment(run.started_at, now),
-            "ended": moment(run.ended_at, now) if run.ended_at is not None else None,
-            "last observation": _moment(last.observed_at, now),
-            "took": f"{last.seconds:,.1f} s" if last.seconds < 60 else span(last.seconds),
+            "ended": when(run.ended_at, now),
+            "last observation": when(status.observed_at, now),
+            "took": f"{seconds:,.1f} s" if seconds < 60 else span(seconds),
             "fetches": run.fetches,
             "observations": ", ".join(observed) or "none",
         },
@@ -355,10 +349,6 @@ def _state(state: RunState, daemon: DaemonStatus | None) -> str:
         return "running, or killed (the next crawl finishes it)"
     why = "limit reached" if state == "limit" else "interrupted"
     return f"{why} (the next crawl finishes it)"
-
-
-def _moment(at: float | None, now: float) -> str | None:
-    return None if at is None else moment(at, now)
 
 
 def _print_holdings(status: Status) -> None:
@@ -403,7 +393,7 @@ def _print_hosts(status: Status) -> None:
     show_list(
         "Parked hosts",
         ("host", "until", "why", "URLs"),
-        [(h.origin, _moment(h.until, now), h.reason, h.urls) for h in status.parked],
+        [(h.origin, when(h.until, now), h.reason, h.urls) for h in status.parked],
         _SHOWN,
     )
     show_list(
