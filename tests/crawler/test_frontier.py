@@ -43,20 +43,13 @@ def test_refusals_do_not_occupy_the_lane() -> None:
     assert requests[5:] == [PageRequest(page(9, 1), "a")]
 
 
-def test_a_forbidden_spelling_is_replaced_by_an_allowed_canonical_one() -> None:
-    world = World()
-    world.add(1, "a", parsed(b"User-agent: *\nDisallow: /*utm_\n", 0.0))
+def test_a_spelling_is_asked_for_as_found_unless_only_the_canonical_one_is_allowed() -> None:
     due = replace(page(1, 1), fetch_url="http://h1/1?utm_source=x")
-    world.supply(due)
-    assert world.requests(0.0) == [PageRequest(page(1, 1), "a")]
-
-
-def test_a_spelling_is_asked_for_as_found_where_that_is_allowed() -> None:
-    world = World()
-    world.add(1, "a", parsed(ALLOW, 0.0))
-    due = replace(page(1, 1), fetch_url="http://h1/1?utm_source=x")
-    world.supply(due)
-    assert world.requests(0.0) == [PageRequest(due, "a")]
+    for rules, taken in ((ALLOW, due), (b"User-agent: *\nDisallow: /*utm_\n", page(1, 1))):
+        world = World()
+        world.add(1, "a", parsed(rules, 0.0))
+        world.supply(due)
+        assert world.requests(0.0) == [PageRequest(taken, "a")]
 
 
 def test_a_shared_lane_rotates_between_its_hosts() -> None:

@@ -74,18 +74,12 @@ def test_depth_is_limited_unless_the_limit_is_0(
 @pytest.mark.parametrize(
     ("path", "held"),
     [("/film.MP4", "extension"), ("/film.mp4?download=1", "extension"), ("/mp4", None),
-     ("/film.mp4/", None), ("/?file=film.mp4", None), ("/film.html", None)],
+     ("/film.mp4/", None), ("/?file=film.mp4", None), ("/film.html", None), ("/", None)],
 )  # fmt: skip
 def test_excluded_endings_of_the_path_are_held_back(path: str, held: str | None) -> None:
     found = links(f"{SITE}{path}")
     targets = targets_of(found, judge=admission(extensions=frozenset({"mp4", "example"})))
     assert targets.held_back == [held]
-
-
-def test_a_host_name_has_no_ending() -> None:
-    judge = admission(extensions=frozenset({"example"}))
-    targets = targets_of(links(f"{SITE}/"), judge=judge)
-    assert targets.held_back == [None]
 
 
 def test_a_bounded_pattern_is_named_with_its_kind_and_cap() -> None:

@@ -16,9 +16,6 @@ OUTLINE = b"""<?xml version="1.0" encoding="UTF-8"?>
 </body></opml>"""
 
 
-SITEMAP = b"<urlset><url><loc>http://a.test/</loc></url></urlset>"
-
-
 def test_nested_outlines_give_pages_and_where_there_is_none_feeds() -> None:
     assert importers.read_opml(OUTLINE) == [
         WatchedSite("line 4", "https://a.example/", "One"),

@@ -70,18 +70,18 @@ def test_any_answer_over_https_decides_for_https(status: int) -> None:
     assert judge.scope.contains("https://a.example/")
 
 
-@pytest.mark.parametrize("reason", ["connect", "timeout_connect", "not_tls"])
-def test_http_is_tried_where_nobody_speaks_https(reason: str) -> None:
-    seeding = Seeding([bare(1, "a.example")], admission())
-    (settled,) = seeding.settle("https://a.example", failed(reason), NOON)
-    assert settled.seeds == ((1, "http://a.example/"),)
-
-
-@pytest.mark.parametrize("reason", ["tls", "dns", "no_such_host", "timeout_headers", "cut_short"])
-def test_other_failures_are_results_and_never_a_downgrade(reason: str) -> None:
-    seeding = Seeding([bare(1, "a.example")], admission())
-    (settled,) = seeding.settle("https://a.example", failed(reason), NOON)
-    assert settled.seeds == ((1, "https://a.example/"),)
+@pytest.mark.parametrize(
+    ("scheme", "reasons"),
+    [("http", ["connect", "timeout_connect", "not_tls"]),
+     ("https", ["tls", "dns", "no_such_host", "timeout_headers", "cut_short"])],
+)  # fmt: skip
+def test_http_is_tried_where_nobody_speaks_https_and_other_failures_are_results(
+    scheme: str, reasons: list[str]
+) -> None:
+    for reason in reasons:
+        seeding = Seeding([bare(1, "a.example")], admission())
+        (settled,) = seeding.settle("https://a.example", failed(reason), NOON)
+        assert settled.seeds == ((1, f"{scheme}://a.example/"),)
 
 
 def test_a_redirect_that_leads_to_a_dead_host_was_an_answer_over_https() -> None:

@@ -105,11 +105,3 @@ def test_another_threshold_is_a_rebuild_and_says_so(db: Path) -> None:
 )
 def test_wrong_usage_ends_with_2(db: Path, arguments: tuple[str, ...]) -> None:
     assert duplicates(db, *arguments).exit_code == 2
-
-
-def test_a_store_that_is_not_there_is_one_line_and_none_is_made(tmp_path: Path) -> None:
-    for arguments in ((), ("--update",)):
-        result = duplicates(tmp_path / "none.db", *arguments)
-        assert result.exit_code == 1
-        assert result.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []

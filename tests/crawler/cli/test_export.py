@@ -86,9 +86,3 @@ def test_what_cannot_be_written_is_told(
     result = export(store, *arguments)
     assert result.exit_code == code
     assert message in result.stderr
-
-
-def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["export", "--db", str(tmp_path / "none.db")])
-    assert result.exit_code == 1
-    assert "there is no such file" in result.stderr

@@ -96,12 +96,3 @@ def test_beside_a_daemon_it_says_so_and_looks_only(store: SmallStore) -> None:
         assert "a freshet daemon" in refused.stderr
         assert "it deletes the same every day" in refused.stderr
         assert bodies(store) == 19
-
-
-def test_where_nothing_is_there_nothing_is_made(tmp_path: Path) -> None:
-    missing = tmp_path / "none.db"
-    for arguments in ([], ["--dry-run"]):
-        result = CliRunner().invoke(app, ["gc", "--db", str(missing), *arguments])
-        assert result.exit_code == 1
-        assert "there is no such file" in result.stderr
-    assert list(tmp_path.iterdir()) == []

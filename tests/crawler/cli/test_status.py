@@ -124,11 +124,3 @@ def test_the_state_of_a_run_says_what_the_next_crawl_does(
 def test_a_store_without_a_run_says_so(store: SmallStore) -> None:
     assert "no crawl has run yet" in status(store)
     assert status_json(store)["last_run"] is None
-
-
-def test_no_store_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["status", "--db", str(tmp_path / "none.db")])
-    assert result.exit_code == 1
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    assert "there is no such file" in result.stderr

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from freshet.crawler.cli.verbs import VERBS, application
+from tests.console import app
 
 
 def test_the_help_lists_every_verb() -> None:
@@ -32,3 +34,17 @@ def test_a_crawl_does_not_import_what_plans() -> None:
     )
     found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
     assert found.stdout.decode().strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["status", "alerts", "changes", "signals", "duplicates", "duplicates --update", "export", "gc",
+     "gc --dry-run", "rereduce", "history a.example", "explain a.example", "diff a.example"],
+)  # fmt: skip
+def test_a_store_that_is_not_there_is_one_line_and_none_is_made(
+    tmp_path: Path, arguments: str
+) -> None:
+    result = CliRunner().invoke(app, [*arguments.split(), "--db", str(tmp_path / "none.db")])
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert "there is no such file" in result.stderr
+    assert list(tmp_path.iterdir()) == []
