@@ -103,16 +103,10 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer; ``retry`` says that the sender may try again later."""
+    """An answer; after 429 and 503 the sender may try again later."""
 
     status: int
     body: str = ""
-    retry: bool = False
-
-    @property
-    def retry_after_s(self) -> int | None:
-        """Return the seconds after which to try again."""
-        return _RETRY_AFTER_S if self.retry else None
 
 
 class Endpoint:
@@ -148,7 +142,7 @@ class Endpoint:
             return await self._routed(pushed)
         except Refused as refused:
             self._refusals.count(refused.why, pushed.source)
-            return Reply(refused.status, refused.why, retry=refused.status in {429, 503})
+            return Reply(refused.status, refused.why)
 
     async def _routed(self, pushed: Pushed) -> Reply:
         _, found, token = pushed.path.rpartition(_WEBSUB)
@@ -414,8 +408,8 @@ class PushListener:
             reply = Reply(500)
         self._doors.served(request.protocol)
         headers = {"X-Content-Type-Options": "nosniff"}
-        if reply.retry_after_s is not None:
-            headers["Retry-After"] = str(reply.retry_after_s)
+        if reply.status in {429, 503}:
+            headers["Retry-After"] = str(_RETRY_AFTER_S)
         return web.Response(
             status=reply.status, text=reply.body, content_type="text/plain", headers=headers
         )

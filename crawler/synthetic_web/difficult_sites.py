@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Final
@@ -23,6 +23,7 @@ from freshet.crawler.synthetic_web.content import (
     poisson_times,
 )
 from freshet.crawler.synthetic_web.site import (
+    TRAPS,
     Document,
     Encoding,
     Fault,
@@ -82,7 +83,7 @@ def filtered(site: SyntheticSite, target: str, at: float) -> Content | None:
 
 def shelved(site: SyntheticSite, target: str, at: float) -> Content | None:
     """Return the list at a target such as ``/shelves/red/large``, None without a filter."""
-    chosen = [each for each in target.removeprefix(Trap.FACETS).split("/") if each]
+    chosen = [each for each in target.removeprefix("/shelves/").split("/") if each]
     if not set(chosen) <= set(_SHELVES):
         return None
     path = target.removesuffix("/")
@@ -100,7 +101,7 @@ def _title(chosen: Sequence[str]) -> str:
 
 
 def _query(site: SyntheticSite, chosen: Mapping[str, str]) -> Place:
-    return Place(site.name, f"{Trap.FILTERS}{urlencode(sorted(chosen.items()))}")
+    return Place(site.name, f"/wares?{urlencode(sorted(chosen.items()))}")
 
 
 def _wares(site: SyntheticSite, wanted: Sequence[str], at: float) -> list[Link]:
@@ -113,20 +114,17 @@ def _wares(site: SyntheticSite, wanted: Sequence[str], at: float) -> list[Link]:
     ]
 
 
-#: Where each trap begins.
-ENTRANCES = {
-    Trap.CALENDAR: f"{Trap.CALENDAR}2026/01",
-    Trap.SESSION: f"{Trap.SESSION}1?sid={'5f1e' * 8}",
-    Trap.DATES: f"{Trap.DATES}month=2026-01",
-    Trap.FILTERS: f"{Trap.FILTERS}sort=name",
-    Trap.FACETS: f"{Trap.FACETS}",
-    Trap.DEEPER: f"{Trap.DEEPER}",
+#: The first page of each trap.
+ENTRANCES: Final[Mapping[Trap, str]] = {
+    "calendar": "/calendar/2026/01",
+    "session": f"/rooms/1?sid={'5f1e' * 8}",
+    "dates": "/dates?month=2026-01",
+    "filters": "/wares?sort=name",
+    "facets": "/shelves/",
+    "deeper": "/deeper/",
 }
-_MONTH = re.compile(rf"{Trap.CALENDAR}(\d{{1,6}})/(\d\d)")
-_DATE = re.compile(rf"{re.escape(Trap.DATES)}month=(\d{{1,6}})-(\d\d)")
-_ROOM = re.compile(rf"{Trap.SESSION}(\d)(?:\?.*)?")
 _ROOMS = 4
-#: Relative links of every page under :attr:`Trap.DEEPER`.
+#: Relative links of every page under ``/deeper/``.
 _DEEPER: Final = ("further", "onward", "beyond", "below", "within", "yonder")
 
 
@@ -137,38 +135,31 @@ def trap_content(
 
     ``session`` is fresh in every answer.
     """
-    if trap is Trap.SESSION:
-        room = _ROOM.fullmatch(target)
-        return _room(site, room[1], session) if room else None
-    return _LASTING[trap](site, target, at)
+    match trap:
+        case "calendar":
+            found = re.fullmatch(r"/calendar/(\d{1,6})/(\d\d)", target)
+            return found and _month(site, found, "/calendar/{}/{:02}")
+        case "dates":
+            found = re.fullmatch(r"/dates\?month=(\d{1,6})-(\d\d)", target)
+            return found and _month(site, found, "/dates?month={}-{:02}")
+        case "session":
+            found = re.fullmatch(r"/rooms/(\d)(?:\?.*)?", target)
+            return found and _room(site, found[1], session)
+        case "filters":
+            return filtered(site, target, at)
+        case "facets":
+            return shelved(site, target, at)
+        case "deeper":
+            return _deeper(site, target)
 
 
-def _calendar(site: SyntheticSite, target: str, _at: float) -> Content | None:
-    month = _MONTH.fullmatch(target)
-    return _month(site, int(month[1]), int(month[2]), _path_month) if month else None
-
-
-def _dates(site: SyntheticSite, target: str, _at: float) -> Content | None:
-    month = _DATE.fullmatch(target)
-    return _month(site, int(month[1]), int(month[2]), _query_month) if month else None
-
-
-def _path_month(year: int, month: int) -> str:
-    return f"{Trap.CALENDAR}{year}/{month:02}"
-
-
-def _query_month(year: int, month: int) -> str:
-    return f"{Trap.DATES}month={year}-{month:02}"
-
-
-def _month(
-    site: SyntheticSite, year: int, month: int, target_of: Callable[[int, int], str]
-) -> Content:
+def _month(site: SyntheticSite, found: re.Match[str], form: str) -> Content:
     """Make a month without events, with links to its neighbours: years go on for ever."""
+    year, month = int(found[1]), int(found[2])
     number = year * 12 + month - 1
     neighbours = (("Previous month", number - 1), ("Next month", number + 1))
     links = tuple(
-        Link(text, Place(site.name, target_of(n // 12, n % 12 + 1)))
+        Link(text, Place(site.name, form.format(n // 12, n % 12 + 1)))
         for text, n in neighbours
         if n >= 0
     )
@@ -179,32 +170,22 @@ def _room(site: SyntheticSite, room: str, session: str) -> Content:
     """Make one of a few pages; each link to one carries a new session."""
     blocks = compose(generator(site.name, "room", room), site.language, 3, figure=False)
     links = tuple(
-        Link(f"Room {n}", Place(site.name, f"{Trap.SESSION}{n}?sid={session}{n}"))
+        Link(f"Room {n}", Place(site.name, f"/rooms/{n}?sid={session}{n}"))
         for n in range(1, _ROOMS + 1)
     )
     return Content(f"Room {room}", blocks, links)
 
 
-def _deeper(site: SyntheticSite, target: str, _at: float) -> Content | None:
+def _deeper(site: SyntheticSite, target: str) -> Content | None:
     """Make the page of every directory, with relative links to directories in it."""
     if not target.endswith("/") or set(target.split("/")[2:-1]) - set(_DEEPER):
         return None
     blocks = compose(generator(site.name, "deeper"), site.language, 3, figure=False)
-    return Content("Deeper", blocks, tuple(_relative(site, target)))
-
-
-def _relative(site: SyntheticSite, target: str) -> Iterator[Link]:
-    for word in _DEEPER:
-        yield Link(word.title(), Place(site.name, f"{target}{word}/"), href=f"{word}/")
-
-
-_LASTING: Final[dict[Trap, Callable[[SyntheticSite, str, float], Content | None]]] = {
-    Trap.CALENDAR: _calendar,
-    Trap.DATES: _dates,
-    Trap.FILTERS: filtered,
-    Trap.FACETS: shelved,
-    Trap.DEEPER: _deeper,
-}
+    links = (
+        Link(word.title(), Place(site.name, f"{target}{word}/"), href=f"{word}/")
+        for word in _DEEPER
+    )
+    return Content("Deeper", blocks, tuple(links))
 
 
 #: Hops from the head of each chain to its end.
@@ -438,14 +419,14 @@ def zoo(plot: Plot) -> SyntheticSite:
 
 
 #: The traps of a site of events.
-EVENT_TRAPS: Final = (Trap.CALENDAR, Trap.SESSION)
+EVENT_TRAPS: Final[tuple[Trap, ...]] = ("calendar", "session")
 
 
 def events(plot: Plot, *, traps: tuple[Trap, ...] = EVENT_TRAPS) -> SyntheticSite:
     """Build honest event pages beside endless calendars and sessions, where home leads, too."""
     targets = [f"/event/{n}" for n in range(1, plot.pages)]
     links = [plot.link(target, target) for target in targets]
-    links += [plot.link(trap.name.title(), ENTRANCES[trap]) for trap in traps]
+    links += [plot.link(trap.title(), ENTRANCES[trap]) for trap in traps]
     resources: dict[str, Resource] = {target: plot.page(target, 0.2) for target in targets}
     resources["/"] = plot.page("home", title="Events", links=links)
     return SyntheticSite(
@@ -464,7 +445,7 @@ _SHOWN_PER_PAGE: Final = 20
 _RENEWED_DAYS: Final = 60.0
 
 
-def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(Trap)) -> SyntheticSite:
+def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(TRAPS)) -> SyntheticSite:
     """Build a shop with wares that come, in endless listings.
 
     The start page shows the newest wares and leads into the traps; older pages follow.
@@ -496,7 +477,7 @@ def _lists(
     plot: Plot, entries: Sequence[Link], traps: Sequence[Trap]
 ) -> Iterator[tuple[str, Document]]:
     """Yield the start page, and the pages behind it to which older wares are pushed."""
-    links = [plot.link(trap.name.title(), ENTRANCES[trap]) for trap in traps]
+    links = [plot.link(trap.title(), ENTRANCES[trap]) for trap in traps]
     born_at = plot.start_at - 61 * DAY_S
     for n, first in enumerate(range(0, len(entries), _SHOWN_PER_PAGE)):
         following = first + _SHOWN_PER_PAGE

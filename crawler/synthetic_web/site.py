@@ -10,7 +10,6 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import groupby
 from operator import itemgetter
 from typing import Literal, TypeAlias
@@ -144,19 +143,19 @@ Manifest: TypeAlias = Literal["robots", "sitemap index", "sitemap", "sitemap gzi
 Resource: TypeAlias = Document | Redirect | File | Fault | Manifest
 
 
-class Trap(StrEnum):
-    """Endless sets of pages, by the beginning of their targets.
-
-    Months in the path and in the query, sessions, filters in the query and in the path, and
-    relative links that lead ever deeper.
-    """
-
-    CALENDAR = "/calendar/"
-    SESSION = "/rooms/"
-    DATES = "/dates?"
-    FILTERS = "/wares?"
-    FACETS = "/shelves/"
-    DEEPER = "/deeper/"
+Trap: TypeAlias = Literal["calendar", "session", "dates", "filters", "facets", "deeper"]
+#: Endless sets of pages, and where their targets begin.
+#:
+#: Months in the path and in the query, sessions, filters in the query and in the path, and relative
+#: links that lead ever deeper.
+TRAPS: Mapping[Trap, str] = {
+    "calendar": "/calendar/",
+    "session": "/rooms/",
+    "dates": "/dates?",
+    "filters": "/wares?",
+    "facets": "/shelves/",
+    "deeper": "/deeper/",
+}
 
 
 #: The markup of a site's pages after edits of its frame, by their forms.
@@ -242,7 +241,7 @@ class SyntheticSite:
 
     def trap(self, target: str) -> Trap | None:
         """Return the endless set to which a target belongs."""
-        return next((trap for trap in self.traps if target.startswith(trap)), None)
+        return next((trap for trap in self.traps if target.startswith(TRAPS[trap])), None)
 
     def documents(self) -> list[tuple[str, Document]]:
         """Return all documents that ever live, with their targets."""

@@ -17,12 +17,12 @@ from freshet.crawler.synthetic_web.difficult_sites import (
     zoo,
 )
 from freshet.crawler.synthetic_web.site import (
+    TRAPS,
     Document,
     Fault,
     File,
     Redirect,
     SyntheticSite,
-    Trap,
 )
 from freshet.crawler.synthetic_web.sites import Plot, documentation, listed, news, shop, wiki
 from freshet.crawler.synthetic_web.sites import newsroom as newsroom_site
@@ -212,7 +212,7 @@ def endless(spec: WebSpec, *, traps: bool = True) -> SyntheticWeb:
 
     Without ``traps`` it has its ordinary pages only.
     """
-    return spec.web([bazaar(spec.plot("bazaar"), traps=tuple(Trap) if traps else ())])
+    return spec.web([bazaar(spec.plot("bazaar"), traps=tuple(TRAPS) if traps else ())])
 
 
 def newsroom(spec: WebSpec, items: float) -> SyntheticWeb:

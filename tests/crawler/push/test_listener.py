@@ -31,7 +31,7 @@ class Door:
             self.bodies.append(await pushed.read(10))
         except ConnectionError as error:
             return Reply(400, str(error))
-        return Reply(429, "", retry=True) if pushed.path == "/later" else Reply(200, "heard")
+        return Reply(429) if pushed.path == "/later" else Reply(200, "heard")
 
     async def send(self, data: bytes) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
