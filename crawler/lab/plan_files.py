@@ -26,10 +26,6 @@ OPTIONAL = ("importance", "host", "complete_observations")
 _LONGEST_VALUE = 60
 
 
-class UnusableFile(CrawlError):
-    """A file that cannot be read or written; the message is one line."""
-
-
 class BadSources(CrawlError):
     """A file with a wrong value; one line names row, column and accepted values."""
 
@@ -182,7 +178,7 @@ def read_csv(path: Path) -> _FileColumns:
 
     Raises:
         OSError: the file cannot be read.
-        UnusableFile: it is not UTF-8, or not CSV.
+        CrawlError: it is not UTF-8, or not CSV.
         BadSources: naming the line, the column and the accepted values.
     """
     lines = array("q")
@@ -198,9 +194,9 @@ def read_csv(path: Path) -> _FileColumns:
                 lines.append(reader.line_num)
                 _add_row(path, reader.line_num, names, row, columns)
         except csv.Error as error:
-            raise UnusableFile(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
+            raise CrawlError(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
         except UnicodeDecodeError:
-            raise UnusableFile(f"{path}: {_undecodable(path)}") from None
+            raise CrawlError(f"{path}: {_undecodable(path)}") from None
     values = dict(zip(names, columns, strict=True))
     for name in _READ.keys() & values.keys():
         values[name] = np.array(values[name], np.bool_ if _READ[name][1] == "b" else np.float64)
@@ -278,9 +274,9 @@ _TYPES: dict[str, tuple[str, tuple[str, ...], str]] = {
 
 
 def require_duckdb(path: Path) -> None:
-    """Raise :class:`UnusableFile` if DuckDB is not installed."""
+    """Raise :class:`CrawlError` if DuckDB is not installed."""
     if find_spec("duckdb") is None:
-        raise UnusableFile(
+        raise CrawlError(
             f"{path}: Parquet needs DuckDB; `pip install 'freshet[parquet]'` brings it"
         )
 
@@ -290,7 +286,7 @@ def read_parquet(path: Path) -> _FileColumns:
 
     Raises:
         OSError: the file cannot be opened.
-        UnusableFile: DuckDB is not installed, or it cannot read the file.
+        CrawlError: DuckDB is not installed, or it cannot read the file.
         BadSources: naming the row, the column and the accepted values.
     """
     require_duckdb(path)
@@ -310,7 +306,7 @@ def write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     """Write columns of one length, texts as arrays of objects.
 
     Raises:
-        UnusableFile: DuckDB is not installed, or it cannot write the file.
+        CrawlError: DuckDB is not installed, or it cannot write the file.
     """
     require_duckdb(path)
     with _duckdb(path, str(path)) as connection:
@@ -336,7 +332,7 @@ def _duckdb(path: Path, name: str) -> Iterator[DuckDBPyConnection]:
             yield connection
     except duckdb.Error as error:
         sentence = str(error).partition("\n")[0].replace(name, path.name)
-        raise UnusableFile(f"{path}: {sentence}") from error
+        raise CrawlError(f"{path}: {sentence}") from error
 
 
 def _checked_names(path: Path, connection: DuckDBPyConnection, name: str) -> list[str]:
@@ -371,13 +367,13 @@ def read_sources(path: Path) -> PlanSources:
     """Read the sources in a file.
 
     Raises:
-        UnusableFile: the file does not exist, or is not what its ending says.
+        CrawlError: the file does not exist, or is not what its ending says.
         BadSources: naming the row, the column and the accepted values.
     """
     try:
         return checked(_READERS[_ending(path)](path))
     except OSError as error:
-        raise UnusableFile(f"{path}: {error.strerror or error}") from error
+        raise CrawlError(f"{path}: {error.strerror or error}") from error
 
 
 def check_writable(path: Path) -> None:
@@ -385,21 +381,21 @@ def check_writable(path: Path) -> None:
 
     Raises:
         BadSources: the ending is not accepted.
-        UnusableFile: the folder or the file to replace is of a wrong kind, or an extra is missing.
+        CrawlError: the folder or the file to replace is of a wrong kind, or an extra is missing.
     """
     if _ending(path) == ".parquet":
         require_duckdb(path)
     if not path.parent.is_dir():
-        raise UnusableFile(f"{path}: the folder does not exist: {path.parent}")
+        raise CrawlError(f"{path}: the folder does not exist: {path.parent}")
     if path.exists() and not path.is_file():
-        raise UnusableFile(f"{path}: not a file, so it is not replaced")
+        raise CrawlError(f"{path}: not a file, so it is not replaced")
 
 
 def write_plan(path: Path, columns: Mapping[str, NDArray[Any]]) -> bool:
     """Write the columns of a plan, whole or not at all; return whether a file was replaced.
 
     Raises:
-        UnusableFile: it cannot be written.
+        CrawlError: it cannot be written.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -407,7 +403,7 @@ def write_plan(path: Path, columns: Mapping[str, NDArray[Any]]) -> bool:
         replaced = path.exists()
         unfinished.replace(path)
     except OSError as error:
-        raise UnusableFile(f"{path}: {error.strerror or error}") from error
+        raise CrawlError(f"{path}: {error.strerror or error}") from error
     finally:
         unfinished.unlink(missing_ok=True)
     return replaced

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from freshet.crawler.lab.charts import write_charts
 from freshet.crawler.lab.counterfactual import StoreComparison
-from freshet.crawler.lab.plan_files import UnusableFile, require_duckdb, write_parquet
+from freshet.crawler.lab.plan_files import require_duckdb, write_parquet
+from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err, say
 from freshet.scheduler.evaluate.verdicts import (
     BOUNDS,
@@ -40,11 +41,11 @@ def check_folders(plots: Path | None, parquet: Path | None) -> None:
     """Check before the work that figures and tables can be written there; write nothing.
 
     Raises:
-        UnusableFile: a folder is a file, its parent is not a folder, or an extra is missing.
+        CrawlError: a folder is a file, its parent is not a folder, or an extra is missing.
     """
     if plots is not None:
         if find_spec("matplotlib") is None:
-            raise UnusableFile(
+            raise CrawlError(
                 f"{plots}: figures need matplotlib; `pip install 'freshet[plots]'` brings it"
             )
         _check_folder(plots)
@@ -57,7 +58,7 @@ def write_folders(answer: StoreComparison, plots: Path | None, parquet: Path | N
     """Write figures and tables, each folder's files whole or not at all, and say so.
 
     Raises:
-        UnusableFile: they cannot be written.
+        CrawlError: they cannot be written.
     """
     if plots is not None:
         with err.status("Drawing the figures"), _replacing_files(plots) as unfinished:
@@ -72,9 +73,9 @@ def write_folders(answer: StoreComparison, plots: Path | None, parquet: Path | N
 
 def _check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise UnusableFile(f"{folder}: not a folder; the files need one")
+        raise CrawlError(f"{folder}: not a folder; the files need one")
     if not folder.absolute().parent.is_dir():
-        raise UnusableFile(f"{folder}: the folder does not exist: {folder.parent}")
+        raise CrawlError(f"{folder}: the folder does not exist: {folder.parent}")
 
 
 @contextmanager
@@ -87,7 +88,7 @@ def _replacing_files(folder: Path) -> Iterator[Path]:
             for file in sorted(Path(unfinished).iterdir()):
                 file.replace(folder / file.name)
     except OSError as error:
-        raise UnusableFile(f"{folder}: {error.strerror or error}") from error
+        raise CrawlError(f"{folder}: {error.strerror or error}") from error
 
 
 def _verdicts(answer: StoreComparison) -> Columns:

@@ -90,16 +90,16 @@ class Captures:
         m, n = len(day), len(mu)
         row = arrays.codes("page", page, m, n)
         number = np.asarray(content, np.int64)
-        _refuse(number < FAILED, "content", number, "a number from 0, GONE or FAILED")
+        refuse(number < FAILED, "content", number, "a number from 0, GONE or FAILED")
         stood = day if until is None else arrays.finite("until", until, m)
-        _refuse(stood < day, "until", stood, "its capture's day or later")
+        refuse(stood < day, "until", stood, "its capture's day or later")
         order = np.lexsort((day, row))
         row, day, number, stood = row[order], day[order], number[order], stood[order]
         again = (row[:-1] == row[1:]) & (day[:-1] == day[1:])
         kept = np.append(~again, np.ones(min(m, 1), np.bool_))
         row, day, number, stood = row[kept], day[kept], number[kept], stood[kept]
         overlong = np.append((row[:-1] == row[1:]) & (stood[:-1] > day[1:]), False)[: len(row)]
-        _refuse(overlong, "until", stood, "at most the day of the page's next capture")
+        refuse(overlong, "until", stood, "at most the day of the page's next capture")
         offsets = offsets_of(np.bincount(row, minlength=n))
         known = _found(found, offsets, day, n)
         none = np.zeros(n, np.intp)
@@ -148,13 +148,14 @@ def _found(found: ArrayLike | None, offsets: Ints, at: Floats, n: int) -> Floats
     some = offsets[:-1] < offsets[1:]
     first[some] = at[offsets[:-1][some]]
     known = first if found is None else np.minimum(np.asarray(found, np.float64), first)
-    _refuse(~np.isfinite(known), "found", known, "a day, or a page that has captures")
+    refuse(~np.isfinite(known), "found", known, "a day, or a page that has captures")
     fallen = np.append(False, np.diff(known) < 0)[:n]
-    _refuse(fallen, "found", known, "the day of the page before, or later")
+    refuse(fallen, "found", known, "the day of the page before, or later")
     return known
 
 
-def _refuse(bad: Bools, name: str, column: Floats | Ints, accepted: str) -> None:
+def refuse(bad: Bools, name: str, column: Floats | Ints, accepted: str) -> None:
+    """Raise ValueError at the first bad row, if there is one."""
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")

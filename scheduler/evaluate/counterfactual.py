@@ -87,10 +87,10 @@ class Asks:
 
 def run(captures: Captures, ranker: Ranker, terms: ReplayTerms, progress: Progress) -> Asks:
     """Return all visits of a policy from ``start`` to ``end``."""
-    archive = _ArchiveReplay(captures, terms)
-    archive.catch_up(ranker)
+    archive = _ArchiveReplay(captures, ranker, terms)
+    archive.catch_up()
     serve(ranker, archive, terms.budget, progress)
-    return archive.asks(ranker)
+    return archive.asks()
 
 
 #: The columns of :class:`Asks` of length k.
@@ -107,9 +107,9 @@ class _ArchiveReplay:
     ``_tries`` how often it missed or failed.
     """
 
-    def __init__(self, captures: Captures, terms: ReplayTerms) -> None:
+    def __init__(self, captures: Captures, ranker: Ranker, terms: ReplayTerms) -> None:
         n = len(captures)
-        self._captures, self._terms = captures, terms
+        self._captures, self._ranker, self._terms = captures, ranker, terms
         self._known = 0
         self._now = terms.start
         self._content = np.full(n, GONE, np.int64)
@@ -122,9 +122,9 @@ class _ArchiveReplay:
         self._asked: list[Sequence[NDArray[Any]]] = [[np.empty(0, kind) for kind in _ASKED]]
         self._turn = max(n, 1) / terms.budget
 
-    def catch_up(self, ranker: Ranker) -> None:
+    def catch_up(self) -> None:
         """Teach a policy the archive before the start."""
-        self.advance(ranker, self._terms.start)
+        self.advance(self._terms.start)
         captures = self._captures
         early = captures.at <= self._terms.start
         told = np.flatnonzero(early & (captures.content != FAILED))
@@ -135,9 +135,9 @@ class _ArchiveReplay:
         looks = VisitResults(
             row=page, at=at, compared=compared, changed=changed, gone=content == GONE, moved=changed
         )
-        ranker.learn(looks.take(np.argsort(at, kind="stable")))
-        if isinstance(ranker, IntervalRanker):
-            ranker.restart()
+        self._ranker.learn(looks.take(np.argsort(at, kind="stable")))
+        if isinstance(self._ranker, IntervalRanker):
+            self._ranker.restart()
         # What comes last in a page stays.
         self._looked[page] = self._copy[page] = at
         self._capture[captures.page[early]] = np.flatnonzero(early)
@@ -156,31 +156,31 @@ class _ArchiveReplay:
             yield now, start + np.arange(asked + 1, due + 1) / budget
             now, asked = until, due
 
-    def visit(self, ranker: Ranker, rows: Rows, at: Floats) -> VisitResults:
+    def visit(self, rows: Rows, at: Floats) -> VisitResults:
         """Return the captures that the archive has of these pages."""
-        expected = self._expected(ranker, rows, at)
+        expected = self._expected(rows, at)
         places = self._captures.latest(rows, at)
         again = (places >= 0) & (places == self._capture[rows])
         *answer, looks = self._take(rows, at, places)
         self._asked.append((rows, at, places, *answer, again, expected))
         return looks
 
-    def asks(self, ranker: Ranker) -> Asks:
+    def asks(self) -> Asks:
         """Return all visits, and the pages that were found last."""
-        self.advance(ranker, self._terms.end)
+        self.advance(self._terms.end)
         columns = map(np.concatenate, zip(*self._asked, strict=True))
         rate = np.full(len(self._captures), np.nan)
-        rate[: self._known] = ranker.beliefs(self._terms.end).rate
+        rate[: self._known] = self._ranker.beliefs(self._terms.end).rate
         return Asks(rate, self._copy, *columns)
 
-    def _expected(self, ranker: Ranker, rows: Rows, at: Floats) -> Floats:
+    def _expected(self, rows: Rows, at: Floats) -> Floats:
         """Return the forecast probabilities of change."""
-        believed = ranker.beliefs(self._now)
+        believed = self._ranker.beliefs(self._now)
         ahead = np.maximum(at - self._now, 0.0)
         expected: Floats = -np.expm1(-believed.hazard[rows] - believed.rate[rows] * ahead)
         return expected
 
-    def advance(self, ranker: Ranker, now: float) -> None:
+    def advance(self, now: float) -> None:
         """Add the pages that were found by now."""
         self._now = now
         captures, first = self._captures, self._known
@@ -189,11 +189,11 @@ class _ArchiveReplay:
         if first == self._known:
             return
         found = captures.found[new]
-        ranker.add(captures.host[new], captures.area[new], captures.importance[new], found)
+        self._ranker.add(captures.host[new], captures.area[new], captures.importance[new], found)
         if self._terms.given and found[-1] > self._terms.start:
             rows = np.arange(first, self._known)[found > self._terms.start]
             places = captures.latest(rows, captures.found[rows])
-            ranker.learn(self._take(rows, captures.found[rows], places)[-1])
+            self._ranker.learn(self._take(rows, captures.found[rows], places)[-1])
             self._copy[rows] = self._looked[rows]
 
     def weighed(self, worth: Floats, now: float) -> Floats:

@@ -43,6 +43,7 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.costs import Costs, changed_mean, ein_mean, stale_days
 from freshet.scheduler.estimate import Estimator
 from freshet.scheduler.estimate.evidence import Evidence
+from freshet.scheduler.evaluate.captures import refuse
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.sources import Rows, SourceTable
 
@@ -163,13 +164,9 @@ def _on_path(changes: ChangeTimes, gaps: _Gaps) -> _Integrals:
     return stale_days(changes.at, first, last - first, gaps.begin, gaps.end)
 
 
-def _sum_at(place: Rows, values: Floats, length: int) -> Floats:
-    return np.asarray(np.bincount(place, values, length), np.float64)
-
-
 def _averaged(table: SourceTable, gaps: _Gaps, integrals: _Integrals, days: float) -> Costs:
     weight = table.importance / days
-    harmonic, binary = (_sum_at(gaps.source, each, len(table)) for each in integrals)
+    harmonic, binary = (np.bincount(gaps.source, each, len(table)) for each in integrals)
     return Costs(weight * harmonic, weight * binary)
 
 
@@ -183,16 +180,8 @@ def _check(
         raise ValueError(f"changes: are of {len(changes)} sources; accepted are {n}")
     at = arrays.finite("crawls.at", crawls.at)
     source = arrays.codes("crawls.source", crawls.source, len(at), n)
-    _refuse_first(table.last_crawl > start, "last_crawl", table.last_crawl, f"at most {start}")
-    _refuse_first(
-        at < table.last_crawl[source], "crawls.at", at, "its source's last_crawl or later"
-    )
-
-
-def _refuse_first(bad: Bools, name: str, column: Floats, accepted: str) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")
+    refuse(table.last_crawl > start, "last_crawl", table.last_crawl, f"at most {start}")
+    refuse(at < table.last_crawl[source], "crawls.at", at, "its source's last_crawl or later")
 
 
 # -- learning ----------------------------------------------------------------

@@ -59,7 +59,7 @@ from freshet.scheduler.costs import changes_per_crawl
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.evaluate.changes import ChangeProcess
 from freshet.scheduler.evaluate.judging import Crawls, RateLearner, gaps_of
-from freshet.scheduler.evaluate.serving import Batch, Progress, Valuer, serve, silent, worthiest
+from freshet.scheduler.evaluate.serving import Batch, Progress, serve, silent, worthiest
 from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.greedy_index import valuation
 from freshet.scheduler.policy import (
@@ -155,7 +155,7 @@ class RandomWorld:
             for first in range(0, len(moments), self._size):
                 yield float(moments[first]), moments[first : first + self._size]
 
-    def advance(self, ranker: Valuer, now: float) -> None:
+    def advance(self, now: float) -> None:
         """Tell the signals that have come by now."""
         if self._hears is not None:
             source, at = self._signals
@@ -166,7 +166,7 @@ class RandomWorld:
         """Return the values as they are."""
         return worth
 
-    def visit(self, ranker: Valuer, rows: Rows, at: Floats) -> VisitResults:
+    def visit(self, rows: Rows, at: Floats) -> VisitResults:
         """Compare each source with its copy."""
         crawled = self._key(rows, at)
         edges = np.searchsorted(self._changes, [self._last[rows], crawled], "right")

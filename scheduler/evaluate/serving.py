@@ -12,7 +12,7 @@ vanishes with k/n, and a batch of one is exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -40,18 +40,17 @@ class Valuer(Protocol):
         ...
 
 
-_AnyValuer = TypeVar("_AnyValuer", bound=Valuer)
-_Valuer_contra = TypeVar("_Valuer_contra", bound=Valuer, contravariant=True)
+class _Environment(Protocol):
+    """The sources of a run, and what a visit finds there.
 
-
-class _Environment(Protocol[_Valuer_contra]):
-    """The sources of a run, and what a visit finds there."""
+    If its ranker learns of anything but visits, the environment knows it.
+    """
 
     def batches(self, budget: float) -> Iterable[Batch]:
         """Yield the batches in the order of time; all their visits cost the budget."""
         ...
 
-    def advance(self, ranker: _Valuer_contra, now: float) -> None:
+    def advance(self, now: float) -> None:
         """Tell the ranker what has happened by now without a visit."""
         ...
 
@@ -59,7 +58,7 @@ class _Environment(Protocol[_Valuer_contra]):
         """Return the values by which sources are chosen, given those of the ranker."""
         ...
 
-    def visit(self, ranker: _Valuer_contra, rows: Rows, at: Floats) -> VisitResults:
+    def visit(self, rows: Rows, at: Floats) -> VisitResults:
         """Visit each of these sources once; the ranker has not learnt from it yet."""
         ...
 
@@ -69,8 +68,8 @@ def silent(*_progress: object) -> None:
 
 
 def serve(
-    ranker: _AnyValuer,
-    environment: _Environment[_AnyValuer],
+    ranker: Valuer,
+    environment: _Environment,
     budget: float,
     progress: Progress = silent,
 ) -> None:
@@ -82,11 +81,11 @@ def serve(
         ValueError: the ranker answers with something else than finite numbers of at least 0.
     """
     for now, moments in environment.batches(budget):
-        environment.advance(ranker, now)
+        environment.advance(now)
         worth = environment.weighed(_refuse_nonsense(ranker.worth(now)), now)
         rows = worthiest(worth, len(moments))
         if len(rows):
-            ranker.learn(environment.visit(ranker, rows, moments[: len(rows)]))
+            ranker.learn(environment.visit(rows, moments[: len(rows)]))
         progress(float(moments[-1]) if len(moments) else now)
 
 

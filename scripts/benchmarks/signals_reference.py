@@ -11,7 +11,7 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.evaluate.judging import Crawls, expected_costs
 from freshet.scheduler.evaluate.runners import IndexedSources, RandomWorld
-from freshet.scheduler.evaluate.serving import Valuer, serve
+from freshet.scheduler.evaluate.serving import serve
 from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.sources import Rows, SourceTable
@@ -53,19 +53,18 @@ def heard_at(changed: Floats, polled: Floats) -> Floats:
 class _Delayed(RandomWorld):
     """A world whose signals are heard some time after the changes that they tell of."""
 
-    def __init__(self, stage: Stage, heard: Floats | None) -> None:
+    def __init__(self, stage: Stage, ranker: IndexedSources, heard: Floats | None) -> None:
         super().__init__(World(stage.table, stage.changes, 0.0, stage.days), stage.table.last_crawl)
         source, changed = stage.changed()
         at = changed if heard is None else heard
         order = np.argsort(at, kind="stable")
         self._news, self._changed, self._news_at = source[order], changed[order], at[order]
-        self._place = 0
+        self._place, self._ranker = 0, ranker
 
-    def advance(self, ranker: Valuer, now: float) -> None:
-        assert isinstance(ranker, IndexedSources)
+    def advance(self, now: float) -> None:
         first, self._place = self._place, int(np.searchsorted(self._news_at, now, "right"))
         place = slice(first, self._place)
-        ranker.hear(self._news[place], self._changed[place], now)
+        self._ranker.hear(self._news[place], self._changed[place], now)
 
 
 def informed(stage: Stage, budget: float, heard: Floats | None = None) -> Crawls:
@@ -74,8 +73,9 @@ def informed(stage: Stage, budget: float, heard: Floats | None = None) -> Crawls
     Each signalled change is heard on a day (m,), at once without them; if its page has been
     crawled in between it tells nothing.
     """
-    environment = _Delayed(stage, heard)
-    serve(IndexedSources(GreedyIndex(), stage.table, budget), environment, budget)
+    ranker = IndexedSources(GreedyIndex(), stage.table, budget)
+    environment = _Delayed(stage, ranker, heard)
+    serve(ranker, environment, budget)
     return environment.crawls()
 
 

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from freshet.crawler.lab import plan_files
-from freshet.crawler.lab.plan_files import BadSources, PlanSources, UnusableFile
+from freshet.crawler.lab.plan_files import BadSources, PlanSources
+from freshet.crawler.tally import CrawlError
 
 NUMBER = "a finite number of at least 0"
 
@@ -204,13 +205,13 @@ def test_a_file_that_is_not_what_its_ending_says_cannot_be_read(
 ) -> None:
     path = tmp_path / name
     path.write_bytes(data)
-    with pytest.raises(UnusableFile, match=f"^[^\n]*{name}: {told}[^\n]*$"):
+    with pytest.raises(CrawlError, match=f"^[^\n]*{name}: {told}[^\n]*$"):
         plan_files.read_sources(path)
 
 
 @pytest.mark.parametrize("name", ["none.csv", "none.parquet"])
 def test_a_file_that_is_not_there_is_told_by_its_name(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UnusableFile, match=f"{name}: No such file"):
+    with pytest.raises(CrawlError, match=f"{name}: No such file"):
         plan_files.read_sources(tmp_path / name)
 
 
@@ -236,9 +237,9 @@ def test_without_duckdb_one_line_says_what_to_install(
         "freshet.crawler.lab.plan_files.find_spec",
         lambda name: None if name == "duckdb" else found(name),
     )
-    with pytest.raises(UnusableFile, match=r"pip install 'freshet\[parquet\]'"):
+    with pytest.raises(CrawlError, match=r"pip install 'freshet\[parquet\]'"):
         plan_files.read_sources(path)
-    with pytest.raises(UnusableFile, match=r"pip install 'freshet\[parquet\]'"):
+    with pytest.raises(CrawlError, match=r"pip install 'freshet\[parquet\]'"):
         plan_files.check_writable(tmp_path / "plan.parquet")
 
 
@@ -296,10 +297,10 @@ def test_a_plan_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_a_place_where_no_plan_can_be_written_is_told_beforehand(tmp_path: Path) -> None:
     with pytest.raises(BadSources, match=r"accepted are files that end in"):
         plan_files.check_writable(tmp_path / "plan.xls")
-    with pytest.raises(UnusableFile, match="the folder does not exist"):
+    with pytest.raises(CrawlError, match="the folder does not exist"):
         plan_files.check_writable(tmp_path / "none" / "plan.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(UnusableFile, match="not a file, so it is not replaced"):
+    with pytest.raises(CrawlError, match="not a file, so it is not replaced"):
         plan_files.check_writable(tmp_path / "folder.csv")
     plan_files.check_writable(tmp_path / "plan.csv")
     assert not (tmp_path / "plan.csv").exists()

@@ -39,13 +39,13 @@ class Days:
         for day in range(3):
             yield float(day), day + np.arange(1, budget + 1) / budget
 
-    def advance(self, ranker: Fixed, now: float) -> None:
+    def advance(self, now: float) -> None:
         self.advanced.append(now)
 
     def weighed(self, worth: Floats, now: float) -> Floats:
         return worth if now >= 1 else np.where(np.arange(len(worth)) == 0, 0.0, worth)
 
-    def visit(self, ranker: Fixed, rows: Rows, at: Floats) -> VisitResults:
+    def visit(self, rows: Rows, at: Floats) -> VisitResults:
         no = np.zeros(len(rows), np.bool_)
         return VisitResults(rows, at, ~no, no, no, no)
 
