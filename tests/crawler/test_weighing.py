@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,26 +9,23 @@ import pytest
 from freshet.crawler.importance import Weighing, weigh
 from freshet.storage.database import reading
 from freshet.storage.records import StoredSeed
-from tests.storage.small_store import HOST, SmallStore, small_store
+from tests.storage.small_store import HOST, SmallStore
 
 OTHER = "https://other.example"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
+def store(site: SmallStore) -> SmallStore:
     """A site of importance 3: /, that all link, /a and /b below it, and /c below these."""
-    store = asyncio.run(small_store(tmp_path / "crawl.db"))
-    store.run(0.0)
-    store.host()
-    store.host("http://www.one.example")
-    store.host(OTHER)
-    home, a = store.page("/"), store.page("/a", depth=1)
-    b, c = store.page("http://www.one.example/b", host=2, depth=1), store.page("/c", depth=2)
-    store.page(f"{OTHER}/", host=3)
+    site.host("http://www.one.example")
+    site.host(OTHER)
+    home, a = site.page("/"), site.page("/a", depth=1)
+    b, c = site.page("http://www.one.example/b", host=2, depth=1), site.page("/c", depth=2)
+    site.page(f"{OTHER}/", host=3)
     for src, dst in ((home, a), (home, b), (a, home), (b, home), (a, c), (c, home)):
-        store.link(src, dst, 1.0)
-    store.insert("seed", text="one.example", url=f"{HOST}/", importance=3.0, added_at=0.0)
-    return store
+        site.link(src, dst, 1.0)
+    site.insert("seed", text="one.example", url=f"{HOST}/", importance=3.0, added_at=0.0)
+    return site
 
 
 def weighing(store: SmallStore, by: str) -> Weighing:

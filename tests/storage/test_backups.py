@@ -13,7 +13,7 @@ import pytest
 from freshet.storage import maintenance
 from freshet.storage.database import StoreError, StoreUnavailable, held
 from freshet.storage.maintenance import back_up, restore
-from tests.storage.small_store import SmallStore, small_store
+from tests.storage.small_store import SmallStore
 
 #: Copies a store with a step a page, as a process of its own that ends in some way.
 PROGRAM = """
@@ -47,14 +47,11 @@ def files(folder: Path) -> set[str]:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> SmallStore:
-    store = await small_store(tmp_path / "crawl.db")
-    store.run(0.0)
-    store.host()
+def store(site: SmallStore) -> SmallStore:
     for number in range(60):
-        page = store.page(f"/{number}/{'long' * 100}")
-        store.observe(page, float(number), "new")
-    return store
+        page = site.page(f"/{number}/{'long' * 100}")
+        site.observe(page, float(number), "new")
+    return site
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from math import inf
-from pathlib import Path
 
 import pytest
 
@@ -12,18 +11,17 @@ from freshet.storage import maintenance
 from freshet.storage.database import StoreError, open_store
 from freshet.storage.maintenance import Retention, Rows
 from tests.storage.crawl_store import writing
-from tests.storage.small_store import SmallStore, small_store
+from tests.storage.small_store import SmallStore
 
 DAY_S = 86_400.0
 NOW = 1_000 * DAY_S
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> SmallStore:
-    store = await small_store(tmp_path / "crawl.db")
-    store.run(0.0, state="ended", ended_at=1.0)
-    store.host()
-    return store
+def store(small: SmallStore) -> SmallStore:
+    small.run(0.0, state="ended", ended_at=1.0)
+    small.host()
+    return small
 
 
 async def pruned(store: SmallStore, keep: Retention) -> dict[str, int]:

@@ -1,21 +1,18 @@
 """`freshet discover --new-sites` chooses the pages that lead to sites nobody knew."""
 
-import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.crawler.cli.test_discover import DAY_S, WEEKS, discover, fill
-from tests.storage.small_store import SmallStore, small_store
+from tests.storage.small_store import SmallStore
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
-    store = asyncio.run(small_store(tmp_path / "crawl.db"))
-    fill(store)
-    return store
+def store(small: SmallStore) -> SmallStore:
+    fill(small)
+    return small
 
 
 def lead_out(store: SmallStore) -> None:

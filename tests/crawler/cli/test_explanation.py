@@ -1,14 +1,13 @@
 """The outlook of a URL follows from its place, robots.txt and politeness, in that order."""
 
 from dataclasses import astuple
-from pathlib import Path
 
 import pytest
 
 from freshet.config.loading import load
 from freshet.crawler.cli.explain import Explanation, explain
 from freshet.storage.queries.page import snapshot
-from tests.storage.small_store import HOST, SmallStore, small_store
+from tests.storage.small_store import HOST, SmallStore
 
 NOW = 1_800_000_000.0
 DAY_S = 86_400.0
@@ -16,10 +15,9 @@ NOT_DUE = "not due in this run; due again when the next one starts"
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> SmallStore:
-    store = await small_store(tmp_path / "crawl.db")
-    store.run(NOW - 100)
-    return store
+def store(small: SmallStore) -> SmallStore:
+    small.run(NOW - 100)
+    return small
 
 
 def robots(store: SmallStore, body: str = "", **columns: object) -> None:

@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from math import expm1
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from freshet.config.loading import load
 from freshet.crawler.cli.explain import sentences
 from freshet.crawler.cli.page_forecast import PageForecast, forecast_page, rate_of
 from freshet.storage.queries.page import snapshot
-from tests.storage.small_store import HOST, SmallStore, small_store
+from tests.storage.small_store import HOST, SmallStore
 
 DAY_S = 86_400.0
 NOW = 1_800_000_000.0
@@ -28,20 +27,19 @@ def order(policy: str = "site_clock", rules: Sequence[dict[str, object]] = RULES
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> SmallStore:
+def store(small: SmallStore) -> SmallStore:
     """A daemon of one site, two of whose pages have a copy; the price is 0.1."""
-    store = await small_store(tmp_path / "crawl.db")
-    store.run(NOW - 40 * DAY_S, settings=order())
-    store.host(lane="one.example", last_exchange_at=NOW - 60, delay_s=1.0)
-    store.insert(
+    small.run(NOW - 40 * DAY_S, settings=order())
+    small.host(lane="one.example", last_exchange_at=NOW - 60, delay_s=1.0)
+    small.insert(
         "seed", text="one", url=f"{HOST}/", root_url=f"{HOST}/", importance=1.0, added_at=0.0
     )
-    store.insert(
+    small.insert(
         "outlook", at=NOW - 60, run_id=1, began_at=NOW - DAY_S, fetches=5, budget=24.0,
         policy="greedy_index", flowed=5.0, forgone=0.0, watched=2, captured=2, waiting=0, gone=0,
         price=0.1, daily=1, weekly=0, monthly=0, yearly=1, rarer=0, clocked=0.0, next_at=NOW,
     )  # fmt: skip
-    return store
+    return small
 
 
 def believed(store: SmallStore, page: int, *, days: float = 0.0, **columns: object) -> None:

@@ -1,6 +1,5 @@
 """`freshet plan` divides a budget, and says what comes of it."""
 
-import asyncio
 import csv
 import json
 from math import log
@@ -15,7 +14,7 @@ from freshet.scheduler.planning import COMPARED
 from freshet.scheduler.policies.lambda_crawl import solve
 from freshet.scheduler.policies.whittle import index_after, utility_after
 from tests.console import app
-from tests.storage.small_store import HOST, SmallStore, small_store
+from tests.storage.small_store import HOST, SmallStore
 
 DAY_S = 86_400.0
 
@@ -36,11 +35,10 @@ def sources(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
-    store = asyncio.run(small_store(tmp_path / "crawl.db"))
-    store.run(0.0)
-    store.host(lane="one.example", delay_s=30_000.0, last_exchange_at=1.0)
-    return store
+def store(small: SmallStore) -> SmallStore:
+    small.run(0.0)
+    small.host(lane="one.example", delay_s=30_000.0, last_exchange_at=1.0)
+    return small
 
 
 def plan(*arguments: object) -> Result:

@@ -1,6 +1,5 @@
 """`freshet replay` asks the past of a store which policy would have kept it fresher."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,35 +8,30 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.console import app
-from tests.storage.small_store import SmallStore, small_store
+from tests.storage.small_store import SmallStore
 
 DAY_S = 86_400.0
 DAYS = 60
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
-    return asyncio.run(small_store(tmp_path / "crawl.db"))
-
-
-def fill(store: SmallStore) -> None:
+def fill(small: SmallStore) -> None:
     """Ten pages, looked at once a day: one changes each day, the others never."""
-    store.run(0.0)
-    store.host()
+    small.run(0.0)
+    small.host()
     for number in range(10):
-        page = store.page(f"/{number}", checked_at=1.0)
+        page = small.page(f"/{number}", checked_at=1.0)
         for day in range(DAYS):
             kind = "new" if day == 0 else "changed" if number == 3 else "unchanged"
-            store.observe(page, (day + number / 100) * DAY_S, kind)
+            small.observe(page, (day + number / 100) * DAY_S, kind)
 
 
 def replay(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["replay", *map(str, arguments)])
 
 
-def test_the_policy_that_looks_where_changes_are_is_the_fresher_one(store: SmallStore) -> None:
-    fill(store)
-    result = replay(store.path, "--budget", "2/day", "--budget", "5/day", "--json")
+def test_the_policy_that_looks_where_changes_are_is_the_fresher_one(small: SmallStore) -> None:
+    fill(small)
+    result = replay(small.path, "--budget", "2/day", "--budget", "5/day", "--json")
     assert result.exit_code == 0, result.output
     found: Any = json.loads(result.stdout, parse_constant=pytest.fail)
     assert found["pages"] == 10
@@ -61,38 +55,38 @@ def test_the_policy_that_looks_where_changes_are_is_the_fresher_one(store: Small
     assert len(verdict["daily"]["harmonic"]) == len(verdict["daily"]["binary"]) == 54
 
 
-def test_the_table_names_each_policy_and_says_what_the_ranges_are(store: SmallStore) -> None:
-    fill(store)
-    result = replay(store.path, "--policy", "uniform", "--budget", "2/hour")
+def test_the_table_names_each_policy_and_says_what_the_ranges_are(small: SmallStore) -> None:
+    fill(small)
+    result = replay(small.path, "--policy", "uniform", "--budget", "2/hour")
     assert result.exit_code == 0, result.output
     assert "With 48 fetches a day" in result.stdout
     assert "uniform" in result.stdout
     assert "Flagged: pages that a policy visited more often" in result.stdout
 
 
-def test_without_a_budget_it_is_what_the_store_spent(store: SmallStore) -> None:
-    fill(store)
-    found = json.loads(replay(store.path, "--policy", "uniform", "--json").stdout)
+def test_without_a_budget_it_is_what_the_store_spent(small: SmallStore) -> None:
+    fill(small)
+    found = json.loads(replay(small.path, "--policy", "uniform", "--json").stdout)
     assert found["verdicts"][0]["budget_per_day"] == pytest.approx(10.0, rel=0.02)
 
 
-def test_what_cannot_be_answered_is_said_in_one_line(store: SmallStore, tmp_path: Path) -> None:
-    empty = replay(store.path)
+def test_what_cannot_be_answered_is_said_in_one_line(small: SmallStore, tmp_path: Path) -> None:
+    empty = replay(small.path)
     assert empty.exit_code == 1
     assert "no page has had content yet" in empty.stderr
-    store.run(0.0)
-    store.host()
-    store.observe(store.page("/", checked_at=1.0), 1.0, "new")
-    once = replay(store.path)
+    small.run(0.0)
+    small.host()
+    small.observe(small.page("/", checked_at=1.0), 1.0, "new")
+    once = replay(small.path)
     assert once.exit_code == 1
     assert "no page has two captures yet" in once.stderr
     text = tmp_path / "text"
     text.write_text("no store")
     for result, code in (
         (replay(text), 2),
-        (replay(store.path, "--policy", "nothing"), 2),
-        (replay(store.path, "--budget", "many"), 2),
-        (replay(store.path, "--db", str(tmp_path / "new.db")), 2),
+        (replay(small.path, "--policy", "nothing"), 2),
+        (replay(small.path, "--budget", "many"), 2),
+        (replay(small.path, "--db", str(tmp_path / "new.db")), 2),
     ):
         assert result.exit_code == code
         assert result.stderr.count("\n") == 1

@@ -1,16 +1,14 @@
 """`freshet status` is the store on one screen, while a crawl may be writing it."""
 
-import asyncio
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from tests.console import app
-from tests.storage.small_store import HOST, SmallStore, small_store
+from tests.storage.small_store import HOST, SmallStore
 
 
 @pytest.fixture
@@ -19,45 +17,40 @@ def now() -> float:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
-    return asyncio.run(small_store(tmp_path / "crawl.db"))
-
-
-@pytest.fixture
-def busy(store: SmallStore, now: float) -> SmallStore:
+def busy(small: SmallStore, now: float) -> SmallStore:
     """A store in the middle of its second run, with a host of every sort."""
-    store.run(now - 90_000, state="ended", ended_at=now - 80_000, fetches=9)
-    run = store.run(now - 600.5, fetches=1_234)
-    host = store.host()
-    page = store.page("/", checked_at=now - 5)
-    store.observe(page, now - 80_001, "new")
-    store.observe(page, now - 5, "changed", run_id=run)
-    store.due(store.page("/due"), now - 1)
-    store.due(store.page("/retry"), now + 500)
-    store.due(store.page("/left"), now, deferred="http_503")
-    store.page("/kept-out", held_back="nofollow")
-    store.host(
+    small.run(now - 90_000, state="ended", ended_at=now - 80_000, fetches=9)
+    run = small.run(now - 600.5, fetches=1_234)
+    host = small.host()
+    page = small.page("/", checked_at=now - 5)
+    small.observe(page, now - 80_001, "new")
+    small.observe(page, now - 5, "changed", run_id=run)
+    small.due(small.page("/due"), now - 1)
+    small.due(small.page("/retry"), now + 500)
+    small.due(small.page("/left"), now, deferred="http_503")
+    small.page("/kept-out", held_back="nofollow")
+    small.host(
         "http://parked.example", parked_until=now + 3_630, parked_reason="http_429", lane="p"
     )
-    closed = store.host("http://closed.example")
-    store.insert(
+    closed = small.host("http://closed.example")
+    small.insert(
         "robots", host_id=closed, standing="unreachable", fetched_at=now - 7_300,
         reason="timeout", body=b"",
     )  # fmt: skip
-    store.insert(
+    small.insert(
         "trap", host_id=host, shape="/cal?d=*", kind="trap: calendar", admitted=400, refused=12
     )
-    return store
+    return small
 
 
-def status(store: SmallStore) -> str:
-    result = CliRunner().invoke(app, ["status", "--db", str(store.path)])
+def status(small: SmallStore) -> str:
+    result = CliRunner().invoke(app, ["status", "--db", str(small.path)])
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def status_json(store: SmallStore) -> Any:
-    result = CliRunner().invoke(app, ["status", "--db", str(store.path), "--json"])
+def status_json(small: SmallStore) -> Any:
+    result = CliRunner().invoke(app, ["status", "--db", str(small.path), "--json"])
     assert result.exit_code == 0, result.output
     assert result.stdout.count("\n") == 1
     return json.loads(result.stdout)
@@ -97,12 +90,12 @@ def test_people_see_which_hosts_wait_for_what_and_until_when(busy: SmallStore) -
     assert any(f"{HOST}/cal?d=*" in line for line in lines)
 
 
-def test_an_old_copy_of_robots_in_use_is_no_closed_host(store: SmallStore, now: float) -> None:
-    store.insert(
-        "robots", host_id=store.host(), standing="parsed", fetched_at=now - 9, stale_since=now,
+def test_an_old_copy_of_robots_in_use_is_no_closed_host(small: SmallStore, now: float) -> None:
+    small.insert(
+        "robots", host_id=small.host(), standing="parsed", fetched_at=now - 9, stale_since=now,
         reason="http_500", body=b"",
     )  # fmt: skip
-    assert "an older copy is used" in status(store)
+    assert "an older copy is used" in status(small)
 
 
 @pytest.mark.parametrize(
@@ -115,12 +108,12 @@ def test_an_old_copy_of_robots_in_use_is_no_closed_host(store: SmallStore, now: 
     ],
 )
 def test_the_state_of_a_run_says_what_the_next_crawl_does(
-    store: SmallStore, now: float, state: str, words: str
+    small: SmallStore, now: float, state: str, words: str
 ) -> None:
-    store.run(now - 60, state=state)
-    assert words in status(store).splitlines()
+    small.run(now - 60, state=state)
+    assert words in status(small).splitlines()
 
 
-def test_a_store_without_a_run_says_so(store: SmallStore) -> None:
-    assert "no crawl has run yet" in status(store)
-    assert status_json(store)["last_run"] is None
+def test_a_store_without_a_run_says_so(small: SmallStore) -> None:
+    assert "no crawl has run yet" in status(small)
+    assert status_json(small)["last_run"] is None

@@ -1,6 +1,5 @@
 """`freshet replay --plots --parquet`: figures and tables of a comparison."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,23 +9,20 @@ from typer.testing import CliRunner, Result
 
 from freshet.crawler.lab.report import TABLES
 from tests.console import app
-from tests.storage.small_store import SmallStore, small_store
+from tests.storage.small_store import SmallStore
 
 DAY_S = 86_400.0
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
+def store(site: SmallStore) -> SmallStore:
     """Six pages, looked at once a day; one of them changes every day."""
-    made = asyncio.run(small_store(tmp_path / "crawl.db"))
-    made.run(0.0)
-    made.host()
     for number in range(6):
-        page = made.page(f"/{number}", checked_at=1.0)
+        page = site.page(f"/{number}", checked_at=1.0)
         for day in range(40):
             kind = "new" if day == 0 else "changed" if number == 3 else "unchanged"
-            made.observe(page, (day + number / 100) * DAY_S, kind)
-    return made
+            site.observe(page, (day + number / 100) * DAY_S, kind)
+    return site
 
 
 def replay(*arguments: object) -> Result:

@@ -19,25 +19,24 @@ DAY_S = 86_400.0
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
+def store(small: SmallStore) -> SmallStore:
     """A page that changes daily, one that never does, one seen once, and one that is gone."""
-    store = asyncio.run(small_store(tmp_path / "crawl.db"))
-    store.run(0.0)
-    store.host(lane="one.example", delay_s=4.0, last_exchange_at=1.0)
-    other = store.host("https://other.example")
-    lively, still = store.page("/lively", checked_at=9.0), store.page("/still", checked_at=9.0)
+    small.run(0.0)
+    small.host(lane="one.example", delay_s=4.0, last_exchange_at=1.0)
+    other = small.host("https://other.example")
+    lively, still = small.page("/lively", checked_at=9.0), small.page("/still", checked_at=9.0)
     for day in range(5):
-        store.observe(lively, day * DAY_S, "changed" if day else "new")
-        store.observe(still, day * DAY_S, "unchanged" if day else "new")
-        store.observe(still, (day + 0.5) * DAY_S, "failed")
-    once = store.page("https://other.example/once", host=other, checked_at=9.0)
-    store.observe(once, 0.0, "new")
-    gone = store.page("/gone", checked_at=9.0, last_kind="gone")
-    store.observe(gone, 0.0, "new")
-    store.insert(
+        small.observe(lively, day * DAY_S, "changed" if day else "new")
+        small.observe(still, day * DAY_S, "unchanged" if day else "new")
+        small.observe(still, (day + 0.5) * DAY_S, "failed")
+    once = small.page("https://other.example/once", host=other, checked_at=9.0)
+    small.observe(once, 0.0, "new")
+    gone = small.page("/gone", checked_at=9.0, last_kind="gone")
+    small.observe(gone, 0.0, "new")
+    small.insert(
         "seed", text="one", url="https://one.example/", importance=3.0, added_at=0.0, page_id=lively
     )
-    return store
+    return small
 
 
 def said(importance: str = "list") -> tuple[Daemon, Ephemeral]:

@@ -1,6 +1,5 @@
 """`freshet discover --explain` says which URLs of a site were throttled, and why."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,18 +8,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.console import app
-from tests.storage.small_store import SmallStore, small_store
+from tests.storage.small_store import SmallStore
 
 KIND = "trap: copies"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
-    found = asyncio.run(small_store(tmp_path / "crawl.db"))
-    found.run(0.0)
-    found.host()
-    found.page("/", last_at=1.0, last_kind="new")
-    return found
+def store(site: SmallStore) -> SmallStore:
+    site.page("/", last_at=1.0, last_kind="new")
+    return site
 
 
 def explain(*arguments: object) -> Result:
@@ -127,13 +123,13 @@ def test_words_of_strangers_do_not_reach_the_terminal_as_they_are(store: SmallSt
 
 
 @pytest.mark.parametrize(
-    ("site", "problem"),
+    ("origin", "problem"),
     [("two.example", "the store does not know the site two.example"), ("http://[", "http://[")],
 )
 def test_a_site_that_is_not_known_is_told_in_one_line(
-    store: SmallStore, site: str, problem: str
+    store: SmallStore, origin: str, problem: str
 ) -> None:
-    result = explain(site, "--db", store.path)
+    result = explain(origin, "--db", store.path)
     assert result.exit_code != 0
     assert problem in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1

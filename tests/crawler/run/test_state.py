@@ -1,7 +1,6 @@
 """The state of a daemon is what the store has, and its notes say what its ranker believes."""
 
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from freshet.crawler.run.state import DaemonState, load_state
 from freshet.storage.database import Database, open_store
 from freshet.storage.entries import Kind
 from freshet.storage.records import Acknowledged, DueUrl, Estimate, Observation, Visit
-from tests.storage.small_store import HOST, SmallStore, small_store
+from tests.storage.small_store import HOST, SmallStore
 
 DAY_S = 86_400.0
 NOW = 100 * DAY_S
@@ -29,22 +28,21 @@ def settings(policy: str = "greedy_index") -> Settings:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> SmallStore:
+def store(small: SmallStore) -> SmallStore:
     """Six pages, of which the first changes most often; the last one was not visited yet."""
-    store = await small_store(tmp_path / "crawl.db")
-    store.run(0.0)
-    store.host(lane="one.example", last_exchange_at=NOW, delay_s=1.0)
-    store.insert("seed", text="one", url=f"{HOST}/", importance=2.0, added_at=0.0)
+    small.run(0.0)
+    small.host(lane="one.example", last_exchange_at=NOW, delay_s=1.0)
+    small.insert("seed", text="one", url=f"{HOST}/", importance=2.0, added_at=0.0)
     for n in range(5):
-        page = store.page(
+        page = small.page(
             f"/{n}", found_at=50 * DAY_S, checked_at=(98 + n / 10) * DAY_S, last_kind="unchanged",
             last_at=(98 + n / 10) * DAY_S, body_digest=b"d" * 16,
         )  # fmt: skip
         for day in range(50, 99, 4):
             kind = "new" if day == 50 else "changed" if day % (n + 2) == 0 else "unchanged"
-            store.observe(page, (day + n / 10) * DAY_S, kind)
-    store.page("/new", found_at=99 * DAY_S)
-    return store
+            small.observe(page, (day + n / 10) * DAY_S, kind)
+    small.page("/new", found_at=99 * DAY_S)
+    return small
 
 
 @pytest.fixture

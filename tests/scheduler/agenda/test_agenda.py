@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -25,15 +24,7 @@ from freshet.storage.records import (
     Targets,
     Visit,
 )
-from tests.storage.small_store import HOST, SmallStore, small_store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
-    store = asyncio.run(small_store(tmp_path / "crawl.db"))
-    store.run(0.0)
-    store.host()
-    return store
+from tests.storage.small_store import HOST, SmallStore
 
 
 @dataclass(slots=True)
@@ -52,15 +43,15 @@ class Said:
         return Terms(np.zeros(n, np.intp), weights, never, np.zeros(n), most, half_life)
 
 
-async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(store: SmallStore) -> None:
+async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(site: SmallStore) -> None:
     for path in ("/a", "/never", "/b"):
-        store.page(path, checked_at=86_400.0)
+        site.page(path, checked_at=86_400.0)
     said, ranker = Said({2: 0.0}), PolicyRanker(GreedyIndex().index)
-    async with reading(store.path) as connection:
+    async with reading(site.path) as connection:
         agenda = RecrawlAgenda(connection, ranker, said, Random(0))
         await agenda.open()
         before = ranker.worth(9.0)
-        store.page(f"{HOST}/new")  # the agenda has not heard of it
+        site.page(f"{HOST}/new")  # the agenda has not heard of it
         said.importance = {1: 3.0, 2: 5.0, 3: 0.5}
         await agenda.reweigh()
         said.importance = {1: 9.0, 3: 0.25}
@@ -85,13 +76,13 @@ async def supplied(agenda: RecrawlAgenda, now: float) -> tuple[set[int], list[st
     return found, urls
 
 
-async def test_in_a_thread_the_same_is_worth_the_most(store: SmallStore) -> None:
+async def test_in_a_thread_the_same_is_worth_the_most(site: SmallStore) -> None:
     for day in range(9, 0, -1):
-        store.page(f"/{day}", checked_at=day * 86_400.0)
-        store.observe(10 - day, day * 86_400.0, "new")
+        site.page(f"/{day}", checked_at=day * 86_400.0)
+        site.observe(10 - day, day * 86_400.0, "new")
     found = []
     for many in (np.inf, 1):
-        async with reading(store.path) as connection:
+        async with reading(site.path) as connection:
             agenda = RecrawlAgenda(
                 connection, PolicyRanker(GreedyIndex().index), Said(), Random(0), many=many
             )
@@ -101,16 +92,16 @@ async def test_in_a_thread_the_same_is_worth_the_most(store: SmallStore) -> None
     assert found[0] == ({1}, [f"{HOST}/1", f"{HOST}/2"])
 
 
-async def test_what_comes_while_a_thread_works_waits_and_is_not_lost(store: SmallStore) -> None:
-    store.page("/a", checked_at=86_400.0)
-    async with reading(store.path) as connection:
+async def test_what_comes_while_a_thread_works_waits_and_is_not_lost(site: SmallStore) -> None:
+    site.page("/a", checked_at=86_400.0)
+    async with reading(site.path) as connection:
         agenda = RecrawlAgenda(
             connection, PolicyRanker(GreedyIndex().index), Said(), Random(0), many=1
         )
         await agenda.open()
         await agenda.replenish(9 * 86_400.0)
         # It is at work: a page that is found is taken in only when it has ended.
-        new = store.page("/new", found_at=8 * 86_400.0)
+        new = site.page("/new", found_at=8 * 86_400.0)
         due = DueUrl(1, f"{HOST}/a", f"{HOST}/a", 1, 0.0)
         visit = Visit(due, Observation(1, 9 * 86_400.0, Kind.UNCHANGED))
         agenda.done(Acknowledged(visit, pages=(new,)))
@@ -125,21 +116,21 @@ async def test_what_comes_while_a_thread_works_waits_and_is_not_lost(store: Smal
 
 @pytest.mark.parametrize(("recognise", "first"), [(True, "/item"), (False, "/old")])
 async def test_a_new_item_of_a_source_comes_before_what_has_waited_long(
-    store: SmallStore, recognise: bool, first: str
+    site: SmallStore, recognise: bool, first: str
 ) -> None:
     day = 86_400.0
-    front = store.page("/", checked_at=20.0 * day)
-    store.observe(front, 9.0 * day, "new")
+    front = site.page("/", checked_at=20.0 * day)
+    site.observe(front, 9.0 * day, "new")
     for look in range(10, 21):
-        store.observe(front, look * day, "changed")
-        store.insert(
+        site.observe(front, look * day, "changed")
+        site.insert(
             "churn", page_id=front, at=look * day, since=(look - 1) * day, appeared=3, dropped=3,
             stayed=5,
         )  # fmt: skip
-    store.page("/old", found_at=day)
-    item = store.page("/item", found_at=20.0 * day)
-    store.link(front, item, 20.0 * day)
-    async with reading(store.path) as connection:
+    site.page("/old", found_at=day)
+    item = site.page("/item", found_at=20.0 * day)
+    site.link(front, item, 20.0 * day)
+    async with reading(site.path) as connection:
         agenda = RecrawlAgenda(connection, PolicyRanker(GreedyIndex().index), Said(), Random(0))
         agenda.sharing.terms = DiscoveryTerms(recognise=recognise)
         agenda.budget = 10.0
@@ -148,21 +139,21 @@ async def test_a_new_item_of_a_source_comes_before_what_has_waited_long(
     assert urls[0] == f"{HOST}{first}"
 
 
-async def test_what_appears_at_a_source_makes_way_in_the_window(store: SmallStore) -> None:
+async def test_what_appears_at_a_source_makes_way_in_the_window(site: SmallStore) -> None:
     day = 86_400.0
-    front = store.page("/", checked_at=20.0 * day)
-    store.observe(front, 20.0 * day, "new")
+    front = site.page("/", checked_at=20.0 * day)
+    site.observe(front, 20.0 * day, "new")
     for path in ("/a", "/b"):
-        store.observe(store.page(path, checked_at=2 * day), 2 * day, "new")
+        site.observe(site.page(path, checked_at=2 * day), 2 * day, "new")
     said = Said(half_life={front: 0.25})
-    async with reading(store.path) as connection:
+    async with reading(site.path) as connection:
         agenda = RecrawlAgenda(connection, PolicyRanker(GreedyIndex().index), said, Random(0))
         await agenda.open()
         await agenda.replenish(21.0 * day)
         assert len(agenda.queue) == 2
         # The front page is looked at, and shows an item while the window is full.
-        item = store.page("/item", found_at=21.0 * day)
-        store.link(front, item, 21.0 * day)
+        item = site.page("/item", found_at=21.0 * day)
+        site.link(front, item, 21.0 * day)
         due = DueUrl(front, f"{HOST}/", f"{HOST}/", 1, 0.0, digests=Digests(b"", None))
         shown = Targets([f"{HOST}/item"], [f"{HOST}/item"], [HOST])
         visit = Visit(due, Observation(front, 21.0 * day, Kind.CHANGED), targets=shown)
@@ -174,9 +165,9 @@ async def test_what_appears_at_a_source_makes_way_in_the_window(store: SmallStor
     assert first.url == f"{HOST}/item"
 
 
-async def test_a_daemon_that_begins_anew_knows_no_costs_of_hosts(store: SmallStore) -> None:
-    store.page("/", checked_at=86_400.0)
-    async with reading(store.path) as connection:
+async def test_a_daemon_that_begins_anew_knows_no_costs_of_hosts(site: SmallStore) -> None:
+    site.page("/", checked_at=86_400.0)
+    async with reading(site.path) as connection:
         agenda = RecrawlAgenda(connection, PolicyRanker(GreedyIndex().index), Said(), Random(0))
         await agenda.open()
         # Of hosts that have nothing to be asked for any more.

@@ -1,9 +1,7 @@
 """What was learnt of a page that moves is known of it where it stands now."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -18,7 +16,7 @@ from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
 from freshet.storage.entries import AliasKind, Kind
 from freshet.storage.records import Acknowledged, Alias, DueUrl, Observation, Visit
-from tests.storage.small_store import HOST, SmallStore, small_store
+from tests.storage.small_store import HOST, SmallStore
 
 DAY_S = 86_400.0
 OLD, NEW, OTHER = 1, 2, 3
@@ -68,17 +66,14 @@ def alike(page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
+def store(site: SmallStore) -> SmallStore:
     """/old, seen on three days; /new, that was found on day 9; /other."""
-    store = asyncio.run(small_store(tmp_path / "crawl.db"))
-    store.run(0.0)
-    store.host()
-    store.page("/old", found_at=DAY_S, checked_at=5 * DAY_S, version_id=7, body_digest=b"d" * 16)
-    store.page("/new", found_at=9 * DAY_S)
-    store.page("/other", found_at=DAY_S, checked_at=5 * DAY_S, body_digest=b"d" * 16)
+    site.page("/old", found_at=DAY_S, checked_at=5 * DAY_S, version_id=7, body_digest=b"d" * 16)
+    site.page("/new", found_at=9 * DAY_S)
+    site.page("/other", found_at=DAY_S, checked_at=5 * DAY_S, body_digest=b"d" * 16)
     for day, kind in ((1, "new"), (3, "changed"), (5, "unchanged")):
-        store.observe(OLD, day * DAY_S, kind)
-    return store
+        site.observe(OLD, day * DAY_S, kind)
+    return site
 
 
 def settled(page_id: int, day: float, kind: Kind, alias: Alias | None = None) -> Acknowledged:

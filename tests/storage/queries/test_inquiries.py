@@ -27,17 +27,16 @@ from freshet.storage.records import (
 from freshet.storage.tables import frontier, hosts, runs
 from freshet.storage.writer import VisitTables
 from tests.storage.crawl_store import writing
-from tests.storage.small_store import HOST, SmallStore, small_store
+from tests.storage.small_store import HOST, SmallStore
 
 NOW = 1_000_000.0
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> SmallStore:
-    store = await small_store(tmp_path / "crawl.db")
-    store.run(NOW - 100)
-    store.host()
-    return store
+def store(small: SmallStore) -> SmallStore:
+    small.run(NOW - 100)
+    small.host()
+    return small
 
 
 @pytest.fixture

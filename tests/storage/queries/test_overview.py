@@ -14,11 +14,10 @@ NOW = 1_000_000.0
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> SmallStore:
-    store = await small_store(tmp_path / "crawl.db")
-    store.run(NOW - 100)
-    store.host()
-    return store
+def store(small: SmallStore) -> SmallStore:
+    small.run(NOW - 100)
+    small.host()
+    return small
 
 
 async def test_an_empty_store_holds_nothing(tmp_path: Path) -> None:

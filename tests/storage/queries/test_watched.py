@@ -1,45 +1,32 @@
 """What a daemon reads of the pages that it keeps."""
 
-import asyncio
-from pathlib import Path
-
-import pytest
-
 from freshet.storage.database import reading
 from freshet.storage.queries import columns
-from tests.storage.small_store import HOST, SmallStore, small_store
+from tests.storage.small_store import HOST, SmallStore
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
-    store = asyncio.run(small_store(tmp_path / "crawl.db"))
-    store.run(0.0)
-    store.host()
-    return store
-
-
-def page(store: SmallStore, path: str, first: str, checked_at: float, of: int | None = None) -> int:
+def page(site: SmallStore, path: str, first: str, checked_at: float, of: int | None = None) -> int:
     """A page whose first content was judged so; an alias of another one for good."""
     kind = None if of is None else "permanent"
-    page_id = store.page(
+    page_id = site.page(
         path, checked_at=checked_at, version_id=1, alias_of=of, alias_kind=kind, alias_at=99.0
     )
-    store.observe(page_id, checked_at - 1, "failed")
-    store.observe(page_id, checked_at, first)
-    store.observe(page_id, checked_at + 0.5, "unchanged")
+    site.observe(page_id, checked_at - 1, "failed")
+    site.observe(page_id, checked_at, first)
+    site.observe(page_id, checked_at + 0.5, "unchanged")
     return page_id
 
 
 async def test_a_move_is_told_where_the_first_copy_was_that_of_the_old_url(
-    store: SmallStore,
+    site: SmallStore,
 ) -> None:
-    new = page(store, "/new", "changed", 30.0)
-    latest = page(store, "/b", "unchanged", 20.0, new)
-    earlier = page(store, "/a", "new", 10.0, new)
-    page(store, "/not-it", "new", 5.0, new)
-    front = page(store, "/", "new", 3.0)
-    page(store, "/dead", "new", 2.0, front)
-    async with reading(store.path) as connection:
+    new = page(site, "/new", "changed", 30.0)
+    latest = page(site, "/b", "unchanged", 20.0, new)
+    earlier = page(site, "/a", "new", 10.0, new)
+    page(site, "/not-it", "new", 5.0, new)
+    front = page(site, "/", "new", 3.0)
+    page(site, "/dead", "new", 2.0, front)
+    async with reading(site.path) as connection:
         assert await columns.moves(connection) == {latest: new, earlier: new}
         assert await columns.moves(connection, front) == {}
         looks = await columns.looks(connection)
@@ -48,16 +35,16 @@ async def test_a_move_is_told_where_the_first_copy_was_that_of_the_old_url(
 
 
 async def test_a_page_that_was_not_asked_for_yet_has_the_place_of_what_leads_to_it(
-    store: SmallStore,
+    site: SmallStore,
 ) -> None:
-    new = store.page("/new", found_at=50.0)
-    store.page(
+    new = site.page("/new", found_at=50.0)
+    site.page(
         "/a", found_at=2.0, checked_at=40.0, alias_of=new, alias_kind="permanent", alias_at=50.0
     )
-    store.page(
+    site.page(
         "/b", found_at=1.0, checked_at=45.0, alias_of=new, alias_kind="temporary", alias_at=50.0
     )
-    async with reading(store.path) as connection:
+    async with reading(site.path) as connection:
         found = await columns.pages(connection)
     assert found.since.tolist() == [40.0, 40.0, 45.0]
     assert found.found_at.tolist() == [2.0, 2.0, 1.0]
@@ -66,7 +53,7 @@ async def test_a_page_that_was_not_asked_for_yet_has_the_place_of_what_leads_to_
     assert found.permanent.tolist() == [False, True, False]
 
 
-async def test_urls_that_are_known_have_an_id(store: SmallStore) -> None:
-    known = store.page("/known")
-    async with reading(store.path) as connection:
+async def test_urls_that_are_known_have_an_id(site: SmallStore) -> None:
+    known = site.page("/known")
+    async with reading(site.path) as connection:
         assert await columns.ids(connection, [f"{HOST}/known", f"{HOST}/not"]) == [known]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from freshet.storage.database import open_store
 from freshet.storage.records import Estimate, Note
 from freshet.storage.tables import observations
 from freshet.storage.writer import VisitTables
-from tests.storage.small_store import SmallStore, small_store
+from tests.storage.small_store import SmallStore
 
 FIRST = Estimate(
     page_id=1, at=200.0, visited_at=100.0, rate=0.5, low=0.25, high=1.0, hazard=0.125,
@@ -22,14 +21,13 @@ PLAIN = Estimate(2, 200.0, 100.0, 0.5, 0.25, 1.0, 0.125, 1.0)
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> SmallStore:
-    store = await small_store(tmp_path / "crawl.db")
-    store.run(0.0)
-    store.host(lane="one")
-    store.host("http://two.example", lane="two")
+def store(small: SmallStore) -> SmallStore:
+    small.run(0.0)
+    small.host(lane="one")
+    small.host("http://two.example", lane="two")
     for path, host in (("/a", 1), ("/b", 1), ("http://two.example/", 2)):
-        store.page(path, host=host)
-    return store
+        small.page(path, host=host)
+    return small
 
 
 async def test_the_writer_stores_a_batch_and_replaces_what_was_there(store: SmallStore) -> None:
