@@ -126,7 +126,11 @@ def _row(label: str, truth: set[str], told: set[str]) -> tuple[str, int, int, in
 def _no_trap(web: SyntheticWeb, server: WebServer, urls: set[str]) -> set[str]:
     """Those that are no endless made-up pages, of which there is no truth."""
     places = ((url, server.addresses.place(url)) for url in urls)
-    return {url for url, place in places if place is not None and not web.is_trap(place)}
+    return {
+        url
+        for url, place in places
+        if place is not None and not web.sites[place.host].trap(place.target)
+    }
 
 
 async def _urls(db: Path, sql: str) -> set[str]:

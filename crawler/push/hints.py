@@ -31,9 +31,6 @@ class Buckets:
         self._per_s = per_s
         self._levels: LruCache[object, tuple[float, float]] = LruCache(room)
 
-    def __len__(self) -> int:
-        return len(self._levels)
-
     def level(self, key: object, now: float) -> float:
         """Return the tokens that are left."""
         level, at = self._levels.get(key, (self._burst, now))

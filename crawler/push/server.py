@@ -38,17 +38,15 @@ _EVERY_S = 60.0
 
 
 class Refusals:
-    """Counts of refused requests; ``total`` is by reason since the beginning."""
+    """Counts of refused requests."""
 
     def __init__(self) -> None:
-        self.total: Counter[str] = Counter()
         self._untold: Counter[str] = Counter()
         self._example: dict[str, str] = {}
         self._told_at = -inf
 
     def count(self, why: str, source: str) -> None:
         """Count a refusal of this address."""
-        self.total[why] += 1
         self._untold[why] += 1
         self._example[why] = source
 

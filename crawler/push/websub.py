@@ -87,10 +87,6 @@ class Leases:
         """Return the subscribed pages."""
         return [each.url for each in self._by_token.values()]
 
-    def active(self, now: float) -> int:
-        """Count the subscriptions whose lease runs."""
-        return sum(is_live(each, now) for each in self._by_token.values())
-
     # -- what is wanted ----------------------------------------------------------
 
     def advertised(

@@ -46,7 +46,7 @@ def is_current(known: Validators, etag: str | None, last_modified: str | None) -
     if known.etag is not None:
         if known.etag.strip() == "*":
             return True
-        return etag is not None and _opaque(etag) in _TAG.findall(known.etag)
+        return etag is not None and etag.removeprefix("W/") in _TAG.findall(known.etag)
     if known.last_modified is None or last_modified is None:
         return False
     try:
@@ -54,10 +54,6 @@ def is_current(known: Validators, etag: str | None, last_modified: str | None) -
     except ValueError:
         return False
     return parsedate_to_datetime(last_modified).timestamp() <= since
-
-
-def _opaque(etag: str) -> str:
-    return etag.removeprefix("W/")
 
 
 Header = tuple[str, str]
@@ -104,16 +100,6 @@ def plight(status: int, at: float, *headers: Header) -> SiteResponse:
     body = f"<!doctype html><title>{status}</title><h1>{status} {phrase}</h1>\n".encode()
     common = (("Date", http_date(at)), ("Content-Type", "text/html; charset=utf-8"))
     return SiteResponse(status, (*common, *headers), body)
-
-
-def failure(fault: Fault, at: float) -> SiteResponse:
-    """Return the answer of a fault that strikes."""
-    if fault.retry_after_s is None:
-        return plight(fault.status, at)
-    date = http_date(at // 1 + fault.retry_after_s)
-    return plight(
-        fault.status, at, ("Retry-After", date if fault.as_date else str(fault.retry_after_s))
-    )
 
 
 # -- noise -------------------------------------------------------------------
@@ -354,7 +340,11 @@ class Responder:
         if fault.then is not None and not fault.strikes(self._asked[place]):
             return self._document(site, fault.then, asked, at)
         self._asked[place] += 1
-        return failure(fault, at)
+        if fault.retry_after_s is None:
+            return plight(fault.status, at)
+        date = http_date(at // 1 + fault.retry_after_s)
+        retry_after = date if fault.as_date else str(fault.retry_after_s)
+        return plight(fault.status, at, ("Retry-After", retry_after))
 
     def _fixed(
         self, site: SyntheticSite, resource: Redirect | File | Manifest, at: float

@@ -348,7 +348,7 @@ def _change_date(blocks: Blocks, rng: Random, _language: Language) -> Blocks:
 
 def _replace(blocks: Blocks, kind: ContentKind, draw: Callable[[], str]) -> Blocks:
     """Replace the sentence in the first block of that kind."""
-    i = next(i for i, block in enumerate(blocks) if block.kind is kind)
+    i = next(i for i, block in enumerate(blocks) if block.kind == kind)
     before = after = blocks[i].sentences[0]
     while after == before:
         after = draw()

@@ -150,11 +150,6 @@ class SyntheticWeb:
             for target, document in site.documents():
                 yield Place(site.name, target), document
 
-    def is_trap(self, place: Place) -> bool:
-        """Return whether a place belongs to an endless set of pages."""
-        site = self.sites.get(place.host)
-        return site is not None and site.trap(place.target) is not None
-
 
 # -- presets -----------------------------------------------------------------
 #: 2026-01-01, 00:00 UTC: when webs start to change.

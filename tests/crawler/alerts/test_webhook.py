@@ -88,7 +88,7 @@ async def test_a_message_is_named_signed_and_sent_as_it_is() -> None:
 )  # fmt: skip
 async def test_the_status_says_what_became_of_it(status: int, outcome: DeliveryOutcome) -> None:
     async with serving(answering(status)) as url:
-        assert (await post(url)).outcome is outcome
+        assert (await post(url)).outcome == outcome
 
 
 async def test_the_receiver_says_when_to_come_back() -> None:

@@ -29,7 +29,7 @@ def test_only_so_many_keys_are_remembered() -> None:
     buckets = Buckets(1.0, 0.0, room=10)
     for n in range(100):
         buckets.take(n, 0.0)
-    assert len(buckets) == 10
+    assert len(buckets._levels) == 10
     assert not buckets.take(99, 0.0)
 
 

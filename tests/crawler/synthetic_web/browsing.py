@@ -84,7 +84,7 @@ class NaiveCrawl:
             url, hops = todo.pop()
             url = url.partition("#")[0]
             place = self._addresses.place(url)
-            if place is None or self._web.is_trap(place) or hops > 10:
+            if place is None or hops > 10 or self._web.sites[place.host].trap(place.target):
                 continue
             place = Place(place.host, without_utm(place.target))
             url = self._addresses.url(place)

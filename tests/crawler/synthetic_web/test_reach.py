@@ -1,6 +1,6 @@
 import pytest
 
-from freshet.crawler.synthetic_web.content import DAY_S, Place
+from freshet.crawler.synthetic_web.content import DAY_S
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, mixed, showcase
 from tests.crawler.synthetic_web.browsing import NaiveCrawl, get, responder_for
 
@@ -57,7 +57,8 @@ def test_an_orphan_is_found_through_the_sitemap() -> None:
 
 def test_endless_places_are_flagged_and_left_out() -> None:
     web = showcase()
-    assert web.is_trap(Place("events", "/calendar/1999/12"))
-    assert web.is_trap(Place("events", "/rooms/2?sid=1"))
-    assert not web.is_trap(Place("events", "/event/1"))
-    assert not any(web.is_trap(place) for place in web.crawlable(web.start_at))
+    trap = web.sites["events"].trap
+    assert trap("/calendar/1999/12") == "calendar"
+    assert trap("/rooms/2?sid=1") == "session"
+    assert trap("/event/1") is None
+    assert not any(trap(target) for target in crawled(web, "events"))
