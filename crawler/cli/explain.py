@@ -481,11 +481,18 @@ async def _read(
 
 def _print(it: Explanation, ahead: PageForecast | None, rate: Rate | None, db: Path) -> None:
     show_line(it.url, "bold")
-    show_line(it.outlook if ahead is None else _ahead(it, ahead, db))
+    if ahead is None:
+        show_line(it.outlook)
+    else:
+        hindered = obstacle(it.robots, it.host, it.at)
+        is_running = (owner_of(db) or ("",))[0] == "daemon"
+        show_line(" ".join(sentences(ahead, it.at, obstacle=hindered, is_running=is_running)))
     if ahead is None and rate is not None:
         show_line(f"{change_rate(rate)} Estimated from its own visits alone.")
     if it.known is None:
-        _print_unknown(it)
+        link = it.linked_out_of_scope
+        linked = f"{link.url} {_quoted(link.anchor) or ''}" if link else None
+        show_facts("Unknown", {"linked from": linked, "nearest": joined(it.nearest)})
     else:
         _print_identity(it, it.known)
     if it.robots is not None:
@@ -496,18 +503,6 @@ def _print(it: Explanation, ahead: PageForecast | None, rate: Rate | None, db: P
         _print_capture(it.capture, it.at)
     _print_claims(it.claims, it.at)
     show_list("Last observations", history.HEADER, [history.row(o, it.at) for o in it.observations])
-
-
-def _ahead(it: Explanation, ahead: PageForecast, db: Path) -> str:
-    hindered = obstacle(it.robots, it.host, it.at)
-    is_running = (owner_of(db) or ("",))[0] == "daemon"
-    return " ".join(sentences(ahead, it.at, obstacle=hindered, is_running=is_running))
-
-
-def _print_unknown(it: Explanation) -> None:
-    link = it.linked_out_of_scope
-    linked = f"{link.url} {_quoted(link.anchor) or ''}" if link else None
-    show_facts("Unknown", {"linked from": linked, "nearest": joined(it.nearest)})
 
 
 def _print_identity(it: Explanation, known: KnownUrl) -> None:

@@ -119,25 +119,20 @@ def _print(policy: str | None, sources: Sequence[_Reputed], now: float) -> None:
 
 
 def _row(it: ClaimSource, thought: Reputation | None, now: float) -> Sequence[str | int | None]:
-    late = (
-        None if thought is None or thought.late_days is None else span(thought.late_days * _DAY_S)
-    )
+    judged: tuple[str | None, ...] = (None,) * 4
+    if thought is not None:
+        late = None if thought.late_days is None else span(thought.late_days * _DAY_S)
+        shares = _percent(thought.precision), _percent(thought.recall)
+        judged = (_BELIEVED[thought.trust], *shares, late)
     return (
-        f"{it.kind} {_place(it)}",
-        None if thought is None else _BELIEVED[thought.trust],
-        None if thought is None else _percent(thought.precision),
-        None if thought is None else _percent(thought.recall),
-        late,
+        f"{it.kind} {it.url.removeprefix(it.host) or it.url}",
+        *judged,
         it.entries,
         it.entries + it.moved,
         it.rejected or None,
         None if it.polls is None else counted(it.polls, "time"),
         when(it.said_at, now),
     )
-
-
-def _place(it: ClaimSource) -> str:
-    return it.url.removeprefix(it.host) or it.url
 
 
 def _percent(share: float | None) -> str | None:

@@ -178,13 +178,24 @@ async def test_a_bomb_ends_at_the_limit(coding: str) -> None:
     assert await reason_of(sends(page(bomb, f"Content-Encoding: {coding}"))) == "too_large"
 
 
-async def test_an_endless_body_ends_at_the_limit() -> None:
-    assert await reason_of(repeats(HTML + b"\r\n", b"all work and no play " * 999)) == "too_large"
-
-
-async def test_a_body_announced_as_too_large_is_not_read() -> None:
-    head = HTML + b"Content-Length: 99999999\r\n\r\n"
-    assert await reason_of(sends(head)) == "too_large"
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (repeats(HTML + b"\r\n", b"all work and no play " * 999), "too_large"),
+        (sends(HTML + b"Content-Length: 99999999\r\n\r\n"), "too_large"),
+        (closes(b"HTTP/1.1 200 " + b"a" * MIB), "headers_too_large"),
+        (resets(HTML + b"\r\nHello"), "cut_short"),
+        (sends(page(gzip.compress(b"a" * 500)[:-5], "Content-Encoding: gzip")), "cut_short"),
+        (resets(), "protocol"),
+    ],
+    ids=["an endless body", "a body announced as too large", "a long status line",
+         "a reset body of unknown length", "a compressed body without its end",
+         "a reset before any answer"],
+)  # fmt: skip
+async def test_what_does_not_end_well_is_a_failure_with_its_reason(
+    answer: Answer, reason: str
+) -> None:
+    assert await reason_of(answer) == reason
 
 
 async def test_a_request_may_bring_its_own_limit() -> None:
@@ -219,10 +230,6 @@ async def test_a_sitemap_may_be_larger_than_a_page_and_of_any_type() -> None:
 )
 async def test_a_flood_of_headers_ends_at_the_limit(head: bytes) -> None:
     assert await reason_of(closes(HTML + head)) == "headers_too_large"
-
-
-async def test_a_long_status_line_ends_at_the_limit() -> None:
-    assert await reason_of(closes(b"HTTP/1.1 200 " + b"a" * MIB)) == "headers_too_large"
 
 
 async def test_ordinary_headers_may_be_many_and_long() -> None:
@@ -269,15 +276,6 @@ async def test_a_body_of_unknown_length_ends_with_the_connection() -> None:
     assert (result.outcome, result.body) == (Outcome.FETCHED, b"Hello")
 
 
-async def test_a_body_of_unknown_length_that_is_reset_is_cut_short() -> None:
-    assert await reason_of(resets(HTML + b"\r\nHello")) == "cut_short"
-
-
-async def test_a_compressed_body_without_its_end_is_cut_short() -> None:
-    wire = gzip.compress(b"text" * 500)[:-5]
-    assert await reason_of(sends(page(wire, "Content-Encoding: gzip"))) == "cut_short"
-
-
 @pytest.mark.parametrize(
     "data",
     [b"", b"HTTP/1.1 200 OK\r\nX-Half: ", b"garbage\r\n\r\n", b"\x16\x03\x01\x00\xff" * 9,
@@ -287,10 +285,6 @@ async def test_a_compressed_body_without_its_end_is_cut_short() -> None:
 )  # fmt: skip
 async def test_what_is_not_http_is_a_protocol_failure_and_asked_for_once(data: bytes) -> None:
     assert await reason_of(closes(data)) == "protocol"
-
-
-async def test_a_reset_before_any_answer_is_a_protocol_failure_and_asked_for_once() -> None:
-    assert await reason_of(resets()) == "protocol"
 
 
 @pytest.mark.parametrize("coding", ["compress", "gzip, gzip, gzip", "gzip", "br", "zstd"])
