@@ -58,7 +58,8 @@ def load(file: Path | None, overrides: Mapping[str, object]) -> tuple[Settings, 
     path = file if file is not None else _usual_file()
     given = _defaults()
     names = tuple(given)
-    for layer in (_file(path) if path else {}, _environment(), _command_line(overrides)):
+    typed = {name: _Given(value, "command line") for name, value in overrides.items()}
+    for layer in (_file(path) if path else {}, _environment(), typed):
         _refuse_unknown(layer, names)
         given |= layer
     return _validated(given), {name: each.origin for name, each in given.items()}
@@ -104,10 +105,6 @@ def _environment() -> _Layer:
         for name, variable in names.items()
         if "." in name or name in Settings.model_fields
     }
-
-
-def _command_line(overrides: Mapping[str, object]) -> _Layer:
-    return {name: _Given(value, "command line") for name, value in overrides.items()}
 
 
 def _layer(tables: Mapping[str, object], origin: str) -> _Layer:

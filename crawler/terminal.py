@@ -74,6 +74,8 @@ def say(word: str, style: str, message: str) -> None:
 # removed before they are shown.
 Cell: TypeAlias = str | int | None
 
+#: Formats a number of bytes with a decimal unit.
+size: Final = decimal
 #: On a narrow terminal the columns are folded, but not below this width: no time is torn.
 _FOLDED = 33
 #: A number as text, with or without a unit; without end; or "there is none".
@@ -116,11 +118,6 @@ def when(at: float | None, now: float) -> str | None:
 def clock_time(at: float) -> str:
     """Format a time on the local clock, without its day."""
     return f"{datetime.fromtimestamp(at, UTC).astimezone():%H:%M:%S}"
-
-
-def size(count: int) -> str:
-    """Format a number of bytes with a decimal unit."""
-    return decimal(count)
 
 
 def plain(words: str) -> str:

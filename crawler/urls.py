@@ -160,9 +160,7 @@ def _is_path(reference: str) -> bool:
     return (first.isalnum() or first in {"/", "."}) and ":" not in reference
 
 
-@lru_cache(maxsize=8192)
-def _resolve_path(reference: str, directory: str) -> str | None:
-    return resolve(reference, directory)
+_resolve_path = lru_cache(maxsize=8192)(resolve)
 
 
 def origin(url: str) -> Origin:

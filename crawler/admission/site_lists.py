@@ -134,10 +134,11 @@ def _seed(entry: _Entry) -> StoredSeed:
     if len(text.split()) > 1:
         raise ValueError("more than a URL or host (a blank in a URL is written %20)")
     url, fallback_url = _urls(text)
+    importance = _number("importance", entry.importance, above_0=False)
     return StoredSeed(
         text, url, fallback_url,
-        importance=_importance(entry.importance),
-        half_life_hours=_half_life(entry.half_life_hours),
+        importance=1.0 if importance is None else importance,
+        half_life_hours=_number("half_life_hours", entry.half_life_hours, above_0=True),
     )  # fmt: skip
 
 
@@ -158,28 +159,18 @@ def _url(text: str) -> str:
     return href
 
 
-def _importance(text: str) -> float:
-    if not text.strip():
-        return 1.0
-    try:
-        importance = float(text)
-    except ValueError:
-        importance = math.nan
-    if not (math.isfinite(importance) and importance >= 0):
-        raise ValueError(f"importance {text.strip()[:40]!r} is not a number of at least 0")
-    return importance
-
-
-def _half_life(text: str) -> float | None:
+def _number(name: str, text: str, *, above_0: bool) -> float | None:
+    """Return the number in a cell of the column ``name``; None if it is empty."""
     if not text.strip():
         return None
     try:
-        hours = float(text)
+        number = float(text)
     except ValueError:
-        hours = math.nan
-    if not (math.isfinite(hours) and hours > 0):
-        raise ValueError(f"half_life_hours {text.strip()[:40]!r} is not a number above 0")
-    return hours
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0) or (above_0 and not number):
+        accepted = "above 0" if above_0 else "of at least 0"
+        raise ValueError(f"{name} {text.strip()[:40]!r} is not a number {accepted}")
+    return number
 
 
 def _read_lines(lines: Sequence[str], header_expected: bool) -> Iterator[_Entry | Problem]:
