@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures, Timeline
+from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures, Timeline, contents_of
+from freshet.storage.entries import KINDS, Kind
 from tests.scheduler.evaluate.archives import one_page
 
 
@@ -59,3 +60,31 @@ def test_a_thinned_archive_knows_nothing_between_its_captures() -> None:
     captures = one_page({0.0: 0, 2.0: 1, 4.0: 2}, until=[2.0, 4.0, 5.0])
     thin = captures.thinned(np.array([True, False, True]))
     assert thin.at.tolist() == thin.until.tolist() == [0.0, 4.0]
+
+
+def contents(*visits: tuple[int, Kind, int]) -> list[int]:
+    page, kinds, digests = zip(*visits, strict=True)
+    kind = np.array([KINDS.index(each) for each in kinds], np.int8)
+    found = contents_of(np.array(page), kind, np.array(digests, np.uint64))
+    return [int(each) for each in found]
+
+
+def test_unchanged_is_the_same_changed_another_and_changed_back_the_first() -> None:
+    a, again, b, back = contents(
+        (0, Kind.NEW, 7), (0, Kind.UNCHANGED, 0), (0, Kind.CHANGED, 8), (0, Kind.CHANGED, 7)
+    )
+    assert a == again == back != b
+
+
+def test_a_change_without_another_digest_is_a_change() -> None:
+    found = contents((0, Kind.NEW, 7), (0, Kind.CHANGED, 7), (0, Kind.CHANGED, 0), (1, Kind.NEW, 7))
+    assert len(set(found)) == 4
+
+
+def test_what_was_gone_led_elsewhere_or_failed_is_no_content() -> None:
+    kinds = (Kind.GONE, Kind.REDIRECTED, Kind.FAILED, Kind.REFUSED, Kind.SKIPPED)
+    first, *rest, last = contents(
+        (0, Kind.NEW, 7), *((0, kind, 0) for kind in kinds), (0, Kind.UNCHANGED, 0)
+    )
+    assert rest == [GONE, GONE, FAILED, FAILED, FAILED]
+    assert first == last

@@ -6,7 +6,6 @@ import pytest
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.verdicts import compare
-from freshet.scheduler.policy import PolicyError
 from tests.scheduler.evaluate.archives import complete, sampled
 
 DAYS = 120.0
@@ -65,8 +64,3 @@ def test_what_is_spent_and_foretold_adds_up(changes: ChangeTimes) -> None:
     assert told.asks.sum() == verdict.fetches
     assert told.changed.sum() == pytest.approx(told.expected.sum(), rel=0.3)
     assert verdict.believed[:10].min() > verdict.believed[10:].max()
-
-
-def test_a_policy_that_is_not_known_is_said_so(changes: ChangeTimes) -> None:
-    with pytest.raises(PolicyError, match="'nothing' is not known"):
-        compare(complete(changes, DAYS), ("nothing",), [ReplayTerms(1.0, 0.0, DAYS)])

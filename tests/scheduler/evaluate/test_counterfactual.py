@@ -146,12 +146,3 @@ def test_every_kind_of_policy_keeps_the_budget_and_looks_where_changes_are(name:
     for row in range(n):
         mine = asks.page == row
         assert (asks.changed[mine][1:] == (np.diff(again[mine]) != 0)).all()
-
-
-def test_a_policy_that_answers_with_nonsense_is_refused() -> None:
-    class Nonsense(Turn):
-        def worth(self, now: float) -> Floats:
-            return np.array([np.nan])
-
-    with pytest.raises(ValueError, match="something else than finite numbers"):
-        asked(one_page({0.0: 0}), Nonsense())

@@ -82,15 +82,6 @@ def test_a_learner_sees_crawls_and_signals_only() -> None:
     assert np.isfinite(learner.table.change_rate).all()
 
 
-def test_progress_is_told_from_the_first_crawl_to_the_last() -> None:
-    days: list[float] = []
-    world = signalling(days=2.5)
-    start, _ = runners.round_robin(world, 24.0, np.random.default_rng(2))
-    run_index(GreedyIndex(), world, start, 24.0, progress=days.append)
-    assert days == sorted(days)
-    assert days[-1] == pytest.approx(2.5, abs=1 / 24)
-
-
 @dataclass(slots=True)
 class Every:
     """Comes back after so many days, and notes what it is told."""

@@ -9,11 +9,13 @@ from freshet.scheduler.evaluate.news import (
     ITEMS,
     Harvest,
     budget_a_period,
+    load,
     median_age,
     news_sources,
     reap,
 )
-from tests.scheduler.ephemeral.tables import TABLE_1
+from scripts.reproductions.whittle_periods import run
+from tests.scheduler.ephemeral.tables import TABLE_1, random_sources
 
 
 def harvest(
@@ -142,3 +144,71 @@ def test_bad_values_are_refused_in_a_line() -> None:
     lasting = EphemeralSources.of([1.0, 1.0], 1.0, [1.0, 0.0])
     with pytest.raises(ValueError, match=r"decay: row 1 is 0.0; accepted is a number above 0"):
         reap(lasting, {}, 1, 5, np.random.default_rng(1), law=ITEMS)
+
+
+MANY = random_sources(300, np.random.default_rng(5))
+
+
+@pytest.mark.parametrize("name", CONTENDERS)
+def test_a_policy_ends_at_its_pace(name: str) -> None:
+    policy, pace = load(name)(MANY, 30.0)
+    shares = run(MANY, policy, 30.0, 500, warm_up=300).shares
+    assert pace.sum() == pytest.approx(30, abs=1)
+    # One price for all leaves whoever is at it to chance; others keep to their pace.
+    off = np.abs(shares - pace)
+    assert (off > 0.01).mean() < 0.1
+    assert off.sum() / 30 < 0.03
+
+
+def test_the_example_of_four_sources_has_the_paces_that_can_be_derived() -> None:
+    best, turn, greedy = (
+        load(name)(TABLE_1, 2.0)[1].tolist() for name in ("best", "round_robin", "greedy")
+    )
+    assert best == [1, 1, 0, 0]
+    assert turn == [0.5] * 4
+    assert greedy == [1, 1, 0, 0]
+
+
+def test_a_budget_for_all_crawls_all_and_sources_without_items_are_no_fault() -> None:
+    for make in CONTENDERS.values():
+        assert make(TABLE_1, 4.0)[1].tolist() == pytest.approx([1, 1, 1, 1])
+        idle = EphemeralSources.of([0.0, 0.0], 1.0, 1.0)
+        _, pace = make(idle, 1.0)
+        assert ((pace >= 0) & (pace <= 1)).all()
+
+
+def test_an_unknown_name_is_refused_in_a_line() -> None:
+    with pytest.raises(ValueError, match="policy: is 'oracle'; accepted are whittle, static"):
+        load("oracle")
+
+
+SOURCES = news_sources(200_000, np.random.default_rng(1))
+
+
+def test_sources_publish_as_the_feeds_that_were_watched_for_eight_months() -> None:
+    a_feed_and_day = 10_794_285 / 8_155 / (365.25 * 8 / 12)
+    assert SOURCES.arrival_rate.mean() == pytest.approx(a_feed_and_day, rel=0.03)
+    busiest = np.sort(SOURCES.arrival_rate)[-int(0.17 * len(SOURCES)) :]
+    assert busiest.sum() / SOURCES.arrival_rate.sum() == pytest.approx(0.97, abs=0.002)
+    assert SOURCES.arrival_rate.max() == 1_000
+
+
+def test_items_fade_within_hours_to_days_and_are_worth_one_on_average() -> None:
+    hours = 24 * np.log(2) / SOURCES.decay
+    assert hours.mean() == pytest.approx(36, rel=0.02)
+    assert np.median(hours) == pytest.approx(24, rel=0.02)
+    assert (hours.min(), hours.max()) == pytest.approx((1, 24 * 14))
+    assert SOURCES.mean_utility.mean() == pytest.approx(1, rel=0.02)
+    assert ITEMS.draws(100_000, np.random.default_rng(1)).mean() == pytest.approx(1, rel=0.02)
+
+
+def test_rates_half_lives_and_utilities_are_independent() -> None:
+    columns = np.log([SOURCES.arrival_rate, SOURCES.decay, SOURCES.mean_utility])
+    assert np.abs(np.corrcoef(columns) - np.eye(3)).max() < 0.01
+
+
+def test_the_same_seed_gives_the_same_sources_and_there_may_be_one() -> None:
+    one, same = (news_sources(1, np.random.default_rng(4)) for _ in range(2))
+    assert (one.arrival_rate, one.decay) == (same.arrival_rate, same.decay)
+    assert len(one) == 1
+    assert one.cost.tolist() == [1.0]
