@@ -9,7 +9,7 @@ sees requests closer together than configured, from any code path, because every
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
 from math import exp2, inf, log2
 from random import Random
@@ -280,23 +280,18 @@ _FINAL = frozenset(
 )  # fmt: skip
 
 
+@dataclass(slots=True, eq=False)
 class Retries:
     """Decides on retries; a URL is tried ``attempts`` times in one run.
 
     In a ``lasting`` run URLs of a name without an address wait with their host.
     """
 
-    def __init__(
-        self, rules: PolitenessRules, attempts: int, rng: Random, *, lasting: bool = False
-    ) -> None:
-        self._lasting = lasting
-        self._rules = rules
-        self._attempts = attempts
-        self._rng = rng
-
-    def obey(self, rules: PolitenessRules) -> None:
-        """Apply these rules from now on."""
-        self._rules = rules
+    rules: PolitenessRules
+    attempts: int
+    rng: Random
+    _: KW_ONLY
+    lasting: bool = False
 
     def after(
         self, due: DueUrl, status: int | None, reason: str | None, now: float
@@ -305,16 +300,16 @@ class Retries:
 
         Return the time of the next try (None: no more), and whether the URL is charged.
         """
-        answer = answer_of(status, reason, lasting=self._lasting)
+        answer = answer_of(status, reason, lasting=self.lasting)
         return self._at(due, reason, answer, now), answer != "down"
 
     def _at(self, due: DueUrl, reason: str | None, answer: HostAnswer, now: float) -> float | None:
-        if self._lasting and reason in NO_ADDRESS:
+        if self.lasting and reason in NO_ADDRESS:
             return now
         if reason in _FINAL or answer in ("fine", "forbidden"):
             return None
         if answer == "down":
             return now
-        if due.attempt + 1 >= self._attempts:
+        if due.attempt + 1 >= self.attempts:
             return None
-        return now + back_off_s(self._rules, due.attempt + 1, self._rng)
+        return now + back_off_s(self.rules, due.attempt + 1, self.rng)

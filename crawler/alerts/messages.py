@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
@@ -141,6 +142,7 @@ def stored_importances(database: Database, settings: Settings) -> Importances:
     return importances
 
 
+@dataclass(slots=True, eq=False)
 class Composing:
     """Composer of the messages of rules, each just before it is first sent.
 
@@ -148,13 +150,10 @@ class Composing:
     withdrawn before that is never sent, a later withdrawal follows as a message.
     """
 
-    def __init__(
-        self, database: Database, parser: Parser, importances: Importances, clock: Clock
-    ) -> None:
-        self._database = database
-        self._parser = parser
-        self._importances = importances
-        self._clock = clock
+    database: Database
+    parser: Parser
+    importances: Importances
+    clock: Clock
 
     async def due_at(self, channel: Channel) -> float:
         """Return the time at which a rule's next message is due, ``inf`` if it has no alert."""
@@ -163,14 +162,14 @@ class Composing:
 
     async def compose(self, channel: Channel) -> None:
         """Make the message that is due; it need not come about if alerts were taken back."""
-        now = self._clock.now()
+        now = self.clock.now()
         oldest = await self._oldest(channel)
         if oldest is None:
             return
         at_once = channel.mode == "immediate"
         period = channel.period(oldest)
         before, limit = (inf, 1) if at_once else (period[1], _AT_MOST)
-        found = await self._database.at_once(
+        found = await self.database.at_once(
             partial(alerts_tables.waiting, rule=channel.name, before=before, limit=limit)
         )
         if not found:
@@ -181,16 +180,14 @@ class Composing:
         body = single(alerts[0]) if at_once else digest(channel.name, period, alerts)
         since = min(each.at for each in found)
         message = Message(0, key, channel.name, body, since=since, tries=0, next_at=now)
-        await self._database.write(partial(alerts_tables.compose, message=message, alerts=found))
+        await self.database.write(partial(alerts_tables.compose, message=message, alerts=found))
 
     async def _oldest(self, channel: Channel) -> float | None:
         # Not by the reader, which may show the store of before for as long as somebody reads.
-        return await self._database.at_once(
-            partial(alerts_tables.oldest_waiting, rule=channel.name)
-        )
+        return await self.database.at_once(partial(alerts_tables.oldest_waiting, rule=channel.name))
 
     async def _alerts(self, rule: str, found: Sequence[PendingAlert]) -> list[dict[str, Any]]:
-        weights = await self._importances(found)
+        weights = await self.importances(found)
         return [
             of_alert(each, rule, plain((each.title or "")[:_TITLE_WIDTH]) or None,
                      await self._summary(each), weight)
@@ -204,8 +201,8 @@ class Composing:
         if told.kind != Kind.CHANGED:
             return "gone" if told.kind == Kind.GONE else "new"
         try:
-            async with reading(self._database.path) as current:
-                line = await change_summary(current, self._parser, told, _SUMMARY_WIDTH)
+            async with reading(self.database.path) as current:
+                line = await change_summary(current, self.parser, told, _SUMMARY_WIDTH)
         except StoreUnavailable:
             raise
         except StoreError as error:

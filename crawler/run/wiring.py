@@ -230,7 +230,7 @@ class Assembly:
         """Apply these rules of politeness from now on."""
         self.frontier.obey(rules)
         self.robots.obey(rules)
-        self._retries.obey(rules)
+        self._retries.rules = rules
 
     def alert_by(self, alerts: Alerts) -> None:
         """Write alerts by these rules from now on."""

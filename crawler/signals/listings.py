@@ -110,30 +110,24 @@ class SitemapEntries:
     problem: str | None
 
 
+@dataclass(slots=True, eq=False)
 class Listings:
     """Reader of sitemaps and feeds, which logs once for each what is not believed."""
 
-    def __init__(
-        self,
-        admission: Admission,
-        robots: RobotsCache,
-        limits: SitemapLimits,
-        complaints: Complaints,
-    ) -> None:
-        self._admission = admission
-        self._robots = robots
-        self._limits = limits
-        self._complaints = complaints
+    admission: Admission
+    robots: RobotsCache
+    limits: SitemapLimits
+    complaints: Complaints
 
     async def read(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SitemapEntries:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
-        naming = self._robots.naming_origins(due.url) | self._robots.naming_origins(due.fetch_url)
-        work = (body, self._limits, due.url, naming, now, skew_s)
+        naming = self.robots.naming_origins(due.url) | self.robots.naming_origins(due.fetch_url)
+        work = (body, self.limits, due.url, naming, now, skew_s)
         if len(body) <= _IN_A_THREAD_BYTES:
             entries = _read(*work)
         else:
             entries = await asyncio.to_thread(_read, *work)
-        self._complaints.tell(due.url, entries.said)
+        self.complaints.tell(due.url, entries.said)
         return entries
 
     async def admit(self, entries: SitemapEntries, depth: int) -> FoundUrls:
@@ -142,7 +136,7 @@ class Listings:
         for first in range(0, len(entries.allowed), _SLICE):
             chosen = entries.allowed[first : first + _SLICE]
             urls = [(entries.links.urls[i], entries.links.fetch_urls[i]) for i in chosen]
-            self._admission.sitemap(targets, urls, depth, index=entries.is_index)
+            self.admission.sitemap(targets, urls, depth, index=entries.is_index)
             if len(chosen) == _SLICE:
                 await asyncio.sleep(0)
         if len(entries.links) > _SLICE:
@@ -154,7 +148,7 @@ class Listings:
     def claims(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> Claimed:
         """Return the claims of a feed on pages, known or not."""
         said = claimed(feed.dated, now, skew_s)
-        self._complaints.tell(due.url, said)
+        self.complaints.tell(due.url, said)
         return said
 
 
