@@ -384,32 +384,23 @@ _PER_PAGE: Final = 10
 _LIST_PAGES: Final = 3
 
 
-class _Article(NamedTuple):
-    target: str
-    page: Document
-    link: Link
-
-    @property
-    def month(self) -> str:
-        return _date(self.page.born_at).strftime("%Y-%m")
-
-
 def news(plot: Plot) -> SyntheticSite:
     """Build lists that shift with each article; strong ETags that match no second answer; Atom.
 
     Articles appear all day, leave the front page, and stay in the archive.
     """
-    articles = sorted(_articles(plot), key=lambda article: article.page.born_at)
-    months = dict(_months(articles))
+    articles = sorted(_articles(plot), key=lambda article: article[1].born_at)
+    news_links = [link for *_, link in articles]
+    months = dict(_months(news_links))
     archive = link_list(
         "Archive",
         [plot.link(t.removeprefix("/archive/"), t, born_at=page.born_at)
          for t, page in months.items()],
     )  # fmt: skip
     born_at = min(page.born_at for page in months.values())
-    resources: dict[str, Resource] = {article.target: article.page for article in articles}
+    resources: dict[str, Resource] = {target: page for target, page, _ in articles}
     resources |= months
-    resources |= _lists(plot, articles)
+    resources |= _lists(plot, news_links)
     resources["/archive/"] = Document(history=archive, born_at=born_at, in_sitemap=False)
     resources["/about"] = plot.page("about", title="About us", born_at=plot.start_at - DAY_S)
     links = {"Home": "/", "Archive": "/archive/", "About": "/about"}
@@ -423,8 +414,8 @@ def news(plot: Plot) -> SyntheticSite:
     )
 
 
-def _articles(plot: Plot) -> Iterator[_Article]:
-    """Yield articles, which are corrected in their first three days; one in twenty withdrawn."""
+def _articles(plot: Plot) -> Iterator[tuple[str, Document, Link]]:
+    """Yield articles with their links, corrected for three days; one in twenty is withdrawn."""
     at_start = max(3, plot.pages - _LIST_PAGES - 4)
     births = [plot.earlier("article", n) for n in range(at_start)]
     births += poisson_times(plot.rng("births"), at_start / 8, plot.start_at, plot.end_at)
@@ -438,24 +429,24 @@ def _articles(plot: Plot) -> Iterator[_Article]:
         page = Document(history=history, born_at=born_at, died_at=died_at)
         title, teaser = history.content(0).title, ENGLISH.sentence(plot.rng(target, "teaser"))
         link = plot.link(title, target, note=teaser, born_at=born_at, died_at=died_at)
-        yield _Article(target, page, link)
+        yield target, page, link
 
 
-def _months(articles: Iterable[_Article]) -> Iterator[tuple[str, Document]]:
-    for month, run in groupby(articles, key=lambda article: article.month):
-        entries = [article.link for article in run]
+def _months(links: Iterable[Link]) -> Iterator[tuple[str, Document]]:
+    for month, run in groupby(links, key=lambda link: f"{_date(link.born_at):%Y-%m}"):
+        entries = list(run)
         listing = link_list(f"Archive of {month}", reversed(entries))
         page = Document(history=listing, born_at=entries[0].born_at, in_sitemap=False)
         yield f"/archive/{month}", page
 
 
-def _lists(plot: Plot, articles: Sequence[_Article]) -> Iterator[tuple[str, Document]]:
+def _lists(plot: Plot, links: Sequence[Link]) -> Iterator[tuple[str, Document]]:
     """Yield the front page and those after it, each from when there is something to list."""
-    entries = [article.link for article in reversed(articles)]
+    entries = links[::-1]
     after: list[Link] = []
     for n in reversed(range(min(_LIST_PAGES, -(-len(entries) // _PER_PAGE)))):
         first = n * _PER_PAGE
-        born_at = articles[first].page.born_at
+        born_at = links[first].born_at
         title = f"News, page {n + 1}" if n else "News"
         listing = link_list(title, entries, first=first, count=_PER_PAGE, tail=after)
         target = f"/?page={n + 1}" if n else "/"
