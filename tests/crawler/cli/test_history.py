@@ -105,9 +105,3 @@ def test_an_unknown_url_is_one_line_with_the_nearest_and_exit_code_1(store: Smal
 def test_a_page_that_waits_for_its_first_visit_says_so(store: SmallStore) -> None:
     store.page("/soon")
     assert history(store, f"{HOST}/soon").stdout == f"{HOST}/soon: never visited\n"
-
-
-def test_what_is_no_url_is_wrong_usage(store: SmallStore) -> None:
-    result = history(store, "ftp://one.example/")
-    assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1
