@@ -262,7 +262,7 @@ def _judged(history: _SiteHistory, budget: int) -> Mapping[str, Record]:
         for name, choose in ALGORITHMS.items()
     }
     found[EVER] = judged(recrawls, lambda past, _now: historical_limit(past), alive)
-    found[KNEW] = judged(recrawls, lambda _past, now: greedy(now, budget=budget))
+    found[KNEW] = judged(recrawls, lambda _past, now: greedy(now, budget=budget), alive)
     return found
 
 

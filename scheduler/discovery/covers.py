@@ -167,23 +167,20 @@ class Record:
 def judged(
     recrawls: Sequence[Reveals],
     choose: Callable[[RecrawlHistory, Reveals], Ints],
-    alive: Sequence[Bools] | None = None,
-    first: int = 1,
+    alive: Sequence[Bools],
 ) -> Record:
-    """Let an algorithm choose before each recrawl from ``first`` on, and compare with it.
+    """Let an algorithm choose before each recrawl but the first, and compare with it.
 
     ``choose`` is given the past, and the recrawl itself, which only a bound may use. ``alive``
-    are the old pages that were there when a step began, for each recrawl; without it, all. Steps
-    in which nothing was new are left out: no cover can be judged by them.
+    are the old pages that were there when a step began, for each recrawl. Steps in which nothing
+    was new are left out: no cover can be judged by them.
     """
     results = []
-    for number in range(first, len(recrawls)):
+    for number in range(1, len(recrawls)):
         now = recrawls[number]
         if not now.new:
             continue
-        past = RecrawlHistory(now.old, recrawls[:number])
-        if alive is not None:
-            past = past.of_living(alive[number])
+        past = RecrawlHistory(now.old, recrawls[:number]).of_living(alive[number])
         cover = choose(past, now)
         results.append((cover.size, int(now.covered(cover).sum()), now.new))
     return Record(*np.array(results, np.int64).reshape(-1, 3).T)

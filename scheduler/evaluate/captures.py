@@ -125,23 +125,6 @@ class Captures:
         place = places(self.at, begin, self.offsets[rows + 1], days) - 1
         return np.where(place >= begin, place, -1)
 
-    def thinned(self, kept: Bools) -> Captures:
-        """Return those of the captures (m,) as visits: nothing is known between them.
-
-        Pages keep their rows and the day on which they were found.
-        """
-        number = np.bincount(self.page[kept], minlength=len(self))
-        return Captures(
-            offsets=offsets_of(number),
-            at=self.at[kept],
-            until=self.at[kept],
-            content=self.content[kept],
-            found=self.found,
-            importance=self.importance,
-            host=self.host,
-            area=self.area,
-        )
-
 
 def _found(found: ArrayLike | None, offsets: Ints, at: Floats, n: int) -> Floats:
     first = np.full(n, np.inf)

@@ -40,7 +40,7 @@ _LEAST_WAIT: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ReplayTerms:
-    """ReplayTerms of a replay; days are those of the archive.
+    """The terms of a replay; days are those of the archive.
 
     ``budget`` is fetches a day, ``step`` the days for which they are chosen together (None: as
     the module says), ``given`` whether pages bring their first copies along.

@@ -74,7 +74,7 @@ class _Calibration:
 
 @dataclass(frozen=True, slots=True)
 class PolicyVerdict:
-    """PolicyVerdict on a policy with a budget.
+    """The verdict on a policy with a budget.
 
     Attributes:
         policy, budget: its name, and fetches a day.
@@ -300,7 +300,6 @@ def compare(
     trials = [(name, each) for each in terms for name in policies]
     verdicts = judging(bench, trials, progress)
     gaps = np.diff(captures.at)[np.diff(captures.page) == 0]
-    classes = np.bincount(class_of(bench.rate), minlength=len(RATE_CLASSES) + 1)
     return Comparison(
         start=terms[0].start,
         end=terms[0].end,
@@ -309,7 +308,7 @@ def compare(
         failed=int((captures.content == FAILED).sum()),
         capture_gap_days=float(np.median(gaps)) if len(gaps) else np.nan,
         rate=bench.rate,
-        by_class=dict(zip([*RATE_CLASSES, RAREST], classes.tolist(), strict=True)),
+        by_class=_by_class(bench.rate),
         verdicts=tuple(verdicts),
     )
 

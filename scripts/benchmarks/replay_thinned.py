@@ -10,6 +10,7 @@ the policy that comes first there costs in truth is told as a multiple of the le
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,15 +48,15 @@ def of_site(pages: Sequence[Page], seeds: int) -> dict[str, object]:
     terms = ReplayTerms(looks_a_day(pages, _EVERY), 0.0, end, given=True)
     true = {name: cost.early for name, cost in _costs(complete(pages), terms).items()}
     daily = visited(pages, 1.0)
-    thinned = {}
+    by_share = {}
     for share in SHARES:
         drawn = [kept(daily, share, seed=seed) for seed in range(seeds if share < 1 else 1)]
-        costs = [_costs(daily.thinned(each), terms) for each in drawn]
-        thinned[f"{share:g}"] = {
+        costs = [_costs(thinned(daily, each), terms) for each in drawn]
+        by_share[f"{share:g}"] = {
             "captures": round(float(np.mean([each.sum() for each in drawn]))),
             **{figure: beside(true, costs, figure) for figure in FIGURES},
         }
-    return {"true": true, "thinned": thinned}
+    return {"true": true, "thinned": by_share}
 
 
 def beside(
@@ -117,6 +118,18 @@ def kept(
     chosen[captures.offsets[:-1]] = True
     chosen[captures.offsets[1:] - 1] = True
     return chosen
+
+
+def thinned(captures: Captures, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Captures:
+    """These captures as visits: nothing is known between them; pages keep their rows."""
+    number = np.bincount(captures.page[kept], minlength=len(captures))
+    return replace(
+        captures,
+        offsets=np.append(0, np.cumsum(number)),
+        at=captures.at[kept],
+        until=captures.at[kept],
+        content=captures.content[kept],
+    )
 
 
 def _captures(pages, row, at, content, until) -> Captures:  # type: ignore[no-untyped-def]

@@ -9,11 +9,19 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.evaluate.bounds import BINARY, HARMONIC, PageVisits, bill
-from freshet.scheduler.evaluate.captures import Timeline
+from freshet.scheduler.evaluate.captures import Captures, Timeline
 from freshet.scheduler.evaluate.verdicts import Bounded
 from scripts.benchmarks.daemon_sites import Page, Run, load, recorded
 from scripts.benchmarks.replay_drawing import draw
-from scripts.benchmarks.replay_thinned import FIGURES, SHARES, beside, complete, kept, visited
+from scripts.benchmarks.replay_thinned import (
+    FIGURES,
+    SHARES,
+    beside,
+    complete,
+    kept,
+    thinned,
+    visited,
+)
 
 SITES = os.environ.get("FRESHET_EVOLUTION_DIR")
 
@@ -49,7 +57,7 @@ def agrees(pages: list[Page], every: float) -> None:
     assert found[HARMONIC] == pytest.approx([true.harmonic] * 3)
     assert found[BINARY] == pytest.approx([true.binary] * 3)
     daily = visited(pages, 1.0)
-    thin = daily.thinned(kept(daily, 0.1, seed=1))
+    thin = thinned(daily, kept(daily, 0.1, seed=1))
     opened = bill(Timeline.of(thin), looks, one, 0.0, end)[0].sum(axis=0)
     for columns, cost in ((HARMONIC, true.harmonic), (BINARY, true.binary)):
         optimistic, early, pessimistic = opened[columns].tolist()
@@ -73,6 +81,13 @@ def test_recorded_sites_are_judged_as_by_their_true_histories(tmp_path: Path) ->
     assert SITES is not None
     for path in recorded(Path(SITES), tmp_path):
         agrees(load(path), 20.0)
+
+
+def test_a_thinned_archive_knows_nothing_between_its_captures() -> None:
+    at = np.array([0.0, 2.0, 4.0])
+    captures = Captures.of([0, 0, 0], at, [0, 1, 2], until=at + 1, importance=[1.0])
+    thin = thinned(captures, np.array([True, False, True]))
+    assert thin.at.tolist() == thin.until.tolist() == [0.0, 4.0]
 
 
 def between(optimistic: float, early: float) -> Bounded:

@@ -93,7 +93,7 @@ def test_the_bounds_of_a_complete_history_close_at_the_truth(
 
 def test_where_captures_are_taken_away_the_bounds_open() -> None:
     whole = one_page({0.0: 0, 2.0: 1, 6.0: 2}, until=[2.0, 6.0, 8.0])
-    thin = whole.thinned(np.array([True, False, True]))
+    thin = one_page({0.0: 0, 6.0: 2})
     closed, opened = costs(whole, [4.0], 0.0, 0.0, 6.0), costs(thin, [4.0], 0.0, 0.0, 6.0)
     assert closed[HARMONIC].tolist() == [2.0, 2.0, 2.0]
     # The look of day 4 may have caught the change, or there has been one since.

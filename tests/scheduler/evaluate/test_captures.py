@@ -56,12 +56,6 @@ def test_no_change_is_seen_where_a_visit_failed_and_none_counts_while_a_page_was
     assert timeline.first_content.tolist() == [0.0]
 
 
-def test_a_thinned_archive_knows_nothing_between_its_captures() -> None:
-    captures = one_page({0.0: 0, 2.0: 1, 4.0: 2}, until=[2.0, 4.0, 5.0])
-    thin = captures.thinned(np.array([True, False, True]))
-    assert thin.at.tolist() == thin.until.tolist() == [0.0, 4.0]
-
-
 def contents(*visits: tuple[int, Kind, int]) -> list[int]:
     page, kinds, digests = zip(*visits, strict=True)
     kind = np.array([KINDS.index(each) for each in kinds], np.int8)
