@@ -8,13 +8,14 @@ changes nothing.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 from zlib import crc32
+
+from pydantic import TypeAdapter, ValidationError
 
 from freshet.crawler.compare.not_content.cues import folded, title_parts
 from freshet.crawler.compare.not_content.evidence import KindEvidence, has_wayside_sign, weigh
@@ -31,7 +32,6 @@ KEPT: Final = 48
 #: Prints of fewer words resemble too many others.
 FEW_WORDS: Final = 6
 
-_FORM: Final = struct.Struct("<BHI")
 _PART: Final = re.compile(r"[\W_]+")
 _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _MASK: Final = "#"
@@ -44,23 +44,6 @@ class Print:
     hashes: tuple[int, ...] = ()
     words: int = 0
     title: int = 0
-
-    def to_bytes(self) -> bytes:
-        """Serialise counts, title and hashes, little-endian."""
-        count = len(self.hashes)
-        return _FORM.pack(count, self.words, self.title) + struct.pack(f"<{count}I", *self.hashes)
-
-    @classmethod
-    def read(cls, data: bytes, offset: int) -> tuple[Print, int]:
-        """Read a print at an offset; return it and its end.
-
-        Raises:
-            struct.error: the data are cut short.
-        """
-        count, words, title = _FORM.unpack_from(data, offset)
-        start = offset + _FORM.size
-        hashes = struct.unpack_from(f"<{count}I", data, start)
-        return cls(hashes, words, title), start + 4 * count
 
 
 def print_of(look: PageLook) -> Print:
@@ -179,7 +162,7 @@ def probe_url(url: str, token: str) -> str:
 
 
 #: The version of the format and of all hashes in it.
-VERSION: Final = 1
+VERSION: Final = 2
 #: Probes of a host within the lifetime of their answers.
 MOST_PROBES: Final = 3
 PROBE_LASTS_S: Final = 7 * 86_400.0
@@ -197,11 +180,6 @@ _DOUBTFUL: Final = 2
 #: Own words of a page that is shown at many URLs on the way to others.
 _FEW_OWN: Final = 120
 _WAYSIDE: Final = "a form, a note to search engines or a way back here"
-
-_HEADER: Final = struct.Struct("<BBB")
-_PROBE: Final = struct.Struct("<dB")
-_FAMILY: Final = struct.Struct("<dBBB")
-
 
 #: A probe's answer: Unix seconds, and the page; None for an honest answer.
 Probe: TypeAlias = tuple[float, Print | None]
@@ -221,6 +199,8 @@ class Family:
     returning: int = 0
     content: int = 0
 
+
+_STORED: Final = TypeAdapter(tuple[tuple[Probe, ...], tuple[Family, ...]])
 
 #: A page that was taken for content, and the kind of block page that it resembled.
 _Taken: TypeAlias = tuple[Print, WallKind | None]
@@ -343,35 +323,24 @@ class SiteWalls:
     # -- bytes -----------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Serialise version, counts, probes and families, little-endian; at most 4 kB."""
-        parts = [_HEADER.pack(VERSION, len(self.probes), len(self.families))]
-        for at, page in self.probes:
-            parts.append(_PROBE.pack(at, page is not None))
-            parts += [page.to_bytes()] if page is not None else []
-        for each in self.families:
-            count = len(each.urls)
-            parts.append(_FAMILY.pack(each.at, count, each.returning, each.content))
-            parts += [struct.pack(f"<{count}I", *each.urls), each.page.to_bytes()]
-        return b"".join(parts)
+        """Serialise version (one byte), probes and families (JSON); some 10 kB at most."""
+        return bytes([VERSION]) + _STORED.dump_json((self.probes, self.families))
 
     @classmethod
     def from_bytes(cls, data: bytes | None) -> SiteWalls:
         """Read the bytes that :meth:`to_bytes` wrote; None: nothing is stored.
 
         Raises:
-            ValueError: for an unknown version, or bytes too few or too many.
+            ValueError: for an unknown version, or damaged bytes.
         """
         if data is None:
             return cls()
-        if data and data[0] != VERSION:
-            raise ValueError(f"block pages of version {data[0]}; this program reads {VERSION}")
+        if data[:1] != bytes([VERSION]):
+            raise ValueError(f"block pages of version {data[:1]!r}; this program reads {VERSION}")
         try:
-            site, end = _read(data)
-        except struct.error as error:
-            raise ValueError(f"block pages of {len(data)} bytes are cut short") from error
-        if end != len(data):
-            raise ValueError(f"block pages of {len(data)} bytes should have {end}")
-        return site
+            return cls(*_STORED.validate_json(data[1:]))
+        except ValidationError as error:
+            raise ValueError(f"block pages of {len(data)} bytes are damaged") from error
 
 
 def _joined(family: Family, look: PageLook, at: float, *, is_content: bool) -> Family:
@@ -456,24 +425,3 @@ def _with_title(page: Print, probe: Print) -> float:
     if min(page.words, probe.words) < FEW_WORDS and page.title != probe.title:
         return 0.0
     return likeness(page, probe) if probe.words else 0.0
-
-
-def _read(data: bytes) -> tuple[SiteWalls, int]:
-    _, probe_count, family_count = _HEADER.unpack_from(data)
-    offset = _HEADER.size
-    probes: list[Probe] = []
-    families: list[Family] = []
-    for _ in range(probe_count):
-        at, shown = _PROBE.unpack_from(data, offset)
-        offset += _PROBE.size
-        page = None
-        if shown:
-            page, offset = Print.read(data, offset)
-        probes.append((at, page))
-    for _ in range(family_count):
-        at, count, returning, content = _FAMILY.unpack_from(data, offset)
-        offset += _FAMILY.size
-        urls = struct.unpack_from(f"<{count}I", data, offset)
-        shared, offset = Print.read(data, offset + 4 * count)
-        families.append(Family(shared, at, urls, returning, content))
-    return SiteWalls(tuple(probes), tuple(families)), offset
