@@ -16,7 +16,6 @@ from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.requests import FrontierRequest, PageRequest, Refusal
-from freshet.storage.entries import Kind, Role
 from freshet.storage.records import Acknowledged, Agenda, Entry, Visit
 
 
@@ -40,7 +39,7 @@ class PoolRules:
 Ending = Literal["nothing due", "interrupted", "limit", "paused"]
 
 
-_ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
+_ANSWERED = frozenset({"new", "changed", "unchanged"})
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -124,7 +123,7 @@ class FetchPool:
         for item in batch:
             self._unacknowledged -= 1
             self.agenda.done(item)
-            if isinstance(item.entry, Visit) and item.entry.role is Role.PAGE:
+            if isinstance(item.entry, Visit) and item.entry.role == "page":
                 self._pages += item.entry.observation.kind in _ANSWERED
         self._changed.set()
 

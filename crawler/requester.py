@@ -25,7 +25,7 @@ from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.signals.listings import SourceDiscovery
 from freshet.crawler.urls import canonical, is_http, resolve
 from freshet.crawler.visit import Pipeline, PoliteFetcher, unasked
-from freshet.storage.entries import Kind, Outcome, RobotsRecord, Role
+from freshet.storage.entries import Kind, RobotsRecord
 from freshet.storage.records import (
     DueUrl,
     Entry,
@@ -84,10 +84,8 @@ class Requester:
         """Return the visit of a URL that is not requested, with the reason."""
         due, now = refusal.due, self.clock.now()
         barred = self.robots.barred(due.host_id)
-        if barred is None:
-            kind, reason, detail = Kind.REFUSED, "robots", refusal.rule
-        else:
-            kind, (reason, detail) = Kind.FAILED, barred
+        kind: Kind = "refused" if barred is None else "failed"
+        reason, detail = ("robots", refusal.rule) if barred is None else barred
         observation = Observation(due.page_id, now, kind, reason=reason, detail=detail)
         if self.on_refusal is not None:
             self.on_refusal(due, observation)
@@ -121,7 +119,7 @@ class Requester:
 
     async def next_hop(self, request: RobotsRequest, result: FetchResult) -> RobotsRequest | None:
         """Return the next request if a redirect is followed (RFC 9309, section 2.3.1.2)."""
-        if result.outcome is not Outcome.REDIRECTED or result.location is None:
+        if result.outcome != "redirected" or result.location is None:
             return None
         if request.redirects >= self.rules.max_redirects:
             return None
@@ -159,7 +157,7 @@ class Requester:
             if url is None or not is_http(url):
                 continue
             sitemap_url = canonical(url)
-            self.admission.add(targets, sitemap_url, url, depth=0, role=Role.SITEMAP)
+            self.admission.add(targets, sitemap_url, url, depth=0, role="sitemap")
             for listed, depth in await self.offsite_at(sitemap_url, request.origin):
                 self.admission.add(targets, listed, listed, depth=depth + 1)
         if not targets and record.standing != "unreachable":
@@ -168,7 +166,7 @@ class Requester:
 
     def _record(self, result: FetchResult, now: float) -> RobotsRecord:
         # A body that broke off comes with the status 200, which proves nothing.
-        broken = result.outcome is not Outcome.FETCHED and (result.status or 0) < _REDIRECTS
+        broken = result.outcome != "fetched" and (result.status or 0) < _REDIRECTS
         state = standing(result.status, result.reason if broken else None)
         parsed = state == "parsed"
         body = cut_at_line_end(result.body, self.rules.max_bytes) if parsed else b""

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from freshet.storage.entries import REBASED, Kind, Outlook, Role
+from freshet.storage.entries import REBASED, Kind, Outlook
 from freshet.storage.records import Acknowledged, Observation, Visit
 
-_ANSWERED = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED, REBASED})
+_ANSWERED = frozenset({"new", "changed", "unchanged", REBASED})
 
 
 class Tally:
@@ -30,11 +30,11 @@ class Tally:
         for item in batch:
             self.fetches += item.entry.fetches
             self.admitted += item.admitted
-            if isinstance(item.entry, Visit) and item.entry.role is Role.PAGE:
+            if isinstance(item.entry, Visit) and item.entry.role == "page":
                 self._count(item.entry)
             for was, reason in item.retracted:
-                self.correct(was, Kind.FAILED)
-                self.reasons[Kind.FAILED, reason] += 1
+                self.correct(was, "failed")
+                self.reasons["failed", reason] += 1
 
     def correct(self, was: Kind, kind: Kind) -> None:
         """Count a page under another kind than before."""
@@ -49,12 +49,12 @@ class Tally:
     @property
     def refused_by_robots(self) -> int:
         """URLs that robots.txt forbids."""
-        return self.reasons[Kind.REFUSED, "robots"]
+        return self.reasons["refused", "robots"]
 
     @property
     def errors(self) -> int:
         """URLs that failed for good in this invocation."""
-        return self.kinds[Kind.FAILED]
+        return self.kinds["failed"]
 
     def _count(self, visit: Visit) -> None:
         if visit.retry_at is not None:

@@ -40,7 +40,7 @@ from freshet.crawler.robots.parser import Directives, parse_directives
 from freshet.crawler.signals.headers import HostHeaders, advertised
 from freshet.crawler.signals.listings import Claimed, Listings, SitemapEntries, SourceDiscovery
 from freshet.crawler.urls import canonical, is_http
-from freshet.storage.entries import Advertised, AliasKind, Kind, Outcome, Role, Rung
+from freshet.storage.entries import Advertised, AliasKind, Role
 from freshet.storage.records import (
     Capture,
     Digests,
@@ -67,8 +67,8 @@ _ALIASES: Final[dict[int | None, AliasKind]] = {
 }
 _TOO_MANY_REQUESTS: Final = 429
 _IN_A_THREAD_BYTES: Final = 256 * 1024
-_ANSWERED: Final = frozenset({Outcome.FETCHED, Outcome.NOT_MODIFIED})
-_WITHOUT_CONTENT: Final = frozenset({Kind.FAILED, Kind.REDIRECTED})
+_ANSWERED: Final = frozenset({"fetched", "not_modified"})
+_WITHOUT_CONTENT: Final = frozenset({"failed", "redirected"})
 #: Block pages that mean "too many requests": the host gets a pause, the page another visit.
 _TURNED_AWAY: Final = frozenset({str(WallKind.RATE_LIMITED_PAGE), str(WallKind.CAPTCHA)})
 _NO_PAGE: Final = ParsedPage("", None)
@@ -117,7 +117,7 @@ Captured = ReducedPage | ReducedFeed | ReducedSitemap | Opaque
 #: digest of its bytes; a failure, a page that has gone, or no listing where one was tried.
 Reduced = Captured | RedirectTarget | Verdict
 #: The role of a URL by its content, if it differs from the role it was due as.
-_ROLES: Final = {ReducedFeed: Role.FEED, ReducedSitemap: Role.SITEMAP, Opaque: Role.PAGE}
+_ROLES: Final[dict[type, Role]] = {ReducedFeed: "feed", ReducedSitemap: "sitemap", Opaque: "page"}
 
 
 # -- the stages --------------------------------------------------------------------
@@ -166,27 +166,27 @@ class Reducer:
     async def reduce(self, due: DueUrl, result: FetchResult) -> Reduced:
         """Reduce a fetch result to its content, or to the reason for its absence."""
         match result.outcome:
-            case Outcome.FETCHED:
+            case "fetched":
                 return await self._body(due, result)
-            case Outcome.NOT_MODIFIED:
-                return Verdict(Kind.UNCHANGED, Rung.NOT_MODIFIED)
-            case Outcome.REDIRECTED if result.location is not None:
+            case "not_modified":
+                return Verdict("unchanged", "304")
+            case "redirected" if result.location is not None:
                 kind = _ALIASES.get(result.status, "temporary")
                 return RedirectTarget(result.location, kind)
-            case Outcome.GONE if due.role is not Role.PAGE and due.digests is None:
+            case "gone" if due.role != "page" and due.digests is None:
                 return _no_listing(due, result.detail)
             case outcome:
-                return Verdict(Kind(outcome), reason=result.reason, detail=result.detail)
+                return Verdict(outcome, reason=result.reason, detail=result.detail)
 
     async def _body(self, due: DueUrl, result: FetchResult) -> Reduced:
         if due.digests is not None and due.digests.body == body_digest(result.body):
-            return Verdict(Kind.UNCHANGED, Rung.BODY)
+            return Verdict("unchanged", "body")
         prefix = result.body[:_PREFIX_BYTES]
-        if due.role is Role.SITEMAP or looks_like_sitemap(prefix):
+        if due.role == "sitemap" or looks_like_sitemap(prefix):
             return await self._sitemap(due, result)
         if looks_like_feed(prefix):
             return await self._feed(due, result)
-        if due.role is Role.FEED and due.digests is None:
+        if due.role == "feed" and due.digests is None:
             return _no_listing(due, "the response is not a feed")
         return await self._page(due, result)
 
@@ -268,7 +268,7 @@ class Comparer:
 
     async def compare(self, due: DueUrl, result: FetchResult, content: Reduced) -> Verdict:
         """Compare content with the page's last version in the store."""
-        if due.role is Role.PAGE and result.outcome in _ANSWERED:
+        if due.role == "page" and result.outcome in _ANSWERED:
             self.detector.visited(due.host_id)
         match content:
             case ReducedPage():
@@ -292,7 +292,7 @@ class Comparer:
             known = replace(due, digests=None)
         checked = await self.check.check(known, result, page.parsed, page.text)
         if checked.wall is not None:
-            found = Verdict(Kind.FAILED, reason=str(checked.wall.kind), detail=checked.wall.why)
+            found = Verdict("failed", reason=str(checked.wall.kind), detail=checked.wall.why)
         else:
             found = await self._judged(due, result, page, checked.history)
             if page.parsed.links_truncated:
@@ -333,7 +333,7 @@ class Recorder:
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
     ) -> Visit:
         """Return the visit; a host that turned us away gets a pause from the frontier."""
-        if verdict.kind is Kind.FAILED:
+        if verdict.kind == "failed":
             # No content is kept, no link followed.
             content = verdict
         seen = _observation(due, result, verdict)
@@ -344,7 +344,7 @@ class Recorder:
         copies = () if text is None else await self.copies.find(due, text)
         signs, wish_s, said = self.headers.signals(due, role, seen, result, _said(content))
         retry_at, charged = self._retry(due, seen, found)
-        if seen.reason in _TURNED_AWAY and result.outcome is Outcome.FETCHED:
+        if seen.reason in _TURNED_AWAY and result.outcome == "fetched":
             now = self.clock.now()
             self.frontier.turned_away(due.host_id, now, result.retry_after_s, seen.reason or "")
         return Visit(
@@ -394,7 +394,7 @@ class Recorder:
 
     def _retry(self, due: DueUrl, seen: Observation, found: FoundUrls) -> tuple[float | None, bool]:
         """Return the time of the next try, and whether this one is charged."""
-        if seen.kind is not Kind.FAILED:
+        if seen.kind != "failed":
             return None if found.fetch_url is None else seen.at, True
         status = _TOO_MANY_REQUESTS if seen.reason in _TURNED_AWAY else seen.status
         return self.retries.after(due, status, seen.reason, seen.at)
@@ -415,7 +415,7 @@ class Pipeline:
         due = request.due
         validators = due.validators if due.digests is not None else None
         wanted = Request(due.fetch_url, validators=validators)
-        if due.role is Role.SITEMAP:
+        if due.role == "sitemap":
             wanted = replace(wanted, accept="sitemap", max_body_bytes=self.sitemap_max_bytes)
         return await self.take(due, await self.fetcher.fetch(request.lane, wanted))
 
@@ -431,12 +431,12 @@ class Pipeline:
             return await self.recorder.record(due, result, content, verdict)
         except ParserLost as error:
             why = str(error)
-            lost = replace(result, outcome=Outcome.FAILED, status=None, reason="parser", detail=why)
-            verdict = Verdict(Kind.FAILED, reason="parser", detail=why)
+            lost = replace(result, outcome="failed", status=None, reason="parser", detail=why)
+            verdict = Verdict("failed", reason="parser", detail=why)
             return await self.recorder.record(due, lost, verdict, verdict)
         except Exception as error:
             log.exception("%s could not be processed", due.url)
-            failed = Verdict(Kind.FAILED, reason="internal", detail=repr(error))
+            failed = Verdict("failed", reason="internal", detail=repr(error))
             seen = _observation(due, result, failed)
             host = self.recorder.frontier.host_state(due.host_id)
             return Visit(due=due, observation=seen, role=due.role, host=host)
@@ -456,7 +456,7 @@ def _no_listing(due: DueUrl, detail: str | None) -> Verdict:
 
     It is not a page that has gone: nothing had named it.
     """
-    return Verdict(Kind.SKIPPED, reason=f"no_{due.role}", detail=detail)
+    return Verdict("skipped", reason=f"no_{due.role}", detail=detail)
 
 
 def _leads_away(due: DueUrl, refresh: MetaRefresh) -> bool:
@@ -475,7 +475,7 @@ async def _done(size: int, work: Callable[[], T]) -> T:
 
 
 def _by_digest(due: DueUrl) -> Verdict:
-    return Verdict(Kind.NEW) if due.digests is None else Verdict(Kind.CHANGED, Rung.BODY)
+    return Verdict("new") if due.digests is None else Verdict("changed", "body")
 
 
 def _kept(content: Reduced, verdict: Verdict) -> Capture | None:
@@ -493,7 +493,7 @@ def _said(content: Reduced) -> Claimed | None:
 
 
 def _validators(result: FetchResult) -> Validators | None:
-    if result.outcome is not Outcome.FETCHED:
+    if result.outcome != "fetched":
         return None
     return Validators(result.header("ETag"), result.header("Last-Modified"))
 

@@ -20,7 +20,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
-from enum import Enum
 from functools import cache, partial
 from pathlib import Path
 from types import NoneType, UnionType
@@ -457,7 +456,7 @@ def values_of(record: DataclassInstance) -> tuple[Any, ...]:
 def row_to(record: type[Record]) -> Callable[[Iterable[Any]], Record]:
     """Return a function that makes a record of a row of :func:`columns_of`.
 
-    Words and truth values get the types of their fields. An optional field is None where its
+    Truth values get the type of their fields. An optional field is None where its
     column, or the first column of its record, is NULL.
     """
     readers = _readers(record)
@@ -486,8 +485,8 @@ def _reader_columns(hint: Any) -> tuple[type[Any] | None, _Reader]:
     for kind in kinds:
         if isinstance(kind, type) and is_dataclass(kind):
             return kind, partial(_read_record, kind, optional=NoneType in kinds)
-        if isinstance(kind, type) and (kind is bool or issubclass(kind, Enum)):
-            return None, partial(_read_word, kind)
+        if kind is bool:
+            return None, _read_flag
     return None, next
 
 
@@ -496,9 +495,9 @@ def _read_record(kind: type[DataclassInstance], values: Iterator[Any], *, option
     return None if optional and next(iter(found.values())) is None else kind(**found)
 
 
-def _read_word(kind: Callable[[Any], Any], values: Iterator[Any]) -> Any:
+def _read_flag(values: Iterator[Any]) -> bool | None:
     value = next(values)
-    return None if value is None else kind(value)
+    return None if value is None else bool(value)
 
 
 async def pieces(

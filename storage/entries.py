@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
@@ -17,66 +16,31 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 Reason: TypeAlias = Literal["refresh", "discovery", "signal", "audit"]
 
 
-class Role(StrEnum):
-    """Role of a URL in the crawl; only ``PAGE`` counts as a page."""
+#: Role of a URL in the crawl; only ``page`` counts as a page.
+Role: TypeAlias = Literal["page", "sitemap", "feed"]
 
-    PAGE = "page"
-    SITEMAP = "sitemap"
-    FEED = "feed"
+#: End of a request.
+Outcome: TypeAlias = Literal[
+    "fetched", "not_modified", "redirected", "gone", "refused", "skipped", "failed"
+]
 
+#: Result of an observation. A failed fetch never erases history.
+Kind: TypeAlias = Literal[
+    "new", "unchanged", "changed", "redirected", "gone", "refused", "skipped", "failed"
+]
+KINDS: Final = get_args(Kind)  # in the order of their codes in columns
 
-class Outcome(StrEnum):
-    """End of a request."""
-
-    FETCHED = "fetched"
-    NOT_MODIFIED = "not_modified"
-    REDIRECTED = "redirected"
-    GONE = "gone"
-    REFUSED = "refused"
-    SKIPPED = "skipped"
-    FAILED = "failed"
-
-
-class Kind(StrEnum):
-    """Result of an observation. A failed fetch never erases history."""
-
-    NEW = "new"
-    UNCHANGED = "unchanged"
-    CHANGED = "changed"
-    REDIRECTED = "redirected"
-    GONE = "gone"
-    REFUSED = "refused"
-    SKIPPED = "skipped"
-    FAILED = "failed"
-
-
-KINDS: Final = tuple(Kind)  # in the order of their codes in columns
-
-
-class Rung(StrEnum):
-    """The rung of the change-detection ladder that decided.
-
-    Below ``BLOCKS`` the blocks differ, but these differ at every visit (``VOLATILE``), belong to
-    the site's template (``FRAME``), or alternate between earlier versions (``FLIP``).
-    """
-
-    NOT_MODIFIED = "304"
-    BODY = "body"
-    TEXT = "text"
-    VOLATILE = "volatile"
-    FRAME = "frame"
-    FLIP = "flip"
-    BLOCKS = "blocks"
-
+#: The rung of the change-detection ladder that decided.
+#: Below ``blocks`` the blocks differ, but these differ at every visit (``volatile``), belong to
+#: the site's template (``frame``), or alternate between earlier versions (``flip``).
+Rung: TypeAlias = Literal["304", "body", "text", "volatile", "frame", "flip", "blocks"]
 
 #: Reason of a ``new`` observation of a known page whose text another extraction took: the texts
 #: cannot be compared.
 REBASED: Final = "text_version"
 
-
 #: Knowledge of an origin's robots.txt (RFC 9309, section 2.3.1).
 RobotsStanding: TypeAlias = Literal["parsed", "allow_all", "unreachable"]
-
 
 #: Redirect by which a URL is another name of a page.
 AliasKind: TypeAlias = Literal["permanent", "temporary", "refresh"]

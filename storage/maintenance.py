@@ -35,7 +35,6 @@ from freshet.storage.database import (
     sqlite_errors,
     store_errors,
 )
-from freshet.storage.entries import Kind
 
 #: Called with the step and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]
@@ -328,10 +327,10 @@ _ROW_BYTES: Final = 60
 #: The trigger that refuses to delete observations.
 _GUARD: Final = "observation_is_not_deleted"
 _TAUGHT_NOTHING: Final = ", ".join(
-    f"'{kind}'" for kind in (Kind.FAILED, Kind.REFUSED, Kind.SKIPPED, Kind.REDIRECTED)
+    f"'{kind}'" for kind in ("failed", "refused", "skipped", "redirected")
 )
 #: Pages that are gone and were last seen before :gone.
-_GONE: Final = f"SELECT id FROM page WHERE last_kind = '{Kind.GONE}' AND checked_at < :gone"
+_GONE: Final = "SELECT id FROM page WHERE last_kind = 'gone' AND checked_at < :gone"
 _SENT: Final = "m.state = 'sent' AND m.settled_at < :alert"
 
 

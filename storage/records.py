@@ -141,7 +141,7 @@ class DueUrl:
     host_id: int
     due_at: float
     reason: Reason = "discovery"
-    role: Role = Role.PAGE
+    role: Role = "page"
     depth: int = 0
     attempt: int = 0
     redirects: int = 0
@@ -156,7 +156,7 @@ class FetchResult:
     """The result of one request, as a value: a failure is a result, never an exception.
 
     ``reason`` is a short stable word (``dns``, ``tls``, ``timeout``, ``too_large``, ``http_500`` …)
-    unless the outcome is ``FETCHED`` or ``NOT_MODIFIED``; ``detail`` is a sentence for people.
+    unless the outcome is ``fetched`` or ``not_modified``; ``detail`` is a sentence for people.
     Headers are raw, ``wire_body`` is as received, ``body`` decoded, ``location`` the resolved
     redirect target. ``request_headers`` is empty if nothing was sent, ``status_line`` if nothing
     was received. ``truncated`` is a word of WARC 1.1 (section 5.13) if ``wire_body`` is incomplete,
@@ -270,7 +270,7 @@ class Visit:
 
     due: DueUrl
     observation: Observation
-    role: Role = Role.PAGE
+    role: Role = "page"
     fetches: int = 1
     validators: Validators | None = None
     capture: Capture | None = None

@@ -24,7 +24,7 @@ from freshet.crawler.admission.traps import (
 from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import canonical, origin, registrable_domain, site_key, without_fragment
-from freshet.storage.entries import AliasKind, Kind, Role
+from freshet.storage.entries import AliasKind, Role
 from freshet.storage.records import (
     Alias,
     DueUrl,
@@ -210,9 +210,7 @@ class Admission:
         for url, fetch_url in urls:
             if index:
                 held = "depth" if depth >= _MAX_INDEX_DEPTH else None
-                self.add(
-                    targets, url, fetch_url, depth=depth + 1, role=Role.SITEMAP, held_back=held
-                )
+                self.add(targets, url, fetch_url, depth=depth + 1, role="sitemap", held_back=held)
             elif self.scope.contains(url):
                 self.add(targets, url, fetch_url, depth=depth + 1)
 
@@ -223,14 +221,14 @@ class Admission:
         fetch_url: str,
         *,
         depth: int,
-        role: Role = Role.PAGE,
+        role: Role = "page",
         redirects: int = 0,
         held_back: str | None = None,
     ) -> None:
         """Append one URL; held back where a rule says so."""
         shape, kind, cap, pattern = None, None, 0, None
         judgement = self._judged(url)
-        if role is Role.PAGE and held_back is None:
+        if role == "page" and held_back is None:
             held_back = self._held_back(judgement, depth)
             pattern = self._pattern(judgement)
             if sign := judgement.sign:
@@ -337,7 +335,7 @@ class Redirects:
         self._recent: LruCache[str, tuple[str, float]] = LruCache(_RECENT)
 
     async def judge(self, due: DueUrl, redirect: RedirectTarget, now: float) -> Verdict:
-        """Return REDIRECTED with the target as detail, or FAILED."""
+        """Return ``redirected`` with the target as detail, or ``failed``."""
         try:
             target = canonical(redirect.location)
         except ValueError as error:
@@ -353,15 +351,15 @@ class Redirects:
         if await self._leads_back(target, due, now):
             self._recent.pop(due.url, None)
             return _failed("redirect_loop", f"{target} redirects back here")
-        moves = due.role is not Role.PAGE or due.seed_id is not None
+        moves = due.role != "page" or due.seed_id is not None
         within = moves or self._admission.scope.contains(target)
         reason = redirect.kind if within else _OUT_OF_SCOPE
-        return Verdict(Kind.REDIRECTED, reason=reason, detail=target)
+        return Verdict("redirected", reason=reason, detail=target)
 
     def found(self, due: DueUrl, redirect: RedirectTarget, verdict: Verdict) -> FoundUrls:
         """Return the target of a redirect with this verdict; a seed's redirect moves the scope."""
         target = verdict.detail
-        if verdict.kind is not Kind.REDIRECTED or target is None:
+        if verdict.kind != "redirected" or target is None:
             return FoundUrls()
         if verdict.reason == _RESPELLED:
             return FoundUrls(fetch_url=target)
@@ -398,11 +396,11 @@ def _same_page(due: DueUrl, location: str) -> Verdict:
     is_new = spelling != due.fetch_url and (spelling == due.url or not due.attempt)
     if not is_new:
         return _failed("redirect_loop", "it redirects to itself")
-    return Verdict(Kind.REDIRECTED, reason=_RESPELLED, detail=spelling)
+    return Verdict("redirected", reason=_RESPELLED, detail=spelling)
 
 
 def _failed(reason: str, detail: str) -> Verdict:
-    return Verdict(Kind.FAILED, reason=reason, detail=detail)
+    return Verdict("failed", reason=reason, detail=detail)
 
 
 # -- seeding -----------------------------------------------------------------

@@ -23,7 +23,6 @@ from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.stored_text import NoText, read_text
 from freshet.crawler.terminal import plain
 from freshet.storage.database import Database, StoreError, StoreUnavailable, reading
-from freshet.storage.entries import Kind
 from freshet.storage.queries import page
 from freshet.storage.queries.overview import PageChange
 from freshet.storage.tables import alerts as alerts_tables
@@ -198,8 +197,8 @@ class Composing:
         """Summarise the event in a line."""
         if told.kind == WITHDRAWN:
             return f"withdrawn: {told.reason or 'no significant change after all'}"
-        if told.kind != Kind.CHANGED:
-            return "gone" if told.kind == Kind.GONE else "new"
+        if told.kind != "changed":
+            return "gone" if told.kind == "gone" else "new"
         try:
             async with reading(self.database.path) as current:
                 line = await change_summary(current, self.parser, told, _SUMMARY_WIDTH)

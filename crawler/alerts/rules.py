@@ -29,7 +29,6 @@ from freshet.crawler.importance import pattern
 from freshet.crawler.network import user_agent
 from freshet.crawler.service.logs import hide, hide_url
 from freshet.crawler.tally import CrawlError
-from freshet.storage.entries import Kind
 from freshet.storage.tables.alerts import AlertFilter
 
 # -- periods -----------------------------------------------------------------
@@ -85,7 +84,7 @@ def matching(alerts: Alerts) -> list[AlertFilter]:
     return [
         AlertFilter(
             rule.name,
-            frozenset(map(Kind, rule.kinds or alerts.kinds)),
+            frozenset(rule.kinds or alerts.kinds),
             re.compile("|".join(f"(?:{pattern(each).pattern})" for each in rule.match)),
         )
         for rule in alerts.rules

@@ -242,7 +242,7 @@ def _message(block: bytes) -> tuple[RawHeaders, bytes]:
 _RENAMED = b"x-archive-orig-"
 _ROBOTS_PATH = "/robots.txt"
 _ACCEPTS: dict[str, Accept] = {each: each for each in get_args(Accept)}
-_OUTCOMES = {str(each): each for each in Outcome}
+_OUTCOMES: dict[str, Outcome] = {each: each for each in get_args(Outcome)}
 _NO_BODY = b"", b""
 _CONDITIONS = (b"if-none-match", b"if-modified-since")
 
@@ -306,10 +306,10 @@ def _judged(
 ) -> tuple[StatusVerdict, tuple[bytes, bytes]]:
     """Return the verdict, and the body on the wire and decoded, if it counts."""
     known = _known(exchange)
-    if known is not None and known.outcome is not Outcome.FETCHED:
+    if known is not None and known.outcome != "fetched":
         return known, _NO_BODY
     verdict = known or _by_status(exchange)
-    if verdict.outcome is not Outcome.FETCHED:
+    if verdict.outcome != "fetched":
         return verdict, _NO_BODY
     try:
         return verdict, _body(exchange, max_body_bytes, is_known=known is not None)
@@ -332,9 +332,9 @@ def _known(exchange: ArchivedExchange) -> StatusVerdict | None:
 
 def _by_status(exchange: ArchivedExchange) -> StatusVerdict:
     if exchange.kind == "not_modified":
-        return StatusVerdict(Outcome.NOT_MODIFIED)
+        return StatusVerdict("not_modified")
     if exchange.status is None:
-        return StatusVerdict(Outcome.FAILED, "protocol", "the archive holds no HTTP status")
+        return StatusVerdict("failed", "protocol", "the archive holds no HTTP status")
     requested = exchange.request_headers
     # Who wrote no requests down may have asked on a condition.
     is_conditional = not requested or any(first_header(requested, c) for c in _CONDITIONS)

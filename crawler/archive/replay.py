@@ -17,7 +17,7 @@ from freshet.crawler.requester import Requester
 from freshet.crawler.requests import Refusal, RobotsRequest
 from freshet.crawler.urls import canonical, origin
 from freshet.crawler.visit import unasked
-from freshet.storage.entries import Host, Kind, Outcome, Role
+from freshet.storage.entries import Host, Role
 from freshet.storage.records import (
     Acknowledged,
     DueUrl,
@@ -140,7 +140,7 @@ class Player:
 
     async def _page(self, played: Played, url: str) -> None:
         result = played.result
-        if result.outcome is Outcome.REDIRECTED:
+        if result.outcome == "redirected":
             # Whether it leads in a circle shows in what other pages lead to.
             await self.settled()
         due = await self._due(url) or await self._admitted(url, played)
@@ -149,7 +149,7 @@ class Player:
             return
         due = replace(due, fetch_url=result.url, due_at=result.started_at)
         rule = self._forbidden(due) if not played.is_ours else None
-        if result.outcome is Outcome.REFUSED and result.status is None:
+        if result.outcome == "refused" and result.status is None:
             await self.submit(self._refusal(due, result.detail or ""))
         elif played.is_unasked:
             await self.submit(self._given_up(due, result))
@@ -170,7 +170,7 @@ class Player:
 
     def _given_up(self, due: DueUrl, result: FetchResult) -> Visit:
         observation = Observation(
-            due.page_id, result.ended_at, Kind.FAILED, reason=result.reason, detail=result.detail
+            due.page_id, result.ended_at, "failed", reason=result.reason, detail=result.detail
         )
         return unasked(due, observation)
 
@@ -192,7 +192,7 @@ class Player:
     async def _admitted(self, url: str, played: Played) -> DueUrl:
         """Admit a page that no replayed page links to: the crawl's user named it."""
         result, targets = played.result, Targets()
-        role = Role.SITEMAP if played.accept == "sitemap" else Role.PAGE
+        role: Role = "sitemap" if played.accept == "sitemap" else "page"
         if not self.requester.admission.scope.contains(url):
             self.requester.admission.scope.add_seed(url)
         self.requester.admission.add(targets, url, result.url, depth=0, role=role)

@@ -23,7 +23,6 @@ from isal import isal_zlib
 
 from freshet.crawler.archive.scan import Slice, whole_until
 from freshet.crawler.fetch.client import Request
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 
 #: Names and values of a record's header, or of its fields.
@@ -154,12 +153,12 @@ class _ExchangeRecords:
         if self._asked.form is not None:
             # What is posted is answered for that form, not for the URL.
             return self._full(record_id, head, named, payload), None
-        if result.outcome is Outcome.NOT_MODIFIED:
+        if result.outcome == "not_modified":
             if original is None or self._asked.validators != original.validators:
                 return self._full(record_id, head, named, payload), None
             named |= _revisiting("server-not-modified", original, result.url)
             return _record("revisit", record_id, self._date, head, named), None
-        if result.outcome is not Outcome.FETCHED or result.truncated:
+        if result.outcome != "fetched" or result.truncated:
             return self._full(record_id, head, named, payload), None
         validators = Validators(result.header("ETag"), result.header("Last-Modified"))
         # Empty bodies are all alike, and take no room.

@@ -40,7 +40,7 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.storage.database import reading
-from freshet.storage.entries import REBASED, Kind, Outcome, Rung
+from freshet.storage.entries import REBASED
 from freshet.storage.queries import page
 from freshet.storage.records import Digests, DueUrl, FetchResult
 from freshet.storage.tables import hosts
@@ -48,12 +48,12 @@ from freshet.storage.tables import hosts
 # -- checking ----------------------------------------------------------------
 _REDIRECTS = 5
 _RUNGS = {
-    Rung.TEXT: "the main text is the same: only the frame changed",
-    Rung.VOLATILE: "only blocks differ that differ at every visit",
-    Rung.FRAME: "only blocks differ that belong to the site's template",
-    Rung.FLIP: "the page alternates between these versions",
-    Rung.BLOCKS: "blocks of main text differ",
-    Rung.BODY: "the bytes differ, and one of the versions has no text",
+    "text": "the main text is the same: only the frame changed",
+    "volatile": "only blocks differ that differ at every visit",
+    "frame": "only blocks differ that belong to the site's template",
+    "flip": "the page alternates between these versions",
+    "blocks": "blocks of main text differ",
+    "body": "the bytes differ, and one of the versions has no text",
 }
 
 
@@ -102,7 +102,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
         for url in urls:
             found = Check(url)
             result = await _visited(network.fetcher, settings, found)
-            if result is not None and result.outcome is not Outcome.FAILED:
+            if result is not None and result.outcome != "failed":
                 return await _judged(parser, db, found, result, now)
         return found
     finally:
@@ -126,10 +126,10 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
     asked = robots_url(origin(url))
     result = await fetcher.fetch(Request(asked, "robots"))
     for _ in range(_REDIRECTS):
-        if result.outcome is not Outcome.REDIRECTED or result.location is None:
+        if result.outcome != "redirected" or result.location is None:
             break
         result = await fetcher.fetch(Request(result.location, "robots"))
-    broken = result.reason if result.outcome is Outcome.FAILED and result.status is None else None
+    broken = result.reason if result.outcome == "failed" and result.status is None else None
     state = standing(result.status, broken)
     if state == "unreachable":
         why = result.detail or result.reason or f"HTTP {result.status}"
@@ -151,7 +151,7 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
 
 def _fetched(result: FetchResult) -> Step:
     took = f"in {result.duration_s:.2f} s"
-    if result.outcome is Outcome.FETCHED:
+    if result.outcome == "fetched":
         kind = result.header("Content-Type") or "no Content-Type"
         return Step("fetch", f"HTTP {result.status}", f"{size(len(result.body))}, {kind}, {took}")
     words = [result.location and f"to {result.location}", result.reason, result.detail, took]
@@ -160,7 +160,7 @@ def _fetched(result: FetchResult) -> Step:
 
 
 async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, now: float) -> Check:
-    if result.outcome is not Outcome.FETCHED:
+    if result.outcome != "fetched":
         found.conclusion = f"{result.outcome}: no content to compare"
         return found
     try:
@@ -239,7 +239,7 @@ def _text(digests: Digests, new: Sketch) -> Step:
 
 
 def _rung(verdict: Verdict) -> list[Step]:
-    if verdict.rung is None or verdict.rung is Rung.TEXT:
+    if verdict.rung is None or verdict.rung == "text":
         return []
     parts = [_RUNGS[verdict.rung]]
     if verdict.blocks_added is not None:
@@ -251,7 +251,7 @@ def _rung(verdict: Verdict) -> list[Step]:
 
 def _concluded(verdict: Verdict) -> str:
     why = _RUNGS.get(verdict.rung) if verdict.rung is not None else None
-    if verdict.kind is Kind.CHANGED:
+    if verdict.kind == "changed":
         return f"changed: {why}"
     return f"{verdict.kind}: {why}" if why else str(verdict.kind)
 

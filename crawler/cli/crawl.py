@@ -39,7 +39,7 @@ from freshet.crawler.terminal import (
     show_line,
     show_list,
 )
-from freshet.storage.entries import REBASED, Kind
+from freshet.storage.entries import REBASED
 
 # -- summary -----------------------------------------------------------------
 _SHOWN = 20
@@ -66,7 +66,7 @@ def print_outcomes(report: CrawlReport) -> None:
     }  # fmt: skip
     rows = [(name, count, _mostly(report, name)) for name, count in counts.items() if count]
     total = ("pages (200 or 304)", report.pages, f"{report.fetches:,} requests in all")
-    rebased = report.reasons.get(f"{Kind.NEW}: {REBASED}", 0)
+    rebased = report.reasons.get(f"new: {REBASED}", 0)
     title = f"Run {report.run}{', resumed' if report.resumed else ''}"
     show_list(title, ("outcome", "URLs", "mostly"), [*rows, total])
     if rebased:

@@ -30,7 +30,7 @@ from freshet.crawler.terminal import (
 )
 from freshet.crawler.urls import origin
 from freshet.storage.database import owner_of
-from freshet.storage.entries import REBASED, Host, HostState, Kind, RobotsStanding, Role
+from freshet.storage.entries import REBASED, Host, HostState, RobotsStanding
 from freshet.storage.queries import page
 from freshet.storage.queries.page import (
     FrontierPlace,
@@ -199,10 +199,10 @@ async def _finding(
     if known.redirects and aliases and (link is None or link.first_seen_at > known.found_at):
         return _Provenance("redirect", aliases[0].url)
     if link is not None:
-        how = "link" if link.role is Role.PAGE else str(link.role)
+        how = "link" if link.role == "page" else str(link.role)
         return _Provenance(how, link.url, link.anchor or None, link.rel or None)
     # Not by a link: named by robots.txt or the head of a page, or tried at a usual place.
-    unlinked = {Role.SITEMAP: "robots.txt", Role.FEED: "discovery"}.get(known.role)
+    unlinked = {"sitemap": "robots.txt", "feed": "discovery"}.get(known.role)
     return _Provenance(unlinked, None) if unlinked else None
 
 
@@ -282,14 +282,14 @@ def _history(it: PageForecast, now: float) -> Iterator[str]:
     if last is None:
         yield f"Found {_ago(it.age_days * _DAY_S)} and not fetched yet."
         return
-    if it.captured and last.kind is not Kind.GONE:
+    if it.captured and last.kind != "gone":
         yield change_rate(it.rate)
     match last.kind:
-        case Kind.NEW | Kind.CHANGED | Kind.UNCHANGED:
+        case "new" | "changed" | "unchanged":
             yield _visited(it, last, now)
-        case Kind.GONE:
+        case "gone":
             yield _gone(it, last, now)
-        case Kind.FAILED:
+        case "failed":
             yield _failed(it, last, now)
         case _:
             yield _elsewhere(last, now)
@@ -305,7 +305,7 @@ def change_rate(rate: Rate) -> str:
 
 
 def _visited(it: PageForecast, last: LastVisit, now: float) -> str:
-    found = {Kind.NEW: "fetched for the first time", Kind.CHANGED: "found changed"}
+    found = {"new": "fetched for the first time", "changed": "found changed"}
     what = found.get(last.kind, "found unchanged")
     if last.reason == REBASED:
         what = "read by a new version of the text extraction, and not compared,"
@@ -342,8 +342,8 @@ def _failed(it: PageForecast, last: LastVisit, now: float) -> str:
 
 def _elsewhere(last: LastVisit, now: float) -> str:
     what = {
-        Kind.REDIRECTED: f"It redirected to {last.detail}",
-        Kind.REFUSED: f"Its host's robots.txt forbade it ({last.detail})",
+        "redirected": f"It redirected to {last.detail}",
+        "refused": f"Its host's robots.txt forbade it ({last.detail})",
     }.get(last.kind, f"It is not crawled ({_why(last)})")
     return f"{what} when it was visited {_ago(now - last.at)}."
 

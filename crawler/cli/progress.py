@@ -16,7 +16,6 @@ from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.logs import LogFormat, configure_logging
 from freshet.crawler.tally import DaemonSnapshot
 from freshet.crawler.terminal import counted, err, percent, span
-from freshet.storage.entries import Kind, Role
 from freshet.storage.records import Acknowledged, Visit
 
 _REFRESH_PER_S = 4
@@ -60,7 +59,7 @@ class Screen:
         """Add a committed batch."""
         for item in batch:
             entry = item.entry
-            if isinstance(entry, Visit) and entry.observation.kind is Kind.CHANGED:
+            if isinstance(entry, Visit) and entry.observation.kind == "changed":
                 self._changes.append(_change_line(entry))
 
     def __rich__(self) -> Table:
@@ -84,8 +83,8 @@ class Screen:
         parts = [
             Text.assemble((f"{tally.pages:,}", "bold"), " pages"),
             Text(f"{tally.fetches / seconds:,.1f} fetches/s"),
-            Text(f"{kinds[Kind.CHANGED]:,} changed", "green" if kinds[Kind.CHANGED] else ""),
-            Text(f"{kinds[Kind.GONE]:,} gone", "yellow" if kinds[Kind.GONE] else ""),
+            Text(f"{kinds['changed']:,} changed", "green" if kinds["changed"] else ""),
+            Text(f"{kinds['gone']:,} gone", "yellow" if kinds["gone"] else ""),
             Text(f"{tally.errors:,} errors", "red" if tally.errors else ""),
             Text(f"{tally.refused_by_robots:,} refused  {_clock(seconds)}"),
         ]
@@ -96,8 +95,8 @@ class Screen:
         tally, kinds = self._live.tally, self._live.tally.kinds
         stale = None if snapshot.outlook is None else snapshot.outlook.stale
         counts = (
-            (kinds[Kind.CHANGED], "changed", "green"), (kinds[Kind.NEW], "new", ""),
-            (kinds[Kind.GONE], "gone", "yellow"), (tally.errors, "failed", "red"),
+            (kinds["changed"], "changed", "green"), (kinds["new"], "new", ""),
+            (kinds["gone"], "gone", "yellow"), (tally.errors, "failed", "red"),
         )  # fmt: skip
         return Text.assemble(
             (f"{snapshot.spent:,}", "bold"),
@@ -185,7 +184,7 @@ class _Log:
         tally = self._live.tally
         counts: dict[str, object] = {
             "pages": tally.pages, "fetches": tally.fetches, "errors": tally.errors,
-            "changed": tally.kinds[Kind.CHANGED], "active": self._live.pool.active,
+            "changed": tally.kinds["changed"], "active": self._live.pool.active,
         }  # fmt: skip
         if self._live.snapshot is None:
             log.info("crawling", **counts)
@@ -199,7 +198,7 @@ class _Log:
 def _log_visit(visit: Visit) -> None:
     observation = visit.observation
     fields: dict[str, object] = {"url": visit.due.url, "kind": str(observation.kind)}
-    if visit.role is not Role.PAGE:
+    if visit.role != "page":
         fields["role"] = str(visit.role)
     optional = {
         "rung": observation.rung, "status": observation.status, "reason": observation.reason,

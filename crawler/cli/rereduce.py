@@ -19,7 +19,6 @@ from freshet.crawler.run.orders import require_readable
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import Tell, counted, fail, print_json, progress_bars, show_line
 from freshet.storage.database import Database, StoreError, open_store
-from freshet.storage.entries import Role
 from freshet.storage.queries import page
 from freshet.storage.tables import observations
 from freshet.storage.tables.observations import NewestText
@@ -136,7 +135,7 @@ async def _reread(
         return None
     parsed = (
         await parser.parse_feed(body, text.fetch_url)
-        if text.role is Role.FEED
+        if text.role == "feed"
         else await parser.parse(body, text.fetch_url, text.content_type)
     )
     if isinstance(parsed, Unparsable):

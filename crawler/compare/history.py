@@ -126,7 +126,7 @@ _BLOCK: Final = struct.Struct("<QB")
 _DELTA: Final = struct.Struct("<dBH")
 _ITEM: Final = struct.Struct("<QhhQB")
 _FARTHEST: Final = 32_767
-_KINDS: Final = (Kind.CHANGED, Kind.UNCHANGED)
+_KINDS: Final = ("changed", "unchanged")
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ from freshet.storage.records import DueUrl, PageHistory
 class Verdict:
     """The finding on one visit, and what follows for the store.
 
-    Content is NEW, or by the ``rung`` that decided CHANGED or UNCHANGED. A page may be GONE; one
+    Content is new, or by the ``rung`` that decided changed or unchanged. A page may be gone; one
     that is not content is FAILED, with the kind of its block page as ``reason``.
     ``resemblance`` (0 to 1) and its standard error are estimates; the
     numbers of blocks added and removed are exact. ``reason`` and ``detail`` replace those of the
@@ -144,8 +144,8 @@ ORDER: Final[Slot] = ((1 << 64) - 1, 0)
 #: A text in which more than this share of the blocks is volatile is its own content.
 _MOST_VOLATILE: Final = 0.5
 _WHY: Final = {
-    Rung.VOLATILE: "these blocks differ at every visit",
-    Rung.FLIP: "the page alternates between these versions",
+    "volatile": "these blocks differ at every visit",
+    "flip": "the page alternates between these versions",
 }
 #: A difference of more blocks is followed as a whole text, not block by block.
 _MOST_FOLLOWED: Final = 48
@@ -176,18 +176,18 @@ def judge_blocks(
     removed, added = _without_volatile(found, memory, host.template, len(layout))
     host.differed(new.text_digest, removed, added)
     if _alternates(memory, (_text(past.sketch), _text(new))):
-        explained = _Explained(Rung.FLIP)
+        explained = _Explained("flip")
     else:
         explained = _explained(found, removed, added, memory, host)
     verdict = _verdict(explained, past.sketch, new, significant_below)
     memory, amendments = _amended(memory, host.template.volatile)
     # Later visits, or other pages, may correct this verdict.
-    is_open = verdict.kind is Kind.CHANGED or verdict.rung is Rung.FRAME
+    is_open = verdict.kind == "changed" or verdict.rung == "frame"
     if is_open and not explained.moved and (explained.removed or explained.added):
         delta = Delta(at, verdict.kind, explained.removed, explained.added)
         memory = replace(memory, deltas=bounded([*memory.deltas, delta]))
     memory = memory.renamed(names) if names else memory
-    is_covered = verdict.rung is Rung.VOLATILE and PageRecord(past.sketch, memory).layout == layout
+    is_covered = verdict.rung == "volatile" and PageRecord(past.sketch, memory).layout == layout
     return replace(
         verdict, memory=memory.to_bytes(), amendments=amendments, keeps_sketch=not is_covered
     )
@@ -275,13 +275,13 @@ def _explained(
     if shuffled and found.moved(beside=host.template.blocks):
         return _Explained(None, removed, added, moved=True)
     if not removed and not added:
-        return _Explained(Rung.FRAME if shuffled else Rung.VOLATILE)
+        return _Explained("frame" if shuffled else "volatile")
     went, came = frame_items(removed, added, host)
     rest = {*removed, *added} - went - came
     if not rest:
-        return _Explained(Rung.FRAME, removed, added)
+        return _Explained("frame", removed, added)
     if _alternates(memory, (item.digest for item in rest)):
-        return _Explained(Rung.FLIP)
+        return _Explained("flip")
     return _Explained(None, removed, added, frozenset(went | came))
 
 
@@ -305,12 +305,12 @@ def _without_volatile(
 
 def _verdict(explained: _Explained, old: Sketch, new: Sketch, significant_below: float) -> Verdict:
     if explained.rung is not None:
-        return Verdict(Kind.UNCHANGED, explained.rung)
+        return Verdict("unchanged", explained.rung)
     value, standard_error = resemblance(old, new)
     significant = significant_below >= 1 or value < significant_below
     return Verdict(
-        Kind.CHANGED if significant else Kind.UNCHANGED,
-        Rung.BLOCKS,
+        "changed" if significant else "unchanged",
+        "blocks",
         resemblance=value,
         resemblance_se=standard_error,
         blocks_added=sum(item not in explained.frame for item in explained.added),
@@ -329,18 +329,18 @@ def _amended(
         if rung is None:
             kept.append(delta)
         else:
-            amendments.append(Amendment(delta.at, Kind.UNCHANGED, rung, _WHY[rung]))
+            amendments.append(Amendment(delta.at, "unchanged", rung, _WHY[rung]))
     return replace(memory, deltas=tuple(kept)), tuple(amendments)
 
 
 def _rung_in_hindsight(delta: Delta, memory: PageMemory, volatile: frozenset[Slot]) -> Rung | None:
     """Return the rung that now explains an earlier change, if one does."""
     items = (*delta.removed, *delta.added)
-    if delta.kind is not Kind.CHANGED:
+    if delta.kind != "changed":
         return None
     if all(not volatile.isdisjoint(item.slots) for item in items):
-        return Rung.VOLATILE
-    return Rung.FLIP if _alternates(memory, (item.digest for item in items)) else None
+        return "volatile"
+    return "flip" if _alternates(memory, (item.digest for item in items)) else None
 
 
 # -- detector ----------------------------------------------------------------
@@ -380,7 +380,7 @@ class PageHistories(Protocol):
 
 #: The old memory names blocks that the text does not have any more.
 _REBASED: Final = Verdict(
-    Kind.NEW,
+    "new",
     reason=REBASED,
     detail="the text is extracted in another way than before: not compared",
     memory=PageMemory().to_bytes(),
@@ -419,12 +419,12 @@ class Detector:
         if not due.digests.is_comparable(text_version):
             return _REBASED
         if due.digests.text == new.text_digest:
-            return Verdict(Kind.UNCHANGED, Rung.TEXT, keeps_sketch=False)
+            return Verdict("unchanged", "text", keeps_sketch=False)
         if due.digests.text is not None:
             history = history or await self._past.history(due.page_id)
         if due.digests.text is None or history is None:
             # The last version had no text: the bytes, which differ, decide.
-            return Verdict(Kind.CHANGED, Rung.BODY)
+            return Verdict("changed", "body")
         return await self._judged(due, PageRecord.of(history), new, at)
 
     async def _first(
@@ -433,14 +433,14 @@ class Detector:
         """Judge a page that was not seen before: it is new, unless it has moved here."""
         history = await self._past.predecessor(due.page_id) if due.redirects else None
         if history is None or history.text_version != text_version:
-            return Verdict(Kind.NEW)
+            return Verdict("new")
         past = PageRecord.of(history)
         detail = "it stood at another URL before"
         if past.sketch.text_digest == new.text_digest:
             memory = past.memory.to_bytes()
-            return Verdict(Kind.UNCHANGED, Rung.TEXT, memory=memory, detail=detail)
+            return Verdict("unchanged", "text", memory=memory, detail=detail)
         if not is_same_page(past.sketch, new):
-            return Verdict(Kind.NEW)
+            return Verdict("new")
         judged = await self._judged(due, past, new, at)
         # The page itself has no sketch and no verdict yet.
         return replace(judged, keeps_sketch=True, amendments=(), detail=detail)

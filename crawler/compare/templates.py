@@ -241,7 +241,7 @@ def _kind_in_hindsight(
     if len(gone) == len(removed) and all(
         counts[True, i.place, i.digest] >= least or not left.isdisjoint(i.slots) for i in added
     ):
-        return Kind.UNCHANGED
+        return "unchanged"
     most = max(counts[event] for event in _events(removed, added))
-    alone = delta.kind is Kind.UNCHANGED and pages - most >= _WITNESSES
-    return Kind.CHANGED if alone else delta.kind
+    alone = delta.kind == "unchanged" and pages - most >= _WITNESSES
+    return "changed" if alone else delta.kind

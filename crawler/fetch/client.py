@@ -40,7 +40,6 @@ from freshet.crawler.fetch.transport import (
     own_failures,
     response_class,
 )
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 
 # -- body --------------------------------------------------------------------
@@ -162,7 +161,7 @@ class Intake:
 
     def _sniff(self, piece: bytes) -> None:
         if self._is_sniffed and self._decoded.tell() == 0 and looks_binary(piece):
-            raise Unfetched("content_type", "no content type, and no text", Outcome.SKIPPED)
+            raise Unfetched("content_type", "no content type, and no text", "skipped")
 
     @property
     def is_cut(self) -> bool:
@@ -361,7 +360,7 @@ class NetworkFetcher:
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make one request; any failure is in the result."""
-        transfer = _Transfer(request, self._now(), StatusVerdict(Outcome.FAILED))
+        transfer = _Transfer(request, self._now(), StatusVerdict("failed"))
         try:
             with own_failures():
                 await self._converse(transfer)
@@ -369,7 +368,7 @@ class NetworkFetcher:
             transfer.failed(StatusVerdict(end.outcome, end.reason, end.detail))
         except Exception as error:
             log.exception("fetching %s failed with an unexpected error", request.url)
-            transfer.failed(StatusVerdict(Outcome.FAILED, "internal", repr(error)))
+            transfer.failed(StatusVerdict("failed", "internal", repr(error)))
         return transfer.result(self._now())
 
     async def close(self) -> None:
@@ -398,7 +397,7 @@ class NetworkFetcher:
                 first_header(transfer.headers, b"location"),
                 is_conditional=request.validators not in (None, Validators()),
             )
-            if verdict.outcome is Outcome.FETCHED:
+            if verdict.outcome == "fetched":
                 intake = await self._read_body(request, response)
                 transfer.wire_body, transfer.body = intake.result()
                 transfer.truncated = "length" if intake.is_cut else None
@@ -455,7 +454,7 @@ def intake_of(
     kind = _KINDS[request.accept]
     label = media_type(content_type)
     if kind.is_typed and label is not None and not is_page_type(label):
-        raise Unfetched("content_type", f"the server sent {label[:200]}", Outcome.SKIPPED)
+        raise Unfetched("content_type", f"the server sent {label[:200]}", "skipped")
     max_bytes = request.max_body_bytes or kind.max_body_bytes or max_body_bytes
     if announced_bytes > max_bytes and not kind.may_cut:
         raise Unfetched("too_large", f"{announced_bytes} bytes are announced")

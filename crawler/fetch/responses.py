@@ -42,7 +42,7 @@ _LONGEST_DELAY_S = float(2**31)
 
 @dataclass(frozen=True, slots=True)
 class StatusVerdict:
-    """The outcome that a status code stands for; ``FETCHED`` if its body is whole."""
+    """The outcome that a status code stands for; ``fetched`` if its body is whole."""
 
     outcome: Outcome
     reason: str | None = None
@@ -59,25 +59,25 @@ def judge(status: int, url: str, location: bytes | None, *, is_conditional: bool
     if status in _REDIRECTS:
         return _redirect(status, url, location)
     if status == 304 and is_conditional:
-        return StatusVerdict(Outcome.NOT_MODIFIED)
+        return StatusVerdict("not_modified")
     reason = f"http_{status}"
     if status in _WITHOUT_CONTENT:
-        return StatusVerdict(Outcome.SKIPPED, reason, "the server has no content here")
+        return StatusVerdict("skipped", reason, "the server has no content here")
     if 200 <= status < 300 and status != 206:
-        return StatusVerdict(Outcome.FETCHED)
-    outcome = Outcome.GONE if status in _GONE else Outcome.FAILED
+        return StatusVerdict("fetched")
+    outcome: Outcome = "gone" if status in _GONE else "failed"
     return StatusVerdict(outcome, reason, f"the server answered {status}")
 
 
 def _redirect(status: int, url: str, location: bytes | None) -> StatusVerdict:
     if location is None:
-        return StatusVerdict(Outcome.FAILED, "bad_redirect", f"{status} without a Location")
+        return StatusVerdict("failed", "bad_redirect", f"{status} without a Location")
     reference = _text(location)
     target = resolve(reference, url) if reference.strip() else None
     if target is None or not is_http(target):
         detail = f"{status} to {reference[:200]!r}, which is no http or https URL"
-        return StatusVerdict(Outcome.FAILED, "bad_redirect", detail)
-    return StatusVerdict(Outcome.REDIRECTED, f"http_{status}", f"{status} to {target}", target)
+        return StatusVerdict("failed", "bad_redirect", detail)
+    return StatusVerdict("redirected", f"http_{status}", f"{status} to {target}", target)
 
 
 def _text(value: bytes) -> str:

@@ -44,7 +44,7 @@ _MAX_LAYERS = 2
 class Unfetched(Exception):
     """No usable body came; the word and the message say why."""
 
-    def __init__(self, reason: str, detail: str, outcome: Outcome = Outcome.FAILED) -> None:
+    def __init__(self, reason: str, detail: str, outcome: Outcome = "failed") -> None:
         super().__init__(reason, detail)
         self.reason = reason
         self.detail = detail

@@ -19,7 +19,6 @@ from freshet.crawler.lru import LruCache
 from freshet.crawler.push.hints import Buckets, Inbox, Refused, hint, in_scope
 from freshet.crawler.requests import ApiRequests
 from freshet.crawler.urls import origin, without_fragment
-from freshet.storage.entries import Outcome
 from freshet.storage.records import Entry, FetchResult, Note
 
 MAX_URLS: Final = 10_000
@@ -285,8 +284,8 @@ class Pinging:
         return self._released(now)
 
     def _answered(self, place: KeyPlace, result: FetchResult, now: float) -> list[Entry]:
-        is_there = result.outcome is Outcome.FETCHED
-        is_missing = result.outcome is Outcome.GONE or result.status in (401, 403)
+        is_there = result.outcome == "fetched"
+        is_missing = result.outcome == "gone" or result.status in (401, 403)
         known = is_there or is_missing
         is_right = is_there and holds_key(result.body, place.key)
         self._settle(place, now, is_valid=is_right if known else None)

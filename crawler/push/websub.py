@@ -30,7 +30,6 @@ from freshet.crawler.urls import origin
 from freshet.storage.entries import (
     Advertised,
     Claim,
-    Outcome,
     Said,
     Subscription,
     SubscriptionState,
@@ -331,7 +330,7 @@ class Subscriber:
 
     def _answered(self, token: str, result: FetchResult, now: float) -> list[Entry]:
         moved_to = None
-        if result.outcome is Outcome.REDIRECTED and result.status in _MOVED:
+        if result.outcome == "redirected" and result.status in _MOVED:
             moved_to = result.location
         accepted = result.status is not None and 200 <= result.status < 300
         failure = None if accepted else result.detail or result.reason

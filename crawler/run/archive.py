@@ -25,7 +25,6 @@ from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.network import user_agent
 from freshet.crawler.tally import CrawlError
 from freshet.storage.database import StoreUnavailable
-from freshet.storage.entries import Outcome
 from freshet.storage.records import DueUrl, FetchResult, Observation, StoredSeed
 
 _DescribeRun: TypeAlias = Callable[[Settings, Sequence[StoredSeed]], Fields]
@@ -49,7 +48,7 @@ class RunArchive:
         """Archive a URL that was not requested, with the reason."""
         result = FetchResult(
             due.fetch_url,
-            Outcome(observation.kind),
+            "failed" if observation.kind == "failed" else "refused",
             observation.at,
             duration_s=0.0,
             reason=observation.reason or "",

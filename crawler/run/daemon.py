@@ -65,7 +65,7 @@ from freshet.scheduler.arrays import Bools
 from freshet.scheduler.policy import PolicyError
 from freshet.storage import maintenance
 from freshet.storage.database import Database, StoreError, open_store
-from freshet.storage.entries import Kind, Outlook
+from freshet.storage.entries import Outlook
 from freshet.storage.queries import columns
 from freshet.storage.records import Estimate, StoredSeed
 from freshet.storage.tables import hosts, observations, runs
@@ -465,7 +465,7 @@ class _Daemon:
         corrections = await correct(context.database, context.run_id, since, now, rules)
         self.outbox.committed()
         if await observations.any_since(context.database.reader, since):
-            await self._relearn([each.page_id for each in corrections if each.was is Kind.NEW])
+            await self._relearn([each.page_id for each in corrections if each.was == "new"])
         await maintenance.prune(context.database, retention_of(context.settings.store), now)
         if not comparing.stopping():
             await catch_up(context.database, self._clock.now, batch=COMPARED, watch=comparing)

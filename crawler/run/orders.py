@@ -19,7 +19,6 @@ from freshet.crawler.run.wiring import copy_rule
 from freshet.crawler.tally import CrawlError, Tally
 from freshet.crawler.terminal import fail
 from freshet.storage.database import Database, StoreError, VersionedData, formats
-from freshet.storage.entries import Kind
 from freshet.storage.queries import overview
 from freshet.storage.queries.overview import PageChange, WaitingHost
 from freshet.storage.records import StoredSeed
@@ -205,14 +204,14 @@ async def make_report(
         ending=ending,
         pages=tally.pages,
         fetches=tally.fetches,
-        new=kinds[Kind.NEW],
-        changed=kinds[Kind.CHANGED],
-        unchanged=kinds[Kind.UNCHANGED],
-        gone=kinds[Kind.GONE],
-        redirected=kinds[Kind.REDIRECTED],
-        refused=kinds[Kind.REFUSED],
+        new=kinds["new"],
+        changed=kinds["changed"],
+        unchanged=kinds["unchanged"],
+        gone=kinds["gone"],
+        redirected=kinds["redirected"],
+        refused=kinds["refused"],
         refused_by_robots=tally.refused_by_robots,
-        skipped=kinds[Kind.SKIPPED],
+        skipped=kinds["skipped"],
         errors=tally.errors,
         retries=tally.retries,
         seconds=seconds,

@@ -37,8 +37,8 @@ from freshet.storage.tables.alerts import AlertFilter
 from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
 
 _WHY = {
-    Kind.UNCHANGED: "the same blocks came or went on many pages of the site",
-    Kind.CHANGED: "no other page of the site followed",
+    "unchanged": "the same blocks came or went on many pages of the site",
+    "changed": "no other page of the site followed",
 }
 
 
@@ -78,8 +78,8 @@ async def _moves(database: Database, run_id: int) -> list[Correction]:
     for page_id, at, old_sketch, new_sketch in await observations.moves(database.reader, run_id):
         old, new = Sketch.from_bytes(old_sketch), Sketch.from_bytes(new_sketch)
         if is_same_page(old, new):
-            kind = Kind.UNCHANGED if old.text_digest == new.text_digest else Kind.CHANGED
-            corrections.append(Correction(page_id, at, Kind.NEW, kind))
+            kind: Kind = "unchanged" if old.text_digest == new.text_digest else "changed"
+            corrections.append(Correction(page_id, at, "new", kind))
     return corrections
 
 
@@ -88,10 +88,10 @@ def _deltas(memory: bytes, since: float) -> list[Delta]:
 
 
 def _amendment(correction: Correction) -> Amendment:
-    rung = Rung.FRAME if correction.kind is Kind.UNCHANGED else Rung.BLOCKS
+    rung: Rung = "frame" if correction.kind == "unchanged" else "blocks"
     why = _WHY[correction.kind]
-    if correction.was is Kind.NEW:
-        rung = Rung.TEXT if correction.kind is Kind.UNCHANGED else Rung.BLOCKS
+    if correction.was == "new":
+        rung = "text" if correction.kind == "unchanged" else "blocks"
         why = "it stood at another URL before"
     return Amendment(correction.at, correction.kind, rung, why)
 

@@ -31,7 +31,7 @@ from prometheus_client.registry import Collector
 
 from freshet.crawler.service.health import DaemonPhase
 from freshet.scheduler.agenda.audit import Staleness
-from freshet.storage.entries import HostState, Outlook, Role
+from freshet.storage.entries import HostState, Outlook
 from freshet.storage.records import Acknowledged, Entry, Note, Visit
 
 _LAG_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
@@ -141,7 +141,7 @@ class Metrics:
             self._duration.observe(entry.observation.duration_s)
         if entry.retry_at is not None:
             self._retries.inc()
-        elif entry.role is Role.PAGE:
+        elif entry.role == "page":
             self._observations.labels(entry.observation.kind).inc()
 
     def reloaded(self, *, done: bool) -> None:

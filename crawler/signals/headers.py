@@ -27,7 +27,7 @@ _SAME_MOMENT_S: Final = 5.0
 #: RFC 9111, section 1.2.2: a longer time is taken as this, 68 years.
 _LONGEST_S: Final = float(2**31)
 _DIRECTIVE: Final = re.compile(r'([a-z-]+)(?:\s*=\s*"?(\d{1,20})"?)?', re.IGNORECASE)
-_COMPARED: Final = {Kind.UNCHANGED: False, Kind.CHANGED: True}
+_COMPARED: Final = {"unchanged": False, "changed": True}
 
 
 def clock_skew_s(result: FetchResult) -> float | None:
@@ -115,7 +115,7 @@ _JUDGED_AFTER: Final = 5
 _HOSTS: Final = 20_000
 #: A greater skew is logged: it moves the host's claims by minutes.
 _TOLD_S: Final = 120.0
-_ANSWERS: Final = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
+_ANSWERS: Final = frozenset({"new", "changed", "unchanged"})
 
 
 @dataclass(slots=True)
@@ -167,11 +167,11 @@ class HostHeaders:
             text_moved(seen.kind, seen.status),
         )
         if said is not None:
-            kind: ClaimKind = "sitemap" if role is Role.SITEMAP else "feed"
+            kind: ClaimKind = "sitemap" if role == "sitemap" else "feed"
             own = Said(kind, due.host_id, due.url, said.claims, said.rejected, page_id=due.page_id)
             return signs, wish_s(result), own
         modified = result.header("Last-Modified")
-        if role is not Role.PAGE or modified is None or is_now or known.makes_dates_up:
+        if role != "page" or modified is None or is_now or known.makes_dates_up:
             return signs, wish_s(result), None
         return signs, wish_s(result), self._last_modified(due, modified, seen.at)
 

@@ -26,7 +26,7 @@ from freshet.crawler.reduce.sitemaps import (
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.signals.dates import believed, span_of
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
-from freshet.storage.entries import Claim, Role
+from freshet.storage.entries import Claim
 from freshet.storage.records import DueUrl, Links, Targets
 
 # -- claiming ----------------------------------------------------------------
@@ -233,13 +233,13 @@ class SourceDiscovery:
         """Append the well-known sitemap of a host whose robots.txt names none."""
         if self._well_known:
             url = f"{host_origin}{WELL_KNOWN_SITEMAP}"
-            self._admission.add(targets, canonical(url), url, depth=0, role=Role.SITEMAP)
+            self._admission.add(targets, canonical(url), url, depth=0, role="sitemap")
 
     def _add(self, targets: Targets, url: str, depth: int, shape: str, most: int) -> None:
         page = canonical(url)
         if not self._admission.scope.contains(page):
             return
-        self._admission.add(targets, page, url, depth=depth + 1, role=Role.FEED)
+        self._admission.add(targets, page, url, depth=depth + 1, role="feed")
         targets.trap_shapes[-1], targets.trap_kinds[-1] = shape, _FEEDS_KIND
         targets.trap_caps[-1] = most
 

@@ -16,7 +16,6 @@ from freshet.crawler.synthetic_web.answers import Responder, SiteResponse
 from freshet.crawler.synthetic_web.site import Addresses
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import origin
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 
 
@@ -53,7 +52,7 @@ def _failed(
 ) -> FetchResult:
     return FetchResult(
         url=request.url,
-        outcome=Outcome.FAILED,
+        outcome="failed",
         started_at=at,
         duration_s=0.0,
         status=status,
@@ -104,16 +103,16 @@ def _limited(
     request: Request, answer: SiteResponse, verdict: StatusVerdict
 ) -> tuple[StatusVerdict, bytes]:
     """Return the verdict and body within the request's own limits."""
-    if verdict.outcome is not Outcome.FETCHED:
+    if verdict.outcome != "fetched":
         return verdict, b""
     label = media_type(answer.header("Content-Type") or "")
     is_typed = request.accept in {"page", "probe"}
     if is_typed and label is not None and not is_page_type(label):
-        return StatusVerdict(Outcome.SKIPPED, "content_type", f"the server sent {label}"), b""
+        return StatusVerdict("skipped", "content_type", f"the server sent {label}"), b""
     limit = request.max_body_bytes
     if limit is None or len(answer.body) <= limit:
         return verdict, answer.body
     if request.accept == "robots":
         return verdict, answer.body[:limit]
     detail = f"{len(answer.body)} bytes are announced"
-    return StatusVerdict(Outcome.FAILED, "too_large", detail), b""
+    return StatusVerdict("failed", "too_large", detail), b""

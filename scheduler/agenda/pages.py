@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from freshet.scheduler.arrays import Bools, Column, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import AREAS, Rows
-from freshet.storage.entries import Kind
 from freshet.storage.queries import columns as columns_queries
 from freshet.storage.records import Visit
 
@@ -46,7 +45,7 @@ _GONE_FACTOR: Final = 0.1
 _NEVER_THERE_FACTOR: Final = 0.01
 _MOST_TIMES: Final = 30
 #: Kinds that say nothing of where a URL leads.
-_SILENT: Final = (Kind.FAILED, Kind.REFUSED)
+_SILENT: Final = ("failed", "refused")
 _MOMENT_DAYS: Final = 1e-6
 _SITEMAP: Final = 10.0
 #: What is known of a host weighs as much in each of its areas as that many pages there.
@@ -241,19 +240,19 @@ class Watchlist:
         if page["away"] and found.kind not in _SILENT:
             page["away"], page["captured"] = False, visit.due.digests is not None
         match found.kind:
-            case Kind.NEW | Kind.CHANGED | Kind.UNCHANGED:
+            case "new" | "changed" | "unchanged":
                 page["captured"], page["since"] = True, at
                 page["gone"] = page["failures"] = 0
                 page["not_before"] = -inf
-            case Kind.GONE:
+            case "gone":
                 page["gone"] = np.minimum(page["gone"] + 1, _MOST_TIMES)
                 page["since"], page["failures"] = at, 0
-            case Kind.FAILED:
+            case "failed":
                 # A host that is down is no fault of the page that asked it.
                 if visit.charged or visit.retry_at is None:
                     page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
                 page["not_before"] = self._tried_again(visit, int(page["failures"][0]))
-            case Kind.REDIRECTED if visit.retry_at is not None:
+            case "redirected" if visit.retry_at is not None:
                 # Another spelling of the same URL: that is requested instead, a few times at most.
                 page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
                 page["not_before"] = visit.retry_at / _DAY_S
@@ -297,7 +296,7 @@ def has_come(pages: Watchlist, visit: Visit) -> bool:
     row = pages.row(visit.due.page_id)
     if row is None or pages["captured"][row] or visit.due.digests is not None:
         return False
-    return visit.observation.kind in {Kind.CHANGED, Kind.UNCHANGED}
+    return visit.observation.kind in {"changed", "unchanged"}
 
 
 async def follow(reader: aiosqlite.Connection, pages: Watchlist, visits: Collection[Visit]) -> None:

@@ -60,9 +60,9 @@ def _codes_of(*kinds: Kind) -> list[int]:
     return [KINDS.index(kind) for kind in kinds]
 
 
-_CAPTURE = np.isin(np.arange(len(KINDS)), _codes_of(Kind.NEW, Kind.UNCHANGED, Kind.CHANGED))
-_COMPARED = np.isin(np.arange(len(KINDS)), _codes_of(Kind.UNCHANGED, Kind.CHANGED))
-_BREAK = np.isin(np.arange(len(KINDS)), _codes_of(Kind.GONE, Kind.REDIRECTED))
+_CAPTURE = np.isin(np.arange(len(KINDS)), _codes_of("new", "unchanged", "changed"))
+_COMPARED = np.isin(np.arange(len(KINDS)), _codes_of("unchanged", "changed"))
+_BREAK = np.isin(np.arange(len(KINDS)), _codes_of("gone", "redirected"))
 
 
 def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Evidence:
@@ -93,7 +93,7 @@ def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Evidence:
         rows[interval],
         seconds[interval] / _DAY_S,
         span[interval],
-        (codes[interval] == KINDS.index(Kind.CHANGED)).astype(np.int64),
+        (codes[interval] == KINDS.index("changed")).astype(np.int64),
         np.zeros(len(interval), np.bool_),
     )
 
@@ -109,8 +109,8 @@ def _refuse_unsorted(rows: Rows) -> None:
 #
 # Visits and change signals as columns, which rankers learn from; days are Unix days.
 
-_COMPARED_RUNGS: Final = frozenset({Kind.CHANGED, Kind.UNCHANGED})
-_TELLING: Final = _COMPARED_RUNGS | {Kind.NEW, Kind.GONE}
+_COMPARED_RUNGS: Final = frozenset({"changed", "unchanged"})
+_TELLING: Final = _COMPARED_RUNGS | {"new", "gone"}
 
 #: A visit: the page's row, the day, the kind of the observation, the rung that decided.
 VisitResult: TypeAlias = tuple[int, float, Kind, Rung | None]
@@ -166,15 +166,15 @@ def told(learnt: Collection[VisitResult]) -> VisitResults:
         row=np.array([visit[0] for visit in visits], np.intp),
         at=np.array([visit[1] for visit in visits], np.float64),
         compared=np.array([kind in _COMPARED_RUNGS for kind in kinds], np.bool_),
-        changed=np.array([kind is Kind.CHANGED for kind in kinds], np.bool_),
-        gone=np.array([kind is Kind.GONE for kind in kinds], np.bool_),
+        changed=np.array([kind == "changed" for kind in kinds], np.bool_),
+        gone=np.array([kind == "gone" for kind in kinds], np.bool_),
         moved=np.array([_moved(visit[2], visit[3]) for visit in visits], np.bool_),
     )
 
 
 def _moved(kind: Kind, rung: Rung | None) -> bool:
     """Return whether the bytes differed: no 304 and no equal digest."""
-    same = kind is Kind.UNCHANGED and rung in {Rung.NOT_MODIFIED, Rung.BODY}
+    same = kind == "unchanged" and rung in {"304", "body"}
     return kind in _COMPARED_RUNGS and not same
 
 

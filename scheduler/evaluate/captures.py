@@ -18,7 +18,7 @@ from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.evaluate.changes import offsets_of, places
 from freshet.scheduler.sources import Rows
-from freshet.storage.entries import KINDS, Kind
+from freshet.storage.entries import KINDS
 
 #: In place of a content's number: the page was gone; the visit failed.
 GONE: Final = -1
@@ -149,9 +149,9 @@ def refuse(bad: Bools, name: str, column: Floats | Ints, accepted: str) -> None:
 # found it unchanged the same. Where it changed back to what it was before, by the digest of that,
 # it is that content again. One that led elsewhere found it gone.
 
-_GONE: Final = [KINDS.index(Kind.GONE), KINDS.index(Kind.REDIRECTED)]
-_UNCHANGED: Final = KINDS.index(Kind.UNCHANGED)
-_ANOTHER: Final = [KINDS.index(Kind.NEW), KINDS.index(Kind.CHANGED)]
+_GONE: Final = [KINDS.index("gone"), KINDS.index("redirected")]
+_UNCHANGED: Final = KINDS.index("unchanged")
+_ANOTHER: Final = [KINDS.index("new"), KINDS.index("changed")]
 
 
 def contents_of(page: Rows, kind: NDArray[np.int8], digest: NDArray[np.uint64]) -> Ints:

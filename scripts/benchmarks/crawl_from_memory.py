@@ -16,7 +16,6 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.wiring import Observer
-from freshet.storage.entries import Outcome
 from freshet.storage.records import Acknowledged, Entry, FetchResult, StoredSeed, Visit
 from scripts.benchmarks.crawl_tree import Tree
 
@@ -43,12 +42,12 @@ class MemoryFetcher:
         """Make one exchange."""
         page, now = self.pages.get(request.url), time()
         if page is None:
-            return FetchResult(request.url, Outcome.GONE, now, 0, 404, "http_404")
+            return FetchResult(request.url, "gone", now, 0, 404, "http_404")
         headers = ((b"Content-Type", page.content_type.encode()), (b"ETag", _ETAG.encode()))
         if request.validators is not None and request.validators.etag == _ETAG:
-            return FetchResult(request.url, Outcome.NOT_MODIFIED, now, 0, 304, headers=headers)
+            return FetchResult(request.url, "not_modified", now, 0, 304, headers=headers)
         return FetchResult(
-            request.url, Outcome.FETCHED, now, 0, 200, headers=headers, wire_body=page.body,
+            request.url, "fetched", now, 0, 200, headers=headers, wire_body=page.body,
             body=page.body,
         )  # fmt: skip
 

@@ -11,7 +11,6 @@ import numpy as np
 from freshet.crawler.clock import Clock
 from freshet.crawler.fetch.client import Request
 from freshet.scheduler.evaluate.changes import ChangeTimes
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 
 DAY_S = 86_400.0
@@ -52,7 +51,7 @@ class PoissonWeb:
         path = request.url.removeprefix(ORIGIN)
         if not path.startswith("/p/"):
             reason = "http_404"
-            return FetchResult(request.url, Outcome.GONE, now, _EXCHANGE_S, 404, reason)
+            return FetchResult(request.url, "gone", now, _EXCHANGE_S, 404, reason)
         row, day = int(path[3:]), (now - self.begin) / DAY_S
         self.rows.append(row)
         self.days.append(day)
@@ -60,12 +59,10 @@ class PoissonWeb:
         tag = f'"{revision}"'
         headers = ((b"Content-Type", b"text/html; charset=utf-8"), (b"ETag", tag.encode()))
         if (request.validators or Validators()).etag == tag:
-            return FetchResult(
-                request.url, Outcome.NOT_MODIFIED, now, _EXCHANGE_S, 304, headers=headers
-            )
+            return FetchResult(request.url, "not_modified", now, _EXCHANGE_S, 304, headers=headers)
         body = text(row, revision)
         return FetchResult(
-            request.url, Outcome.FETCHED, now, _EXCHANGE_S, 200, headers=headers, wire_body=body,
+            request.url, "fetched", now, _EXCHANGE_S, 200, headers=headers, wire_body=body,
             body=body,
         )  # fmt: skip
 

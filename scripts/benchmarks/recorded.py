@@ -53,7 +53,7 @@ class Opinion:
     @property
     def agrees(self) -> bool:
         """Whether both say the same."""
-        return self.labelled == (self.kind is Kind.CHANGED)
+        return self.labelled == (self.kind == "changed")
 
     def difference(self, lines: int = 6) -> list[str]:
         """The first blocks that differ."""
@@ -159,11 +159,11 @@ def _visit(
 def _judged(before: _Seen, new: Sketch, host: HostRun, at: float) -> tuple[Kind, Rung, PageRecord]:
     record = before.record
     if new.text_digest == before.text:
-        return Kind.UNCHANGED, Rung.TEXT, replace(record, still=record.still + 1)
+        return "unchanged", "text", replace(record, still=record.still + 1)
     found = judge_blocks(record, new, host, at)
     kept = new if found.keeps_sketch else record.sketch
     memory = PageMemory.from_bytes(found.memory or b"")
-    return found.kind, found.rung or Rung.BLOCKS, PageRecord(kept, memory)
+    return found.kind, found.rung or "blocks", PageRecord(kept, memory)
 
 
 def agreement(

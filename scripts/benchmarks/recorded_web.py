@@ -21,7 +21,6 @@ import zstandard
 from freshet.crawler.clock import Clock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.fetch.responses import judge
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 
 _EXCHANGE_S = 0.05
@@ -154,7 +153,7 @@ class RecordedWeb:
         parts = urlsplit(request.url)
         if parts.hostname not in self._recording.hosts:
             return FetchResult(
-                request.url, Outcome.FAILED, now, _EXCHANGE_S, None, "no_such_host",
+                request.url, "failed", now, _EXCHANGE_S, None, "no_such_host",
                 "not a host of this recording",
             )  # fmt: skip
         validators = request.validators or Validators()
@@ -172,7 +171,7 @@ class RecordedWeb:
         location = dict(headers).get(b"Location")
         conditional = validators != Validators()
         verdict = judge(answer.status, request.url, location, is_conditional=conditional)
-        body = answer.body if verdict.outcome is Outcome.FETCHED else b""
+        body = answer.body if verdict.outcome == "fetched" else b""
         return FetchResult(
             request.url, verdict.outcome, now, _EXCHANGE_S, answer.status, verdict.reason,
             verdict.detail, headers=headers, wire_body=body, body=body, location=verdict.location,

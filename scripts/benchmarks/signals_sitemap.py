@@ -25,7 +25,6 @@ from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.reduce.sitemaps import SitemapLimits, parse_sitemap
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.listings import Complaints, Listings
-from freshet.storage.entries import Role
 from freshet.storage.records import DueUrl
 from scripts.benchmarks.command import workspace
 
@@ -98,7 +97,7 @@ async def _read(body: bytes) -> dict[str, object]:
     book = RobotsCache("freshet", RobotsRules(), politeness, Random(1))
     admission = Admission(scope, TrapLimits())
     listings = Listings(admission, book, SitemapLimits(), Complaints())
-    due = DueUrl(1, f"{_SITE}/sitemap.xml", f"{_SITE}/sitemap.xml", 1, 0.0, role=Role.SITEMAP)
+    due = DueUrl(1, f"{_SITE}/sitemap.xml", f"{_SITE}/sitemap.xml", 1, 0.0, role="sitemap")
     ticking = asyncio.create_task(_worst_delay())
     await asyncio.sleep(0)
     entries = await listings.read(due, body, time.time(), 0.0)

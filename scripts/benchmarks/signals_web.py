@@ -15,7 +15,6 @@ from freshet.crawler.fetch.client import Request
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.sources import Rows
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 from scripts.benchmarks import daemon_web
 from scripts.benchmarks.daemon_web import DAY_S, PoissonWeb
@@ -100,7 +99,7 @@ class SignallingWeb:
             return self._answer(request, "application/xml", self._sitemap(host, day))
         self.others += path != "robots.txt"
         now = self.clock.now()
-        return FetchResult(request.url, Outcome.GONE, now, _EXCHANGE_S, 404, "http_404")
+        return FetchResult(request.url, "gone", now, _EXCHANGE_S, 404, "http_404")
 
     async def close(self) -> None:
         """Do nothing: nothing is open."""
@@ -109,11 +108,9 @@ class SignallingWeb:
         now, tag = self.clock.now(), f'"{blake2b(body, digest_size=8).hexdigest()}"'
         headers = ((b"Content-Type", kind.encode()), (b"ETag", tag.encode()))
         if (request.validators or Validators()).etag == tag:
-            return FetchResult(
-                request.url, Outcome.NOT_MODIFIED, now, _EXCHANGE_S, 304, headers=headers
-            )
+            return FetchResult(request.url, "not_modified", now, _EXCHANGE_S, 304, headers=headers)
         return FetchResult(
-            request.url, Outcome.FETCHED, now, _EXCHANGE_S, 200, headers=headers, wire_body=body,
+            request.url, "fetched", now, _EXCHANGE_S, 200, headers=headers, wire_body=body,
             body=body,
         )  # fmt: skip
 

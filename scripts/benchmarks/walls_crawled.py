@@ -22,7 +22,6 @@ from freshet.crawler.compare.not_content.page import Wall, WallKind
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.wiring import Observer
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 
 _HTML: Final = ((b"Content-Type", b"text/html; charset=utf-8"),)
@@ -81,10 +80,10 @@ class _HostsFetcher:
         is_page = request.accept == "page"
         html = host.answer(request.url, self.crawled) if is_page else None
         if html is None:
-            return FetchResult(request.url, Outcome.GONE, time(), 0, 404, "http_404")
+            return FetchResult(request.url, "gone", time(), 0, 404, "http_404")
         body = html.encode()
         return FetchResult(
-            request.url, Outcome.FETCHED, time(), 0, 200, headers=_HTML, wire_body=body, body=body
+            request.url, "fetched", time(), 0, 200, headers=_HTML, wire_body=body, body=body
         )
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import code_of, columns_of, load_columns, pieces, row_to, table_of
-from freshet.storage.entries import KINDS, Host, Kind, Role, Rung
+from freshet.storage.entries import KINDS, Host
 from freshet.storage.records import DueUrl
 from freshet.storage.tables.frontier import due_columns
 from freshet.storage.tables.hosts import politeness
@@ -24,8 +24,8 @@ _MOVED = (
 )
 #: Whether another URL had the first content of a page before.
 _CAME = (
-    f"(SELECT kind <> '{Kind.NEW}' FROM finding WHERE page_id = {{}} AND kind IN "
-    f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}') ORDER BY id LIMIT 1)"
+    "(SELECT kind <> 'new' FROM finding WHERE page_id = {} AND kind IN "
+    "('new', 'changed', 'unchanged') ORDER BY id LIMIT 1)"
 )
 _MOVES = (
     f"SELECT alias_of, id, {_CAME.format('page.alias_of')}, {_CAME.format('page.id')} FROM page "
@@ -87,15 +87,14 @@ _PAGES = (
         page_id="id",
         since=f"coalesce(checked_at, {_MOVED.format('max(old.checked_at)')}, found_at)",
         captured="checked_at IS NOT NULL AND alias_kind IS NULL",
-        gone=f"last_kind IS '{Kind.GONE}'",
-        failed=f"last_kind IS '{Kind.FAILED}'",
-        elsewhere="coalesce("
-        f"last_kind IN ('{Kind.REDIRECTED}', '{Kind.REFUSED}', '{Kind.SKIPPED}'), 0)",
+        gone="last_kind IS 'gone'",
+        failed="last_kind IS 'failed'",
+        elsewhere="coalesce(last_kind IN ('redirected', 'refused', 'skipped'), 0)",
         alias="alias_kind IS NOT NULL",
         permanent="alias_kind IS 'permanent'",
         asked="coalesce(last_at, found_at)",
         found_at=f"min(found_at, coalesce({_MOVED.format('min(old.found_at)')}, found_at))",
-        sitemap=f"role = '{Role.SITEMAP}'",
+        sitemap="role = 'sitemap'",
     )
     + " FROM page WHERE held_back IS NULL"
 )
@@ -136,14 +135,14 @@ _SEEN = (
     "SELECT "
     + columns_of(
         VisitColumns,
-        compared=f"kind IN ('{Kind.CHANGED}', '{Kind.UNCHANGED}')",
-        changed=f"kind = '{Kind.CHANGED}'",
-        gone=f"kind = '{Kind.GONE}'",
-        moved=f"kind = '{Kind.CHANGED}' OR kind = '{Kind.UNCHANGED}' "
-        f"AND coalesce(rung, '') NOT IN ('{Rung.NOT_MODIFIED}', '{Rung.BODY}')",
+        compared="kind IN ('changed', 'unchanged')",
+        changed="kind = 'changed'",
+        gone="kind = 'gone'",
+        moved="kind = 'changed' OR kind = 'unchanged' "
+        "AND coalesce(rung, '') NOT IN ('304', 'body')",
     )
     + " FROM finding WHERE kind IN "
-    f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}')"
+    "('new', 'changed', 'unchanged', 'gone')"
 )
 
 
@@ -330,13 +329,13 @@ def _rows_of(
 
 _PAGES_PAST = (
     "SELECT id, host_id, found_at, url FROM page "
-    f"WHERE role = '{Role.PAGE}' AND alias_kind IS NULL AND held_back IS NULL ORDER BY id"
+    "WHERE role = 'page' AND alias_kind IS NULL AND held_back IS NULL ORDER BY id"
 )
-_CONTENT = [KINDS.index(kind) for kind in (Kind.NEW, Kind.UNCHANGED, Kind.CHANGED)]
+_CONTENT = [KINDS.index(kind) for kind in ("new", "unchanged", "changed")]
 #: The content that a visit showed for the first time, by eight bytes of its digest; else 0.
 _VISITS = (
     f"SELECT f.page_id, f.at, {code_of(KINDS, 'f.kind')}, "
-    f"CASE WHEN f.kind IN ('{Kind.NEW}', '{Kind.CHANGED}') THEN "
+    f"CASE WHEN f.kind IN ('new', 'changed') THEN "
     "substr(coalesce(v.text_digest, v.body_digest), 1, 8) END "
     "FROM finding AS f LEFT JOIN version AS v ON v.id = f.version_id ORDER BY f.id"
 )

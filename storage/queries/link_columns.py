@@ -12,7 +12,7 @@ from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import pieces, table_of
-from freshet.storage.entries import Kind, Role
+from freshet.storage.entries import Role
 
 _PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("depth", np.int32), ("links", np.bool_)])
 _ALIAS = np.dtype([("id", np.int64), ("of", np.int64), ("depth", np.int32), ("moved", np.bool_)])
@@ -47,8 +47,8 @@ async def pages(db: Reader) -> LinkedPages:
     """Return all pages in their own right."""
     own = await table_of(
         db,
-        f"SELECT id, host_id, depth, last_kind IS NOT '{Kind.GONE}' AND NOT nofollow FROM page "
-        f"WHERE role = '{Role.PAGE}' AND alias_kind IS NULL AND held_back IS NULL ORDER BY id",
+        "SELECT id, host_id, depth, last_kind IS NOT 'gone' AND NOT nofollow FROM page "
+        "WHERE role = 'page' AND alias_kind IS NULL AND held_back IS NULL ORDER BY id",
         _PAGE,
     )
     aliases = await table_of(
@@ -101,14 +101,14 @@ def _resolved(
 
 #: ``gone_at`` of a page that is not gone.
 STAYS: Final = 1e308
-_CONTENT = f"'{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}'"
+_CONTENT = "'new', 'changed', 'unchanged'"
 
 #: Pages with content that are no copies. Sitemaps and feeds are there from the beginning.
 _PAGES = f"""
-SELECT id, CASE role WHEN '{Role.PAGE}' THEN found_at ELSE -1e308 END AS found, url, role,
-    CASE last_kind WHEN '{Kind.GONE}' THEN coalesce((
+SELECT id, CASE role WHEN 'page' THEN found_at ELSE -1e308 END AS found, url, role,
+    CASE last_kind WHEN 'gone' THEN coalesce((
         SELECT min(at) FROM observation
-        WHERE page_id = page.id AND kind = '{Kind.GONE}' AND at > coalesce((
+        WHERE page_id = page.id AND kind = 'gone' AND at > coalesce((
             SELECT max(at) FROM observation
             WHERE page_id = page.id AND kind IN ({_CONTENT})
         ), -1e308)
@@ -182,7 +182,7 @@ async def read(db: Reader, host_ids: Sequence[int]) -> SitePages:
     return SitePages(
         page_id=ids,
         url=[row[2] for row in pages],
-        role=[Role(row[3]) for row in pages],
+        role=[row[3] for row in pages],
         found_at=np.array([row[1] for row in pages], np.float64),
         gone_at=np.array([row[4] for row in pages], np.float64),
         source=source[is_known],

@@ -18,13 +18,13 @@ from typing import Final
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to
-from freshet.storage.entries import REBASED, Kind, Role
+from freshet.storage.entries import REBASED, Kind
 from freshet.storage.records import Observation, Visit
 
 #: Kind of an alert that takes back the one before it.
 WITHDRAWN: Final = "withdrawn"
 #: Kinds of observations that alerts can tell of.
-_KINDS: Final = frozenset({Kind.NEW, Kind.CHANGED, Kind.GONE})
+_KINDS: Final = frozenset({"new", "changed", "gone"})
 #: Age at which an amended observation is no news; alerts of it may have been deleted.
 _LATE_S: Final = 30 * 86_400.0
 
@@ -66,7 +66,7 @@ def record(db: Connection, rules: Sequence[AlertFilter], visits: Iterable[Visit]
     """Write the alerts of these visits, after their observations."""
     for visit in visits:
         seen = visit.observation
-        if seen.kind not in _KINDS or visit.role is not Role.PAGE:
+        if seen.kind not in _KINDS or visit.role != "page":
             continue
         wanting = [rule for rule in rules if rule.wants(seen.kind, visit.due.url)]
         if wanting and _is_news(db, seen):
@@ -92,7 +92,7 @@ def _wanted(rule: AlertFilter | None, seen: _Seen, alerts: Sequence[_Alert]) -> 
     if rule is None:
         # A rule that is not in the settings any more gets only withdrawals.
         return seen.kind if any(alert.kind == seen.kind for alert in alerts) else None
-    if seen.role != Role.PAGE or not rule.wants(seen.kind, seen.url):
+    if seen.role != "page" or not rule.wants(seen.kind, seen.url):
         return None
     return seen.kind
 
@@ -129,11 +129,11 @@ def _stands(alerts: Sequence[_Alert]) -> str | None:
 
 def _is_news(db: Connection, seen: Observation) -> bool:
     """Return False for a page that was gone before, and for a new baseline."""
-    if seen.kind is not Kind.GONE:
+    if seen.kind != "gone":
         return seen.reason != REBASED
     sql = "SELECT kind FROM finding WHERE page_id = ? AND at < ? ORDER BY at DESC, id DESC LIMIT 1"
     rows = db.execute(sql, (seen.page_id, seen.at)).fetchall()
-    return any(row[0] in {Kind.NEW, Kind.CHANGED, Kind.UNCHANGED} for row in rows)
+    return any(row[0] in {"new", "changed", "unchanged"} for row in rows)
 
 
 def _id_of(db: Connection, seen: Observation) -> int:

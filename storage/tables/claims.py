@@ -19,7 +19,6 @@ from freshet.storage.entries import (
     CLAIM_KINDS,
     ClaimKind,
     Claims,
-    Kind,
     Said,
     Subscription,
     no_claims,
@@ -67,7 +66,7 @@ _AFTER = (
     "JOIN page AS p ON p.id = c.page_id LEFT JOIN host_signals AS g ON g.host_id = s.host_id "
     "WHERE c.id > ? ORDER BY c.id"
 )  # fmt: skip
-_ANSWERED = f"('{Kind.NEW}', '{Kind.CHANGED}', '{Kind.UNCHANGED}')"
+_ANSWERED = "('new', 'changed', 'unchanged')"
 
 
 @dataclass(frozen=True, slots=True)

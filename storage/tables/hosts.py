@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
-from freshet.storage.entries import HeaderSigns, Host, HostState, Kind, RobotsRecord
+from freshet.storage.entries import HeaderSigns, Host, HostState, RobotsRecord
 from freshet.storage.records import Visit
 
 #: Observations that the mean duration of requests is taken from.
@@ -75,7 +75,7 @@ async def exchange_s(db: Reader) -> dict[int, float]:
         "(SELECT page_id, duration_s FROM observation WHERE kind <> ? ORDER BY id DESC LIMIT ?) "
         "AS o JOIN page AS p ON p.id = o.page_id GROUP BY p.host_id"
     )
-    return {row[0]: row[1] for row in await db.execute_fetchall(sql, (Kind.REFUSED, _LAST))}
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql, ("refused", _LAST))}
 
 
 def save_states(db: Connection, exchanged: Sequence[tuple[HostState, int]]) -> None:

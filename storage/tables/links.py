@@ -17,7 +17,6 @@ from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import columns_of, load_columns
-from freshet.storage.entries import Role
 from freshet.storage.records import Churn, Links, Visit
 
 _UPSERT = """
@@ -91,12 +90,12 @@ async def offsite_at(db: Reader, src_url: str, origin: str) -> list[tuple[str, i
 # there of all that came since the first visit: if none stayed, more may have come and gone.
 
 #: ``checked_at`` is the visit before until ``page`` is updated.
-_APPEARED = f"""
+_APPEARED = """
     SELECT p.id, w.value ->> 1, p.checked_at, count(*)
     FROM json_each(?) AS w CROSS JOIN page AS p ON p.id = w.value ->> 0
     CROSS JOIN link AS l ON l.src_id = p.id AND l.first_seen_at = w.value ->> 1
     CROSS JOIN page AS d ON d.id = l.dst_id
-    WHERE d.found_at > p.checked_at AND d.held_back IS NULL AND d.role = '{Role.PAGE}'
+    WHERE d.found_at > p.checked_at AND d.held_back IS NULL AND d.role = 'page'
     GROUP BY p.id
 """
 #: Materialized: the thousands of links of a busy page are scanned once.

@@ -12,12 +12,12 @@ from typing import Final
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
-from freshet.storage.entries import REBASED, Amendment, Audit, Kind, Retraction, Role, Rung
+from freshet.storage.entries import REBASED, Amendment, Audit, Kind, Retraction, Role
 from freshet.storage.records import Estimate, Observation, PageHistory, Visit
 from freshet.storage.tables import links, near_duplicates, pages
 
 #: Kinds that saw the page's content and so refer to a version of it.
-_SAW_CONTENT = frozenset({Kind.NEW, Kind.CHANGED, Kind.UNCHANGED})
+_SAW_CONTENT = frozenset({"new", "changed", "unchanged"})
 
 _AT = "SELECT count(*) FROM observation WHERE page_id = ? AND at = ?"
 
@@ -57,7 +57,7 @@ def append(db: Connection, run_id: int, visits: Sequence[Visit]) -> None:
 
 
 #: Verdicts that a run's end may change: changes by blocks, and changes of the frame.
-_OPEN = f"(o.kind = '{Kind.CHANGED}' AND o.rung = '{Rung.BLOCKS}') OR o.rung = '{Rung.FRAME}'"
+_OPEN = "(o.kind = 'changed' AND o.rung = 'blocks') OR o.rung = 'frame'"
 
 
 def append_amendment(db: Connection, visits: Iterable[Visit]) -> None:
@@ -85,7 +85,7 @@ def fail(
     db.executemany(
         "INSERT OR REPLACE INTO amendment (observation_id, kind, reason, detail, at) "
         "VALUES (?, ?, ?, ?, ?)",
-        [(each, Kind.FAILED, reason, detail, now) for each in observation_ids],
+        [(each, "failed", reason, detail, now) for each in observation_ids],
     )
 
 
@@ -144,7 +144,7 @@ async def any_since(db: Reader, at: float) -> bool:
 
 # -- audits: visits to random samples, which measure freshness ----------------
 
-_SEEN = f"'{Kind.CHANGED}', '{Kind.UNCHANGED}', '{Kind.GONE}'"
+_SEEN = "'changed', 'unchanged', 'gone'"
 
 
 def append_audit(db: Connection, visits: Sequence[Visit]) -> None:
@@ -166,7 +166,7 @@ async def results(db: Reader, since: float) -> list[tuple[float, Audit, bool]]:
         f"SELECT f.at, f.kind <> ?, {columns_of(Audit, 'a')} FROM audit AS a "
         "JOIN finding AS f ON f.id = a.observation_id "
         f"WHERE f.at >= ? AND f.kind IN ({_SEEN}) ORDER BY f.id",
-        (Kind.UNCHANGED, since),
+        ("unchanged", since),
     )
     return [(row[0], row_to(Audit)(row[2:]), bool(row[1])) for row in rows]
 
@@ -297,7 +297,7 @@ def record(db: Connection, visits: Iterable[Visit]) -> None:
         [
             (v.memory is not None, v.due.page_id)
             for v in visits
-            if v.memory is not None or v.observation.kind is Kind.UNCHANGED
+            if v.memory is not None or v.observation.kind == "unchanged"
         ],
     )
 
@@ -317,13 +317,13 @@ async def _histories(db: Reader, condition: str, parameters: tuple[int, ...]) ->
 # recognised at once: its visits are failures, and no version of the page holds what they captured.
 
 #: Verdicts for a page that has not changed since the visit before.
-_SAME = (Rung.NOT_MODIFIED, Rung.BODY, Rung.TEXT, Rung.VOLATILE)
+_SAME = ("304", "body", "text", "volatile")
 #: A page's visits that saw its last content, the oldest first.
 _LAST_CONTENT = (
     "SELECT id, at, kind, version_id FROM finding AS f "
     "WHERE page_id = ?1 AND kind IN ('new', 'changed', 'unchanged') AND id >= coalesce("
     "  (SELECT max(id) FROM finding WHERE page_id = ?1 AND (kind IN ('new', 'changed') "
-    f"   OR kind = 'unchanged' AND rung NOT IN {tuple(map(str, _SAME))})), 0) ORDER BY id"
+    f"   OR kind = 'unchanged' AND rung NOT IN {_SAME})), 0) ORDER BY id"
 )
 
 
@@ -333,7 +333,7 @@ class _Visit:
 
     observation_id: int
     at: float
-    kind: str
+    kind: Kind
     version_id: int | None
 
 
@@ -354,7 +354,7 @@ def take_back(db: Connection, retraction: Retraction, now: float) -> Kind | None
     db.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
     pages.take_back(db, page_id, visits[-1].at)
     near_duplicates.revise(db, page_id)
-    return Kind(visits[-1].kind)
+    return visits[-1].kind
 
 
 def _forget_versions(db: Connection, visits: Sequence[_Visit]) -> list[float]:

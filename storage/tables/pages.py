@@ -10,16 +10,15 @@ from sqlite3 import Connection
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.entries import Kind
 from freshet.storage.records import Alias, Targets, Visit
 
 #: Reasons to hold a URL back that a better link to it lifts.
 _LIFTED = ("nofollow", "depth")
 
-_GOOD = (Kind.NEW, Kind.CHANGED, Kind.UNCHANGED)
+_GOOD = ("new", "changed", "unchanged")
 
 #: Kinds that say nothing of where a URL leads.
-_SILENT = (Kind.FAILED, Kind.REFUSED)
+_SILENT = ("failed", "refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ def take_back(db: Connection, page_id: int, at: float) -> None:
         "  WHERE page_id = ?1 AND kind IN ('new', 'changed', 'unchanged')), "
         "etag = NULL, last_modified = NULL, title = NULL, language = NULL, canonical_url = NULL, "
         "noindex = 0, noarchive = 0, nofollow = 0, still = 0 WHERE id = ?1",
-        (page_id, at, Kind.FAILED),
+        (page_id, at, "failed"),
     )
 
 

@@ -66,7 +66,7 @@ def reopen(db: Connection, run_id: int) -> None:
 
 
 def close(db: Connection, run_id: int, state: RunState, now: float) -> None:
-    """Record a run's state; only ``ENDED`` sets ``ended_at``."""
+    """Record a run's state; only ``ended`` sets ``ended_at``."""
     ended_at = now if state == "ended" else None
     sql = "UPDATE crawl_run SET state = ?, ended_at = ? WHERE id = ?"
     db.execute(sql, (state, ended_at, run_id))

@@ -46,7 +46,7 @@ def answer(body: bytes = PAGE, url: str = URL, *, at: float = NOON, **headers: s
     """A response with the status 200; names of headers are written with underscores."""
     named = {**HTML, **{name.replace("_", "-"): value for name, value in headers.items()}}
     raw = tuple((name.encode(), value.encode()) for name, value in named.items())
-    return FetchResult(url, Outcome.FETCHED, at - 1.0, 1.0, 200, headers=raw, body=body)
+    return FetchResult(url, "fetched", at - 1.0, 1.0, 200, headers=raw, body=body)
 
 
 def no_answer(

@@ -12,7 +12,6 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.requests import FrontierRequest, PageRequest, ProbeRequest, Refusal
 from freshet.crawler.visit import unasked
-from freshet.storage.entries import Kind, Outcome
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Observation, Visit
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
 
@@ -20,7 +19,7 @@ Perform = Callable[[FrontierRequest], Awaitable[Sequence[Entry]]]
 
 
 def visited(request: PageRequest, at: float) -> Visit:
-    return Visit(due=request.due, observation=Observation(request.due.page_id, at, Kind.NEW))
+    return Visit(due=request.due, observation=Observation(request.due.page_id, at, "new"))
 
 
 class Crawl:
@@ -58,7 +57,7 @@ class Crawl:
     async def perform(self, request: FrontierRequest) -> Sequence[Entry]:
         """HostAnswer a page at once; those of paths that begin with ``hang`` never."""
         if isinstance(request, Refusal):
-            seen = Observation(request.due.page_id, self.clock.now(), Kind.REFUSED)
+            seen = Observation(request.due.page_id, self.clock.now(), "refused")
             return [unasked(request.due, seen)]
         assert isinstance(request, PageRequest)
         self.started.append((self.clock.now(), request.due.page_id))
@@ -234,7 +233,7 @@ async def test_a_bug_ends_the_run_and_breaks_the_others_off() -> None:
 
 async def test_a_visit_that_waits_for_a_probe_leaves_room_for_it() -> None:
     crawl = Crawl(PoolRules(exchanges=1, max_pages=1))
-    answer = FetchResult("http://h1/none", Outcome.GONE, 0.0, 0.0, 404)
+    answer = FetchResult("http://h1/none", "gone", 0.0, 0.0, 404)
     found: list[FetchResult | None] = []
 
     async def perform(request: FrontierRequest) -> Sequence[Entry]:

@@ -10,7 +10,6 @@ from freshet.crawler.fetch.client import Request
 from freshet.crawler.requester import Requester
 from freshet.crawler.requests import ApiRequests, Refusal, RobotsRequest
 from freshet.crawler.robots.cache import RobotsRules
-from freshet.storage.entries import Kind, Outcome, Role
 from freshet.storage.records import (
     DueUrl,
     Entry,
@@ -69,7 +68,7 @@ async def test_a_robots_txt_opens_its_host_and_names_sitemaps() -> None:
     host_id, record = visit.robots
     assert (host_id, record.standing, visit.fetches) == (1, "parsed", 1)
     assert visit.targets is not None
-    assert (visit.targets.urls, visit.targets.roles) == ([f"{SITE}/map.xml"], [Role.SITEMAP])
+    assert (visit.targets.urls, visit.targets.roles) == ([f"{SITE}/map.xml"], ["sitemap"])
     assert hosts.stages.world.frontier.permits(1, f"{SITE}/private/x", NOON) is False
     (asked,) = hosts.stages.answers.asked
     assert asked == Request(ROBOTS.url, "robots", max_body_bytes=RobotsRules().max_bytes + 1)
@@ -88,7 +87,7 @@ async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak() -
 async def test_a_redirected_robots_txt_is_followed_on_the_lane_of_its_target() -> None:
     hosts = Hosts()
     hosts.stages.world.frontier.ask_robots(1)
-    moved = no_answer(Outcome.REDIRECTED, 301, "http_301", location="http://h9/robots.txt")
+    moved = no_answer("redirected", 301, "http_301", location="http://h9/robots.txt")
     assert await hosts.perform_next(moved) == []
     (request,) = hosts.stages.world.requests(NOON)
     assert request == replace(
@@ -102,7 +101,7 @@ async def test_a_redirected_robots_txt_is_followed_on_the_lane_of_its_target() -
 
 
 async def test_redirects_of_a_robots_txt_are_followed_five_times() -> None:
-    moved = no_answer(Outcome.REDIRECTED, 301, "http_301", location="http://h9/robots.txt")
+    moved = no_answer("redirected", 301, "http_301", location="http://h9/robots.txt")
     requester = Hosts().requester
     assert await requester.next_hop(replace(ROBOTS, redirects=4), moved) is not None
     assert await requester.next_hop(replace(ROBOTS, redirects=5), moved) is None
@@ -111,15 +110,15 @@ async def test_redirects_of_a_robots_txt_are_followed_five_times() -> None:
 @pytest.mark.parametrize("lasting", [False, True])
 async def test_a_host_without_an_address_is_given_up_in_a_run_that_ends(*, lasting: bool) -> None:
     hosts = Hosts(lasting=lasting)
-    await hosts.requester.robots_answered(ROBOTS, no_answer(Outcome.FAILED, None, "no_such_host"))
+    await hosts.requester.robots_answered(ROBOTS, no_answer("failed", None, "no_such_host"))
     visit = hosts.requester.refuse(Refusal(DUE, "Disallow: /"))
-    kind, reason = (Kind.REFUSED, "robots") if lasting else (Kind.FAILED, "no_such_host")
+    kind, reason = ("refused", "robots") if lasting else ("failed", "no_such_host")
     assert (visit.observation.kind, visit.observation.reason) == (kind, reason)
     assert (visit.fetches, hosts.unasked) == (0, [DUE.page_id])
 
 
 async def test_a_file_that_broke_off_says_nothing_and_the_older_copy_counts() -> None:
-    broken = replace(answer(FILE), outcome=Outcome.FAILED, reason="cut_short")
+    broken = replace(answer(FILE), outcome="failed", reason="cut_short")
     (visit, *_) = await Hosts().requester.robots_answered(ROBOTS, broken)
     assert isinstance(visit, Note)
     assert visit.robots is not None
@@ -129,7 +128,7 @@ async def test_a_file_that_broke_off_says_nothing_and_the_older_copy_counts() ->
 async def test_a_probe_is_asked_for_and_recorded() -> None:
     hosts = Hosts()
     assert hosts.stages.world.frontier.probe(1, f"{SITE}/none")
-    (entry,) = await hosts.perform_next(no_answer(Outcome.GONE, 404, "http_404"))
+    (entry,) = await hosts.perform_next(no_answer("gone", 404, "http_404"))
     host = hosts.stages.world.frontier.host_state(1)
     assert entry == Note(NOON, fetches=1, host=host)
     assert hosts.stages.answers.asked == [Request(f"{SITE}/none", "probe")]
@@ -148,4 +147,4 @@ async def test_a_page_is_visited_by_the_pipeline() -> None:
     hosts.stages.world.supply(DUE)
     (visit,) = await hosts.perform_next(answer())
     assert isinstance(visit, Visit)
-    assert visit.observation.kind is Kind.NEW
+    assert visit.observation.kind == "new"

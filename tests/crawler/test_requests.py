@@ -3,7 +3,6 @@
 import pytest
 
 from freshet.crawler.requests import ApiRequest, ApiRequests, PageRequest, RobotsRequest
-from freshet.storage.entries import Outcome
 from freshet.storage.records import Entry, FetchResult, Note
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
 
@@ -31,7 +30,7 @@ def test_who_placed_a_call_hears_its_answer_and_no_other(world: World) -> None:
     assert isinstance(first, ApiRequest)
     assert isinstance(second, ApiRequest)
     assert (first.form, second.form) == ("a=b", None)
-    answer = FetchResult(HUB, Outcome.FETCHED, 0.0, 0.0, 202)
+    answer = FetchResult(HUB, "fetched", 0.0, 0.0, 202)
     assert calls.answered(second, answer, 1.0) == [Note(1.0, fetches=1)]
     assert heard == ["second"]
     assert len(calls) == 1

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from email.utils import formatdate
+from typing import get_args
 
 import pytest
 import zstandard
@@ -21,7 +22,7 @@ from freshet.crawler.visit import (
     ReducedSitemap,
     unasked,
 )
-from freshet.storage.entries import AliasKind, Kind, Outcome, Role, Rung
+from freshet.storage.entries import AliasKind, Outcome, Role
 from freshet.storage.records import Alias, Digests, DueUrl, Observation, Validators, Visit
 from tests.crawler.stages import (
     DUE,
@@ -82,9 +83,9 @@ async def test_a_page_is_reduced_to_a_sketch_of_its_text_and_a_capture(stages: S
 async def test_equal_bytes_are_not_parsed(stages: Stages) -> None:
     explosive = PAGE.replace(b"weather", b"explode")
     due = replace(DUE, digests=Digests(body_digest(explosive), None))
-    assert await stages.reduce(due, answer(explosive)) == Verdict(Kind.UNCHANGED, Rung.BODY)
-    result = no_answer(Outcome.NOT_MODIFIED, 304, "")
-    assert await stages.reduce(SEEN, result) == Verdict(Kind.UNCHANGED, Rung.NOT_MODIFIED)
+    assert await stages.reduce(due, answer(explosive)) == Verdict("unchanged", "body")
+    result = no_answer("not_modified", 304, "")
+    assert await stages.reduce(SEEN, result) == Verdict("unchanged", "304")
 
 
 async def test_directives_of_the_header_and_of_the_page_add_up(stages: Stages) -> None:
@@ -97,8 +98,8 @@ async def test_directives_of_the_header_and_of_the_page_add_up(stages: Stages) -
 
 @pytest.mark.parametrize(
     ("role", "body", "kind"),
-    [(Role.PAGE, FEED, ReducedFeed), (Role.PAGE, SITEMAP, ReducedSitemap),
-     (Role.FEED, FEED, ReducedFeed), (Role.FEED, PAGE, ReducedPage), (Role.PAGE, BROKEN, Opaque)],
+    [("page", FEED, ReducedFeed), ("page", SITEMAP, ReducedSitemap),
+     ("feed", FEED, ReducedFeed), ("feed", PAGE, ReducedPage), ("page", BROKEN, Opaque)],
 )  # fmt: skip
 async def test_what_came_decides_not_what_was_due(
     stages: Stages, role: Role, body: bytes, kind: type
@@ -106,17 +107,17 @@ async def test_what_came_decides_not_what_was_due(
     assert type(await stages.reduce(as_role(role, seen=True), answer(body))) is kind
 
 
-@pytest.mark.parametrize("role", [Role.FEED, Role.SITEMAP])
+@pytest.mark.parametrize("role", ["feed", "sitemap"])
 async def test_a_listing_that_was_only_tried_is_no_page_that_has_gone(
     stages: Stages, role: Role
 ) -> None:
-    gone = no_answer(Outcome.GONE, 404, "http_404")
+    gone = no_answer("gone", 404, "http_404")
     for result in (gone, answer(PAGE)):
         failure = await stages.reduce(as_role(role), result)
         assert isinstance(failure, Verdict)
-        assert (failure.kind, failure.reason) == (Kind.SKIPPED, f"no_{role}")
+        assert (failure.kind, failure.reason) == ("skipped", f"no_{role}")
     known = await stages.reduce(as_role(role, seen=True), gone)
-    assert known == Verdict(Kind.GONE, reason="http_404", detail="words")
+    assert known == Verdict("gone", reason="http_404", detail="words")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ async def test_a_listing_that_was_only_tried_is_no_page_that_has_gone(
 async def test_a_redirect_is_permanent_by_its_status(
     stages: Stages, status: int, kind: AliasKind
 ) -> None:
-    result = no_answer(Outcome.REDIRECTED, status, "http", location=f"{SITE}/new")
+    result = no_answer("redirected", status, "http", location=f"{SITE}/new")
     assert await stages.reduce(DUE, result) == RedirectTarget(f"{SITE}/new", kind)
 
 
@@ -153,26 +154,26 @@ async def verdict_on(stages: Stages, body: bytes, due: DueUrl = DUE) -> Verdict:
 
 
 async def test_a_page_is_new_then_unchanged_by_its_text_then_changed(stages: Stages) -> None:
-    assert await verdict_on(stages, PAGE) == Verdict(Kind.NEW)
+    assert await verdict_on(stages, PAGE) == Verdict("new")
     due = await seen_once(stages)
     same_text = PAGE.replace(b"<body>", b"<body class=x>")
     same = await verdict_on(stages, same_text, due)
-    assert (same.kind, same.rung, same.keeps_sketch) == (Kind.UNCHANGED, Rung.TEXT, False)
+    assert (same.kind, same.rung, same.keeps_sketch) == ("unchanged", "text", False)
     edited = await verdict_on(stages, PAGE.replace(b"Paragraph 3", b"Paragraph three"), due)
-    assert (edited.kind, edited.rung, edited.blocks_added) == (Kind.CHANGED, Rung.BLOCKS, 1)
+    assert (edited.kind, edited.rung, edited.blocks_added) == ("changed", "blocks", 1)
 
 
 async def test_without_a_text_the_bytes_decide(stages: Stages) -> None:
     for body in (SITEMAP, BROKEN):
-        assert (await verdict_on(stages, body)).kind is Kind.NEW
-        other = await verdict_on(stages, body, as_role(Role.PAGE, seen=True))
-        assert (other.kind, other.rung) == (Kind.CHANGED, Rung.BODY)
+        assert (await verdict_on(stages, body)).kind == "new"
+        other = await verdict_on(stages, body, as_role("page", seen=True))
+        assert (other.kind, other.rung) == ("changed", "body")
     assert (await verdict_on(stages, BROKEN)).reason == "unparsable"
 
 
 async def test_a_page_that_says_that_it_is_not_there_is_not_content(stages: Stages) -> None:
     verdict = await verdict_on(stages, NOT_FOUND)
-    assert (verdict.kind, verdict.reason) == (Kind.FAILED, "soft_404")
+    assert (verdict.kind, verdict.reason) == ("failed", "soft_404")
     assert verdict.walls is not None
 
 
@@ -190,7 +191,7 @@ async def test_a_new_page_leads_on_and_is_kept(stages: Stages) -> None:
     modified = formatdate(NOON - 1e6, usegmt=True)
     visit = await stages.take(answer(body, ETag='"1"', Last_Modified=modified))
     seen = visit.observation
-    assert (seen.page_id, seen.at, seen.kind, seen.size_bytes) == (7, NOON, Kind.NEW, len(body))
+    assert (seen.page_id, seen.at, seen.kind, seen.size_bytes) == (7, NOON, "new", len(body))
     assert (visit.due, visit.fetches, visit.charged, visit.retry_at) == (DUE, 1, True, None)
     assert visit.links is not None
     assert visit.links.urls == (f"{SITE}/a", "http://h2/")
@@ -212,13 +213,13 @@ async def test_links_of_a_nofollow_page_are_known_and_held_back(stages: Stages) 
     assert (visit.targets.urls, visit.targets.held_back) == ([f"{SITE}/a"], ["nofollow"])
     followed = await stages.take(answer(body))
     assert followed.targets is not None
-    assert followed.targets.roles == [Role.PAGE, Role.FEED]
+    assert followed.targets.roles == ["page", "feed"]
 
 
 async def test_of_an_unchanged_text_no_second_sketch_is_kept(stages: Stages) -> None:
     due = await seen_once(stages)
     visit = await stages.take(answer(PAGE.replace(b"<body>", b"<body class=x>")), due)
-    assert visit.observation.kind is Kind.UNCHANGED
+    assert visit.observation.kind == "unchanged"
     assert visit.capture is not None
     assert (visit.capture.sketch, visit.capture.body is None) == (None, False)
 
@@ -230,13 +231,13 @@ async def test_of_equal_bytes_nothing_is_kept_but_the_validators(stages: Stages)
         host=visit.host, signs=visit.signs,
     )  # fmt: skip
     assert visit == expected
-    assert (visit.observation.kind, visit.observation.rung) == (Kind.UNCHANGED, Rung.BODY)
+    assert (visit.observation.kind, visit.observation.rung) == ("unchanged", "body")
 
 
 async def test_of_what_is_not_content_nothing_is_kept_or_followed(stages: Stages) -> None:
     body = NOT_FOUND.replace(b"</body>", b"<a href=/a>a</a></body>")
     visit = await stages.take(answer(body))
-    assert (visit.observation.kind, visit.observation.status) == (Kind.FAILED, 200)
+    assert (visit.observation.kind, visit.observation.status) == ("failed", 200)
     assert (visit.capture, visit.links, visit.targets, visit.signs) == (None, None, None, None)
     assert (visit.observation.size_bytes, visit.retry_at) == (None, None)
     assert visit.walls is not None
@@ -254,10 +255,10 @@ async def test_a_host_that_turns_us_away_is_left_alone_and_asked_again(stages: S
 
 
 async def test_a_redirect_makes_its_url_an_alias_and_its_target_due(stages: Stages) -> None:
-    result = no_answer(Outcome.REDIRECTED, 301, "http_301", location=f"{SITE}/new")
+    result = no_answer("redirected", 301, "http_301", location=f"{SITE}/new")
     visit = await stages.take(result)
     seen = visit.observation
-    assert (seen.kind, seen.reason, seen.detail) == (Kind.REDIRECTED, "permanent", f"{SITE}/new")
+    assert (seen.kind, seen.reason, seen.detail) == ("redirected", "permanent", f"{SITE}/new")
     assert visit.alias == Alias(f"{SITE}/new", "permanent")
     assert visit.targets is not None
     assert visit.targets.urls == [f"{SITE}/new"]
@@ -267,9 +268,9 @@ async def test_a_redirect_makes_its_url_an_alias_and_its_target_due(stages: Stag
 
 
 async def test_a_redirect_that_leads_nowhere_is_a_failure(stages: Stages) -> None:
-    result = no_answer(Outcome.REDIRECTED, 301, "http_301", location=URL)
+    result = no_answer("redirected", 301, "http_301", location=URL)
     visit = await stages.take(result)
-    assert (visit.observation.kind, visit.observation.reason) == (Kind.FAILED, "redirect_loop")
+    assert (visit.observation.kind, visit.observation.reason) == ("failed", "redirect_loop")
     assert (visit.alias, visit.targets, visit.retry_at) == (None, None, None)
 
 
@@ -281,22 +282,22 @@ async def test_a_redirect_that_leads_nowhere_is_a_failure(stages: Stages) -> Non
 async def test_a_failure_is_tried_again_if_it_may_pass(
     stages: Stages, status: int | None, reason: str, *, is_retried: bool, charged: bool
 ) -> None:
-    due = as_role(Role.SITEMAP, seen=True)
-    visit = await stages.take(no_answer(Outcome.FAILED, status, reason), due)
+    due = as_role("sitemap", seen=True)
+    visit = await stages.take(no_answer("failed", status, reason), due)
     seen = visit.observation
     assert (seen.kind, seen.status, seen.reason, seen.detail) == (
-        Kind.FAILED, status, reason, "words",
+        "failed", status, reason, "words",
     )  # fmt: skip
-    assert (visit.role, visit.validators, seen.duration_s) == (Role.SITEMAP, None, 1.0)
+    assert (visit.role, visit.validators, seen.duration_s) == ("sitemap", None, 1.0)
     assert (visit.retry_at is not None, visit.charged) == (is_retried, charged)
 
 
 async def test_a_page_that_has_gone_is_no_failure(stages: Stages) -> None:
-    visit = await stages.take(no_answer(Outcome.GONE, 404, "http_404"), SEEN)
-    assert (visit.observation.kind, visit.retry_at, visit.charged) == (Kind.GONE, None, True)
+    visit = await stages.take(no_answer("gone", 404, "http_404"), SEEN)
+    assert (visit.observation.kind, visit.retry_at, visit.charged) == ("gone", None, True)
 
 
-@pytest.mark.parametrize(("body", "role"), [(FEED, Role.FEED), (SITEMAP, Role.SITEMAP)])
+@pytest.mark.parametrize(("body", "role"), [(FEED, "feed"), (SITEMAP, "sitemap")])
 async def test_a_listing_leads_on_and_claims(stages: Stages, body: bytes, role: Role) -> None:
     visit = await stages.take(answer(body))
     assert visit.said is not None
@@ -320,7 +321,7 @@ async def test_validators_are_sent_where_there_is_a_capture(stages: Stages) -> N
 
 
 async def test_a_sitemap_is_asked_for_as_such_and_up_to_its_limit(stages: Stages) -> None:
-    stages.world.supply(as_role(Role.SITEMAP))
+    stages.world.supply(as_role("sitemap"))
     (request,) = stages.world.requests(NOON)
     assert isinstance(request, PageRequest)
     stages.answers.results.append(answer(SITEMAP))
@@ -335,17 +336,17 @@ async def test_a_hostile_page_fails_by_itself_and_the_crawl_goes_on(
 ) -> None:
     visit = await stages.take(answer(PAGE.replace(b"weather", b"explode")))
     seen = visit.observation
-    assert (seen.kind, seen.status, seen.reason) == (Kind.FAILED, 200, "internal")
+    assert (seen.kind, seen.status, seen.reason) == ("failed", 200, "internal")
     assert "a hostile page" in (seen.detail or "")
     assert (visit.capture, visit.retry_at, visit.host is None) == (None, None, False)
     assert "could not be processed" in caplog.text
-    assert (await stages.take(answer())).observation.kind is Kind.NEW
+    assert (await stages.take(answer())).observation.kind == "new"
 
 
 async def test_a_url_that_is_not_asked_for_costs_no_request() -> None:
-    seen = Observation(7, NOON, Kind.REFUSED, reason="robots")
-    visit = unasked(as_role(Role.FEED), seen)
-    assert (visit.fetches, visit.role, visit.observation) == (0, Role.FEED, seen)
+    seen = Observation(7, NOON, "refused", reason="robots")
+    visit = unasked(as_role("feed"), seen)
+    assert (visit.fetches, visit.role, visit.observation) == (0, "feed", seen)
 
 
 PIECES = st.sampled_from([
@@ -357,15 +358,15 @@ PIECES = st.sampled_from([
 @settings(max_examples=60, deadline=None)
 @given(
     pieces=st.lists(PIECES, max_size=3),
-    outcome=st.sampled_from(Outcome),
-    role=st.sampled_from(Role),
+    outcome=st.sampled_from(get_args(Outcome)),
+    role=st.sampled_from(get_args(Role)),
     seen=st.booleans(),
     location=st.sampled_from([None, URL, f"{SITE}/new", "http://h2/", "http://:0:0/"]),
 )
 async def test_whatever_comes_is_one_visit_and_a_failure_keeps_nothing(
     pieces: list[bytes], outcome: Outcome, role: Role, location: str | None, *, seen: bool
 ) -> None:
-    fetched = outcome is Outcome.FETCHED
+    fetched = outcome == "fetched"
     result = replace(
         answer(b"".join(pieces)), outcome=outcome, location=location,
         status=200 if fetched else 500, reason=None if fetched else "http_500",
@@ -374,11 +375,11 @@ async def test_whatever_comes_is_one_visit_and_a_failure_keeps_nothing(
     visit = await Stages().take(result, due)
     kind = visit.observation.kind
     assert (visit.due, visit.observation.at, visit.host is None) == (due, NOON, False)
-    is_content = kind in {Kind.NEW, Kind.CHANGED, Kind.UNCHANGED}
+    is_content = kind in {"new", "changed", "unchanged"}
     assert (visit.capture is not None) == (is_content and fetched)
     assert (visit.signs is not None) == is_content
-    if kind is Kind.FAILED:
+    if kind == "failed":
         leads = (visit.links, visit.targets, visit.alias, visit.memory, visit.advertised)
         assert leads == (None,) * 5
-    if visit.retry_at is not None and kind is not Kind.FAILED:
+    if visit.retry_at is not None and kind != "failed":
         assert visit.fetch_url is not None

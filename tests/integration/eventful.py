@@ -126,7 +126,7 @@ class MovingSite:
         shown = self._shown(path, day)
         if isinstance(shown, tuple):
             status, place = shown
-            led = Outcome.GONE if status == 404 else Outcome.REDIRECTED
+            led: Outcome = "gone" if status == 404 else "redirected"
             return FetchResult(
                 request.url, led, now, 0.0, status=status,
                 reason=f"http_{status}", location=ORIGIN + place if place else None,
@@ -134,7 +134,7 @@ class MovingSite:
         body = f"<html><body><main>{shown}</main></body></html>".encode()
         headers = ((b"Content-Type", b"text/html; charset=utf-8"),)
         return FetchResult(
-            request.url, Outcome.FETCHED, now, 0.0, status=200, headers=headers,
+            request.url, "fetched", now, 0.0, status=200, headers=headers,
             wire_body=body, body=body,
         )  # fmt: skip
 

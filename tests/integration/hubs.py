@@ -82,9 +82,7 @@ class Hub:
         if request.url in self.texts:
             body = self.texts[request.url].encode()
             headers = ((b"Content-Type", b"text/plain"),)
-            return FetchResult(
-                request.url, Outcome.FETCHED, now, 0.0, 200, headers=headers, body=body
-            )
+            return FetchResult(request.url, "fetched", now, 0.0, 200, headers=headers, body=body)
         result = await self.web.fetch(request)
         if request.url in self.topics:
             link = (b"Link", f'<{HUB}>; rel="hub", <{request.url}>; rel=self'.encode())
@@ -102,7 +100,7 @@ class Hub:
             self.answers.append(await self.get(form["hub.callback"], query))
         elif habits.mode:
             self.answers.append(await self.verify(form))
-        outcome = Outcome.FETCHED if habits.status < 300 else Outcome.FAILED
+        outcome: Outcome = "fetched" if habits.status < 300 else "failed"
         reason = None if habits.status < 300 else f"http_{habits.status}"
         return FetchResult(url, outcome, now, 0.0, habits.status, reason)
 

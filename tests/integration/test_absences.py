@@ -11,7 +11,6 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 from scripts.synthetic_truth import Truth
 from tests.integration.quick import assert_consistent, quick, unwatched
@@ -34,7 +33,7 @@ class Vanishing(Server):
         if GONE not in request.url or not self.gone_from <= now < self.back_at:
             return await Server.fetch(self, request)
         self.asked.append((now, request.url))
-        return FetchResult(request.url, Outcome.FAILED, now, 0.0, None, self.reason, "gone")
+        return FetchResult(request.url, "failed", now, 0.0, None, self.reason, "gone")
 
 
 async def kept(tmp_path: Path, reason: str) -> tuple[Stage, Vanishing]:

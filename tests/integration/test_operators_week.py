@@ -27,7 +27,6 @@ from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.service import Service
 from freshet.scheduler.agenda.site_clock_ranker import prepare
-from freshet.storage.entries import Outcome as Fetched
 from freshet.storage.maintenance import back_up
 from freshet.storage.records import FetchResult
 from freshet.storage.tables.alerts import Message
@@ -58,9 +57,7 @@ class World:
             await self.deeds.pop(at)()
         self.asked += 1
         if GONE in request.url and self.away[0] <= now < self.away[1]:
-            return FetchResult(
-                request.url, Fetched.FAILED, now, 0.0, None, "no_such_host", "it is away"
-            )
+            return FetchResult(request.url, "failed", now, 0.0, None, "no_such_host", "it is away")
         return await self.inner.fetch(request)
 
     async def close(self) -> None:

@@ -25,7 +25,6 @@ from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.storage.database import reading
-from freshet.storage.entries import Outcome
 from freshet.storage.queries import columns, overview
 from freshet.storage.records import FetchResult
 from tests.console import app
@@ -50,7 +49,7 @@ class Site:
         path = request.url.removeprefix(SITE)
         found = partial(FetchResult, request.url, started_at=self.clock.now(), duration_s=0.01)
         if path not in NAMES:
-            return found(outcome=Outcome.GONE, status=404)
+            return found(outcome="gone", status=404)
         links = "".join(f"<li><a href={name}>go to {name}</a></li>" for name in NAMES)
         robots = "<meta name=robots content=noarchive>" if path == "/unkept" else ""
         rows = "".join(f"<p>Of {path} this is paragraph {n}, with words.</p>" for n in range(30))
@@ -59,7 +58,7 @@ class Site:
             f"<main><h1>Page {path}</h1>{rows}<p>{self.edits.get(path, 'As ever.')}</p></main>"
         )
         headers = ((b"Content-Type", b"text/html; charset=utf-8"),)
-        return found(outcome=Outcome.FETCHED, status=200, headers=headers, body=body.encode())
+        return found(outcome="fetched", status=200, headers=headers, body=body.encode())
 
     async def close(self) -> None:
         """Nothing is open."""

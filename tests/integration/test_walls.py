@@ -14,7 +14,6 @@ from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.difficult_sites import guarded, statuses
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
@@ -211,11 +210,11 @@ class Losing:
         """The web's own answer, or the page."""
         result = await self._fetcher.fetch(request)
         is_page = request.accept in {"page", "probe"}
-        is_lost = result.outcome is Outcome.GONE or request.url.endswith(self.lost or ("\0",))
+        is_lost = result.outcome == "gone" or request.url.endswith(self.lost or ("\0",))
         if not (is_page and is_lost):
             return result
         return replace(
-            result, outcome=Outcome.FETCHED, status=200, reason=None, detail=None, body=DOUBTFUL,
+            result, outcome="fetched", status=200, reason=None, detail=None, body=DOUBTFUL,
             headers=((b"Content-Type", b"text/html; charset=utf-8"),), wire_body=DOUBTFUL,
         )  # fmt: skip
 

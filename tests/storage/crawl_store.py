@@ -106,7 +106,7 @@ def targets(
     depth: int = 0,
     held_back: str | None = None,
     trap: tuple[str, str, int] | None = None,
-    role: Role = Role.PAGE,
+    role: Role = "page",
     pattern: str | None = None,
 ) -> Targets:
     shape, kind, cap = trap or (None, None, 0)
@@ -132,7 +132,7 @@ def capture(text: str, body: bytes | None = b"packed", sketch: bytes | None = No
     )
 
 
-def visit(due: DueUrl, kind: Kind = Kind.UNCHANGED, at: float = START) -> Visit:
+def visit(due: DueUrl, kind: Kind = "unchanged", at: float = START) -> Visit:
     return Visit(due, Observation(due.page_id, at, kind, status=200))
 
 
@@ -146,7 +146,7 @@ def captured(
 ) -> Visit:
     """A visit that saw new content, with links to these paths and out of scope."""
     found = links(*to, *offsite)
-    kind = Kind.NEW if due.digests is None else Kind.CHANGED
+    kind: Kind = "new" if due.digests is None else "changed"
     return replace(
         visit(due, kind, at), capture=capture(text), links=found,
         targets=targets(*to, depth=due.depth + 1), offsite=frozenset(range(len(to), len(found))),
@@ -155,5 +155,5 @@ def captured(
 
 def redirected(due: DueUrl, path: str, kind: AliasKind = "permanent", at: float = START) -> Visit:
     return replace(
-        visit(due, Kind.REDIRECTED, at), targets=targets(path), alias=Alias(url_of(path), kind)
+        visit(due, "redirected", at), targets=targets(path), alias=Alias(url_of(path), kind)
     )

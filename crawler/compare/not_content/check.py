@@ -30,7 +30,7 @@ from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.page import ParsedPage, is_plain
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import Sketch, sketch
-from freshet.storage.entries import Outcome, Retraction
+from freshet.storage.entries import Retraction
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 
 #: Hosts whose signs are held.
@@ -237,7 +237,7 @@ class NotContentCheck:
         if result is None:
             return None
         shown = None
-        if result.outcome is Outcome.FETCHED:
+        if result.outcome == "fetched":
             parsed = await self._parser.parse(result.body, url, result.header("Content-Type"))
             if not isinstance(parsed, Unparsable):
                 text = sketch(parsed.blocks.texts, parsed.blocks.places)

@@ -8,7 +8,6 @@ from freshet.crawler.admission.admit import (
     sitemap_links,
 )
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.storage.entries import Role
 from freshet.storage.records import Links, Targets
 
 SITE = "https://a.example"
@@ -39,7 +38,7 @@ def test_links_in_scope_become_targets_and_the_others_are_offsite_columns() -> N
     assert targets.urls == [f"{SITE}/1", f"{SITE}/2"]
     assert targets.origins == [SITE, SITE]
     assert targets.depths == [4, 4]
-    assert targets.roles == [Role.PAGE, Role.PAGE]
+    assert targets.roles == ["page", "page"]
     assert targets.held_back == [None, None]
     assert admitted.offsite == {1}
 
@@ -107,7 +106,7 @@ def test_an_indexs_entries_are_sitemaps_wherever_they_lie() -> None:
     entries = [("https://cdn.example/1.xml", "https://cdn.example/1.xml")]
     targets = Targets()
     admission(extensions=frozenset({"xml"})).sitemap(targets, entries, 0, index=True)
-    assert targets.roles == [Role.SITEMAP]
+    assert targets.roles == ["sitemap"]
     assert targets.held_back == [None]
 
 
@@ -125,7 +124,7 @@ def test_columns_have_equal_length_whatever_was_added() -> None:
     targets = Targets()
     judge = admission()
     judge.add(targets, f"{SITE}/", f"{SITE}/", depth=0)
-    judge.add(targets, f"{SITE}/x", f"{SITE}/x", depth=1, role=Role.FEED, redirects=2)
+    judge.add(targets, f"{SITE}/x", f"{SITE}/x", depth=1, role="feed", redirects=2)
     judge.add(targets, f"{SITE}/y", f"{SITE}/y", depth=1, held_back="nofollow")
     columns = [getattr(targets, name) for name in Targets.__slots__]
     assert {len(column) for column in columns} == {3}

@@ -4,7 +4,6 @@ import pytest
 
 from freshet.crawler.admission.admit import Admission, Scope, Seeding
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, StoredSeed
 
 NOON = 1_800_000_000.0
@@ -25,11 +24,11 @@ def bare(seed_id: int, host: str, root_url: str | None = None) -> StoredSeed:
 
 
 def failed(reason: str, url: str = ROBOTS) -> FetchResult:
-    return FetchResult(url, Outcome.FAILED, NOON, 0.1, reason=reason)
+    return FetchResult(url, "failed", NOON, 0.1, reason=reason)
 
 
 def answered(status: int) -> FetchResult:
-    return FetchResult(ROBOTS, Outcome.GONE, NOON, 0.1, status=status, reason=f"http_{status}")
+    return FetchResult(ROBOTS, "gone", NOON, 0.1, status=status, reason=f"http_{status}")
 
 
 def test_a_line_with_a_scheme_needs_no_probe_and_sets_the_scope() -> None:

@@ -108,7 +108,7 @@ async def desk(path: Path, *channels: Channel, **changes: object) -> AsyncIterat
 
 
 def rules(channels: Sequence[Channel]) -> list[AlertFilter]:
-    kinds = frozenset({Kind.NEW, Kind.GONE})
+    kinds: frozenset[Kind] = frozenset({"new", "gone"})
     return [AlertFilter(each.name, kinds, re.compile(".*")) for each in channels]
 
 
@@ -130,7 +130,7 @@ async def test_an_alert_says_between_which_looks_it_happened(tmp_path: Path) -> 
         await it.see("/1")
         due = await it.store.rows("SELECT id FROM page")
         first = captured(replace(await taken(it.store, "/1"), page_id=due[0][0]), "x")
-        await it.store.apply(visit(first.due, Kind.GONE, START + 2 * HOUR_S))
+        await it.store.apply(visit(first.due, "gone", START + 2 * HOUR_S))
         await it.send(2 * HOUR_S)
         new, gone = (each["data"] for each in it.receivers["a"].said)
         assert (new["last_seen"], new["seen"]) == (None, "2027-01-15T08:00:00.000000Z")
@@ -239,9 +239,7 @@ async def test_a_change_whose_bytes_are_damaged_is_told_without_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with desk(tmp_path / "db", channel("a")) as it:
-        it.store.tables.alert_rules = [
-            AlertFilter("a", frozenset({Kind.CHANGED}), re.compile(".*"))
-        ]
+        it.store.tables.alert_rules = [AlertFilter("a", frozenset({"changed"}), re.compile(".*"))]
         await it.see("/1")
         first = captured(await taken(it.store, "/1"), "two", at=START + 5)
         await it.store.apply(first)

@@ -9,7 +9,6 @@ from warcio.checker import Checker
 
 from freshet.crawler.archive.warc import WireExchange
 from freshet.crawler.fetch.client import Accept, Request
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 
 URL = "http://news.localhost/a?b=1"
@@ -27,7 +26,7 @@ def fetched(
     accept: Accept = "page",
 ) -> WireExchange:
     result = FetchResult(
-        url, Outcome.FETCHED, at, 0.25, 200, request_headers=(("Host", "news.localhost"),),
+        url, "fetched", at, 0.25, 200, request_headers=(("Host", "news.localhost"),),
         headers=headers, wire_body=body, body=body, peer="127.0.0.1",
         status_line=b"HTTP/1.1 200 OK",
     )  # fmt: skip
@@ -38,7 +37,7 @@ def not_modified(
     *, url: str = URL, at: float = START_AT + 60, validators: Validators | None = None
 ) -> WireExchange:
     result = FetchResult(
-        url, Outcome.NOT_MODIFIED, at, 0.25, 304, request_headers=(("Host", "news.localhost"),),
+        url, "not_modified", at, 0.25, 304, request_headers=(("Host", "news.localhost"),),
         headers=((b"ETag", b'"1"'),),
     )  # fmt: skip
     return WireExchange(Request(url, validators=validators or Validators('"1"')), result)

@@ -4,7 +4,7 @@ import io
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from fastwarc.warc import ArchiveIterator
@@ -24,7 +24,7 @@ HEADERS = st.lists(st.tuples(TOKEN, VALUE), max_size=8).map(tuple)
 RESULTS = st.builds(
     FetchResult,
     url=st.sampled_from([URL, "https://xn--mnchen-3ya.de:8443/", "http://h.localhost?q=%00"]),
-    outcome=st.sampled_from([o for o in Outcome if o is not Outcome.NOT_MODIFIED]),
+    outcome=st.sampled_from([o for o in get_args(Outcome) if o != "not_modified"]),
     started_at=st.floats(0, 4e9), duration_s=st.floats(0, 1e4), status=st.integers(200, 599),
     reason=st.none() | st.text(max_size=10), detail=st.none() | st.text(max_size=30),
     request_headers=st.just((("Host", "h"), ("User-Agent", "Freshet/1"))), headers=HEADERS,
@@ -119,7 +119,7 @@ def test_a_304_refers_to_that_version_only_which_its_request_named(
 
 @pytest.mark.parametrize(
     "changes",
-    [{"outcome": Outcome.GONE, "status": 404}, {"truncated": "length"}],
+    [{"outcome": "gone", "status": 404}, {"truncated": "length"}],
 )
 def test_what_is_no_whole_answer_is_no_original(changes: dict[str, Any]) -> None:
     exchange = fetched()
@@ -145,7 +145,7 @@ def test_what_is_posted_refers_to_nothing_and_is_archived_with_its_form() -> Non
 
 
 def test_what_was_not_sent_has_no_request_and_what_was_not_answered_no_response() -> None:
-    lost = FetchResult(URL, Outcome.FAILED, START_AT, 1.5, None, "no_such_host", "a\r\nb")
+    lost = FetchResult(URL, "failed", START_AT, 1.5, None, "no_such_host", "a\r\nb")
     (metadata,) = written(WireExchange(Request(URL), lost))
     said = "fetchTimeMs: 1500.000\r\noutcome: failed\r\nreason: no_such_host\r\ndetail: a b\r\n"
     assert (said + "accept: page\r\n").encode() in metadata
@@ -156,7 +156,7 @@ def test_what_was_not_sent_has_no_request_and_what_was_not_answered_no_response(
 
 
 def test_a_refused_url_is_a_metadata_record() -> None:
-    result = FetchResult(URL, Outcome.REFUSED, START_AT, 0.0, None, "robots", "Disallow: /a")
+    result = FetchResult(URL, "refused", START_AT, 0.0, None, "robots", "Disallow: /a")
     (record,) = written(WireExchange(None, result))
     assert b"outcome: refused\r\nreason: robots\r\ndetail: Disallow: /a\r\n" in record
     assert b"fetches: 0" in record

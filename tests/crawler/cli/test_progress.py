@@ -65,7 +65,7 @@ def test_the_screen_shows_counts_rate_and_time() -> None:
     clock = Clock()
     parts, tally = live(Hosts(working=3), clock)
     screen = Screen(parts)
-    tally.add([committed(Kind.NEW), committed(Kind.CHANGED, Rung.BLOCKS), committed(Kind.FAILED)])
+    tally.add([committed("new"), committed("changed", "blocks"), committed("failed")])
     clock.at += 2
     text = shown(screen)
     for words in ("2 pages", "1.5 fetches/s", "1 changed", "1 errors", "0:02", "3 hosts active"):
@@ -107,7 +107,7 @@ def test_the_screen_of_a_daemon_shows_budget_freshness_and_what_is_next() -> Non
         spent=1_204, flowed=1_210.7, next_at=112.4, next_url="https://a.example/next", outlook=LOOK
     )
     screen = Screen(replace(parts, snapshot=lambda now: seen))
-    tally.add([committed(Kind.CHANGED, Rung.BLOCKS)])
+    tally.add([committed("changed", "blocks")])
     clock.at += 2
     lines = [line.rstrip() for line in shown(screen).splitlines()]
     assert lines[0].split("  ") == [
@@ -140,7 +140,7 @@ def test_verbose_logs_every_committed_page_as_a_line_of_json(
 ) -> None:
     parts, _ = live(Hosts(), Clock())
     with watching(quiet=True, verbose=True) as watch:
-        watch(parts)([committed(Kind.UNCHANGED, Rung.NOT_MODIFIED)])
+        watch(parts)([committed("unchanged", "304")])
     (line,) = capsys.readouterr().err.splitlines()
     logged = json.loads(line)
     assert (logged["message"], logged["url"], logged["at"]) == ("observed", DUE.url, 99.0)
@@ -167,11 +167,11 @@ def test_the_screen_shows_the_last_changes_as_they_are_found() -> None:
     visits = [
         Visit(
             DueUrl(n, f"https://a.example/{n}", f"https://a.example/{n}", 1, 0.0),
-            Observation(n, 99.0, Kind.CHANGED, Rung.BLOCKS, blocks_added=n, blocks_removed=1),
+            Observation(n, 99.0, "changed", "blocks", blocks_added=n, blocks_removed=1),
         )
         for n in range(1, 8)
     ]
     screen([Acknowledged(visit) for visit in visits])
-    screen([committed(Kind.UNCHANGED)])
+    screen([committed("unchanged")])
     lines = [line.rstrip() for line in shown(screen).splitlines() if line.startswith("changed")]
     assert lines == [f"changed https://a.example/{n}  +{n} −1" for n in range(3, 8)]

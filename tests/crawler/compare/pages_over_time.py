@@ -7,7 +7,7 @@ from freshet.crawler.compare.history import PageMemory, PageRecord
 from freshet.crawler.compare.ladder import Verdict, judge_blocks
 from freshet.crawler.compare.templates import HostRun
 from freshet.crawler.reduce.sketch import Sketch, sketch
-from freshet.storage.entries import Amendment, Kind, Rung
+from freshet.storage.entries import Amendment, Kind
 
 #: Where blocks stand that a test does not place.
 PROSE = [f"Paragraph {n} of a text that stays as it is." for n in range(8)]
@@ -37,8 +37,8 @@ class Page:
         self.host.pages += 1
         if new.text_digest == self._text:
             self.record = replace(self.record, still=self.record.still + 1)
-            self.kinds.append(Kind.UNCHANGED)
-            return Verdict(Kind.UNCHANGED, Rung.TEXT)
+            self.kinds.append("unchanged")
+            return Verdict("unchanged", "text")
         self._text = new.text_digest
         found = judge_blocks(self.record, new, self.host, float(len(self.kinds)))
         kept = new if found.keeps_sketch else self.record.sketch

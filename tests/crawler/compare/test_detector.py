@@ -5,7 +5,7 @@ from dataclasses import replace
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, Verdict
 from freshet.crawler.reduce.sketch import sketch
-from freshet.storage.entries import REBASED, Kind, Rung
+from freshet.storage.entries import REBASED
 from freshet.storage.records import Digests, DueUrl, PageHistory
 
 URL = "https://a.example/"
@@ -50,13 +50,13 @@ def due(last: list[str] | None, redirects: int = 0) -> DueUrl:
 async def test_a_history_that_was_read_already_is_not_read_again() -> None:
     store = Store(None)
     found = await Detector(store).detect(due(OLD), sketch(NEW), 1.0, history(OLD))
-    assert found.kind is Kind.CHANGED
+    assert found.kind == "changed"
     assert store.asked == ["host"]
 
 
 async def test_a_first_text_is_new_and_nothing_is_asked() -> None:
     store = Store(None)
-    assert await Detector(store).detect(due(None), sketch(NEW), 1.0) == Verdict(Kind.NEW)
+    assert await Detector(store).detect(due(None), sketch(NEW), 1.0) == Verdict("new")
     assert store.asked == []
 
 
@@ -64,27 +64,27 @@ async def test_a_text_of_another_extraction_is_a_new_baseline_that_forgets_the_b
     store, known = Store(history(OLD)), due(OLD)
     for text in (OLD, NEW):
         found = await Detector(store).detect(known, sketch(text), 1.0, text_version="2")
-        assert found.kind is Kind.NEW
+        assert found.kind == "new"
         assert found.keeps_sketch
         assert found.reason == REBASED
         assert found.memory == PageMemory().to_bytes()
     assert store.asked == []
     again = replace(known, digests=Digests(b"body", sketch(OLD).text_digest, "2"))
     found = await Detector(store).detect(again, sketch(NEW), 1.0, text_version="2")
-    assert found.kind is Kind.CHANGED
+    assert found.kind == "changed"
 
 
 async def test_what_moved_here_is_not_compared_across_extractions() -> None:
     store = Store(None, before=history(OLD))
     moved = due(None, redirects=1)
     found = await Detector(store).detect(moved, sketch(NEW), 1.0, text_version="2")
-    assert found == Verdict(Kind.NEW)
+    assert found == Verdict("new")
 
 
 async def test_an_equal_text_is_unchanged_and_nothing_is_asked() -> None:
     store = Store(history(OLD))
     found = await Detector(store).detect(due(OLD), sketch(OLD), 1.0)
-    assert found == Verdict(Kind.UNCHANGED, Rung.TEXT, keeps_sketch=False)
+    assert found == Verdict("unchanged", "text", keeps_sketch=False)
     assert store.asked == []
 
 
@@ -93,7 +93,7 @@ async def test_a_differing_text_is_judged_by_the_history_of_its_page() -> None:
     detector = Detector(store)
     detector.visited(1)
     found = await detector.detect(due(OLD), sketch(NEW), 1.0)
-    assert (found.kind, found.rung) == (Kind.CHANGED, Rung.BLOCKS)
+    assert (found.kind, found.rung) == ("changed", "blocks")
     assert found.memory is not None
     assert PageMemory.from_bytes(found.memory).comparisons == 5
     assert store.asked == ["page", "host"]
@@ -114,18 +114,18 @@ async def test_a_text_that_had_none_before_is_a_change_by_its_bytes() -> None:
     store = Store(None)
     without = replace(due(OLD), digests=Digests(b"body", None))
     found = await Detector(store).detect(without, sketch(NEW), 1.0)
-    assert found == Verdict(Kind.CHANGED, Rung.BODY)
+    assert found == Verdict("changed", "body")
     lost = await Detector(store).detect(due(OLD), sketch(NEW), 1.0)
-    assert lost == Verdict(Kind.CHANGED, Rung.BODY)
+    assert lost == Verdict("changed", "body")
 
 
 async def test_a_page_that_moved_is_compared_with_what_it_was() -> None:
     store = Store(None, before=history(OLD))
     moved = due(None, redirects=1)
     same = await Detector(store).detect(moved, sketch(OLD), 1.0)
-    assert (same.kind, same.rung, same.keeps_sketch) == (Kind.UNCHANGED, Rung.TEXT, True)
+    assert (same.kind, same.rung, same.keeps_sketch) == ("unchanged", "text", True)
     edited = await Detector(store).detect(moved, sketch(NEW), 1.0)
-    assert (edited.kind, edited.blocks_added) == (Kind.CHANGED, 1)
+    assert (edited.kind, edited.blocks_added) == ("changed", 1)
     assert edited.memory is not None
     assert edited.detail == "it stood at another URL before"
 
@@ -134,14 +134,14 @@ async def test_another_text_behind_a_redirect_is_a_page_of_its_own() -> None:
     store = Store(None, before=history(OLD))
     other = sketch(["This is the home page of a shop that sells bicycles and bells."])
     found = await Detector(store).detect(due(None, redirects=1), other, 1.0)
-    assert found == Verdict(Kind.NEW)
+    assert found == Verdict("new")
     nobody = Store(None)
     found = await Detector(nobody).detect(due(None, redirects=1), other, 1.0)
-    assert found == Verdict(Kind.NEW)
+    assert found == Verdict("new")
 
 
 async def test_under_a_threshold_small_changes_are_none() -> None:
     store = Store(history(OLD))
     detector = Detector(store, significant_below=0.5)
     found = await detector.detect(due(OLD), sketch(NEW), 1.0)
-    assert (found.kind, found.rung) == (Kind.UNCHANGED, Rung.BLOCKS)
+    assert (found.kind, found.rung) == ("unchanged", "blocks")

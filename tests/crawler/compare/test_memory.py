@@ -15,7 +15,6 @@ from freshet.crawler.compare.history import (
 )
 from freshet.crawler.compare.layout import Item, Layout
 from freshet.crawler.reduce.sketch import sketch
-from freshet.storage.entries import Kind
 from freshet.storage.records import PageHistory
 
 U64 = st.integers(0, 2**64 - 1)
@@ -24,7 +23,7 @@ HISTORIES = st.builds(SlotHistory, U64, st.integers(0, 0xFFFF), st.integers(0, 1
 ITEMS = st.builds(Item, U64, st.integers(0, 500), st.integers(-500, -1), U64)
 SOME_ITEMS = st.lists(ITEMS, max_size=3).map(tuple)
 DELTAS = st.builds(
-    Delta, st.floats(0, 1e10), st.sampled_from([Kind.CHANGED, Kind.UNCHANGED]),
+    Delta, st.floats(0, 1e10), st.sampled_from(["changed", "unchanged"]),
     SOME_ITEMS, SOME_ITEMS,
 )  # fmt: skip
 MEMORIES = st.builds(
@@ -52,7 +51,7 @@ def test_another_version_is_refused() -> None:
 
 
 def test_an_ordinal_farther_than_is_remembered_is_kept_at_the_limit() -> None:
-    delta = Delta(1.0, Kind.CHANGED, (), (Item(1, 90_000, -80_000, 2),))
+    delta = Delta(1.0, "changed", (), (Item(1, 90_000, -80_000, 2),))
     (again,) = (PageMemory(deltas=(delta,)).to_bytes(),)
     assert PageMemory.from_bytes(again).deltas[0].added == (Item(1, 32_767, -32_767, 2),)
 
@@ -73,7 +72,7 @@ def test_a_page_without_a_memory_has_an_empty_one() -> None:
 
 def test_places_are_renamed_wherever_they_stand() -> None:
     item = Item(1, 0, -1, 5)
-    memory = PageMemory(1, {(1, 0): SlotHistory(5)}, {}, (Delta(1.0, Kind.CHANGED, (item,), ()),))
+    memory = PageMemory(1, {(1, 0): SlotHistory(5)}, {}, (Delta(1.0, "changed", (item,), ()),))
     renamed = memory.renamed({1: 9})
     assert list(renamed.slots) == [(9, 0)]
     assert renamed.deltas[0].removed == (Item(9, 0, -1, 5),)
@@ -81,7 +80,7 @@ def test_places_are_renamed_wherever_they_stand() -> None:
 
 def test_the_newest_deltas_are_kept_within_bounds() -> None:
     def delta(at: int, items: int) -> Delta:
-        return Delta(float(at), Kind.CHANGED, tuple(Item(1, n, -1, n) for n in range(items)), ())
+        return Delta(float(at), "changed", tuple(Item(1, n, -1, n) for n in range(items)), ())
 
     assert [d.at for d in bounded(delta(at, 1) for at in range(20))] == [
         float(at) for at in range(20 - MOST_DELTAS, 20)
@@ -94,7 +93,7 @@ def test_what_another_extraction_finds_alike_keeps_its_history() -> None:
     before = Layout.of(sketch(["menu", "one", "two"], [1, 2, 2]))
     after = Layout.of(sketch(["one", "2"], [2, 2]))
     same, other, gone = (SlotHistory(0, 1, 2), SlotHistory(0, 3, 4), SlotHistory(0, 5, 6))
-    delta = Delta(1.0, Kind.CHANGED, (), (Item(2, 0, -2, before.digests[1]),))
+    delta = Delta(1.0, "changed", (), (Item(2, 0, -2, before.digests[1]),))
     memory = PageMemory(7, {(2, 0): same, (2, -1): other, (1, 0): gone}, {5: 3}, (delta,))
     rebased = memory.rebased(before, after)
     assert rebased == PageMemory(7, {(2, 0): same}, {5: 3}, ())

@@ -17,7 +17,8 @@ from freshet.crawler.compare.templates import (
 from freshet.storage.entries import Kind
 from tests.crawler.compare.pages_over_time import sketch_of
 
-CHANGED, UNCHANGED = Kind.CHANGED, Kind.UNCHANGED
+CHANGED: Kind = "changed"
+UNCHANGED: Kind = "unchanged"
 TITLE, BOX = 1, 2
 
 

@@ -19,15 +19,15 @@ NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110
 
 @pytest.mark.parametrize(
     ("status", "outcome", "reason"),
-    [(200, Outcome.FETCHED, None), (203, Outcome.FETCHED, None),
-     (204, Outcome.SKIPPED, "http_204"), (205, Outcome.SKIPPED, "http_205"),
-     (206, Outcome.FAILED, "http_206"), (300, Outcome.FAILED, "http_300"),
-     (305, Outcome.FAILED, "http_305"), (401, Outcome.FAILED, "http_401"),
-     (403, Outcome.FAILED, "http_403"), (404, Outcome.GONE, "http_404"),
-     (410, Outcome.GONE, "http_410"), (429, Outcome.FAILED, "http_429"),
-     (451, Outcome.FAILED, "http_451"), (500, Outcome.FAILED, "http_500"),
-     (503, Outcome.FAILED, "http_503"), (101, Outcome.FAILED, "http_101"),
-     (999, Outcome.FAILED, "http_999")],
+    [(200, "fetched", None), (203, "fetched", None),
+     (204, "skipped", "http_204"), (205, "skipped", "http_205"),
+     (206, "failed", "http_206"), (300, "failed", "http_300"),
+     (305, "failed", "http_305"), (401, "failed", "http_401"),
+     (403, "failed", "http_403"), (404, "gone", "http_404"),
+     (410, "gone", "http_410"), (429, "failed", "http_429"),
+     (451, "failed", "http_451"), (500, "failed", "http_500"),
+     (503, "failed", "http_503"), (101, "failed", "http_101"),
+     (999, "failed", "http_999")],
 )  # fmt: skip
 def test_a_status_stands_for_an_outcome(status: int, outcome: Outcome, reason: str | None) -> None:
     verdict = judge(status, URL, None, is_conditional=False)
@@ -35,9 +35,9 @@ def test_a_status_stands_for_an_outcome(status: int, outcome: Outcome, reason: s
 
 
 def test_not_modified_counts_only_where_it_was_asked_for() -> None:
-    assert judge(304, URL, None, is_conditional=True).outcome is Outcome.NOT_MODIFIED
+    assert judge(304, URL, None, is_conditional=True).outcome == "not_modified"
     unasked = judge(304, URL, None, is_conditional=False)
-    assert (unasked.outcome, unasked.reason) == (Outcome.FAILED, "http_304")
+    assert (unasked.outcome, unasked.reason) == ("failed", "http_304")
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -55,7 +55,7 @@ def test_a_redirect_leads_to_its_resolved_location(
     status: int, location: bytes, target: str
 ) -> None:
     verdict = judge(status, URL, location, is_conditional=False)
-    assert (verdict.outcome, verdict.location) == (Outcome.REDIRECTED, target)
+    assert (verdict.outcome, verdict.location) == ("redirected", target)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_redirect_leads_to_its_resolved_location(
 def test_a_redirect_to_nowhere_is_a_bad_redirect(location: bytes | None) -> None:
     verdict = judge(302, URL, location, is_conditional=False)
     assert (verdict.outcome, verdict.reason, verdict.location) == (
-        Outcome.FAILED,
+        "failed",
         "bad_redirect",
         None,
     )
@@ -75,8 +75,8 @@ def test_a_redirect_to_nowhere_is_a_bad_redirect(location: bytes | None) -> None
 @given(st.integers(100, 999), st.none() | st.binary(max_size=60), st.booleans())
 def test_every_answer_has_a_verdict(status: int, location: bytes | None, asked: bool) -> None:
     verdict = judge(status, URL, location, is_conditional=asked)
-    assert (verdict.location is not None) == (verdict.outcome is Outcome.REDIRECTED)
-    assert (verdict.reason is None) == (verdict.outcome in (Outcome.FETCHED, Outcome.NOT_MODIFIED))
+    assert (verdict.location is not None) == (verdict.outcome == "redirected")
+    assert (verdict.reason is None) == (verdict.outcome in ("fetched", "not_modified"))
 
 
 @pytest.mark.parametrize(

@@ -113,12 +113,12 @@ class Stage:
         query = {"url": url, "key": key}
         return (await self.send("GET", "/indexnow", query, source=source)).status
 
-    def answer_calls(self, body: bytes, outcome: Outcome = Outcome.FETCHED) -> int:
+    def answer_calls(self, body: bytes, outcome: Outcome = "fetched") -> int:
         """Answer what is being asked for by now; how many requests that was."""
         self.written += self.pinging.ask(self.now)
         requests = [e for e in self.world.requests(self.now) if isinstance(e, ApiRequest)]
         for request in requests:
-            status = 200 if outcome is Outcome.FETCHED else 404
+            status = 200 if outcome == "fetched" else 404
             result = FetchResult(request.url, outcome, self.now, 0.0, status, body=body)
             self.written += self.calls.answered(request, result, self.now)
             self.written += self.pinging.ask(self.now)
@@ -210,7 +210,7 @@ async def test_a_ping_waits_for_its_key_and_later_ones_do_not(stage: Stage) -> N
     assert stage.announced()[2:] == [f"{SITE}/z"]
 
 
-@pytest.mark.parametrize("outcome", [Outcome.FETCHED, Outcome.GONE])
+@pytest.mark.parametrize("outcome", ["fetched", "gone"])
 async def test_a_ping_with_a_wrong_key_is_dropped(stage: Stage, outcome: Outcome) -> None:
     await stage.ping()
     stage.answer_calls(b"another", outcome)

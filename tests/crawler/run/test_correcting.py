@@ -7,13 +7,12 @@ from freshet.crawler.compare.history import Delta, PageMemory
 from freshet.crawler.compare.layout import Item
 from freshet.crawler.reduce.sketch import sketch
 from freshet.crawler.run.upkeep import correct
-from freshet.storage.entries import Kind, Rung
 from tests.storage.crawl_store import START, CrawlStore, capture, captured
 
 
 async def changed(store: CrawlStore, paths: Sequence[str], at: float = START + 10) -> None:
     """Pages that were new and then changed at one place, all in the same way."""
-    delta = Delta(at, Kind.CHANGED, (Item(9, 0, -1, 1),), (Item(9, 0, -1, 2),))
+    delta = Delta(at, "changed", (Item(9, 0, -1, 1),), (Item(9, 0, -1, 2),))
     memory = PageMemory(1, deltas=(delta,)).to_bytes()
     await store.admit(*paths)
     for path in paths:
@@ -21,7 +20,7 @@ async def changed(store: CrawlStore, paths: Sequence[str], at: float = START + 1
         kept = capture(path, sketch=sketch([path]).to_bytes())
         await store.apply(replace(captured(due), capture=kept))
         again = captured(due, path, at=at)
-        seen = replace(again.observation, kind=Kind.CHANGED, rung=Rung.BLOCKS)
+        seen = replace(again.observation, kind="changed", rung="blocks")
         kept = capture(path + "2", sketch=sketch([path + "2"]).to_bytes())
         await store.apply(replace(again, observation=seen, capture=kept, memory=memory))
 

@@ -14,7 +14,6 @@ from freshet.crawler.run import notes as notes_run
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.state import DaemonState, load_state
 from freshet.storage.database import Database, open_store
-from freshet.storage.entries import Kind
 from freshet.storage.records import Acknowledged, DueUrl, Estimate, Observation, Visit
 from tests.storage.small_store import HOST, SmallStore
 
@@ -144,7 +143,7 @@ async def test_of_many_pages_only_those_are_noted_again_that_were_visited_or_mov
     assert await noted(notes) == []
     due = state.agenda.next([1], NOW)
     assert due is not None
-    seen = Visit(due, Observation(due.page_id, NOW + 60, Kind.UNCHANGED))
+    seen = Visit(due, Observation(due.page_id, NOW + 60, "unchanged"))
     state.agenda.done(Acknowledged(seen))
     # A visit that was not learnt yet waits for the next valuation.
     assert await noted(notes) == []
@@ -172,7 +171,7 @@ async def test_what_a_page_was_worth_when_it_was_chosen_is_noted(database: Datab
     assert due is not None
     seen = Visit(
         DueUrl(due.page_id, due.url, due.url, 1, NOW),
-        Observation(due.page_id, NOW + 60, Kind.UNCHANGED),
+        Observation(due.page_id, NOW + 60, "unchanged"),
     )
     state.agenda.done(Acknowledged(seen))
     await state.agenda.replenish(NOW + 3_600)

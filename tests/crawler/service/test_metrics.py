@@ -16,7 +16,6 @@ from freshet.storage.entries import (
     Kind,
     Outlook,
     RobotsRecord,
-    Role,
 )
 from freshet.storage.records import Acknowledged, DueUrl, Note, Observation, Visit
 
@@ -56,11 +55,11 @@ def test_exchanges_are_told_by_purpose_outcome_and_state_of_the_host() -> None:
     robots = Note(9.0, fetches=3, robots=(1, RobotsRecord("parsed", 9.0)))
     metrics.count(
         [
-            visit(Kind.CHANGED, host=state()),
-            visit(Kind.FAILED, host=state(failures=2, parked_until=99.0)),
-            visit(Kind.FAILED, host=state(failures=1), retry_at=10.0),
-            visit(Kind.NEW, role=Role.SITEMAP),
-            visit(Kind.REFUSED, fetches=0),
+            visit("changed", host=state()),
+            visit("failed", host=state(failures=2, parked_until=99.0)),
+            visit("failed", host=state(failures=1), retry_at=10.0),
+            visit("new", role="sitemap"),
+            visit("refused", fetches=0),
             Acknowledged(robots),
         ]
     )
@@ -120,11 +119,11 @@ def test_state_health_and_version_are_told() -> None:
 
 def test_the_number_of_series_does_not_grow_with_the_hosts() -> None:
     metrics = Metrics("1.2")
-    metrics.count([visit(Kind.NEW)])
+    metrics.count([visit("new")])
     before = len(samples(metrics))
     for number in range(500):
         host = state(lane=f"h{number}.example", host_id=number)
-        metrics.count([visit(Kind.NEW, f"h{number}.example"), visit(Kind.NEW, host=host)])
+        metrics.count([visit("new", f"h{number}.example"), visit("new", host=host)])
     assert len(samples(metrics)) == before + 1  # the state of the host became known
 
 

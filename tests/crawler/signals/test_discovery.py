@@ -10,7 +10,6 @@ from freshet.crawler.signals.listings import (
     SourceDiscovery,
     header_feeds,
 )
-from freshet.storage.entries import Role
 from freshet.storage.records import DueUrl, Targets
 
 SITE = "https://a.example"
@@ -33,7 +32,7 @@ def found(
 def test_a_feed_that_a_page_names_is_asked_for() -> None:
     targets = found("/", f"{SITE}/news.atom", "https://elsewhere.example/feed")
     assert targets.urls == [f"{SITE}/news.atom"]
-    assert targets.roles == [Role.FEED]
+    assert targets.roles == ["feed"]
 
 
 def test_so_many_feeds_of_a_host_at_most() -> None:
@@ -44,7 +43,7 @@ def test_so_many_feeds_of_a_host_at_most() -> None:
 
 def test_the_usual_places_are_tried_where_the_home_page_names_no_feed() -> None:
     assert found("/").urls == [SITE + path for path in WELL_KNOWN_FEEDS]
-    assert set(found("/").roles) == {Role.FEED}
+    assert set(found("/").roles) == {"feed"}
     assert found("/about").urls == []
     assert found("/", by=discovery(well_known=False)).urls == []
 

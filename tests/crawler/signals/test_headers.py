@@ -13,7 +13,7 @@ from freshet.crawler.signals.headers import (
     wish_s,
 )
 from freshet.crawler.signals.listings import Complaints, claimed
-from freshet.storage.entries import Claim, HeaderSigns, Kind, Outcome, Role, Said
+from freshet.storage.entries import Claim, HeaderSigns, Kind, Role, Said
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 
 NOW = 1_800_000_000.0
@@ -28,16 +28,16 @@ def date(at: float) -> str:
 
 def answer(**headers: str) -> FetchResult:
     raw = tuple((k.replace("_", "-").encode(), v.encode()) for k, v in headers.items())
-    return FetchResult(URL, Outcome.FETCHED, NOW, 0.5, status=200, headers=raw)
+    return FetchResult(URL, "fetched", NOW, 0.5, status=200, headers=raw)
 
 
 def hear(
     headers: HostHeaders,
     result: FetchResult,
-    kind: Kind = Kind.UNCHANGED,
+    kind: Kind = "unchanged",
     *,
     etag: str | None = None,
-    role: Role = Role.PAGE,
+    role: Role = "page",
 ) -> tuple[HeaderSigns | None, Said | None]:
     due = DueUrl(1, URL, URL, 7, NOW, validators=Validators(etag))
     signs, _, said = headers.signals(due, role, Observation(1, NOW, kind, status=200), result)
@@ -95,8 +95,8 @@ def test_an_etag_is_compared_weakly() -> None:
 
 
 def test_of_a_304_the_text_is_not_known() -> None:
-    assert text_moved(Kind.UNCHANGED, 304) is None
-    assert [text_moved(k, 200) for k in (Kind.UNCHANGED, Kind.CHANGED, Kind.NEW)] == [
+    assert text_moved("unchanged", 304) is None
+    assert [text_moved(k, 200) for k in ("unchanged", "changed", "new")] == [
         False, True, None,
     ]  # fmt: skip
 
@@ -137,8 +137,8 @@ def test_a_host_that_makes_its_dates_up_is_not_heard() -> None:
 def test_failures_and_sitemaps_make_no_such_claim() -> None:
     headers = HostHeaders(Complaints())
     said = answer(Date=date(NOW), Last_Modified=date(NOW - DAY_S))
-    assert hear(headers, said, Kind.FAILED) == (None, None)
-    assert hear(headers, said, role=Role.SITEMAP)[1] is None
+    assert hear(headers, said, "failed") == (None, None)
+    assert hear(headers, said, role="sitemap")[1] is None
 
 
 def test_a_clock_an_hour_off_is_told_once_and_allowed_for(

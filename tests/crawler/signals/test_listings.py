@@ -10,11 +10,11 @@ from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.reduce.sitemaps import SitemapLimits, read_feed
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.listings import Complaints, Listings, SitemapEntries
-from freshet.storage.entries import Claim, Role
+from freshet.storage.entries import Claim
 from freshet.storage.records import DueUrl
 
 SITE = "https://a.example"
-DUE = DueUrl(1, f"{SITE}/sitemap.xml", f"{SITE}/sitemap.xml", 1, 0.0, role=Role.SITEMAP)
+DUE = DueUrl(1, f"{SITE}/sitemap.xml", f"{SITE}/sitemap.xml", 1, 0.0, role="sitemap")
 NOW = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
 DAY_S = 86_400.0
 
@@ -70,7 +70,7 @@ async def test_an_index_claims_when_its_sitemaps_changed() -> None:
     at = moment(2026, 5, 1)
     assert entries.said.claims == (Claim(f"{SITE}/s.xml.gz", at, at),)
     assert found.targets is not None
-    assert found.targets.roles == [Role.SITEMAP]
+    assert found.targets.roles == ["sitemap"]
 
 
 async def test_a_large_sitemap_is_the_same_in_a_thread() -> None:
@@ -106,7 +106,7 @@ def test_entries_of_a_feed_are_news_of_pages() -> None:
       <entry><title>four</title><id>4</id><link href="/four"/><updated>2036-05-01</updated></entry>
       <entry><title>off</title><id>5</id><link href="https://b.example/"/></entry>
     </feed>"""
-    due = DueUrl(1, f"{SITE}/feed", f"{SITE}/feed", 1, 0.0, role=Role.FEED)
+    due = DueUrl(1, f"{SITE}/feed", f"{SITE}/feed", 1, 0.0, role="feed")
     said = listings().claims(due, read_feed(body, due.url), NOW, 0.0)
     may, april = moment(2026, 5, 1), moment(2026, 4, 1)
     assert said.claims == (
@@ -118,6 +118,6 @@ def test_entries_of_a_feed_are_news_of_pages() -> None:
 def test_a_feed_whose_dates_have_no_zone_leaves_it_open() -> None:
     body = b"""<rss version="2.0"><channel><title>t</title><item><link>/one</link>
       <pubDate>Fri, 01 May 2026 00:00:00</pubDate></item></channel></rss>"""
-    due = DueUrl(1, f"{SITE}/rss.xml", f"{SITE}/rss.xml", 1, 0.0, role=Role.FEED)
+    due = DueUrl(1, f"{SITE}/rss.xml", f"{SITE}/rss.xml", 1, 0.0, role="feed")
     (claim,) = listings().claims(due, read_feed(body, due.url), NOW, 0.0).claims
     assert claim.until - claim.since == 26 * 3600

@@ -7,7 +7,6 @@ from freshet.crawler.fetch.client import Fetcher, FetchLimits, NetworkFetcher, R
 from freshet.crawler.synthetic_web.content import DAY_S
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 from scripts.synthetic_server import WebServer, serve
 
@@ -69,21 +68,21 @@ def fetcher() -> SyntheticFetcher:
 async def test_it_is_a_fetcher(fetcher: SyntheticFetcher) -> None:
     one: Fetcher = fetcher
     result = await one.fetch(Request("http://docs.localhost/"))
-    assert result.outcome is Outcome.FETCHED
+    assert result.outcome == "fetched"
     assert result.started_at == WEB.start_at
     await one.close()
 
 
 async def test_other_hosts_do_not_exist(fetcher: SyntheticFetcher) -> None:
     result = await fetcher.fetch(Request("http://example.org/"))
-    assert (result.outcome, result.reason) == (Outcome.FAILED, "no_such_host")
+    assert (result.outcome, result.reason) == ("failed", "no_such_host")
 
 
 async def test_a_body_beyond_the_limit_fails_and_a_robots_txt_is_cut(
     fetcher: SyntheticFetcher,
 ) -> None:
     page = await fetcher.fetch(Request("http://docs.localhost/", max_body_bytes=100))
-    assert (page.outcome, page.reason, page.body) == (Outcome.FAILED, "too_large", b"")
+    assert (page.outcome, page.reason, page.body) == ("failed", "too_large", b"")
     url = "http://guarded.localhost/robots.txt"
     robots = await fetcher.fetch(Request(url, "robots", max_body_bytes=10))
-    assert (robots.outcome, robots.body) == (Outcome.FETCHED, b"# Rules of")
+    assert (robots.outcome, robots.body) == ("fetched", b"# Rules of")

@@ -14,7 +14,6 @@ from freshet.scheduler.agenda.terms import DiscoveryTerms, Terms
 from freshet.scheduler.arrays import Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading
-from freshet.storage.entries import Kind
 from freshet.storage.records import (
     Acknowledged,
     Churn,
@@ -103,7 +102,7 @@ async def test_what_comes_while_a_thread_works_waits_and_is_not_lost(site: Small
         # It is at work: a page that is found is taken in only when it has ended.
         new = site.page("/new", found_at=8 * 86_400.0)
         due = DueUrl(1, f"{HOST}/a", f"{HOST}/a", 1, 0.0)
-        visit = Visit(due, Observation(1, 9 * 86_400.0, Kind.UNCHANGED))
+        visit = Visit(due, Observation(1, 9 * 86_400.0, "unchanged"))
         agenda.done(Acknowledged(visit, pages=(new,)))
         assert len(agenda.pages) == 1
         await agenda.at_rest()
@@ -156,7 +155,7 @@ async def test_what_appears_at_a_source_makes_way_in_the_window(site: SmallStore
         site.link(front, item, 21.0 * day)
         due = DueUrl(front, f"{HOST}/", f"{HOST}/", 1, 0.0, digests=Digests(b"", None))
         shown = Targets([f"{HOST}/item"], [f"{HOST}/item"], [HOST])
-        visit = Visit(due, Observation(front, 21.0 * day, Kind.CHANGED), targets=shown)
+        visit = Visit(due, Observation(front, 21.0 * day, "changed"), targets=shown)
         churn = Churn(20.0 * day, appeared=1, dropped=0, stayed=0)
         agenda.done(Acknowledged(visit, pages=(item,), churn=churn))
         await agenda.replenish(21.0 * day + 1.0)

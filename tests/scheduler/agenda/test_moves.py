@@ -89,7 +89,7 @@ def redirect(store: SmallStore, kind: AliasKind = "permanent") -> Acknowledged:
         kind, 10 * DAY_S, 10 * DAY_S,
     )  # fmt: skip
     store.observe(OLD, 10 * DAY_S, "redirected")
-    return settled(OLD, 10, Kind.REDIRECTED, Alias(f"{HOST}/new", kind))
+    return settled(OLD, 10, "redirected", Alias(f"{HOST}/new", kind))
 
 
 def look(store: SmallStore, kind: Kind, day: float = 11.0) -> Acknowledged:
@@ -118,7 +118,7 @@ async def told(store: SmallStore, *happens: object) -> tuple[RecrawlAgenda, Told
 async def test_the_first_copy_at_the_new_url_is_a_look_at_a_page_long_known(
     store: SmallStore,
 ) -> None:
-    agenda, refresher = await told(store, redirect, lambda s: look(s, Kind.CHANGED))
+    agenda, refresher = await told(store, redirect, lambda s: look(s, "changed"))
     assert refresher.heard == [("inherited", 0, 1), ("looked", 1, 11.0, True)]
     assert agenda.pages["captured"].tolist() == [False, True, True]
 
@@ -134,14 +134,14 @@ async def test_what_leads_elsewhere_for_now_moves_nothing(
     store: SmallStore, kind: AliasKind
 ) -> None:
     agenda, refresher = await told(
-        store, lambda s: redirect(s, kind), lambda s: look(s, Kind.UNCHANGED)
+        store, lambda s: redirect(s, kind), lambda s: look(s, "unchanged")
     )
     assert agenda.pages["since"].tolist() == [5.0, 11.0, 5.0]
     assert refresher.heard == [("looked", 1, 11.0, False)]
 
 
 async def test_another_page_at_the_new_url_has_a_history_of_its_own(store: SmallStore) -> None:
-    _, refresher = await told(store, redirect, lambda s: look(s, Kind.NEW))
+    _, refresher = await told(store, redirect, lambda s: look(s, "new"))
     assert refresher.heard == [("looked", 1, 11.0, None)]
 
 
@@ -152,7 +152,7 @@ async def test_what_proves_to_have_moved_later_is_still_compared_with_its_last_l
     async with reading(store.path) as connection:
         agenda = RecrawlAgenda(connection, refresher, alike, Random(0))
         await agenda.open()
-        agenda.done(look(store, Kind.NEW))
+        agenda.done(look(store, "new"))
         agenda.done(redirect(store))
         await agenda.replenish(12 * DAY_S)
         store.insert(
@@ -165,7 +165,7 @@ async def test_what_proves_to_have_moved_later_is_still_compared_with_its_last_l
 
 async def test_after_a_restart_the_same_is_known(store: SmallStore) -> None:
     redirect(store)
-    look(store, Kind.CHANGED)
+    look(store, "changed")
     refresher = Told()
     async with reading(store.path) as connection:
         agenda = RecrawlAgenda(connection, refresher, alike, Random(0))
@@ -181,7 +181,7 @@ async def test_after_a_restart_the_same_is_known(store: SmallStore) -> None:
 
 async def test_a_url_that_is_answered_again_is_a_page_again(store: SmallStore) -> None:
     def answered(_: SmallStore) -> Acknowledged:
-        return settled(OLD, 50.0, Kind.UNCHANGED)
+        return settled(OLD, 50.0, "unchanged")
 
     agenda, refresher = await told(store, redirect, answered)
     assert agenda.pages["away"].tolist() == [False, False, False]

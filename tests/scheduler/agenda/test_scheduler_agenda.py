@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from freshet.scheduler.agenda import breadth_first as agenda_module
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
-from freshet.storage.entries import Kind
 from freshet.storage.records import Acknowledged, DueUrl, Note, Visit
 from freshet.storage.tables import frontier
 from tests.storage.crawl_store import (
@@ -51,7 +50,7 @@ class Crawl:
             self.agenda.done(acknowledged)
 
     async def retry(self, due: DueUrl, at: float) -> None:
-        await self.settle(replace(visit(due, Kind.FAILED), retry_at=at))
+        await self.settle(replace(visit(due, "failed"), retry_at=at))
 
     async def replenish(self, now: float = START) -> None:
         """As the pool's loop does, until there is nothing to load."""

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.agenda.pages import Watchlist
-from freshet.storage.entries import Kind
 from freshet.storage.records import DueUrl, Observation, Visit
 
 DAY_S = 86_400.0
@@ -12,7 +11,7 @@ DAY_S = 86_400.0
 
 def failed(day: float, *, retry_at: float | None, charged: bool) -> Visit:
     due = DueUrl(7, "http://a.example/", "http://a.example/", 1, 0.0)
-    observation = Observation(7, day * DAY_S, Kind.FAILED)
+    observation = Observation(7, day * DAY_S, "failed")
     return Visit(due, observation, retry_at=retry_at, charged=charged)
 
 

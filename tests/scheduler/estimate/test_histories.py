@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.estimate.evidence import Evidence, evidence_of
-from freshet.storage.entries import KINDS, Kind
+from freshet.storage.entries import KINDS
 
 DAY = 86_400.0
 
@@ -16,7 +16,7 @@ def told(*observations: tuple[int, float, str]) -> Evidence:
     return evidence_of(
         [page for page, _, _ in observations],
         [day * DAY for _, day, _ in observations],
-        [KINDS.index(Kind(kind)) for _, _, kind in observations],
+        [KINDS.index(kind) for _, _, kind in observations],
     )
 
 

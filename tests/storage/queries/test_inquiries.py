@@ -9,7 +9,6 @@ import aiosqlite
 import pytest
 
 from freshet.storage.database import Database, StoreError, open_store
-from freshet.storage.entries import Kind, Role, Rung
 from freshet.storage.queries import page as page_queries
 from freshet.storage.queries.page import FrontierPlace, InLink, KnownUrl, snapshot
 from freshet.storage.records import (
@@ -64,7 +63,7 @@ def targets(*paths: str) -> Targets:
     urls = [HOST + path for path in paths]
     n = len(urls)
     return Targets(
-        urls, urls, [HOST] * n, [Role.PAGE] * n, [1] * n, [0] * n, [None] * n, [None] * n,
+        urls, urls, [HOST] * n, ["page"] * n, [1] * n, [0] * n, [None] * n, [None] * n,
         [None] * n, [0] * n, [None] * n,
     )  # fmt: skip
 
@@ -86,7 +85,7 @@ async def test_a_captured_page_is_told_as_its_visit_wrote_it(database: Database)
         Digests(b"b" * 16, b"t" * 16), 1_234, "text/html", "utf-8", b"sketch", b"packed",
         title="Home", language="en", canonical_url=f"{HOST}/home", noindex=True,
     )  # fmt: skip
-    observation = Observation(1, NOW + 1, Kind.NEW, status=200, size_bytes=1_234)
+    observation = Observation(1, NOW + 1, "new", status=200, size_bytes=1_234)
     links = Links((f"{HOST}/a",), (f"{HOST}/a",), ("nofollow",), ("An anchor",))
     validators = Validators('"etag"', "yesterday")
     await write(
@@ -105,11 +104,11 @@ async def test_a_captured_page_is_told_as_its_visit_wrote_it(database: Database)
     assert (content.checked_at, content.since, content.size_bytes) == (NOW + 1, NOW + 1, 1_234)
     assert (content.title, content.language, content.noindex) == ("Home", "en", True)
     assert (content.versions, content.body_kept) == (1, True)
-    assert [o.kind for o in await page_queries.observations(reader, 1, 5)] == [Kind.NEW]
+    assert [o.kind for o in await page_queries.observations(reader, 1, 5)] == ["new"]
     assert await page_queries.frontier_place(reader, 1) is None
     linked = await known(reader, f"{HOST}/a")
     assert await page_queries.first_link(reader, linked.page_id) == InLink(
-        f"{HOST}/", Role.PAGE, "nofollow", "An anchor", NOW + 1, None
+        f"{HOST}/", "page", "nofollow", "An anchor", NOW + 1, None
     )
     place = await page_queries.frontier_place(reader, linked.page_id)
     assert place == FrontierPlace(NOW + 1, "discovery", 0, None)
@@ -124,7 +123,7 @@ async def test_an_alias_and_its_page_know_each_other(database: Database) -> None
         frontier.add(connection, [1], NOW, "discovery")
     visit = Visit(
         await due(database, "/old"),
-        Observation(1, NOW + 1, Kind.REDIRECTED, status=301, detail=f"{HOST}/new"),
+        Observation(1, NOW + 1, "redirected", status=301, detail=f"{HOST}/new"),
         targets=targets("/new"),
         alias=Alias(f"{HOST}/new", "permanent"),
     )
@@ -172,7 +171,7 @@ async def test_observations_come_newest_first_up_to_a_limit(store: SmallStore) -
         seen = await page_queries.observations(connection, page, 2)
         assert await page_queries.observation_count(connection, page) == 4
     assert [o.at for o in seen] == [NOW + 3, NOW + 2]
-    assert (seen[0].rung, seen[0].resemblance, seen[0].run) == (Rung.BLOCKS, 0.5, 1)
+    assert (seen[0].rung, seen[0].resemblance, seen[0].run) == ("blocks", 0.5, 1)
 
 
 async def test_the_first_link_is_the_earliest_and_never_the_pages_own(store: SmallStore) -> None:

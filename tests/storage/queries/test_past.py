@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from freshet.storage.entries import KINDS, Kind
+from freshet.storage.entries import KINDS
 from freshet.storage.queries import columns, page
 from tests.storage.small_store import small_store
 
@@ -33,7 +33,7 @@ async def test_pages_come_with_all_visits_and_those_of_where_they_stood_before(
     assert pages.found_at.tolist() == [10.0]
     assert visits.at.tolist() == [10.0, 20.0, 50.0, 60.0]
     assert [KINDS[kind] for kind in visits.kind] == [
-        Kind.NEW, Kind.UNCHANGED, Kind.CHANGED, Kind.FAILED
+        "new", "unchanged", "changed", "failed"
     ]  # fmt: skip
     # Eight bytes of the text's digest, where the visit showed it first.
     assert visits.digest.tolist() == [3, 0, 0, 0]

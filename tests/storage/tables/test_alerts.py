@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.storage import maintenance
-from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Rung
+from freshet.storage.entries import REBASED, Amendment, Kind, Retraction
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import Visit
 from freshet.storage.tables import alerts, observations
@@ -30,16 +30,14 @@ from tests.storage.crawl_store import (
     writing,
 )
 
-ALL = AlertFilter("all", frozenset({Kind.NEW, Kind.CHANGED, Kind.GONE}), re.compile(".*"))
-CHANGES = AlertFilter("changes", frozenset({Kind.CHANGED}), re.compile(f"{SITE}/a.*"))
+ALL = AlertFilter("all", frozenset({"new", "changed", "gone"}), re.compile(".*"))
+CHANGES = AlertFilter("changes", frozenset({"changed"}), re.compile(f"{SITE}/a.*"))
 
 
 def changed(before: Visit, at: float) -> Visit:
     """The visit after another one, which found the page changed."""
     after = captured(before.due, f"text at {at}", at=at)
-    return replace(
-        after, observation=replace(after.observation, kind=Kind.CHANGED, rung=Rung.BLOCKS)
-    )
+    return replace(after, observation=replace(after.observation, kind="changed", rung="blocks"))
 
 
 async def changed_once(store: CrawlStore, path: str = "/a") -> Visit:
@@ -75,7 +73,7 @@ async def amend(
     rules: Sequence[AlertFilter] = (ALL, CHANGES),
     now: float = START + 9,
 ) -> None:
-    amendment = Amendment(seen.observation.at, kind, Rung.FRAME, "known better")
+    amendment = Amendment(seen.observation.at, kind, "frame", "known better")
     with writing(store.database) as connection:
         observations.amend(connection, seen.due.page_id, amendment, now)
         alerts.review(connection, rules, now)
@@ -103,19 +101,19 @@ async def test_a_batch_that_fails_leaves_no_alert(store: CrawlStore) -> None:
 
 
 async def test_a_page_is_gone_once_until_it_is_back(store: CrawlStore) -> None:
-    store.tables.alert_rules = (AlertFilter("all", frozenset({Kind.GONE}), re.compile(".*")),)
+    store.tables.alert_rules = (AlertFilter("all", frozenset({"gone"}), re.compile(".*")),)
     seen = await changed_once(store)
     for at in (2, 3):
-        await store.apply(visit(seen.due, Kind.GONE, START + at))
-    await store.apply(visit(seen.due, Kind.UNCHANGED, START + 4))
-    await store.apply(visit(seen.due, Kind.GONE, START + 5))
+        await store.apply(visit(seen.due, "gone", START + at))
+    await store.apply(visit(seen.due, "unchanged", START + 4))
+    await store.apply(visit(seen.due, "gone", START + 5))
     assert await told(store, "all") == [("gone", START + 2, False), ("gone", START + 5, False)]
 
 
 async def test_a_page_that_never_was_there_is_not_gone(store: CrawlStore) -> None:
     store.tables.alert_rules = (ALL,)
     await store.admit("/a", "/b")
-    await store.apply(visit(await store.taken("/a"), Kind.GONE))
+    await store.apply(visit(await store.taken("/a"), "gone"))
     await store.apply(redirected(await store.taken("/b"), "/c"))
     assert await told(store, "all") == []
 
@@ -125,11 +123,11 @@ async def test_a_change_that_was_none_is_not_told_unless_it_was_told_already(
 ) -> None:
     store.tables.alert_rules = (CHANGES,)
     unsent, sent = await changed_once(store, "/a1"), None
-    await amend(store, unsent, Kind.UNCHANGED)
+    await amend(store, unsent, "unchanged")
     assert await told(store) == []
     sent = await changed_once(store, "/a2")
     assert await put_into_message(store)
-    await amend(store, sent, Kind.UNCHANGED)
+    await amend(store, sent, "unchanged")
     assert await told(store) == [
         ("changed", START + 1, True),
         ("withdrawn", START + 9, False),
@@ -146,9 +144,9 @@ async def test_what_turns_out_to_be_a_change_is_told_when_it_is_known(store: Cra
     await store.admit("/a")
     first = captured(await store.taken("/a"), "one")
     await store.apply(first)
-    seen = visit(first.due, Kind.UNCHANGED, START + 1)
+    seen = visit(first.due, "unchanged", START + 1)
     await store.apply(seen)
-    await amend(store, seen, Kind.CHANGED)
+    await amend(store, seen, "changed")
     assert await told(store) == [("changed", START + 9, False)]
 
 
@@ -158,7 +156,7 @@ async def test_what_is_amended_by_its_own_batch_is_told_as_amended(store: CrawlS
     first = captured(await store.taken("/a"), "one")
     await store.apply(first)
     second = changed(first, START + 1)
-    amendment = Amendment(START + 1, Kind.UNCHANGED, Rung.VOLATILE, "it differs each time")
+    amendment = Amendment(START + 1, "unchanged", "volatile", "it differs each time")
     third = replace(visit(first.due, at=START + 2), amendments=(amendment,))
     await store.apply(second, third)
     assert await told(store) == []
@@ -180,8 +178,8 @@ async def test_a_message_is_not_made_of_what_was_taken_back_meanwhile(store: Cra
     seen = await changed_once(store)
     with writing(store.database) as connection:
         waiting = alerts.waiting(connection, "changes", inf, 9)
-    await amend(store, seen, Kind.UNCHANGED)
-    await amend(store, seen, Kind.CHANGED)
+    await amend(store, seen, "unchanged")
+    await amend(store, seen, "changed")
     with writing(store.database) as connection:
         message = Message(0, "key", "changes", "{}", START, 0, START)
         assert not alerts.compose(connection, message, waiting)
@@ -193,13 +191,13 @@ async def test_a_rule_that_is_gone_hears_only_that_something_was_wrong(store: Cr
     store.tables.alert_rules = (CHANGES,)
     seen = await changed_once(store)
     assert await put_into_message(store)
-    await amend(store, seen, Kind.CHANGED, rules=())
+    await amend(store, seen, "changed", rules=())
     assert len(await told(store)) == 1
-    await amend(store, seen, Kind.UNCHANGED, rules=())
+    await amend(store, seen, "unchanged", rules=())
     assert [kind for kind, *_ in await told(store)] == ["changed", "withdrawn"]
 
 
-KINDS = (Kind.NEW, Kind.CHANGED, Kind.UNCHANGED, Kind.FAILED)
+KINDS = ("new", "changed", "unchanged", "failed")
 
 
 @settings(max_examples=30)
@@ -213,7 +211,7 @@ def test_whatever_is_amended_and_sent_the_last_word_is_what_is_seen_today(
         with TemporaryDirectory() as directory:
             async with crawl_store(Path(directory) / "db") as store:
                 store.tables.alert_rules = (ALL,)
-                seen, now = await changed_once(store), Kind.CHANGED
+                seen, now = await changed_once(store), "changed"
                 for number, step in enumerate(steps):
                     if step is None:
                         await put_into_message(store, "all")
@@ -226,7 +224,7 @@ def test_whatever_is_amended_and_sent_the_last_word_is_what_is_seen_today(
                 )  # fmt: skip
                 kinds = [kind for kind, _ in rows]
                 last = kinds[-1] if kinds and kinds[-1] != "withdrawn" else None
-                assert last == (str(now) if now in {Kind.NEW, Kind.CHANGED} else None)
+                assert last == (str(now) if now in {"new", "changed"} else None)
                 # What was told is taken back before something else is told.
                 pairs = list(pairwise(kinds))
                 assert all((a == "withdrawn") != (b == "withdrawn") for a, b in pairs)
@@ -248,7 +246,7 @@ async def test_what_is_seen_otherwise_after_its_alerts_are_gone_is_not_told_agai
         alerts.sent(connection, message[0], sent_at)
     await maintenance.prune(store.database, Retention(1, inf, alert_age_s=30 * 86_400.0), late)
     assert await told(store) == []
-    await amend(store, seen, Kind.CHANGED, now=late)
+    await amend(store, seen, "changed", now=late)
     assert await told(store) == []
 
 
@@ -256,6 +254,6 @@ async def test_a_new_baseline_of_a_known_page_is_told_nobody(store: CrawlStore) 
     store.tables.alert_rules = (ALL,)
     second = await changed_once(store)
     rebased = captured(second.due, "read otherwise", at=START + 2)
-    observation = replace(rebased.observation, kind=Kind.NEW, reason=REBASED)
+    observation = replace(rebased.observation, kind="new", reason=REBASED)
     await store.apply(replace(rebased, observation=observation))
     assert [kind for kind, _, _ in await told(store, "all")] == ["new", "changed"]

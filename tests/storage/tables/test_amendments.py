@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from freshet.storage.entries import Amendment, Kind, Rung
+from freshet.storage.entries import Amendment
 from freshet.storage.queries import overview
 from freshet.storage.tables import observations
 from tests.storage.crawl_store import (
@@ -16,7 +16,7 @@ from tests.storage.crawl_store import (
     writing,
 )
 
-FRAME = Amendment(START + 1, Kind.UNCHANGED, Rung.FRAME, "on many pages")
+FRAME = Amendment(START + 1, "unchanged", "frame", "on many pages")
 
 
 async def changed_once(store: CrawlStore) -> int:
@@ -25,7 +25,7 @@ async def changed_once(store: CrawlStore) -> int:
     due = await store.taken("/a")
     await store.apply(captured(due, "one"))
     changed = captured(due, "two", at=START + 1)
-    observation = replace(changed.observation, kind=Kind.CHANGED, rung=Rung.BLOCKS)
+    observation = replace(changed.observation, kind="changed", rung="blocks")
     await store.apply(replace(changed, observation=observation, memory=b"memory"))
     return due.page_id
 
@@ -50,7 +50,7 @@ async def test_an_amended_observation_is_found_otherwise_and_stands_as_it_was(
 
 async def test_the_last_amendment_counts(store: CrawlStore) -> None:
     page_id = await changed_once(store)
-    back = Amendment(START + 1, Kind.CHANGED, Rung.BLOCKS, "alone")
+    back = Amendment(START + 1, "changed", "blocks", "alone")
     with writing(store.database) as connection:
         observations.amend(connection, page_id, FRAME, START + 8)
         observations.amend(connection, page_id, back, START + 9)
@@ -65,7 +65,7 @@ async def test_an_amendment_comes_with_the_visit_that_led_to_it(store: CrawlStor
     if due is None:
         await store.new_run(START + 5)
         due = await store.taken("/a", START + 5)
-    later = replace(visit(due, Kind.UNCHANGED, START + 6), amendments=(FRAME,))
+    later = replace(visit(due, "unchanged", START + 6), amendments=(FRAME,))
     await store.apply(later)
     kinds = "SELECT kind FROM finding ORDER BY id"
     assert await store.rows(kinds) == [("new",), ("unchanged",), ("unchanged",)]
@@ -101,7 +101,7 @@ async def test_a_new_page_to_which_an_older_one_redirects_for_good_has_moved(
     assert await observations.moves(reader, store.run_id) == [
         (new.page_id, START + 6, b"old", b"new")
     ]
-    it_moved = Amendment(START + 6, Kind.CHANGED, Rung.BLOCKS, "it stood elsewhere")
+    it_moved = Amendment(START + 6, "changed", "blocks", "it stood elsewhere")
     with writing(store.database) as connection:
         observations.amend(connection, new.page_id, it_moved, START + 8)
     assert await observations.moves(reader, store.run_id) == []

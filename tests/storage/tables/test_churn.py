@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage.entries import Retraction, Role
+from freshet.storage.entries import Retraction
 from freshet.storage.records import Churn, DueUrl, Targets
 from freshet.storage.tables import links
 from tests.storage.crawl_store import DAY_S, START, CrawlStore, captured, crawl_store, targets
@@ -69,9 +69,7 @@ async def test_what_others_showed_since_the_last_look_is_new_here_too(front: Fro
     assert await front.shows(1, *FRONT, "/news") == Churn(START, appeared=1, dropped=0, stayed=0)
 
 
-@pytest.mark.parametrize(
-    "what", [targets("/new", role=Role.FEED), targets("/new", held_back="depth")]
-)
+@pytest.mark.parametrize("what", [targets("/new", role="feed"), targets("/new", held_back="depth")])
 async def test_feeds_and_what_is_held_back_are_no_items(front: Front, what: Targets) -> None:
     await front.shows(0, *FRONT)
     visit = captured(front.due, "other", at=START + DAY_S, to=(*FRONT, "/new"))

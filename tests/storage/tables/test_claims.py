@@ -13,8 +13,6 @@ from freshet.storage.entries import (
     Claim,
     Claims,
     HeaderSigns,
-    Kind,
-    Role,
     Said,
 )
 from freshet.storage.records import Alias, Note
@@ -41,10 +39,10 @@ def exactly(**at: float) -> tuple[Claim, ...]:
 
 async def poll(store: CrawlStore, said: tuple[Claim, ...], at: float) -> Claims:
     """The sitemap says this; what is heard of it."""
-    due = replace(await store.taken("/map"), role=Role.SITEMAP)
+    due = replace(await store.taken("/map"), role="sitemap")
     own = Said("sitemap", 1, due.url, said, page_id=due.page_id)
     (acknowledged,) = await store.apply(
-        replace(visit(due, Kind.CHANGED, at), role=Role.SITEMAP, said=own, retry_at=START)
+        replace(visit(due, "changed", at), role="sitemap", said=own, retry_at=START)
     )
     return acknowledged.claims
 
@@ -143,7 +141,7 @@ async def test_a_claim_on_a_url_that_moved_for_good_is_one_on_its_target(store: 
     old, new = await store.page_id("/old"), await store.page_id("/new")
     first = await poll(store, exactly(old=1.0), START)
     assert first.page_id.tolist() == [old]
-    moved = visit(await store.taken("/old"), Kind.REDIRECTED)
+    moved = visit(await store.taken("/old"), "redirected")
     await store.apply(replace(moved, alias=Alias(url_of("/new"), "permanent")))
     assert (await claims.load(store.database.reader)).page_id.tolist() == [new]
     assert (await poll(store, exactly(old=2.0), START + 1)).page_id.tolist() == [new]
@@ -227,7 +225,7 @@ async def test_what_headers_show_is_counted(store: CrawlStore) -> None:
     await store.apply(
         *(replace(visit(due), signs=each, wish_s=60.0, retry_at=START) for each in signs)
     )
-    await store.apply(replace(visit(due, Kind.FAILED), retry_at=START))
+    await store.apply(replace(visit(due, "failed"), retry_at=START))
     (found,) = await hosts.load_signals(store.database.reader)
     assert found == hosts.HostSignals(SITE, 3, 5.0, 1, 1, 2, 1, 1)
     assert await store.value("SELECT wish_s FROM page") == 60.0

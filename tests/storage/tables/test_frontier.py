@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from freshet.storage.entries import Kind, Role
 from freshet.storage.records import Digests, Note, Validators
 from freshet.storage.tables import frontier
 from tests.storage.crawl_store import (
@@ -55,7 +54,7 @@ async def test_shallow_pages_come_first_and_older_before_newer(store: CrawlStore
 async def test_a_host_gives_no_more_than_the_limit_and_only_what_is_due(store: CrawlStore) -> None:
     await store.admit(*(f"/{i}" for i in range(9)), *(f"https://b.example/{i}" for i in "xy"))
     first = await store.taken("/0")
-    await store.apply(replace(visit(first, Kind.FAILED), retry_at=START + 60))
+    await store.apply(replace(visit(first, "failed"), retry_at=START + 60))
     loaded = await store.due(START, limit=3)
     assert [due.url for due in loaded] == [
         *(url_of(f"/{i}") for i in (1, 2, 3)),
@@ -79,11 +78,11 @@ async def test_a_page_that_several_seeds_stand_at_is_handed_out_once(store: Craw
 async def test_a_settled_url_leaves_and_a_retry_waits_for_its_time(store: CrawlStore) -> None:
     await store.admit("/done", "/charged", "/free")
     charged = replace(
-        visit(await store.taken("/charged"), Kind.FAILED),
+        visit(await store.taken("/charged"), "failed"),
         retry_at=START + 5,
         fetch_url=url_of("/charged?x"),
     )
-    free = replace(visit(await store.taken("/free"), Kind.FAILED), retry_at=START, charged=False)
+    free = replace(visit(await store.taken("/free"), "failed"), retry_at=START, charged=False)
     await store.apply(visit(await store.taken("/done")), charged, free)
     assert [(d.url, d.attempt) for d in await store.due()] == [(url_of("/free"), 0)]
     again = await store.taken("/charged", START + 5)
@@ -93,7 +92,7 @@ async def test_a_settled_url_leaves_and_a_retry_waits_for_its_time(store: CrawlS
 async def test_hosts_are_woken_for_their_first_url_and_for_every_retry(store: CrawlStore) -> None:
     await store.admit("/1", "/2", "/3", "https://b.example/")
     for path, wait in (("/2", 60.0), ("/3", 600.0)):
-        failed = visit(await store.taken(path), Kind.FAILED)
+        failed = visit(await store.taken(path), "failed")
         await store.apply(replace(failed, retry_at=START + wait))
     assert sorted(await frontier.wake_times(store.database.reader)) == [
         (1, START), (1, START + 60.0), (1, START + 600.0), (2, START),
@@ -102,12 +101,12 @@ async def test_hosts_are_woken_for_their_first_url_and_for_every_retry(store: Cr
 
 async def test_a_new_run_makes_every_known_page_due(store: CrawlStore) -> None:
     await store.admit("/", "/gone")
-    await store.apply(Note(START, targets=targets("/map.xml", role=Role.SITEMAP)))
+    await store.apply(Note(START, targets=targets("/map.xml", role="sitemap")))
     await store.apply(Note(START, targets=targets("/hidden", held_back="nofollow")))
     await store.apply(
         captured(await store.taken("/")),
-        visit(await store.taken("/gone"), Kind.GONE),
-        visit(await store.taken("/map.xml"), Kind.NEW),
+        visit(await store.taken("/gone"), "gone"),
+        visit(await store.taken("/map.xml"), "new"),
     )
     assert await store.due() == []
     await store.new_run(LATER)
@@ -121,7 +120,7 @@ async def test_what_a_run_deferred_is_due_first_in_the_next(store: CrawlStore) -
     await store.apply(Note(START, targets=targets("/deep", depth=9)))
     for path in ("/a", "/b"):
         await store.apply(captured(await store.taken(path)))
-    failed = visit(await store.taken("/deep"), Kind.FAILED)
+    failed = visit(await store.taken("/deep"), "failed")
     await store.apply(replace(failed, retry_at=START + 900))
     assert await defer(store, {2: "http_503"}) == 2
     assert await store.rows("SELECT host_id, deferred FROM frontier ORDER BY host_id") == [
@@ -140,7 +139,7 @@ async def test_resuming_makes_the_deferred_due_again_and_leaves_the_others(
 ) -> None:
     await store.admit("/waits", "/deferred")
     for path in ("/waits", "/deferred"):
-        failed = visit(await store.taken(path), Kind.FAILED)
+        failed = visit(await store.taken(path), "failed")
         await store.apply(replace(failed, retry_at=START + 900))
     with writing(store.database) as connection:
         connection.execute("UPDATE frontier SET deferred = 'dns' WHERE page_id = 2")

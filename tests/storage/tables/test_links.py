@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage.entries import Kind
 from freshet.storage.records import Digests, Links
 from freshet.storage.tables import links as link_tables
 from tests.storage.crawl_store import (
@@ -59,8 +58,8 @@ async def test_a_link_appears_disappears_and_reappears(
 async def test_a_page_that_is_not_parsed_keeps_its_links(store: CrawlStore) -> None:
     await captures(store, ("/x",))
     due = replace(await store.taken("/x"), page_id=await store.page_id("/"))
-    await store.apply(visit(due, Kind.UNCHANGED, START + 10))
-    await store.apply(visit(due, Kind.FAILED, START + 20))
+    await store.apply(visit(due, "unchanged", START + 10))
+    await store.apply(visit(due, "failed", START + 20))
     assert await store.rows(INSIDE, url_of("/x")) == [(START, START, None)]
 
 
@@ -101,7 +100,7 @@ async def test_only_the_links_of_the_parsed_page_are_retired(store: CrawlStore) 
 async def test_the_link_of_an_offsite_redirect_goes_with_the_redirect(store: CrawlStore) -> None:
     await store.admit("/")
     due = await store.taken("/")
-    away = replace(visit(due, Kind.REDIRECTED), links=links(ELSEWHERE), offsite=frozenset({0}))
+    away = replace(visit(due, "redirected"), links=links(ELSEWHERE), offsite=frozenset({0}))
     await store.apply(away)
     await store.apply(captured(due, at=START + 10, to=["/x"]))
     assert await store.rows(OFFSITE, ELSEWHERE) == [(START, START, START + 10)]

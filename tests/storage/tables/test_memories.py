@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from freshet.storage.entries import Kind
 from freshet.storage.records import PageHistory
 from freshet.storage.tables import observations
 from tests.storage.crawl_store import (
@@ -36,10 +35,10 @@ async def test_visits_that_found_nothing_different_are_counted_since_the_memory(
     due = await store.taken("/a")
     await store.apply(replace(captured(due), capture=capture("one", sketch=b"sketch")))
     for hours in range(3):
-        await store.apply(visit(due, Kind.UNCHANGED, START + hours))
-    await store.apply(visit(due, Kind.FAILED, START + 4))
+        await store.apply(visit(due, "unchanged", START + hours))
+    await store.apply(visit(due, "failed", START + 4))
     assert await history(store, "/a") == PageHistory(b"sketch", None, 3)
-    await store.apply(replace(visit(due, Kind.UNCHANGED, START + 5), memory=b"memory"))
+    await store.apply(replace(visit(due, "unchanged", START + 5), memory=b"memory"))
     assert await history(store, "/a") == PageHistory(b"sketch", b"memory", 0)
 
 

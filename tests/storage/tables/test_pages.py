@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.storage.entries import Kind, Role
+from freshet.storage.entries import Kind
 from freshet.storage.records import Alias, Note, Validators, Visit
 from freshet.storage.tables import pages
 from tests.storage.crawl_store import (
@@ -80,7 +80,7 @@ async def test_a_worse_link_does_not_hold_a_page_back(store: CrawlStore) -> None
 async def test_a_capture_replaces_what_the_page_says_of_itself(store: CrawlStore) -> None:
     await store.admit("/a")
     seen = replace(
-        captured(await store.taken("/a"), "one"), validators=Validators('"1"'), role=Role.FEED
+        captured(await store.taken("/a"), "one"), validators=Validators('"1"'), role="feed"
     )
     seen = replace(seen, capture=replace(capture("one"), title="One", noindex=True))
     await store.apply(seen)
@@ -96,7 +96,7 @@ async def test_a_failure_erases_nothing_that_is_known_of_the_content(store: Craw
     await store.apply(seen)
     await store.new_run(LATER)
     due = await store.taken("/a", LATER)
-    failed = visit(due, Kind.FAILED, LATER)
+    failed = visit(due, "failed", LATER)
     await store.apply(
         replace(failed, observation=replace(failed.observation, status=None, reason="dns"))
     )
@@ -110,7 +110,7 @@ async def test_an_unchanged_page_stays_with_its_version(store: CrawlStore) -> No
     await store.apply(captured(await store.taken("/a"), "one"))
     await store.new_run(LATER)
     due = await store.taken("/a", LATER)
-    await store.apply(visit(due, Kind.UNCHANGED, LATER))
+    await store.apply(visit(due, "unchanged", LATER))
     assert await store.rows("SELECT kind, version_id FROM observation") == [
         ("new", 1),
         ("unchanged", 1),
@@ -182,8 +182,8 @@ async def test_no_page_is_ever_an_alias_of_an_alias(
 
 @pytest.mark.parametrize(
     ("kind", "left"),
-    [(Kind.UNCHANGED, {}), (Kind.NEW, {}), (Kind.GONE, {}), (Kind.SKIPPED, {}),
-     (Kind.REDIRECTED, {}), (Kind.FAILED, {"old": "new"}), (Kind.REFUSED, {"old": "new"})],
+    [("unchanged", {}), ("new", {}), ("gone", {}), ("skipped", {}),
+     ("redirected", {}), ("failed", {"old": "new"}), ("refused", {"old": "new"})],
 )  # fmt: skip
 async def test_an_alias_lasts_until_the_url_leads_elsewhere(
     store: CrawlStore, kind: Kind, left: dict[str, str]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from freshet.storage.entries import KINDS, Kind, Retraction, Rung
+from freshet.storage.entries import KINDS, Retraction
 from freshet.storage.queries import columns, overview, page
 from freshet.storage.records import Acknowledged, DueUrl, Validators, Visit
 from freshet.storage.tables import near_duplicates, observations
@@ -27,14 +27,14 @@ LATER = START + DAY_S
 
 def taken_back(by: DueUrl, page_id: int, at: float | None, now: float) -> Visit:
     """A visit that failed, and proves what another was."""
-    failed = visit(by, Kind.FAILED, now)
+    failed = visit(by, "failed", now)
     return replace(failed, retractions=(Retraction(page_id, at, "soft_404", WHY),))
 
 
 def changed(due: DueUrl, text: str, at: float) -> Visit:
     found = captured(due, text, at=at, to=["/wall-link", "/kept"])
     observation = replace(
-        found.observation, rung=Rung.BLOCKS, resemblance=0.1, blocks_added=3, size_bytes=77
+        found.observation, rung="blocks", resemblance=0.1, blocks_added=3, size_bytes=77
     )
     return replace(
         found, observation=observation,
@@ -70,11 +70,11 @@ async def test_a_first_capture_that_was_a_wall_leaves_a_page_without_content(
 ) -> None:
     first, second = await new_wall(store)
     (told,) = await store.apply(taken_back(second, first.page_id, START + 1, START + 2))
-    assert told.retracted == ((Kind.NEW, "soft_404"),)
+    assert told.retracted == (("new", "soft_404"),)
     reader = store.database.reader
     (seen,) = await page.observations(reader, first.page_id, 9)
     assert (seen.kind, seen.rung, seen.reason, seen.detail, seen.status) == (
-        Kind.FAILED, None, "soft_404", WHY, 200,
+        "failed", None, "soft_404", WHY, 200,
     )  # fmt: skip
     assert await store.rows("SELECT kind, version_id FROM observation LIMIT 1") == [("new", 1)]
     assert await store.rows(
@@ -94,7 +94,7 @@ async def test_a_first_capture_that_was_a_wall_leaves_a_page_without_content(
 async def test_a_wall_after_content_leaves_the_content_to_compare_with(store: CrawlStore) -> None:
     first, second = await walled_later(store)
     (told,) = await store.apply(taken_back(second, first.page_id, LATER + 1, LATER + 2))
-    assert told.retracted == ((Kind.CHANGED, "soft_404"),)
+    assert told.retracted == (("changed", "soft_404"),)
     reader = store.database.reader
     assert await overview.since(reader, 0.0, 9) == []
     assert [v.version_id for v in await page.versions(reader, first.page_id)] == [1]
@@ -112,7 +112,7 @@ async def test_a_wall_after_content_leaves_the_content_to_compare_with(store: Cr
     ) == [("failed", START, 1, None, None)]
     kept = await columns.page_histories(reader)
     observed = await columns.observations(reader, kept.page_id)
-    assert [KINDS[kind] for kind in observed.kind] == [Kind.NEW, Kind.FAILED]
+    assert [KINDS[kind] for kind in observed.kind] == ["new", "failed"]
     assert np.array_equal(observed.at, [START, LATER + 1])
 
 
@@ -141,8 +141,8 @@ async def test_the_links_of_a_wall_are_undone(store: CrawlStore) -> None:
 
 async def test_all_visits_that_saw_the_same_wall_are_failures(store: CrawlStore) -> None:
     first, second = await walled_later(store)
-    same = visit(first, Kind.UNCHANGED, LATER + 2)
-    await store.apply(replace(same, observation=replace(same.observation, rung=Rung.NOT_MODIFIED)))
+    same = visit(first, "unchanged", LATER + 2)
+    await store.apply(replace(same, observation=replace(same.observation, rung="304")))
     later = taken_back(first, first.page_id, None, LATER + 3)
     (told,) = await store.apply(later)
     assert told.retracted == ()
@@ -160,7 +160,7 @@ async def test_a_flip_back_to_a_wall_leaves_what_stood_between(store: CrawlStore
     await store.apply(
         replace(
             flipped,
-            observation=replace(flipped.observation, kind=Kind.UNCHANGED, rung=Rung.FLIP),
+            observation=replace(flipped.observation, kind="unchanged", rung="flip"),
         )
     )
     await store.apply(taken_back(first, first.page_id, None, LATER + 3))
@@ -181,7 +181,7 @@ async def test_a_retraction_that_overtakes_its_visit_waits_for_it(
     told: list[Acknowledged] = []
     for batch in [[early, seen]] if together else [[early], [seen]]:
         told += await store.apply(*batch)
-    assert [each.retracted for each in told if each.retracted] == [((Kind.NEW, "soft_404"),)]
+    assert [each.retracted for each in told if each.retracted] == [(("new", "soft_404"),)]
     assert await store.rows("SELECT kind FROM finding") == [("failed",), ("failed",)]
     assert await store.value("SELECT count(*) FROM version") == 0
 

@@ -13,12 +13,12 @@ from tests.storage.crawl_store import START, CrawlStore, targets, visit
 PATTERN = "/list?sort"
 
 
-async def read(store: CrawlStore, path: str, original: str | None, kind: Kind = Kind.NEW) -> None:
+async def read(store: CrawlStore, path: str, original: str | None, kind: Kind = "new") -> None:
     page_id = await store.page_id(path)
     due = DueUrl(page_id, path, path, 1, START)
     original_id = await store.page_id(original) if original else None
     found = (CopyFinding(page_id, PATTERN, original_id),) if "?" in path else ()
-    done = replace(visit(due), copies=found if kind is Kind.NEW else ())
+    done = replace(visit(due), copies=found if kind == "new" else ())
     await store.apply(replace(done, observation=Observation(page_id, START, kind)))
 
 
@@ -28,12 +28,12 @@ async def shop(store: CrawlStore, least: int) -> None:
     paths = [f"/list?sort={n}" for n in range(6)]
     await store.apply(Note(START, targets=targets(*paths, depth=1, pattern=PATTERN)))
     await read(store, "/list", None)
-    await read(store, "/other", None, Kind.FAILED)
-    await read(store, "/moved", None, Kind.REDIRECTED)
+    await read(store, "/other", None, "failed")
+    await read(store, "/moved", None, "redirected")
     for n in range(3):
         await read(store, f"/list?sort={n}", "/list")
     await read(store, "/list?sort=3", None)
-    await read(store, "/list?sort=4", None, Kind.GONE)
+    await read(store, "/list?sort=4", None, "gone")
 
 
 async def test_copies_failures_and_what_is_gone_are_read_and_no_pages_of_their_own(

@@ -10,7 +10,6 @@ from freshet.crawler.compare.not_content.page import WallKind
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sketch import sketch
-from freshet.storage.entries import Outcome
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 from tests.crawler.stages import NOON, NOT_FOUND, PAGE, PROSE, SITE, Past, answer
 
@@ -79,7 +78,7 @@ async def test_what_a_host_shows_for_any_url_is_no_content_also_of_earlier_pages
 
 
 async def test_a_host_that_answers_honestly_is_probed_once() -> None:
-    host = Checked(FetchResult(f"{SITE}/nowhere", Outcome.GONE, NOON, 0.1, 404))
+    host = Checked(FetchResult(f"{SITE}/nowhere", "gone", NOON, 0.1, 404))
     assert [(await host.see(n, HOME)).wall for n in range(1, 5)] == [None] * 4
     assert len(host.probes) == 1
 

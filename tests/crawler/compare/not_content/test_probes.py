@@ -6,11 +6,10 @@ import pytest
 
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.requests import ProbeRequest
-from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 
-ANSWER = FetchResult("http://h1/none", Outcome.GONE, 0.0, 0.0, 404)
+ANSWER = FetchResult("http://h1/none", "gone", 0.0, 0.0, 404)
 
 
 @pytest.fixture
