@@ -61,6 +61,7 @@ class Frontier:
     requested.
 
     ``robots_url_of`` returns the URL of an origin's robots.txt; ``robots`` is the robots cache.
+    ``api_requests`` is the number of API requests that wait here or are under way.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Frontier:
         self._waiting: list[tuple[float, int, str]] = []
         self._wake_at: dict[str, float] = {}
         self._sequence = count()
+        self.api_requests = 0
         # Before this time, no robots.txt that a ready queue needs becomes stale.
         self._recheck_at = inf
 
@@ -150,7 +152,8 @@ class Frontier:
         return True
 
     def queue(self, request: ApiRequest) -> None:
-        """Queue an API request."""
+        """Queue an API request; whoever performs it counts it down in ``api_requests``."""
+        self.api_requests += 1
         queue = self._queue_of(request.lane)
         queue.requests.append(request)
         self._schedule(queue)

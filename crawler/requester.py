@@ -13,7 +13,6 @@ from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.requests import (
     ApiRequest,
-    ApiRequests,
     FrontierRequest,
     PageRequest,
     ProbeRequest,
@@ -24,7 +23,7 @@ from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.signals.listings import SourceDiscovery
 from freshet.crawler.urls import canonical, is_http, resolve
-from freshet.crawler.visit import Pipeline, PoliteFetcher, unasked
+from freshet.crawler.visit import Pipeline, unasked
 from freshet.storage.entries import Kind, RobotsRecord
 from freshet.storage.records import (
     DueUrl,
@@ -51,11 +50,9 @@ class Requester:
     """
 
     pipeline: Pipeline
-    fetcher: PoliteFetcher
     frontier: Frontier
     clock: Clock
     probes: Probes
-    api_requests: ApiRequests
     robots: RobotsCache
     rules: RobotsRules
     admission: Admission
@@ -93,16 +90,17 @@ class Requester:
 
     async def _probe(self, request: ProbeRequest) -> Note:
         """Request a page that cannot exist, for the visits that wait for the response."""
-        result = await self.fetcher.fetch(request.lane, Request(request.url, "probe"))
+        result = await self.pipeline.fetch(request.lane, Request(request.url, "probe"))
         self.probes.answered(request.host_id, result)
         host = self.frontier.host_state(request.host_id)
         return Note(self.clock.now(), fetches=1, host=host)
 
     async def _call(self, request: ApiRequest) -> Sequence[Entry]:
         wanted = Request(request.url, "answer", form=request.form)
-        result = await self.fetcher.fetch(request.lane, wanted)
+        result = await self.pipeline.fetch(request.lane, wanted)
+        self.frontier.api_requests -= 1
         now = self.clock.now()
-        return [Note(now, fetches=1), *self.api_requests.answered(request, result, now)]
+        return [Note(now, fetches=1), *request.handle(result, now)]
 
     # -- robots.txt ----------------------------------------------------------------
 
@@ -110,7 +108,7 @@ class Requester:
         """Fetch a robots.txt, or one redirect hop; the last hop returns the entries."""
         most = self.rules.max_bytes + 1
         wanted = Request(request.url, "robots", max_body_bytes=most)
-        result = await self.fetcher.fetch(request.lane, wanted)
+        result = await self.pipeline.fetch(request.lane, wanted)
         hop = await self.next_hop(request, result)
         if hop is not None:
             self.frontier.follow(hop)

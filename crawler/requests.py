@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from freshet.storage.records import DueUrl, Entry, FetchResult
 
@@ -44,11 +43,14 @@ class ProbeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request for no page, numbered by :class:`ApiRequests`; a ``form`` is posted."""
+    """A request for no page; a ``form`` is posted.
 
-    number: int
+    ``handle`` takes the response and its time, and returns the entries to write.
+    """
+
     url: str
     lane: str
+    handle: Callable[[FetchResult, float], Sequence[Entry]]
     form: str | None = None
 
 
@@ -61,28 +63,3 @@ class Refusal:
 
 
 FrontierRequest = PageRequest | RobotsRequest | ProbeRequest | ApiRequest | Refusal
-
-#: Takes a response and its time, and returns the entries to write.
-AnswerHandler = Callable[[FetchResult, float], Sequence[Entry]]
-
-
-class ApiRequests:
-    """API requests that wait in the frontier or are under way; ``queue`` takes a new one."""
-
-    def __init__(self, queue: Callable[[ApiRequest], None]) -> None:
-        self._queue = queue
-        self._handlers: dict[int, AnswerHandler] = {}
-        self._numbers = count(1)
-
-    def __len__(self) -> int:
-        return len(self._handlers)
-
-    def place(self, lane: str, url: str, handle: AnswerHandler, *, form: str | None = None) -> None:
-        """Queue a GET, or a POST of the ``form``, on the host queue of this key."""
-        number = next(self._numbers)
-        self._handlers[number] = handle
-        self._queue(ApiRequest(number, url, lane, form))
-
-    def answered(self, request: ApiRequest, result: FetchResult, now: float) -> Sequence[Entry]:
-        """Pass a response to its handler, and return the entries to write."""
-        return self._handlers.pop(request.number)(result, now)

@@ -124,33 +124,6 @@ _ROLES: Final[dict[type, Role]] = {ReducedFeed: "feed", ReducedSitemap: "sitemap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoliteFetcher:
-    """The fetch stage: makes requests that the frontier has started.
-
-    In a ``lasting`` run a host without an address is down: it may have one again.
-    """
-
-    fetcher: Fetcher
-    frontier: Frontier
-    clock: Clock
-    lasting: bool = False
-
-    async def fetch(self, lane: str, request: Request) -> FetchResult:
-        """Make one request, and report its end to the frontier."""
-        result = await self.fetcher.fetch(request)
-        answer = answer_of(result.status, result.reason, lasting=self.lasting)
-        self.frontier.ended(
-            lane,
-            self.clock.now(),
-            response_s=result.duration_s,
-            answer=answer,
-            retry_after_s=result.retry_after_s,
-            why=f"{result.reason or result.status}",
-        )
-        return result
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reducer:
     """The reduce stage: parses the response, and sketches its text.
 
@@ -402,13 +375,17 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """The stages of a visit, in order."""
+    """The stages of a visit, in order.
 
-    fetcher: PoliteFetcher
+    In a ``lasting`` run a host without an address is down: it may have one again.
+    """
+
+    fetcher: Fetcher
     reducer: Reducer
     comparer: Comparer
     recorder: Recorder
     sitemap_max_bytes: int | None = None
+    lasting: bool = False
 
     async def visit(self, request: PageRequest) -> Visit:
         """Visit a due URL."""
@@ -417,7 +394,21 @@ class Pipeline:
         wanted = Request(due.fetch_url, validators=validators)
         if due.role == "sitemap":
             wanted = replace(wanted, accept="sitemap", max_body_bytes=self.sitemap_max_bytes)
-        return await self.take(due, await self.fetcher.fetch(request.lane, wanted))
+        return await self.take(due, await self.fetch(request.lane, wanted))
+
+    async def fetch(self, lane: str, request: Request) -> FetchResult:
+        """Make a request that the frontier has started, and report its end to the frontier."""
+        result = await self.fetcher.fetch(request)
+        answer = answer_of(result.status, result.reason, lasting=self.lasting)
+        self.recorder.frontier.ended(
+            lane,
+            self.recorder.clock.now(),
+            response_s=result.duration_s,
+            answer=answer,
+            retry_after_s=result.retry_after_s,
+            why=f"{result.reason or result.status}",
+        )
+        return result
 
     async def take(self, due: DueUrl, result: FetchResult) -> Visit:
         """Reduce, compare and record a fetch result, of this crawl or of an archive.

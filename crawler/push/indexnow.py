@@ -17,7 +17,7 @@ from freshet.crawler.admission.admit import Admission
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.lru import LruCache
 from freshet.crawler.push.hints import Buckets, Inbox, Refused, hint, in_scope
-from freshet.crawler.requests import ApiRequests
+from freshet.crawler.requests import ApiRequest
 from freshet.crawler.urls import origin, without_fragment
 from freshet.storage.records import Entry, FetchResult, Note
 
@@ -217,11 +217,8 @@ class _Held:
 class Pinging:
     """Shell over :class:`KeyCache`."""
 
-    def __init__(
-        self, frontier: Frontier, calls: ApiRequests, admission: Admission, inbox: Inbox
-    ) -> None:
+    def __init__(self, frontier: Frontier, admission: Admission, inbox: Inbox) -> None:
         self._frontier = frontier
-        self._calls = calls
         self._admission = admission
         self._inbox = inbox
         self.book = KeyCache()
@@ -278,7 +275,8 @@ class Pinging:
             allowed = known is not None and self._frontier.permits(known[0], place.location, now)
             if allowed and known is not None:
                 held.is_requested = True
-                self._calls.place(known[1], place.location, partial(self._answered, place))
+                answered = partial(self._answered, place)
+                self._frontier.queue(ApiRequest(place.location, known[1], answered))
             elif allowed is False or now > held.since + _ASKED_WITHIN_S:
                 self._settle(place, now, is_valid=None)
         return self._released(now)

@@ -22,10 +22,11 @@ from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
 from freshet.crawler.admission.admit import Admission
+from freshet.crawler.frontier import Frontier
 from freshet.crawler.push.hints import Buckets, Inbox, hint, in_scope
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import looks_like_feed
-from freshet.crawler.requests import ApiRequests
+from freshet.crawler.requests import ApiRequest
 from freshet.crawler.urls import origin
 from freshet.storage.entries import (
     Advertised,
@@ -281,7 +282,7 @@ class Subscriber:
     def __init__(
         self,
         leases: Leases,
-        calls: ApiRequests,
+        frontier: Frontier,
         admission: Admission,
         inbox: Inbox,
         parser: Parser,
@@ -289,7 +290,7 @@ class Subscriber:
         callback_base: str,
     ) -> None:
         self.leases = leases
-        self._calls = calls
+        self._frontier = frontier
         self._admission = admission
         self._inbox = inbox
         self._lane_key = lane_key
@@ -320,11 +321,12 @@ class Subscriber:
             if self.leases.has_ended(each):
                 self.leases.forget(each.token)
                 noted.append(Note(now, subscription=each, ended=True))
-            elif len(self._calls) < _CALLS:
+            elif self._frontier.api_requests < _CALLS:
                 requested = self.leases.requested(each.token, now)
                 to = await self._lane_key(each.hub)
                 form = urlencode(self.leases.request(requested, self._callback_base + each.token))
-                self._calls.place(to, each.hub, partial(self._answered, each.token), form=form)
+                answered = partial(self._answered, each.token)
+                self._frontier.queue(ApiRequest(each.hub, to, answered, form))
                 noted.append(Note(now, subscription=requested))
         return noted
 

@@ -43,16 +43,14 @@ class _PushReceiver:
         if settings.public_url:
             self._subscriber = Subscriber(
                 leases=leases,
-                calls=assembly.api_requests,
+                frontier=assembly.frontier,
                 admission=assembly.admission,
                 inbox=self._inbox,
                 parser=context.parser,
                 lane_key=context.lane_key,
                 callback_base=f"{settings.public_url.rstrip('/')}/websub/",
             )
-        self._pinging = Pinging(
-            assembly.frontier, assembly.api_requests, assembly.admission, self._inbox
-        )
+        self._pinging = Pinging(assembly.frontier, assembly.admission, self._inbox)
         self.endpoint = Endpoint(
             self._subscriber,
             self._pinging,

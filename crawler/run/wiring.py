@@ -35,13 +35,12 @@ from freshet.crawler.pool import Ending, FetchPool, PoolRules
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.requester import Requester
-from freshet.crawler.requests import ApiRequests
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.run.archive import RunArchive
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.urls import origin, robots_url
-from freshet.crawler.visit import Comparer, Pipeline, PoliteFetcher, Recorder, Reducer
+from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
 from freshet.storage.records import Acknowledged, Agenda, Entry, FetchResult, PageHistory
 from freshet.storage.tables import hosts, links, observations, pages, url_patterns
@@ -124,7 +123,6 @@ class Assembly:
         frontier: chooses the next request.
         admission: chooses the URLs that are crawled.
         robots: the robots cache.
-        api_requests: requests that are for no page.
         listeners: called with every committed batch, in this order.
         patience: awaited while the store is unavailable; None: the run ends.
     """
@@ -156,15 +154,8 @@ class Assembly:
             well_known=signals.well_known and context.lasting,
         )
         self._probes = Probes(self.frontier.probe)
-        self.api_requests = ApiRequests(self.frontier.queue)
         self._retries = Retries(rules, settings.crawl.attempts, rng, lasting=context.lasting)
         archive = context.archive
-        self._fetcher = PoliteFetcher(
-            fetcher=context.fetcher if archive is None else archive.wrap(context.fetcher),
-            frontier=self.frontier,
-            clock=context.clock,
-            lasting=context.lasting,
-        )
         self._pipeline = self._stages()
         self.listeners: list[Observer] = []
         self.patience: Patience | None = None
@@ -191,9 +182,9 @@ class Assembly:
             lambda url: pages.alias_target(reader, url, context.clock.now() - self._alias_age_s),
             max_redirects=settings.crawl.max_redirects,
         )
-        ask = context.probe or self._probes.ask
+        ask, archive = context.probe or self._probes.ask, context.archive
         return Pipeline(
-            fetcher=self._fetcher,
+            fetcher=context.fetcher if archive is None else archive.wrap(context.fetcher),
             reducer=Reducer(
                 parser=context.parser,
                 listings=listings,
@@ -224,6 +215,7 @@ class Assembly:
                 clock=context.clock,
             ),
             sitemap_max_bytes=settings.sitemaps.max_bytes,
+            lasting=context.lasting,
         )
 
     def obey(self, rules: PolitenessRules) -> None:
@@ -275,11 +267,9 @@ class Assembly:
         context = self._context
         return Requester(
             pipeline=self._pipeline,
-            fetcher=self._fetcher,
             frontier=self.frontier,
             clock=context.clock,
             probes=self._probes,
-            api_requests=self.api_requests,
             robots=self.robots,
             rules=self._robots_rules,
             admission=self.admission,

@@ -16,7 +16,7 @@ from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, read_feed
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
-from freshet.crawler.visit import Comparer, Pipeline, PoliteFetcher, Recorder, Reducer
+from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
 from freshet.storage.entries import Outcome, RobotsRecord
 from freshet.storage.records import DueUrl, FetchResult, PageHistory, Visit
 from tests.crawler.frontier_world import ALLOW, World, parsed
@@ -121,9 +121,6 @@ class Stages:
         self.scope = Scope("host", [f"{SITE}/"])
         self.admission = Admission(self.scope, TrapLimits())
         self.discovery = SourceDiscovery(self.admission, most=3, well_known=False)
-        self.fetcher = PoliteFetcher(
-            fetcher=self.answers, frontier=self.world.frontier, clock=self.clock
-        )
         self.pipeline = self._wired()
         self.reduce = self.pipeline.reducer.reduce
         self.compare = self.pipeline.comparer.compare
@@ -134,7 +131,7 @@ class Stages:
         headers = HostHeaders(complaints)
         redirects = Redirects(self.admission, self.past.alias_target, max_redirects=10)
         return Pipeline(
-            fetcher=self.fetcher,
+            fetcher=self.answers,
             reducer=Reducer(
                 parser=parser, listings=listings, headers=headers, agent_token="freshet"
             ),

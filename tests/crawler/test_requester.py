@@ -8,7 +8,7 @@ from freshet.crawler.admission.admit import Seeding
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.requester import Requester
-from freshet.crawler.requests import ApiRequests, Refusal, RobotsRequest
+from freshet.crawler.requests import ApiRequest, Refusal, RobotsRequest
 from freshet.crawler.robots.cache import RobotsRules
 from freshet.storage.records import (
     DueUrl,
@@ -31,11 +31,10 @@ class Hosts:
     def __init__(self, *, lasting: bool = False) -> None:
         self.stages = stages = Stages()
         self.unasked: list[int] = []
-        self.api_requests = ApiRequests(stages.world.frontier.queue)
         self.probes = Probes(stages.world.frontier.probe)
         self.requester = Requester(
-            pipeline=stages.pipeline, fetcher=stages.fetcher, frontier=stages.world.frontier,
-            clock=stages.clock, probes=self.probes, api_requests=self.api_requests,
+            pipeline=stages.pipeline, frontier=stages.world.frontier,
+            clock=stages.clock, probes=self.probes,
             robots=stages.world.book, rules=RobotsRules(), admission=stages.admission,
             discovery=stages.discovery, seeding=Seeding([], stages.admission),
             lane_key=self._lane_key, offsite_at=self._offsite_at, on_refusal=self._refused,
@@ -137,9 +136,12 @@ async def test_a_probe_is_asked_for_and_recorded() -> None:
 async def test_what_follows_from_an_api_request_is_written_with_it() -> None:
     hosts = Hosts()
     noted = Note(NOON, fetches=1)
-    hosts.api_requests.place("hub", "http://hub/", lambda _result, _now: [noted], form="a=b")
+    frontier = hosts.stages.world.frontier
+    frontier.queue(ApiRequest("http://hub/", "hub", lambda _result, _now: [noted], form="a=b"))
+    assert frontier.api_requests == 1
     assert await hosts.perform_next(answer(b"ok")) == [Note(NOON, fetches=1), noted]
     assert hosts.stages.answers.asked == [Request("http://hub/", "answer", form="a=b")]
+    assert frontier.api_requests == 0
 
 
 async def test_a_page_is_visited_by_the_pipeline() -> None:

@@ -1,12 +1,9 @@
-"""ApiRequests go on their lane as politely as pages, and who placed one hears the answer."""
+"""API requests go on their lane as politely as pages, and as robots.txt allows."""
 
 import pytest
 
-from freshet.crawler.requests import ApiRequest, ApiRequests, PageRequest, RobotsRequest
-from freshet.storage.records import Entry, FetchResult, Note
+from freshet.crawler.requests import ApiRequest, PageRequest, RobotsRequest
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
-
-HUB = "https://hub.example/"
 
 
 @pytest.fixture
@@ -17,30 +14,10 @@ def world() -> World:
     return world
 
 
-def test_who_placed_a_call_hears_its_answer_and_no_other(world: World) -> None:
-    calls, heard = ApiRequests(world.frontier.queue), []
-
-    def hearing(name: str) -> list[Entry]:
-        heard.append(name)
-        return [Note(1.0, fetches=1)]
-
-    calls.place("hub", HUB, lambda *_: hearing("first"), form="a=b")
-    calls.place("other", HUB, lambda *_: hearing("second"))
-    first, second = world.requests(0.0)
-    assert isinstance(first, ApiRequest)
-    assert isinstance(second, ApiRequest)
-    assert (first.form, second.form) == ("a=b", None)
-    answer = FetchResult(HUB, "fetched", 0.0, 0.0, 202)
-    assert calls.answered(second, answer, 1.0) == [Note(1.0, fetches=1)]
-    assert heard == ["second"]
-    assert len(calls) == 1
-
-
 def test_calls_keep_the_pause_of_their_lane_with_pages_and_each_other(world: World) -> None:
-    calls = ApiRequests(world.frontier.queue)
     world.supply(page(1, 1), page(2, 1))
-    calls.place("a", "http://h1/key.txt", lambda *_: [])
-    calls.place("a", "http://h1/key2.txt", lambda *_: [])
+    for name in ("key", "key2"):
+        world.frontier.queue(ApiRequest(f"http://h1/{name}.txt", "a", lambda *_: []))
     order: list[tuple[float, type]] = []
     now = 0.0
     while requests := world.requests(now):

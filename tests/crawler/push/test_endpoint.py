@@ -15,7 +15,7 @@ from freshet.crawler.push.indexnow import Pinging
 from freshet.crawler.push.server import Endpoint, Pushed, Refusals, Reply
 from freshet.crawler.push.websub import Leases, Subscriber
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.requests import ApiRequest, ApiRequests
+from freshet.crawler.requests import ApiRequest
 from freshet.storage.entries import Advertised, Outcome, Subscription
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Note
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
@@ -39,14 +39,12 @@ class Stage:
     leases: Leases = field(init=False)
     subscriber: Subscriber = field(init=False)
     pinging: Pinging = field(init=False)
-    calls: ApiRequests = field(init=False)
     endpoint: Endpoint = field(init=False)
     reads: int = 0
 
     def __post_init__(self) -> None:
         self.world.add(1, "a", parsed(self.robots, self.now))
         self.world.add(2, "b", parsed(self.robots, self.now))
-        self.calls = ApiRequests(self.world.frontier.queue)
         self.inbox = Inbox(self.commit, patience_s=0.01)
         scope = Scope("host", [f"{SITE}/"])
         limits = TrapLimits(2048, 32, 3, 50, 400, 5000)
@@ -59,14 +57,14 @@ class Stage:
 
         self.subscriber = Subscriber(
             leases=self.leases,
-            calls=self.calls,
+            frontier=self.world.frontier,
             admission=admission,
             inbox=self.inbox,
             parser=Parser(),
             lane_key=lane,
             callback_base="https://cb.example/websub/",
         )
-        self.pinging = Pinging(self.world.frontier, self.calls, admission, self.inbox)
+        self.pinging = Pinging(self.world.frontier, admission, self.inbox)
         self.endpoint = Endpoint(
             self.subscriber, self.pinging, self.refusals, lambda: self.now, max_body_bytes=MOST,
         )  # fmt: skip
@@ -120,7 +118,7 @@ class Stage:
         for request in requests:
             status = 200 if outcome == "fetched" else 404
             result = FetchResult(request.url, outcome, self.now, 0.0, status, body=body)
-            self.written += self.calls.answered(request, result, self.now)
+            self.written += request.handle(result, self.now)
             self.written += self.pinging.ask(self.now)
         return len(requests)
 
