@@ -29,7 +29,7 @@ from freshet.crawler.archive.warc import (
     warcinfo,
 )
 from freshet.crawler.fetch.client import Fetcher, Request
-from freshet.storage.records import FetchResult, Validators
+from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 
 # -- originals ---------------------------------------------------------------
 # An SQLite file inside the archive holds the records that later answers of a URL may refer to.
@@ -173,8 +173,9 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 class ArchiveUnwritable(Exception):
     """An archive that cannot be written now; ``why`` is the reason. No entry is lost."""
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, folder: Path, why: str) -> None:
         super().__init__(why)
+        self.folder = folder
         self.why = why
 
 
@@ -207,6 +208,18 @@ class ArchiveWriter:
     def add(self, entry: WireExchange) -> None:
         """Keep an entry for the next flush."""
         self._pending.append(entry)
+
+    def unasked(self, due: DueUrl, observation: Observation) -> None:
+        """Keep a URL that was not requested, with the reason, for the next flush."""
+        result = FetchResult(
+            due.fetch_url,
+            "failed" if observation.kind == "failed" else "refused",
+            observation.at,
+            duration_s=0.0,
+            reason=observation.reason or "",
+            detail=observation.detail or "",
+        )
+        self.add(WireExchange(None, result))
 
     def describe(self, fields: Fields) -> None:
         """Set the description of the files that follow."""
@@ -242,7 +255,7 @@ class ArchiveWriter:
             self._write(count)
         except (OSError, sqlite3.Error) as error:
             self._take_back(output, size)
-            raise ArchiveUnwritable(_why(error)) from error
+            raise ArchiveUnwritable(self._folder, _why(error)) from error
         for _ in range(count):
             self._pending.popleft()
 

@@ -24,7 +24,7 @@ from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
-from freshet.crawler.run.archive import archiving
+from freshet.crawler.run.archive import archiving, described
 from freshet.crawler.run.crawl import COMPARED, Live
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import (
@@ -411,7 +411,10 @@ class _Daemon:
         before, self._settings = self._chosen, settings
         self._chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
         if self._context.archive is not None:
-            self._context.archive.describe(settings, self._chosen.seeds)
+            began_at = await runs.began_at(database.reader, self._context.run_id)
+            self._context.archive.describe(
+                described(settings, self._chosen.seeds, began_at=began_at, lasting=True)
+            )
         self._assembly.obey(politeness_rules(settings))
         self._assembly.alert_by(settings.alerts)
         self.state.follow(said)

@@ -24,6 +24,7 @@ from freshet.crawler.admission.admit import (
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.alerts.rules import matching
+from freshet.crawler.archive.writer import ArchiveWriter, ArchivingFetcher
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector
 from freshet.crawler.compare.not_content.check import NotContentCheck, Probes
@@ -36,7 +37,7 @@ from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.crawler.run.archive import RunArchive
+from freshet.crawler.run.archive import secure
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.urls import origin, robots_url
@@ -77,7 +78,7 @@ class RunContext:
     parser: Parser
     rng: Random
     lasting: bool = False
-    archive: RunArchive | None = None
+    archive: ArchiveWriter | None = None
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
 
@@ -166,7 +167,7 @@ class Assembly:
             self._tell,
             batch=settings.store.batch,
             patience=self._wait_for_store,
-            secure=archive.secure if archive is not None else None,
+            secure=partial(secure, archive.flush) if archive is not None else None,
         )
 
     def _stages(self) -> Pipeline:
@@ -182,9 +183,12 @@ class Assembly:
             lambda url: pages.alias_target(reader, url, context.clock.now() - self._alias_age_s),
             max_redirects=settings.crawl.max_redirects,
         )
-        ask, archive = context.probe or self._probes.ask, context.archive
+        ask = context.probe or self._probes.ask
+        fetcher = context.fetcher
+        if context.archive is not None:
+            fetcher = ArchivingFetcher(fetcher, context.archive.add)
         return Pipeline(
-            fetcher=context.fetcher if archive is None else archive.wrap(context.fetcher),
+            fetcher=fetcher,
             reducer=Reducer(
                 parser=context.parser,
                 listings=listings,
