@@ -23,7 +23,6 @@ from freshet.scheduler.discovery.covers import (
     RecrawlHistory,
     SiteSightings,
     greedy,
-    historical_limit,
     judged,
 )
 from freshet.scheduler.discovery.reveals import Reveals, Sightings, yields
@@ -261,8 +260,8 @@ def _judged(history: _SiteHistory, budget: int) -> Mapping[str, Record]:
         name: judged(recrawls, _choosing(choose, budget), alive)
         for name, choose in ALGORITHMS.items()
     }
-    found[EVER] = judged(recrawls, lambda past, _now: historical_limit(past), alive)
-    found[KNEW] = judged(recrawls, lambda _past, now: greedy(now, budget=budget), alive)
+    found[EVER] = judged(recrawls, lambda past, _now: past.ever(), alive)
+    found[KNEW] = judged(recrawls, lambda _past, now: greedy(now, budget), alive)
     return found
 
 

@@ -214,7 +214,6 @@ class _Watched:
     """A fetcher that records which places it visited when, and whether they answered."""
 
     inner: SyntheticFetcher
-    clock: VirtualClock
     requests: int = 0
     looks: defaultdict[Place, list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -250,7 +249,7 @@ async def rehearse(
     quiet = settings.alerts.model_copy(update={"rules": ()})
     settings = settings.model_copy(update={"alerts": quiet})
     clock = VirtualClock(web.start_at)
-    fetcher = _Watched(SyntheticFetcher(web, clock.now), clock)
+    fetcher = _Watched(SyntheticFetcher(web, clock.now))
     roots = [fetcher.inner.addresses.origin(name) + "/" for name in web.sites]
     order = DaemonOrder(
         db, seeds_from_arguments(roots).seeds, plan.budget, plan.policy, plan.days * _DAY_S

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
-from math import ceil, inf, nan
+from math import inf, nan
 
 import numpy as np
 
@@ -16,35 +16,29 @@ from freshet.scheduler.discovery.reveals import Reveals, Sightings, from_rows, r
 #
 # GREEDY: the page that reveals most of what is left, again and again (section 3.5.2).
 #
-# With a budget of k pages it finds at least 1 - 1/e of what any k pages could; for a share of the
-# new pages it needs at most a logarithmic factor more pages than the best cover.
-
-#: Taken off before a share of pages is rounded up: .1 of 30 is 3, whatever the machine thinks.
-_ROUNDING = 1e-9
+# With a budget of k pages it finds at least 1 - 1/e of what any k pages could; for all new pages it
+# needs at most a logarithmic factor more pages than the best cover.
 
 
-def greedy(reveals: Reveals, *, budget: int | None = None, share: float = 1.0) -> Ints:
-    """Return at most ``budget`` old pages that reveal ``share`` of what can be revealed.
+def greedy(reveals: Reveals, budget: int | None = None) -> Ints:
+    """Return at most ``budget`` old pages that reveal most of what can be revealed.
 
-    In the order in which they are chosen; of equal ones the first. Orphans count for nothing: they
-    are not in the share. What a page adds only shrinks as others are chosen, so that a page is
-    valued anew only when it stands first (Minoux 1978); the choice is exact.
+    In the order in which they are chosen; of equal ones the first. What a page adds only shrinks as
+    others are chosen, so that a page is valued anew only when it stands first (Minoux 1978); the
+    choice is exact.
 
     Raises:
-        ValueError: the share is not between 0 and 1, or the budget below 0.
+        ValueError: the budget is below 0.
     """
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"share must be from 0 to 1, not {share}")
     if budget is not None and budget < 0:
         raise ValueError(f"budget must be at least 0, not {budget}")
-    left = ceil(share * (reveals.new - reveals.orphans) - _ROUNDING)
     limit = reveals.old if budget is None else budget
     uncovered = np.ones(reveals.new, np.bool_)
     pages = reveals.first_pages.tolist()
     waiting = [(-size, page) for size, page in zip(reveals.sizes.tolist(), pages, strict=True)]
     heapify(waiting)
     chosen: list[int] = []
-    while left > 0 and len(chosen) < limit and waiting:
+    while len(chosen) < limit and waiting:
         bound, page = waiting[0]
         members = reveals.of(page)
         gain = int(np.count_nonzero(uncovered[members]))
@@ -57,7 +51,6 @@ def greedy(reveals: Reveals, *, budget: int | None = None, share: float = 1.0) -
         heappop(waiting)
         chosen.append(page)
         uncovered[members] = False
-        left -= gain
     return np.array(chosen, np.int64)
 
 
@@ -87,16 +80,6 @@ class RecrawlHistory:
         recrawls = [each.by(alive[: each.old]) for each in self.recrawls]
         return RecrawlHistory(self.pages, recrawls, alive)
 
-    @property
-    def last(self) -> RecrawlHistory:
-        """Return the history of the last recrawl only."""
-        return RecrawlHistory(self.pages, self.recrawls[-1:], self.alive)
-
-    @property
-    def last_news(self) -> Reveals | None:
-        """Return the last recrawl in which a page revealed anything."""
-        return next((each for each in reversed(self.recrawls) if each.members.size), None)
-
     def fractions(self) -> Floats:
         """Return p_i^t of each page: the mean of its p_i.
 
@@ -108,24 +91,16 @@ class RecrawlHistory:
             total[: recrawl.old] += recrawl.fractions
         return total / max(len(telling), 1)
 
-    def ever(self) -> Bools:
-        """Return a mask (pages,) of the pages that revealed anything in any recrawl."""
+    def ever(self) -> Ints:
+        """Return every page that revealed a new one in any of the recrawls.
+
+        No choice by history exceeds it (section 3.6.5): the bound called full with a recrawl at
+        every step, and that for w with one at every w-th.
+        """
         found = np.zeros(self.pages, np.bool_)
         for recrawl in self.recrawls:
             found[: recrawl.old] |= recrawl.degrees > 0
-        return found
-
-
-# -- limits --
-
-
-def historical_limit(past: RecrawlHistory) -> Ints:
-    """Return every page that revealed a new one in any of the recrawls.
-
-    No choice by history exceeds it (section 3.6.5): the bound called full with a recrawl at every
-    step, and that for w with one at every w-th.
-    """
-    return np.asarray(np.flatnonzero(past.ever()), np.int64)
+        return np.asarray(np.flatnonzero(found), np.int64)
 
 
 # -- judging -----------------------------------------------------------------

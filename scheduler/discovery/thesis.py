@@ -33,11 +33,6 @@ def od(fractions: Floats, budget: int) -> Ints:
     return np.asarray(candidates[best], np.int64)
 
 
-def od_1(past: RecrawlHistory, budget: int) -> Ints:
-    """Return the pages that revealed most in the last recrawl."""
-    return od(past.last.fractions(), budget)
-
-
 def od_win(past: RecrawlHistory, budget: int) -> Ints:
     """Return the pages that revealed most in all recrawls together."""
     return od(past.fractions(), budget)
@@ -140,13 +135,6 @@ def best_of_clusters(reveals: Reveals, eps_b: float = EPS_B) -> Floats:
     return found
 
 
-def cliq_1(past: RecrawlHistory, budget: int) -> Ints:
-    """Return the best pages of the clusters of the last recrawl."""
-    if not past.recrawls:
-        return np.zeros(0, np.int64)
-    return cliq(past.recrawls[-1], budget)
-
-
 def cliq_win(past: RecrawlHistory, budget: int) -> Ints:
     """Return the best pages of the ``budget`` clusters with the highest worth."""
     worth = past.fractions()
@@ -155,13 +143,6 @@ def cliq_win(past: RecrawlHistory, budget: int) -> Ints:
         best = best_of_clusters(last)
         worth[: last.old] = np.maximum(worth[: last.old], best)
     return od(worth, budget)
-
-
-def cov(past: RecrawlHistory, budget: int) -> Ints:
-    """Return the pages that GREEDY would have chosen in the last recrawl."""
-    if not past.recrawls:
-        return np.zeros(0, np.int64)
-    return greedy(past.recrawls[-1], budget=budget)
 
 
 # -- cov win -----------------------------------------------------------------
@@ -205,7 +186,7 @@ def cov_win(past: RecrawlHistory, budget: int) -> Ints:
 
 def _groups(past: RecrawlHistory) -> list[tuple[list[int], Ints]]:
     """Return groups of pages that revealed the same, with the new pages numbered throughout."""
-    pages = np.flatnonzero(past.ever())
+    pages = past.ever()
     if not pages.size:
         return []
     numbers = np.full((pages.size, len(past.recrawls)), -1, np.int64)
@@ -317,25 +298,25 @@ def upper_bounds(trials: Floats, paid: Floats, steps: int) -> Floats:
 Algorithm: TypeAlias = Callable[[RecrawlHistory, int], Ints]
 
 
-def _by_last_news(choose: Callable[[Reveals, int], Ints]) -> Algorithm:
+def _by_last(choose: Callable[[Reveals, int], Ints], *, with_news: bool = False) -> Algorithm:
     def chosen(past: RecrawlHistory, budget: int) -> Ints:
-        last = past.last_news
-        return np.zeros(0, np.int64) if last is None else choose(last, budget)
+        known = [each for each in past.recrawls if each.members.size or not with_news]
+        return choose(known[-1], budget) if known else np.zeros(0, np.int64)
 
     return chosen
 
 
 ALGORITHMS: Final[Mapping[str, Algorithm]] = {
     "cov_win": cov_win,
-    "greedy": _by_last_news(lambda last, budget: greedy(last, budget=budget)),
-    "od": _by_last_news(lambda last, budget: od(last.fractions, budget)),
-    "od_1": od_1,
+    "greedy": _by_last(greedy, with_news=True),
+    "od": _by_last(lambda last, budget: od(last.fractions, budget), with_news=True),
+    "od_1": _by_last(lambda last, budget: od(last.fractions, budget)),
     "od_win": od_win,
     "od_all": od_win,
-    "cliq": _by_last_news(cliq),
-    "cliq_1": cliq_1,
+    "cliq": _by_last(cliq, with_news=True),
+    "cliq_1": _by_last(cliq),
     "cliq_win": cliq_win,
-    "cov": cov,
+    "cov": _by_last(greedy),
     "bandit": told_bandit,
 }
 #: The default algorithm.

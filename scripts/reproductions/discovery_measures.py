@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from freshet.scheduler.arrays import Floats, Ints
-from freshet.scheduler.discovery.covers import RecrawlHistory, greedy, historical_limit
+from freshet.scheduler.discovery.covers import RecrawlHistory, greedy
 from freshet.scheduler.discovery.reveals import Reveals
 from freshet.scheduler.discovery.thesis import ALGORITHMS, upper_bounds
 
@@ -123,7 +123,7 @@ def by_history(site: Sequence[Reveals], name: str, every: int) -> Iterator[Trace
 
 def limit(site: Sequence[Reveals], every: int) -> Iterator[Trace]:
     """Every page that ever revealed anything in a full recrawl."""
-    return judged(site, lambda past, _now: historical_limit(past), every)
+    return judged(site, lambda past, _now: past.ever(), every)
 
 
 class Bandit:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Ints
-from freshet.scheduler.discovery.covers import RecrawlHistory, greedy, historical_limit
+from freshet.scheduler.discovery.covers import RecrawlHistory, greedy
 from freshet.scheduler.discovery.reveals import Reveals
 from freshet.scheduler.discovery.thesis import ALGORITHMS
 from scripts.reproductions import discovery_measures as measures
@@ -66,7 +66,7 @@ def compared(histories: Sequence[LinkHistory]) -> Rows:
         budget: measures.row((t for site in sites for t in _in_turn(site, budget)), budget)
         for budget in BUDGETS
     }
-    bound = [t for site in sites for t in _judged(site, lambda past, _: historical_limit(past))]
+    bound = [t for site in sites for t in _judged(site, lambda past, _: past.ever())]
     found[BOUND] = dict.fromkeys(BUDGETS, measures.row(bound))
     found[OPTIMAL] = _by_budget(
         [t for site in sites for t in _judged(site, lambda _, now: greedy(now))]

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.covers import RecrawlHistory, historical_limit
-from freshet.scheduler.discovery.thesis import cov, cov_win, od_win
+from freshet.scheduler.discovery.covers import RecrawlHistory
+from freshet.scheduler.discovery.thesis import ALGORITHMS, cov_win, od_win
 from tests.scheduler.discovery.graphs import Sets, pasts, reveals
 
 Scenarios = Mapping[tuple[int, int], int]
@@ -59,7 +59,7 @@ def test_it_looks_at_no_more_pages_than_od_win_and_never_at_one_twice(
     past, _ = drawn
     cover = cov_win(past, budget).tolist()
     assert len(cover) == len(set(cover)) == od_win(past, budget).size
-    assert set(cover) <= set(historical_limit(past).tolist())
+    assert set(cover) <= set(past.ever().tolist())
     assert cov_win(past, past.pages).tolist()[: len(cover)] == cover
 
 
@@ -90,7 +90,7 @@ def test_overlaps_are_paid_once() -> None:
 
 def test_a_step_without_news_makes_it_forget_nothing() -> None:
     past = RecrawlHistory(2, [reveals([frozenset({0})], 1), reveals([frozenset()] * 2, 0)])
-    assert cov(past, 1).tolist() == []
+    assert ALGORITHMS["cov"](past, 1).tolist() == []
     assert cov_win(past, 1).tolist() == [0]
 
 

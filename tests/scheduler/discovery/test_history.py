@@ -5,17 +5,9 @@ import pytest
 from hypothesis import given
 
 from freshet.scheduler.arrays import Ints
-from freshet.scheduler.discovery.covers import RecrawlHistory, historical_limit, judged
+from freshet.scheduler.discovery.covers import RecrawlHistory, judged
 from freshet.scheduler.discovery.reveals import Reveals
-from freshet.scheduler.discovery.thesis import (
-    ALGORITHMS,
-    cliq_1,
-    cliq_win,
-    cov,
-    od_1,
-    od_win,
-    told_bandit,
-)
+from freshet.scheduler.discovery.thesis import ALGORITHMS, od_win, told_bandit
 from scripts.reproductions.discovery_measures import Bandit
 from tests.scheduler.discovery.graphs import Sets, pasts, reveals
 
@@ -33,20 +25,19 @@ def test_fractions_are_means() -> None:
 
 def test_each_algorithm_knows_what_it_may_know() -> None:
     known = past()
-    assert od_1(known, 2).tolist() == [1, 2]
-    assert od_win(known, 2).tolist() == [0, 1]
-    assert cliq_1(known, 3).tolist() == [1, 3]
-    assert cov(known, 3).tolist() == [1, 3]
-    assert set(cliq_win(known, 2).tolist()) == {0, 1}
-    assert historical_limit(known).tolist() == [0, 1, 2, 3]
-    assert historical_limit(known.last).tolist() == [1, 2, 3]
+    assert ALGORITHMS["od_1"](known, 2).tolist() == [1, 2]
+    assert ALGORITHMS["od_win"](known, 2).tolist() == [0, 1]
+    assert ALGORITHMS["cliq_1"](known, 3).tolist() == [1, 3]
+    assert ALGORITHMS["cov"](known, 3).tolist() == [1, 3]
+    assert set(ALGORITHMS["cliq_win"](known, 2).tolist()) == {0, 1}
+    assert known.ever().tolist() == [0, 1, 2, 3]
 
 
 def test_a_site_without_a_history_gives_nothing() -> None:
     none = RecrawlHistory(5, [])
-    for algorithm in (od_1, od_win, cliq_1, cliq_win, cov):
-        assert algorithm(none, 3).tolist() == []
-    assert historical_limit(none).tolist() == []
+    for name in ALGORITHMS.keys() - {"bandit"}:
+        assert ALGORITHMS[name](none, 3).tolist() == []
+    assert none.ever().tolist() == []
 
 
 def test_a_past_that_cannot_be_is_refused() -> None:
@@ -70,7 +61,7 @@ def test_pages_that_are_gone_are_nobodys_choice() -> None:
         cover = algorithm(known, 3).tolist()
         assert not {0, 1} & set(cover), name
         assert 2 in cover, name
-    assert historical_limit(known).tolist() == [2, 3]
+    assert known.ever().tolist() == [2, 3]
 
 
 def test_who_is_asked_for_the_last_news_skips_steps_without_any() -> None:
