@@ -110,32 +110,6 @@ _NOISE = ("rendered_at", "token", "nonce", "visitors", "advert", "variant")
 _MARKS = {name: f"\0{name}\0" for name in _NOISE}
 
 
-def noise(
-    seed: int,
-    place: Place,
-    serial: int,
-    at: float,
-    adverts: tuple[str, ...],
-    variants: tuple[str, ...] = (),
-) -> dict[str, str]:
-    """Return the noise of an answer; ``serial`` earlier requests went to that place.
-
-    ``variants`` are those of an A/B test; each answer draws one.
-    """
-    key = f"{seed}/{place.host}{place.target}/{serial}".encode()
-    digest = blake2b(key, digest_size=32)
-    drawn = digest.hexdigest()
-    return {
-        "rendered_at": datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
-        "token": drawn[:16],
-        "nonce": drawn[16:28],
-        "session": drawn[28:],
-        "visitors": str(1000 + 7 * serial + digest.digest()[0] % 7),
-        "advert": adverts[digest.digest()[1] % len(adverts)] if adverts else "",
-        "variant": variants[digest.digest()[2] % len(variants)] if variants else "",
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class _PageTemplate:
     """A page's bytes, with slots: ``pieces[0] slots[0] pieces[1] … pieces[-1]``."""
@@ -165,16 +139,10 @@ class _PageTemplate:
 # Noise stands in the frame and in attributes only; the history gives the main content.
 
 
-def adverts(site: SyntheticSite, edited: Counter[Form]) -> tuple[str, ...]:
-    """Return the advertisements of a campaign; each answer shows one."""
-    rng = generator(site.name, "advert", edited["advert"])
-    return tuple(site.language.sentence(rng) for _ in range(5))
-
-
-def variants(site: SyntheticSite) -> tuple[str, ...]:
-    """Return the two versions of a sentence that the site tests on its visitors."""
-    rng = generator(site.name, "variants")
-    return tuple(site.language.sentence(rng) for _ in range(2))
+def _sentences(site: SyntheticSite, count: int, *key: object) -> tuple[str, ...]:
+    """Draw sentences in the site's language."""
+    rng = generator(site.name, *key)
+    return tuple(site.language.sentence(rng) for _ in range(count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +225,11 @@ _Key = tuple[Place, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Face:
-    """A version of a site's frame, its start, the edits before, its adverts and variants."""
+    """A version of a site's frame, its start, and the edits before.
+
+    Each answer shows one of the ``adverts`` of a campaign, and one of the two ``variants`` of a
+    sentence that the site tests on its visitors.
+    """
 
     version: int
     since: float
@@ -381,17 +353,22 @@ class Responder:
     # -- what answers are made of ------------------------------------------------------
 
     def _noise(self, asked: Place, face: _Face, at: float) -> dict[str, str]:
+        """Return the noise of an answer; each draws an advertisement and a variant."""
         place = _place(asked)
         serial = self._asked[place]
         self._asked[place] += 1
-        return noise(
-            seed=self._web.seed,
-            place=place,
-            serial=serial,
-            at=at,
-            adverts=face.adverts,
-            variants=face.variants,
-        )
+        key = f"{self._web.seed}/{place.host}{place.target}/{serial}".encode()
+        digest = blake2b(key, digest_size=32)
+        drawn, chosen = digest.hexdigest(), digest.digest()
+        return {
+            "rendered_at": datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+            "token": drawn[:16],
+            "nonce": drawn[16:28],
+            "session": drawn[28:],
+            "visitors": str(1000 + 7 * serial + chosen[0] % 7),
+            "advert": face.adverts[chosen[1] % len(face.adverts)],
+            "variant": face.variants[chosen[2] % len(face.variants)],
+        }
 
     def _face(self, site: SyntheticSite, at: float) -> _Face:
         version = version_at(site.frame.revisions, at)
@@ -399,9 +376,9 @@ class Responder:
         if face is None or face.version != version:
             edited = Counter(revision.form for revision in site.frame.revisions[:version])
             since = site.frame.revisions[version - 1].at if version else float("-inf")
-            face = self._faces[site.name] = _Face(
-                version, since, edited, adverts(site, edited), variants(site)
-            )
+            adverts = _sentences(site, 5, "advert", edited["advert"])
+            variants = _sentences(site, 2, "variants")
+            face = self._faces[site.name] = _Face(version, since, edited, adverts, variants)
         return face
 
     def _template(self, document: Document, key: _Key, edited: Counter[Form]) -> _PageTemplate:
