@@ -161,21 +161,11 @@ def _report_to(pipe: _Pipe) -> PolicyProgress:
 _DAY_S: Final = 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
-class _StorePast:
-    """The captures of a store; days are Unix days.
-
-    ``url`` has the pages in the order of the rows, ``origin`` the hosts in the order of their
-    codes.
-    """
-
-    captures: Captures
-    url: Sequence[str]
-    origin: Sequence[str]
-
-
-async def read_past(db: Path, daemon: Daemon) -> _StorePast:
+async def read_past(db: Path, daemon: Daemon) -> tuple[Captures, list[str], list[str]]:
     """Return the whole history of a store, weighted as a ``daemon`` of these settings would.
+
+    The captures in Unix days, the URLs of the pages in the order of the rows, and the origins of
+    the hosts in the order of their codes.
 
     Raises:
         StoreError: the file does not exist, or is not a store of this schema.
@@ -205,7 +195,7 @@ async def read_past(db: Path, daemon: Daemon) -> _StorePast:
         host=host[order],
         area=area[order],
     )
-    return _StorePast(captures, [pages.url[k] for k in order.tolist()], origins)
+    return captures, [pages.url[k] for k in order.tolist()], origins
 
 
 #: What is asked where nothing else is said: the daemon's own, the published one, all in turn.
@@ -217,7 +207,9 @@ class StoreComparison:
     """The comparison, with the pages and hosts to which its rows and codes belong."""
 
     db: Path
-    past: _StorePast
+    captures: Captures
+    url: Sequence[str]
+    origin: Sequence[str]
     comparison: Comparison
 
 
@@ -245,14 +237,14 @@ def ask(
         PolicyError: a policy fails.
     """
     with err.status("Reading the archive"):
-        past = terminal.run(read_past(db, daemon))
-    start, end = _span(db, past.captures, shown)
-    budgets = budgets or [_spent(past.captures.at, start, end)]
+        captures, url, origin = terminal.run(read_past(db, daemon))
+    start, end = _span(db, captures, shown)
+    budgets = budgets or [_spent(captures.at, start, end)]
     terms = [ReplayTerms(budget, start, end) for budget in budgets]
     asks = len(policies) * sum(budgets) * (end - start)
     with progress_bars() as progress:
-        comparison = compare(past.captures, policies, terms, progress, judging(asks))
-    return StoreComparison(db, past, comparison)
+        comparison = compare(captures, policies, terms, progress, judging(asks))
+    return StoreComparison(db, captures, url, origin, comparison)
 
 
 def _span(db: Path, captures: Captures, shown: float) -> tuple[float, float]:
@@ -378,9 +370,9 @@ def _verdict(verdict: PolicyVerdict, answer: StoreComparison) -> dict[str, objec
         "misses": verdict.misses,
         "asks_without_news": verdict.again,
         "flagged": len(verdict.flagged),
-        "flagged_pages": [answer.past.url[row] for row in verdict.flagged.tolist()],
+        "flagged_pages": [answer.url[row] for row in verdict.flagged.tolist()],
         "fetches_by_rate": verdict.by_class,
-        "fetches_by_host": dict(zip(answer.past.origin, verdict.by_host.tolist(), strict=True)),
+        "fetches_by_host": dict(zip(answer.origin, verdict.by_host.tolist(), strict=True)),
         "calibration": {
             "asks": told.asks.tolist(),
             "expected": _column(told.expected),

@@ -132,11 +132,11 @@ def _calibration(answer: StoreComparison) -> Columns:
 
 
 def _pages(answer: StoreComparison) -> Columns:
-    captures, rate = answer.past.captures, answer.comparison.rate
+    captures, rate = answer.captures, answer.comparison.rate
     names = np.array([*RATE_CLASSES, RAREST], object)
     return {
-        "url": _texts(answer.past.url),
-        "host": _texts(answer.past.origin)[captures.host],
+        "url": _texts(answer.url),
+        "host": _texts(answer.origin)[captures.host],
         "importance": captures.importance,
         "found": captures.found * _DAY_S,
         "captures": np.diff(captures.offsets),
@@ -151,7 +151,7 @@ def _page_verdicts(answer: StoreComparison) -> Columns:
     for place, each in enumerate(every):
         flagged[place, each.flagged] = True
     return _named(every, np.full(len(every), pages)) | {
-        "url": np.tile(_texts(answer.past.url), len(every)),
+        "url": np.tile(_texts(answer.url), len(every)),
         "fetches": _joined([each.by_page for each in every]),
         "believed_rate": _joined([each.believed for each in every]),
         "flagged": flagged.ravel(),

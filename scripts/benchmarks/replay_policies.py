@@ -38,7 +38,7 @@ def figures(pages: int) -> dict[str, object]:
         peaks = {"peak_mb": _peak_mb(RUSAGE_SELF), "peak_mb_of_a_child": _peak_mb(RUSAGE_CHILDREN)}
         say(f"{whole}; now each policy by itself")
         before = _spent()
-        captures = asyncio.run(read_past(db, settings.daemon)).captures
+        captures, _, _ = asyncio.run(read_past(db, settings.daemon))
         parts = {"reading": _since(before)}
     (start, end), each = (answer.comparison.start, answer.comparison.end), {}
     for name in POLICIES:
