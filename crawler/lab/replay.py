@@ -216,7 +216,7 @@ class _Replay:
         player = Player(
             requester=assembly.requester(seeding),
             clock=self._clock,
-            write=assembly.submit,
+            write=assembly.writer.submit,
             find_page=partial(frontier.of_url, reader),
             find_host=partial(_host, database),
             host_at=partial(hosts.find, reader),

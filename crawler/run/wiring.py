@@ -43,7 +43,7 @@ from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscove
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
-from freshet.storage.records import Acknowledged, Agenda, Entry, FetchResult, PageHistory
+from freshet.storage.records import Acknowledged, Agenda, FetchResult, PageHistory
 from freshet.storage.tables import hosts, links, observations, pages, url_patterns
 from freshet.storage.tables.url_patterns import CopyRule
 from freshet.storage.writer import VisitTables, Writer
@@ -124,6 +124,7 @@ class Assembly:
         frontier: chooses the next request.
         admission: chooses the URLs that are crawled.
         robots: the robots cache.
+        writer: takes entries, and commits them in batches.
         listeners: called with every committed batch, in this order.
         patience: awaited while the store is unavailable; None: the run ends.
     """
@@ -161,7 +162,7 @@ class Assembly:
         self.listeners: list[Observer] = []
         self.patience: Patience | None = None
         self._tables = VisitTables(context.run_id, copy_rule(settings), matching(settings.alerts))
-        self._writer = Writer(
+        self.writer = Writer(
             context.database,
             self._tables,
             self._tell,
@@ -256,7 +257,7 @@ class Assembly:
             agenda=self._agenda,
             perform=self.requester(seeding).perform,
             probes=self._probes,
-            write=self._writer.submit,
+            write=self.writer.submit,
             lane_key=context.lane_key,
             clock=context.clock,
             rules=rules,
@@ -315,17 +316,13 @@ class Assembly:
         """
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._writer.run())
+                tasks.create_task(self.writer.run())
                 done = await work()
-                await self._writer.finish()
+                await self.writer.finish()
                 return done
         except BaseExceptionGroup as group:
             with sqlite_errors(self._context.database.path):
                 raise _first(group) from group
-
-    async def submit(self, entry: Entry) -> None:
-        """Send an entry to the writer."""
-        await self._writer.submit(entry)
 
     async def _feed(self, pool: FetchPool, seeding: Seeding, time_limit_s: float) -> Ending:
         # This sets the scope, on which the first pages of the agenda may depend.
