@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Final
@@ -33,22 +33,6 @@ from freshet.scheduler.policy import PolicyError
 _SQLITE: Final = b"SQLite format 3\0"
 
 
-@dataclass(frozen=True, slots=True)
-class _Replayed:
-    """The report of each run, the counts of other exchanges, and the losses."""
-
-    reports: list[CrawlReport]
-    counts: Counts
-    losses: Losses
-
-    def as_json(self) -> dict[str, object]:
-        """Return the result as JSON values."""
-        return {
-            "runs": [report.as_json() for report in self.reports],
-            "other_exchanges": asdict(self.counts),
-        } | self.losses.as_json()
-
-
 def is_store(path: Path) -> bool:
     """Return whether a file is a database, not an archive."""
     try:
@@ -59,8 +43,12 @@ def is_store(path: Path) -> bool:
         return False
 
 
-def fill(db: Path, paths: Sequence[Path], settings: Settings) -> _Replayed:
+def fill(
+    db: Path, paths: Sequence[Path], settings: Settings
+) -> tuple[list[CrawlReport], Counts, Losses]:
     """Replay archives into a new store; its index stands beside it.
+
+    The report of each run, the counts of other exchanges, and the losses.
 
     Raises:
         CrawlError: the archives contain nothing to replay, or ``db`` holds something else.
@@ -77,7 +65,7 @@ def fill(db: Path, paths: Sequence[Path], settings: Settings) -> _Replayed:
     ):
         with _told_that_it_goes_on():
             reports, counts = terminal.run(replay(settings, db, archives.runs()))
-        return _Replayed(reports, counts, archives.losses)
+        return reports, counts, archives.losses
 
 
 @contextmanager
@@ -90,19 +78,20 @@ def _told_that_it_goes_on() -> Iterator[None]:
         raise
 
 
-def show(found: _Replayed, *, json: bool) -> None:
+def show(reports: list[CrawlReport], counts: Counts, losses: Losses, *, json: bool) -> None:
     """Print the result of a replay."""
     if json:
-        print_json(found.as_json())
+        runs = [report.as_json() for report in reports]
+        print_json({"runs": runs, "other_exchanges": asdict(counts)} | losses.as_json())
         return
     header = ("run", "pages", "new", "changed", "unchanged", "gone", "refused", "errors")
-    show_list("Replayed runs", header, [attrgetter(*header)(it) for it in found.reports])
-    tell_losses(found)
+    show_list("Replayed runs", header, [attrgetter(*header)(it) for it in reports])
+    tell_losses(losses)
 
 
-def tell_losses(found: _Replayed) -> None:
+def tell_losses(losses: Losses) -> None:
     """Say what a replay could not read."""
-    for line in found.losses.lines():
+    for line in losses.lines():
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -172,11 +161,11 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         _check(past, policies, db)
         check_folders(plots, parquet)
         if db is not None:
-            found = fill(db, past, settings)
+            reports, counts, losses = fill(db, past, settings)
             if not (policy or budgets or plots or parquet):
-                show(found, json=json)
+                show(reports, counts, losses, json=json)
                 return
-            tell_losses(found)
+            tell_losses(losses)
             store = db
         elif not is_store(store):
             fail("archives are replayed into a new store: name it with --db FILE", 2)
