@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from aiosqlite import Connection as Reader
 
@@ -85,14 +85,6 @@ def _pattern(sampled: str = "0", example: str = "NULL") -> str:
     )  # fmt: skip
 
 
-@dataclass(slots=True)
-class _Change:
-    """Additions of a batch to the counts of a pattern."""
-
-    read: int = 0
-    copies: int = 0
-
-
 def is_sampled(page_id: int, refused: int = 0) -> bool:
     """Return whether this URL of a closed pattern, with ``refused`` others, is requested anyway.
 
@@ -117,12 +109,6 @@ def closed_copies(db: Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-def refuse(db: Connection, keys: Sequence[_Key]) -> None:
-    """Count URLs of closed patterns that are held back."""
-    sql = "UPDATE trap SET refused = refused + 1 WHERE host_id = ? AND shape = ? AND kind = ?"
-    db.executemany(sql, [(*key, KIND) for key in keys])
-
-
 def weigh(
     db: Connection,
     visits: Sequence[Visit],
@@ -143,12 +129,12 @@ def weigh(
         return effect
     at = max(visit.observation.at for visit in visits)
     changes = _changes(db, findings, {v.due.page_id for v in visits}, run_id)
-    for (host_id, shape), change in changes.items():
+    for key, counts in changes.items():
         row = db.execute(
             "INSERT INTO trap (host_id, shape, kind, admitted, copies) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET admitted = admitted + excluded.admitted, "
             f"copies = copies + excluded.copies RETURNING {_pattern()}",
-            (host_id, shape, KIND, change.read, change.copies),
+            (*key, KIND, *counts),
         ).fetchone()
         _decide(db, row_to(Throttle)(row), rule, at=at, effect=effect)
     return effect
@@ -236,10 +222,13 @@ def _without_leads(
 
 def _changes(
     db: Connection, findings: Sequence[CopyFinding], visited: Collection[int], run_id: int
-) -> Mapping[_Key, _Change]:
-    """Record for each page whether it is a copy; return the additions to pattern counts."""
+) -> Mapping[_Key, tuple[int, int]]:
+    """Record for each page whether it is a copy; return the pages read of each pattern, and copies.
+
+    Both are additions to the counts of the pattern.
+    """
     known = _known(db, {f.page_id for f in findings}, run_id)
-    changes: defaultdict[_Key, _Change] = defaultdict(_Change)
+    changes: dict[_Key, tuple[int, int]] = {}
     shapes = {}
     for finding in findings:
         host_id, before, may_have_changed, stored = known[finding.page_id]
@@ -251,9 +240,8 @@ def _changes(
         was_copy, is_copy = before not in {None, finding.page_id}, now != finding.page_id
         if was_copy and not is_copy and may_have_changed and before not in visited:
             continue
-        change = changes[host_id, shape]
-        change.read += before is None
-        change.copies += is_copy - was_copy
+        read, copies = changes.get((host_id, shape), (0, 0))
+        changes[host_id, shape] = read + (before is None), copies + is_copy - was_copy
         known[finding.page_id] = host_id, now, may_have_changed, shape
     sql = "UPDATE page SET copy_of = ?, pattern = ? WHERE id = ?"
     db.executemany(sql, [(known[page_id][1], shape, page_id) for page_id, shape in shapes.items()])
@@ -332,12 +320,8 @@ def _count_refused(db: Connection, counts: Sequence[tuple[int, str, int]]) -> No
     db.executemany(sql, [(*count, KIND) for count in counts])
 
 
-class _Sign(NamedTuple):
-    """The pattern of a target, and the number of its URLs that are crawled."""
-
-    shape: str
-    kind: str
-    cap: int
+#: The pattern of a target, its kind, and the number of its URLs that are crawled.
+_Sign: TypeAlias = tuple[str, str, int]
 
 
 def bound(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dict[int, str]:
@@ -365,42 +349,40 @@ def _copies(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> d
     sql = "UPDATE page SET pattern = ? WHERE id = ?"
     db.executemany(sql, [(shape, p.page_id) for p, shape, _ in found])
     closed = closed_copies(db, {(page.host_id, shape) for page, shape, _ in found})
-    held: list[tuple[int, str]] = []
     refused: dict[int, str] = {}
     for page, shape, depth in found:
         key = page.host_id, shape
         if not depth or key not in closed or is_sampled(page.page_id, closed[key]):
             continue
         closed[key] += 1
-        held.append(key)
         refused[page.page_id] = KIND
-    refuse(db, held)
+    _count_refused(db, [(p.host_id, shape, 1) for p, shape, _ in found if p.page_id in refused])
     return refused
 
 
 def _beyond_caps(db: Connection, bounded: Sequence[tuple[Admitted, _Sign]]) -> dict[int, str]:
     if not bounded:
         return {}
-    counts = _counts(db, {(page.host_id, sign.shape, sign.kind) for page, sign in bounded})
+    counts = _counts(db, {(page.host_id, shape, kind) for page, (shape, kind, _) in bounded})
     refused: dict[int, str] = {}
-    for page, sign in bounded:
-        key = page.host_id, sign.shape, sign.kind
-        if counts[key] >= sign.cap:
-            refused[page.page_id] = sign.kind
+    for page, (shape, kind, cap) in bounded:
+        key = page.host_id, shape, kind
+        if counts[key] >= cap:
+            refused[page.page_id] = kind
         else:
             counts[key] += 1
     db.executemany(
         "INSERT INTO trap (host_id, shape, kind, admitted, refused) "
         "VALUES (?1, ?2, ?3, NOT ?4, ?4) ON CONFLICT DO UPDATE SET "
         "admitted = admitted + excluded.admitted, refused = refused + excluded.refused",
-        [(p.host_id, sign.shape, sign.kind, p.page_id in refused) for p, sign in bounded],
+        [(p.host_id, shape, kind, p.page_id in refused) for p, (shape, kind, _) in bounded],
     )
     return refused
 
 
 def _signs(targets: Targets) -> Mapping[str, _Sign]:
     return {
-        url: _Sign(shape, kind, cap)
+        url: (shape, kind, cap)
         for url, shape, kind, cap in zip(
             targets.urls, targets.trap_shapes, targets.trap_kinds, targets.trap_caps, strict=True
         )
