@@ -367,26 +367,6 @@ def test_a_rate_that_drifts_is_followed_with_a_half_life() -> None:
     assert error(lasting.change_rate(), after) > 0.7
 
 
-def test_evidence_may_come_in_one_batch_or_in_many() -> None:
-    rng = np.random.default_rng(7)
-    rates = rng.lognormal(-1, 1, 200)
-    whole = crawls(rng, rates, 12)
-    at_once, in_parts = EmpiricalBayes(200), EmpiricalBayes(200)
-    at_once.observe(whole)
-    for first in range(0, len(whole), 90):
-        part = slice(first, first + 90)
-        in_parts.observe(
-            Evidence(
-                whole.source[part],
-                whole.at[part],
-                whole.span[part],
-                whole.changes[part],
-                whole.counted[part],
-            )
-        )
-    np.testing.assert_allclose(in_parts.change_rate(), at_once.change_rate(), rtol=1e-5)
-
-
 def test_a_fit_depends_on_the_sums_and_not_on_earlier_fits() -> None:
     rng = np.random.default_rng(8)
     rates = rng.lognormal(-1, 1, 200)
