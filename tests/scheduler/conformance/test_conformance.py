@@ -111,15 +111,6 @@ RATE_LAW_BREAKERS: dict[str, Shares] = {
 }
 
 
-def test_a_plain_policy_keeps_the_laws_that_the_next_ones_break() -> None:
-    assert broken_laws(Shares()) == set()
-
-
-@pytest.mark.parametrize("law", RATE_LAW_BREAKERS)
-def test_a_rate_policy_that_breaks_a_law_is_caught_by_it(law: str) -> None:
-    assert law in broken_laws(RATE_LAW_BREAKERS[law])
-
-
 def root(excess: Callable[[float], float]) -> float:
     """The price at which a total that falls with the price is met; 0 if it is never reached."""
     return float(np.exp(brentq(excess, -300, 300))) if excess(-300) > 0 else 0.0
@@ -185,16 +176,6 @@ OPTIMAL_LAW_BREAKERS: dict[str, Misled] = {
 }
 
 
-def test_the_optimum_keeps_the_laws_that_the_next_ones_break() -> None:
-    assert broken_laws(Optimum(), "harmonic") == set()
-
-
-@pytest.mark.parametrize("law", OPTIMAL_LAW_BREAKERS)
-def test_a_policy_that_is_not_optimal_is_caught_by_the_law_it_breaks(law: str) -> None:
-    assert broken_laws(OPTIMAL_LAW_BREAKERS[law]) == set()
-    assert law in broken_laws(OPTIMAL_LAW_BREAKERS[law], "harmonic")
-
-
 def test_an_optimal_policy_for_one_cost_is_not_for_the_other() -> None:
     assert "no other plan costs less" in broken_laws(Optimum(), "binary")
 
@@ -243,15 +224,6 @@ INDEX_LAW_BREAKERS: dict[str, Worth] = {
 }
 
 
-def test_a_plain_index_keeps_the_laws_that_the_next_ones_break() -> None:
-    assert broken_laws(Worth(grown)) == set()
-
-
-@pytest.mark.parametrize("law", INDEX_LAW_BREAKERS)
-def test_an_index_policy_that_breaks_a_law_is_caught_by_it(law: str) -> None:
-    assert law in broken_laws(INDEX_LAW_BREAKERS[law])
-
-
 @dataclass(frozen=True)
 class Paced:
     """StormCrawler's intervals, altered."""
@@ -282,24 +254,37 @@ INTERVAL_LAW_BREAKERS: dict[str, Paced] = {
 }
 
 
-@pytest.mark.parametrize("law", INTERVAL_LAW_BREAKERS)
-def test_an_interval_policy_that_breaks_a_law_is_caught_by_it(law: str) -> None:
-    assert law in broken_laws(INTERVAL_LAW_BREAKERS[law])
+PLAIN: list[tuple[Any, Objective | None]] = [
+    (Shares(), None), (Optimum(), "harmonic"), (Worth(grown), None), (StormCrawlerAdaptive(), None),
+]  # fmt: skip
+BREAKERS: dict[str, Any] = RATE_LAW_BREAKERS | INDEX_LAW_BREAKERS | INTERVAL_LAW_BREAKERS
+
+
+@pytest.mark.parametrize(("plain", "optimal_for"), PLAIN)
+def test_plain_policies_keep_the_laws_that_the_next_ones_break(
+    plain: object, optimal_for: Objective | None
+) -> None:
+    assert broken_laws(plain, optimal_for) == set()
+
+
+@pytest.mark.parametrize("law", BREAKERS)
+def test_a_policy_that_breaks_a_law_is_caught_by_it(law: str) -> None:
+    assert law in broken_laws(BREAKERS[law])
+
+
+@pytest.mark.parametrize("law", OPTIMAL_LAW_BREAKERS)
+def test_a_policy_that_is_not_optimal_is_caught_by_the_law_it_breaks(law: str) -> None:
+    assert broken_laws(OPTIMAL_LAW_BREAKERS[law]) == set()
+    assert law in broken_laws(OPTIMAL_LAW_BREAKERS[law], "harmonic")
 
 
 def test_every_law_has_a_policy_that_breaks_it() -> None:
-    kinds: list[tuple[Any, Objective | None]] = [
-        (Shares(), "harmonic"),
-        (Worth(grown), None),
-        (StormCrawlerAdaptive(), None),
-    ]
     laws = {
         verdict.law
-        for kind, optimal_for in kinds
-        for verdict in verdicts(kind, optimal_for=optimal_for)
+        for plain, optimal_for in PLAIN
+        for verdict in verdicts(plain, optimal_for=optimal_for)
     }
-    breakers = (RATE_LAW_BREAKERS, OPTIMAL_LAW_BREAKERS, INDEX_LAW_BREAKERS, INTERVAL_LAW_BREAKERS)
-    assert laws == set().union(*breakers)
+    assert laws == BREAKERS.keys() | OPTIMAL_LAW_BREAKERS.keys()
 
 
 def test_all_broken_laws_are_listed_each_in_a_line_with_its_counter_example() -> None:
