@@ -1,6 +1,7 @@
 """Fixtures of several rooms."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,6 +16,12 @@ async def store(tmp_path: Path) -> AsyncIterator[CrawlStore]:
     """A store in its first run, whose references are checked in the end."""
     async with crawl_store(tmp_path / "db") as opened:
         yield opened
+
+
+@pytest.fixture
+def now() -> float:
+    """The time by the machine's clock."""
+    return time.time()
 
 
 @pytest.fixture

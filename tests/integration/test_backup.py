@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from typer.testing import CliRunner
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Fetcher, Request
@@ -18,7 +17,7 @@ from freshet.storage.queries import columns
 from freshet.storage.queries.columns import VisitColumns
 from freshet.storage.records import FetchResult
 from scripts.benchmarks.daemon_replay import differences, learnt_at_once
-from tests.console import app
+from tests.console import freshet
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Stage
 
@@ -76,7 +75,7 @@ async def backed_up_in_between(folder: Path) -> tuple[Stage, BackingUp]:
 
 async def ask(*arguments: str) -> dict[str, object]:
     """What a verb says as JSON; it has an event loop of its own."""
-    result = await asyncio.to_thread(CliRunner().invoke, app, [*arguments, "--json"])
+    result = await asyncio.to_thread(freshet, *arguments, "--json")
     assert result.exit_code == 0, result.output
     found: dict[str, object] = json.loads(result.stdout)
     return found

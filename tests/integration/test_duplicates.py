@@ -5,13 +5,11 @@ import json
 from pathlib import Path
 from random import Random
 
-from typer.testing import CliRunner
-
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.run.wiring import Observer
-from tests.console import app
+from tests.console import freshet
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 
@@ -38,7 +36,7 @@ async def crawled(web: Scripted, db: Path, **changes: object) -> CrawlReport:
 async def told(db: Path, *arguments: str) -> str:
     # In a thread of its own: the command has an event loop of its own.
     command = [*arguments, "--db", str(db)]
-    result = await asyncio.to_thread(CliRunner().invoke, app, command)
+    result = await asyncio.to_thread(freshet, *command)
     assert result.exit_code == 0, result.output
     return result.stdout
 

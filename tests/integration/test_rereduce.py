@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli import rereduce
@@ -27,7 +26,7 @@ from freshet.crawler.run.orders import CrawlReport
 from freshet.storage.database import reading
 from freshet.storage.queries import columns, overview
 from freshet.storage.records import FetchResult
-from tests.console import app
+from tests.console import freshet
 from tests.integration.quick import quick, unwatched
 
 ROOT = Path(__file__).parents[2]
@@ -112,7 +111,7 @@ def kinds(db: Path, at_least: float) -> dict[object, tuple[object, object]]:
 
 
 def reread(db: Path) -> dict[str, float]:
-    result = CliRunner().invoke(app, ["rereduce", "--db", str(db), "--json"])
+    result = freshet("rereduce", "--db", db, "--json")
     assert result.exit_code == 0, result.output
     told: dict[str, float] = json.loads(result.stdout)
     return told
@@ -137,7 +136,7 @@ def test_after_rereading_only_what_truly_changed_is_reported(
     assert told["pages"] == len(NAMES)
     assert (told["reread"], told["other_texts"], told["without_body"]) == (others, others, 1)
     assert reread(db)["reread"] == 0
-    shown = CliRunner().invoke(app, ["rereduce", "--db", str(db)]).stdout
+    shown = freshet("rereduce", "--db", db).stdout
     assert f"0 pages of {len(NAMES)} read again" in shown
     assert "1 page not read again (1 without a kept body, 0 unreadable)" in shown
     visited.edits["/edited"] = "As never before."

@@ -11,10 +11,9 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from freshet.storage.database import open_store
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import small_store
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -80,7 +79,7 @@ def stored(directory: Path) -> list[str]:
 
 
 def invoke(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["alerts", *arguments])
+    result = freshet("alerts", *arguments)
     return result.exit_code, result.output
 
 
@@ -195,7 +194,7 @@ def test_a_rule_that_is_wrong_is_refused_without_its_secrets(
     tmp_path: Path, more: dict[str, str], why: str
 ) -> None:
     options = configured(tmp_path, "https://h.example/token", **more)
-    result = CliRunner().invoke(app, ["config", "show", *options])
+    result = freshet("config", "show", *options)
     assert result.exit_code == 2
     assert why in result.output
     assert SECRET not in result.output
@@ -206,13 +205,13 @@ def test_secrets_are_masked_where_settings_are_shown_and_kept(tmp_path: Path) ->
     with receiving() as (url, _):
         options = configured(tmp_path, url.replace("//", "//name:word@"), secret=SECRET)
         for json_too in ([], ["--json"]):
-            shown = CliRunner().invoke(app, ["config", "show", *options, *json_too])
+            shown = freshet("config", "show", *options, *json_too)
             assert "http://127.0.0.1" in shown.output
             assert not any(each in shown.output for each in (SECRET, "token", "word@"))
         path = tmp_path / "crawl.db"
-        crawled = CliRunner().invoke(
-            app, ["crawl", "http://127.0.0.1:9/", "--db", str(path), "--allow-private-addresses",
-                  "--time-limit", "0.1", *options],
+        crawled = freshet(
+            "crawl", "http://127.0.0.1:9/", "--db", path, "--allow-private-addresses",
+            "--time-limit", "0.1", *options,
         )  # fmt: skip
         assert crawled.exit_code == 0
     with closing(sqlite3.connect(path)) as connection:

@@ -1,19 +1,17 @@
 """`freshet archive` as its user meets it."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from freshet.crawler.archive.writer import Originals
-from tests.console import app
+from tests.console import freshet
 from tests.crawler.archive.exchanges import fetched, whole
 from tests.crawler.archive.test_archive import write
 
-
-def archive(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["archive", *map(str, arguments)])
+archive = partial(freshet, "archive")
 
 
 async def test_it_shows_what_an_archive_holds(tmp_path: Path) -> None:

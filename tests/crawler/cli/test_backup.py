@@ -5,9 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import versioned_store
 
@@ -19,10 +18,6 @@ def store(tmp_path: Path) -> SmallStore:
     store = versioned_store(tmp_path / "crawl.db", T0)
     store.observe(store.page("/"), T0, "new")
     return store
-
-
-def freshet(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 def test_a_backup_is_restored_on_another_path(store: SmallStore, tmp_path: Path) -> None:

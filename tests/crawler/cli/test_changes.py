@@ -1,20 +1,16 @@
 """`freshet changes` lists what changed, newest first, each in one line."""
 
 import json
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
 
-
-@pytest.fixture
-def now() -> float:
-    return time.time()
+changes = partial(freshet, "changes", "--db")
 
 
 @pytest.fixture
@@ -43,12 +39,8 @@ def store(tmp_path: Path, now: float) -> SmallStore:
     return store
 
 
-def changes(store: SmallStore, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["changes", "--db", str(store.path), *arguments])
-
-
 def test_the_newest_come_first_with_what_they_come_to(store: SmallStore) -> None:
-    lines = changes(store).stdout.splitlines()
+    lines = changes(store.path).stdout.splitlines()
     first, second = lines[-2:]
     assert f"{HOST}/price" in first
     assert "“It costs 10.99 → 11.49 today.”" in first
@@ -57,16 +49,16 @@ def test_the_newest_come_first_with_what_they_come_to(store: SmallStore) -> None
 
 
 def test_since_leaves_older_ones_out(store: SmallStore) -> None:
-    assert f"{HOST}/text" not in changes(store, "--since", "1d").stdout
-    assert changes(store, "--since", "30min").stdout.startswith("Nothing changed since")
+    assert f"{HOST}/text" not in changes(store.path, "--since", "1d").stdout
+    assert changes(store.path, "--since", "30min").stdout.startswith("Nothing changed since")
 
 
 def test_a_very_long_time_is_the_whole_history(store: SmallStore) -> None:
-    assert f"{HOST}/text" in changes(store, "--since", "99999999999999d").stdout
+    assert f"{HOST}/text" in changes(store.path, "--since", "99999999999999d").stdout
 
 
 def test_json_has_times_urls_and_summaries(store: SmallStore, now: float) -> None:
-    told = json.loads(changes(store, "--json", "--limit", "1").stdout)
+    told = json.loads(changes(store.path, "--json", "--limit", "1").stdout)
     assert told["total"] == 2
     (change,) = told["changes"]
     assert change["at"] == pytest.approx(now - 3_600)
@@ -75,17 +67,17 @@ def test_json_has_times_urls_and_summaries(store: SmallStore, now: float) -> Non
 
 
 def test_all_tells_of_what_appeared_and_went_each_once(store: SmallStore) -> None:
-    told = json.loads(changes(store, "--all", "--json", "--since", "2w").stdout)
+    told = json.loads(changes(store.path, "--all", "--json", "--since", "2w").stdout)
     kinds = [change["kind"] for change in told["changes"]]
     assert kinds == ["changed", "gone", "new", "new", "changed", "new"]
 
 
 def test_a_limit_says_what_it_leaves_out(store: SmallStore) -> None:
-    assert "… and 1 older; --limit shows more" in changes(store, "--limit", "1").stdout
+    assert "… and 1 older; --limit shows more" in changes(store.path, "--limit", "1").stdout
 
 
 @pytest.mark.parametrize("text", ["soon", "2 moons", "-1d"])
 def test_a_time_that_is_none_is_wrong_usage(store: SmallStore, text: str) -> None:
-    result = changes(store, f"--since={text}")
+    result = changes(store.path, f"--since={text}")
     assert result.exit_code == 2
     assert "accepted are 90min, 12h, 2d, 1w or 2026-03-31T12:00" in result.stderr

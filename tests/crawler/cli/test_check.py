@@ -1,18 +1,15 @@
 """`freshet check` as its user meets it: tables, JSON, wrong input."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.console import app
+from tests.console import freshet
 
 CLOSED = "http://127.0.0.1:9/x"
-
-
-def check(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["check", *arguments])
+check = partial(freshet, "check")
 
 
 def test_people_get_a_table_of_the_steps_and_a_conclusion(tmp_path: Path) -> None:

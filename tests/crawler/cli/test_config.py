@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from freshet.config.loading import load
 from freshet.crawler.cli.config import toml_value
-from tests.console import app
+from tests.console import freshet
 
 
 def show(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["config", "show", *arguments])
+    result = freshet("config", "show", *arguments)
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -68,7 +67,7 @@ def test_json_is_one_object_on_one_line_with_origins_on_request() -> None:
 
 def test_a_wrong_setting_is_one_line_and_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRESHET_POLITENESS__DELAY_S", "-1")
-    result = CliRunner().invoke(app, ["config", "show"])
+    result = freshet("config", "show")
     assert result.exit_code == 2
     assert "politeness.delay_s" in result.stderr
     assert result.stderr.count("\n") == 1

@@ -7,20 +7,17 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from scripts.synthetic_server import plain, serve
-from tests.console import app
+from tests.console import freshet
 
 COMMAND = (sys.executable, "-c", "from freshet.crawler.cli import run; run()", "crawl")
 LOCAL = ("--allow-private-addresses", "--delay", "0")
-
-
-def crawl(*arguments: str, stdin: str | bytes | None = None) -> Result:
-    return CliRunner().invoke(app, ["crawl", *arguments], input=stdin)
+crawl = partial(freshet, "crawl")
 
 
 async def start(*arguments: str) -> asyncio.subprocess.Process:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli.daemon import order_again
@@ -14,13 +14,10 @@ from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.tally import CrawlError
 from freshet.scheduler import policy
 from freshet.storage.database import StoreError, open_store
-from tests.console import app
+from tests.console import freshet
 
 SITE = "http://127.0.0.1:9/"
-
-
-def daemon(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["daemon", SITE, *arguments])
+daemon = partial(freshet, "daemon", SITE)
 
 
 def the_line(result: Result) -> str:

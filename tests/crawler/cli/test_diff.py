@@ -2,18 +2,19 @@
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
 
 T0 = 1_760_000_000.0
 OLD = html("It costs 10.99 today.", "Delivery takes two days.", "Write to us.")
 NEW = html("Write to us.", "It costs 11.49 today.", "Delivery takes two days.", "<b>Sale</b> now!")
+diff = partial(freshet, "diff", "--db")
 
 
 @pytest.fixture
@@ -30,12 +31,8 @@ def store(tmp_path: Path) -> SmallStore:
     return store
 
 
-def diff(store: SmallStore, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["diff", "--db", str(store.path), *arguments])
-
-
 def test_the_versions_are_told_block_by_block_and_word_by_word(store: SmallStore) -> None:
-    result = diff(store, f"{HOST}/offer", "1", "2")
+    result = diff(store.path, f"{HOST}/offer", "1", "2")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert "version 1, " in result.stdout
@@ -46,13 +43,13 @@ def test_the_versions_are_told_block_by_block_and_word_by_word(store: SmallStore
 
 
 def test_without_numbers_it_is_the_last_change(store: SmallStore) -> None:
-    told = json.loads(diff(store, f"{HOST}/offer", "--json").stdout)
+    told = json.loads(diff(store.path, f"{HOST}/offer", "--json").stdout)
     assert (told["before"]["number"], told["after"]["number"]) == (2, 3)
     assert not told["blocks"]
 
 
 def test_json_has_the_changed_blocks_and_counts_all(store: SmallStore) -> None:
-    told = json.loads(diff(store, f"{HOST}/offer", "1", "2", "--json").stdout)
+    told = json.loads(diff(store.path, f"{HOST}/offer", "1", "2", "--json").stdout)
     assert told["counts"] == {"kept": 2, "edited": 1, "moved": 1, "added": 1, "removed": 0}
     assert [block["change"] for block in told["blocks"]] == ["moved", "edited", "added"]
     edited = told["blocks"][1]
@@ -62,7 +59,7 @@ def test_json_has_the_changed_blocks_and_counts_all(store: SmallStore) -> None:
 def test_versions_are_named_from_the_end_and_by_date(store: SmallStore) -> None:
     second_day = datetime.fromtimestamp(T0 + 90_000, UTC).isoformat()
     by_date, from_end = (
-        json.loads(diff(store, f"{HOST}/offer", "--json", "--", *names).stdout)
+        json.loads(diff(store.path, f"{HOST}/offer", "--json", "--", *names).stdout)
         for names in (("1", second_day), ("-3", "-2"))
     )
     assert by_date == from_end
@@ -70,8 +67,8 @@ def test_versions_are_named_from_the_end_and_by_date(store: SmallStore) -> None:
 
 
 def test_an_alias_stands_for_its_page(store: SmallStore) -> None:
-    assert diff(store, f"{HOST}/other-name", "1", "2").stdout == (
-        diff(store, f"{HOST}/offer", "1", "2").stdout
+    assert diff(store.path, f"{HOST}/other-name", "1", "2").stdout == (
+        diff(store.path, f"{HOST}/offer", "1", "2").stdout
     )
 
 
@@ -82,7 +79,7 @@ def test_html_is_one_page_that_loads_nothing_and_trusts_nobody(
     version(store, page, T0, html("a quiet page that says nothing &amp; more"))
     version(store, page, T0 + 1, html("a quiet page that says &lt;script&gt; &amp; more"))
     file = tmp_path / "diff.html"
-    result = diff(store, f"{HOST}/hostile", "--html", str(file))
+    result = diff(store.path, f"{HOST}/hostile", "--html", str(file))
     assert result.exit_code == 0
     written = file.read_text("utf-8")
     assert "<script" not in written
@@ -94,16 +91,16 @@ def test_html_is_one_page_that_loads_nothing_and_trusts_nobody(
 
 
 def test_html_may_go_to_stdout(store: SmallStore) -> None:
-    assert diff(store, f"{HOST}/offer", "1", "2", "--html", "-").stdout.startswith(
+    assert diff(store.path, f"{HOST}/offer", "1", "2", "--html", "-").stdout.startswith(
         "<!doctype html>"
     )
 
 
 def test_context_says_how_much_is_shown_of_what_stayed(store: SmallStore) -> None:
-    none = diff(store, f"{HOST}/offer", "1", "2", "--context", "0").stdout
+    none = diff(store.path, f"{HOST}/offer", "1", "2", "--context", "0").stdout
     assert "… 1 unchanged" in none
     assert "Heading" not in none
-    assert "Heading" in diff(store, f"{HOST}/offer", "1", "2", "--context", "1").stdout
+    assert "Heading" in diff(store.path, f"{HOST}/offer", "1", "2", "--context", "1").stdout
 
 
 @pytest.mark.parametrize(
@@ -121,7 +118,7 @@ def test_context_says_how_much_is_shown_of_what_stayed(store: SmallStore) -> Non
 def test_what_cannot_be_is_told_in_one_line(
     store: SmallStore, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
-    result = diff(store, HOST + arguments[0], *arguments[1:])
+    result = diff(store.path, HOST + arguments[0], *arguments[1:])
     assert result.exit_code == code
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
@@ -131,6 +128,6 @@ def test_bytes_that_are_not_kept_are_told(store: SmallStore) -> None:
     page = store.page("/pruned")
     version(store, page, T0, html("gone"), keep=False)
     version(store, page, T0 + 1, html("there"))
-    result = diff(store, f"{HOST}/pruned")
+    result = diff(store.path, f"{HOST}/pruned")
     assert result.exit_code == 1
     assert "the bytes of version 1 are not kept" in result.stderr

@@ -2,17 +2,18 @@
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from freshet.scheduler.discovery.thesis import ALGORITHMS
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import SmallStore
 
 DAY_S = 86_400.0
 WEEKS = 6
+discover = partial(freshet, "discover")
 
 
 def fill(small: SmallStore, weeks: int = WEEKS) -> None:
@@ -39,10 +40,6 @@ def add(small: SmallStore, path: str, at: float) -> int:
     page = small.page(path, found_at=at, version_id=1, checked_at=at)
     small.observe(page, at, "new")
     return page
-
-
-def discover(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["discover", *map(str, arguments)])
 
 
 def test_the_pages_that_reveal_the_new_ones_are_chosen(small: SmallStore) -> None:

@@ -5,18 +5,19 @@ import resource
 import sqlite3
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from freshet.crawler.cli import doctor as doctor_cli
 from freshet.storage.maintenance import StoreHealth
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import versioned_store
 
 CHECKS = ["versions", "store", "log", "disk", "clock", "contact", "DNS", "limits", "parser"]
+doctor = partial(freshet, "doctor", "--db")
 
 
 @pytest.fixture
@@ -24,10 +25,6 @@ def store(tmp_path: Path) -> SmallStore:
     store = versioned_store(tmp_path / "crawl.db", time.time() - 100)
     store.observe(store.page("/"), time.time() - 60, "new")
     return store
-
-
-def doctor(path: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["doctor", "--db", str(path), *arguments])
 
 
 def test_a_sound_machine_has_nothing_but_a_note_on_the_contact(store: SmallStore) -> None:

@@ -2,19 +2,17 @@
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
-from freshet.crawler.cli.duplicates import duplicates_command
 from freshet.crawler.reduce.sketch import sketch
+from tests.console import freshet
 from tests.storage.sketched_store import sketched_store
 from tests.storage.small_store import HOST
 
-app = typer.Typer()
-app.command()(duplicates_command)
+duplicates = partial(freshet, "duplicates", "--db")
 
 PAGES = {
     "/storm": "storm", "/storm?sort=up": "storm", "/storm?sort=down": "storm",
@@ -38,10 +36,6 @@ async def fill(path: Path) -> None:
     async with sketched_store(path) as store:
         for url, name in PAGES.items():
             store.page(url, words(name))
-
-
-def duplicates(db: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["--db", str(db), *arguments])
 
 
 def test_groups_are_shown_with_their_kinds_and_the_total(db: Path) -> None:

@@ -2,28 +2,23 @@
 
 import asyncio
 import json
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from freshet.config.loading import load
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 RULE = {"match": "/b*", "importance": 2.5}
+explain = partial(freshet, "explain", "--db")
 
 
 @pytest.fixture(autouse=True)
 def nobodys_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-
-
-@pytest.fixture
-def now() -> float:
-    return time.time()
 
 
 @pytest.fixture
@@ -62,12 +57,8 @@ def store(tmp_path: Path, now: float) -> SmallStore:
     return store
 
 
-def explain(store: SmallStore, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["explain", "--db", str(store.path), *arguments])
-
-
 def test_every_fact_is_printed_under_its_name(store: SmallStore) -> None:
-    result = explain(store, f"{HOST}/a")
+    result = explain(store.path, f"{HOST}/a")
     assert result.exit_code == 0, result.output
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     text = "\n".join(lines)
@@ -101,27 +92,27 @@ def test_every_fact_is_printed_under_its_name(store: SmallStore) -> None:
 
 
 def test_the_change_rate_of_a_crawled_page_is_that_of_its_own_visits(store: SmallStore) -> None:
-    said = explain(store, f"{HOST}/a").stdout.replace("\n", " ")
+    said = explain(store.path, f"{HOST}/a").stdout.replace("\n", " ")
     assert "from 1 comparison). Estimated from its own visits alone." in said
-    told = json.loads(explain(store, f"{HOST}/a", "--json").stdout)
+    told = json.loads(explain(store.path, f"{HOST}/a", "--json").stdout)
     assert told["prospect"] is None
     assert told["change_rate"]["compared"] == 1
     assert told["change_rate"]["lower"] < told["change_rate"]["per_day"]
-    unknown = json.loads(explain(store, f"{HOST}/nowhere", "--json").stdout)
+    unknown = json.loads(explain(store.path, f"{HOST}/nowhere", "--json").stdout)
     assert unknown["change_rate"] is None
 
 
 def test_titles_cannot_steer_the_terminal(store: SmallStore) -> None:
-    assert "\x1b" not in explain(store, f"{HOST}/a").stdout
+    assert "\x1b" not in explain(store.path, f"{HOST}/a").stdout
 
 
 def test_an_alias_names_its_page(store: SmallStore) -> None:
-    stdout = explain(store, f"{HOST}/old-a").stdout
+    stdout = explain(store.path, f"{HOST}/old-a").stdout
     assert f"{HOST}/a (temporary" in stdout
 
 
 def test_a_forbidden_url_names_the_rule_and_its_line(store: SmallStore) -> None:
-    stdout = explain(store, f"{HOST}/private/x").stdout
+    stdout = explain(store.path, f"{HOST}/private/x").stdout
     assert "Disallow: /private/ (line 3)" in stdout
 
 
@@ -136,18 +127,18 @@ def test_a_robots_that_was_not_read_says_what_that_means(
     store.insert(
         "robots", host_id=host, standing=standing, fetched_at=now - 9, reason="dns", body=b""
     )
-    assert words in explain(store, "two.example").stdout
+    assert words in explain(store.path, "two.example").stdout
 
 
 def test_an_unknown_url_is_no_failure(store: SmallStore) -> None:
-    result = explain(store, f"{HOST}/b")
+    result = explain(store.path, f"{HOST}/b")
     assert result.exit_code == 0
     assert "no seed, link, sitemap or redirect leads to it" in result.stdout
     assert f"{HOST}/a" in result.stdout
 
 
 def test_json_is_one_object_on_one_line(store: SmallStore, now: float) -> None:
-    result = explain(store, "one.example/a", "--json")
+    result = explain(store.path, "one.example/a", "--json")
     assert result.stdout.count("\n") == 1
     told = json.loads(result.stdout)
     assert told["known"]["url"] == told["url"] == f"{HOST}/a"
@@ -169,9 +160,9 @@ def test_the_product_of_a_configuration_file_is_the_robots_agent(
     file = tmp_path / "mine.toml"
     file.write_text('crawl.product = "Mine"\n', "utf-8")
     asked = ("http://two.example/", "--json")
-    told = json.loads(explain(store, *asked).stdout)
+    told = json.loads(explain(store.path, *asked).stdout)
     assert told["robots"]["verdict"]["allowed"] is True
-    told = json.loads(explain(store, *asked, "--config", str(file)).stdout)
+    told = json.loads(explain(store.path, *asked, "--config", str(file)).stdout)
     assert told["robots"]["verdict"] == {
         "allowed": False, "rule": "Disallow: /", "line": 2, "agent": "mine",
     }  # fmt: skip
@@ -180,7 +171,7 @@ def test_the_product_of_a_configuration_file_is_the_robots_agent(
 def test_a_foreign_file_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
     path = tmp_path / "notes.db"
     path.write_text("just notes\n" * 20, "utf-8")
-    result = CliRunner().invoke(app, ["explain", "--db", str(path), "one.example"])
+    result = freshet("explain", "--db", path, "one.example")
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
     assert "not a Freshet store" in result.stderr
@@ -202,19 +193,19 @@ def test_the_importance_of_a_page_is_told_with_its_origin(tmp_path: Path, now: f
         "estimate", page_id=1, at=now - 60, visited_at=now - 1_000, rate=0.1, low=0.01, high=1.0,
         hazard=0.01, importance=9.0, clocked=0.0, urgent=0, reveals=0.0,
     )  # fmt: skip
-    told = json.loads(explain(store, f"{HOST}/", "--json").stdout)["prospect"]["importance"]
+    told = json.loads(explain(store.path, f"{HOST}/", "--json").stdout)["prospect"]["importance"]
     assert told == {
         "value": 9.0, "origin": "site list", "source": "one.example", "site": 6.0,
         "divided_by": "depth", "share": 1.5, "near_duplicates": 0,
     }  # fmt: skip
-    said = explain(store, f"{HOST}/").stdout.replace("\n", " ")
+    said = explain(store.path, f"{HOST}/").stdout.replace("\n", " ")
     assert "Its importance is 9 (site list “one.example”: 6, by depth 1.5 times that)." in said
-    said = explain(store, f"{HOST}/b").stdout.replace("\n", " ")
+    said = explain(store.path, f"{HOST}/b").stdout.replace("\n", " ")
     assert "Its importance is 2.5 (rule “/b*”)." in said
 
 
 def test_what_others_say_is_told_apart_from_what_was_observed(store: SmallStore) -> None:
-    result = explain(store, f"{HOST}/a")
+    result = explain(store.path, f"{HOST}/a")
     assert "reuse for 10 min" in result.stdout
     said = next(line for line in result.stdout.splitlines() if "sitemap.xml" in line)
     assert said.startswith(f"sitemap {HOST}/sitemap.xml")

@@ -3,17 +3,18 @@
 import csv
 import io
 import json
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import versioned_store
 
 T0 = 1_760_000_000.0
+export = partial(freshet, "export", "--db")
 
 
 @pytest.fixture
@@ -28,12 +29,8 @@ def store(tmp_path: Path) -> SmallStore:
     return store
 
 
-def export(store: SmallStore, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["export", "--db", str(store.path), *arguments])
-
-
 def test_pages_go_to_stdout_as_csv(store: SmallStore) -> None:
-    result = export(store)
+    result = export(store.path)
     assert result.exit_code == 0, result.output
     first, second, alias = csv.DictReader(io.StringIO(result.stdout))
     assert (first["url"], first["title"]) == (f"{HOST}/", 'Say "hello", world')
@@ -44,7 +41,7 @@ def test_pages_go_to_stdout_as_csv(store: SmallStore) -> None:
 
 def test_the_name_of_the_file_says_the_format(store: SmallStore, tmp_path: Path) -> None:
     file = tmp_path / "observations.jsonl"
-    result = export(store, "observations", "-o", str(file))
+    result = export(store.path, "observations", "-o", str(file))
     assert result.exit_code == 0, result.output
     new, changed = map(json.loads, file.read_text("utf-8").splitlines())
     assert (new["kind"], new["at"], new["rung"]) == ("new", T0, None)
@@ -55,7 +52,7 @@ def test_the_name_of_the_file_says_the_format(store: SmallStore, tmp_path: Path)
 
 def test_parquet_has_the_same_rows_with_their_types(store: SmallStore, tmp_path: Path) -> None:
     file = tmp_path / "links.parquet"
-    assert export(store, "links", "-o", str(file)).exit_code == 0
+    assert export(store.path, "links", "-o", str(file)).exit_code == 0
     with duckdb.connect() as connection:
         rows = connection.execute(
             "SELECT source, anchor, first_seen_at, gone_at FROM read_parquet(?)", [str(file)]
@@ -66,7 +63,7 @@ def test_parquet_has_the_same_rows_with_their_types(store: SmallStore, tmp_path:
 def test_a_file_is_replaced_when_the_export_is_whole(store: SmallStore, tmp_path: Path) -> None:
     file = tmp_path / "pages.csv"
     file.write_text("old")
-    assert export(store, "-o", str(file)).exit_code == 0
+    assert export(store.path, "-o", str(file)).exit_code == 0
     assert file.read_text("utf-8").startswith("url,host,title")
     assert sorted(path.name for path in tmp_path.glob(".*")) == []
 
@@ -83,6 +80,6 @@ def test_a_file_is_replaced_when_the_export_is_whole(store: SmallStore, tmp_path
 def test_what_cannot_be_written_is_told(
     store: SmallStore, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
-    result = export(store, *arguments)
+    result = export(store.path, *arguments)
     assert result.exit_code == code
     assert message in result.stderr

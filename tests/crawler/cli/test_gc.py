@@ -3,19 +3,20 @@
 import json
 import os
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from freshet.crawler.cli import gc
 from freshet.storage import maintenance
 from freshet.storage.database import held
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import version, versioned_store
 
 T0 = 1_700_000_000.0
+collect = partial(freshet, "gc", "--db")
 
 
 @pytest.fixture
@@ -29,18 +30,14 @@ def store(tmp_path: Path) -> SmallStore:
     return store
 
 
-def collect(store: SmallStore, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["gc", "--db", str(store.path), *arguments])
-
-
 def bodies(store: SmallStore) -> int:
-    found = json.loads(collect(store, "--dry-run", "--json").stdout)
+    found = json.loads(collect(store.path, "--dry-run", "--json").stdout)
     return int(found["rows"][0]["rows"])
 
 
 def test_a_dry_run_tells_of_every_rule_and_does_nothing(store: SmallStore) -> None:
     before = store.path.read_bytes()
-    result = collect(store, "--dry-run")
+    result = collect(store.path, "--dry-run")
     assert result.exit_code == 0, result.output
     assert "To be deleted" in result.stdout
     assert "newest 10 of a page, 365 d" in result.stdout
@@ -50,7 +47,7 @@ def test_a_dry_run_tells_of_every_rule_and_does_nothing(store: SmallStore) -> No
 
 def test_rows_go_and_the_file_gets_smaller(store: SmallStore) -> None:
     size = store.path.stat().st_size
-    result = collect(store, "--json")
+    result = collect(store.path, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert found["rows"][0] == {
@@ -64,7 +61,7 @@ def test_rows_go_and_the_file_gets_smaller(store: SmallStore) -> None:
 
 def test_space_may_be_left_in_the_file(store: SmallStore) -> None:
     size = store.path.stat().st_size
-    result = collect(store, "--no-vacuum")
+    result = collect(store.path, "--no-vacuum")
     assert result.exit_code == 0
     assert store.path.stat().st_size == size
     assert "of it free" in result.stdout
@@ -74,7 +71,7 @@ def test_without_room_for_writing_it_anew_the_rows_are_gone_all_the_same(
     store: SmallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(maintenance, "_SPARE_BYTES", 10**18)
-    result = collect(store)
+    result = collect(store.path)
     assert result.exit_code == 1
     assert "let new rows fill the free pages" in result.stderr
     assert bodies(store) == 0
@@ -85,13 +82,13 @@ def test_little_free_space_is_not_worth_it(
 ) -> None:
     monkeypatch.setattr(gc, "_WORTH", 1.1)
     size = store.path.stat().st_size
-    assert collect(store).exit_code == 0
+    assert collect(store.path).exit_code == 0
     assert store.path.stat().st_size == size
 
 
 def test_beside_a_daemon_it_says_so_and_looks_only(store: SmallStore) -> None:
     with closing(held(store.path, "daemon")):
-        refused = collect(store)
+        refused = collect(store.path)
         assert refused.exit_code == 1
         assert "a freshet daemon" in refused.stderr
         assert "it deletes the same every day" in refused.stderr

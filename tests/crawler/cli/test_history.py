@@ -2,19 +2,15 @@
 
 import asyncio
 import json
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import HOST, SmallStore, small_store
 
-
-@pytest.fixture
-def now() -> float:
-    return time.time()
+history = partial(freshet, "history", "--db")
 
 
 @pytest.fixture
@@ -38,12 +34,8 @@ def store(tmp_path: Path, now: float) -> SmallStore:
     return store
 
 
-def history(store: SmallStore, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["history", "--db", str(store.path), *arguments])
-
-
 def test_observations_come_newest_first_with_what_decided_them(store: SmallStore) -> None:
-    result = history(store, f"{HOST}/")
+    result = history(store.path, f"{HOST}/")
     assert result.exit_code == 0, result.output
     failed, changed, new = result.stdout.splitlines()[-3:]
     assert "(1 min ago)" in failed
@@ -55,7 +47,7 @@ def test_observations_come_newest_first_with_what_decided_them(store: SmallStore
 
 
 def test_json_is_one_object_with_unix_times(store: SmallStore, now: float) -> None:
-    result = history(store, f"{HOST}/", "--json", "--limit", "1")
+    result = history(store.path, f"{HOST}/", "--json", "--limit", "1")
     assert result.stdout.count("\n") == 1
     told = json.loads(result.stdout)
     assert (told["url"], told["total"], told["alias"]) == (f"{HOST}/", 3, None)
@@ -65,13 +57,14 @@ def test_json_is_one_object_with_unix_times(store: SmallStore, now: float) -> No
 
 
 def test_a_limit_says_what_it_leaves_out(store: SmallStore) -> None:
-    assert "… and 2 older; --limit shows more" in history(store, f"{HOST}/", "--limit", "1").stdout
-    assert history(store, f"{HOST}/", "--limit", "0").exit_code == 2
+    shown = history(store.path, f"{HOST}/", "--limit", "1").stdout
+    assert "… and 2 older; --limit shows more" in shown
+    assert history(store.path, f"{HOST}/", "--limit", "0").exit_code == 2
 
 
 def test_an_alias_names_its_page_and_shows_that_ones_history_too(store: SmallStore) -> None:
-    result = history(store, f"{HOST}/old")
-    told = json.loads(history(store, f"{HOST}/old", "--json").stdout)
+    result = history(store.path, f"{HOST}/old")
+    told = json.loads(history(store.path, f"{HOST}/old", "--json").stdout)
     assert "It is an alias (permanent" in result.stdout
     assert "redirected" in result.stdout
     assert "+2 −1" in result.stdout
@@ -83,18 +76,18 @@ def test_an_alias_names_its_page_and_shows_that_ones_history_too(store: SmallSto
 def test_a_url_is_found_without_its_scheme_and_in_any_spelling(
     store: SmallStore, text: str
 ) -> None:
-    assert json.loads(history(store, text, "--json").stdout)["url"] == f"{HOST}/"
+    assert json.loads(history(store.path, text, "--json").stdout)["url"] == f"{HOST}/"
 
 
 def test_https_is_tried_before_http(store: SmallStore) -> None:
     store.page("https://one.example/", host=store.host("https://one.example"))
-    assert json.loads(history(store, "one.example", "--json").stdout)["url"] == (
+    assert json.loads(history(store.path, "one.example", "--json").stdout)["url"] == (
         "https://one.example/"
     )
 
 
 def test_an_unknown_url_is_one_line_with_the_nearest_and_exit_code_1(store: SmallStore) -> None:
-    result = history(store, f"{HOST}/odd")
+    result = history(store.path, f"{HOST}/odd")
     assert result.exit_code == 1
     assert result.stdout == ""
     assert result.stderr == (
@@ -104,4 +97,4 @@ def test_an_unknown_url_is_one_line_with_the_nearest_and_exit_code_1(store: Smal
 
 def test_a_page_that_waits_for_its_first_visit_says_so(store: SmallStore) -> None:
     store.page("/soon")
-    assert history(store, f"{HOST}/soon").stdout == f"{HOST}/soon: never visited\n"
+    assert history(store.path, f"{HOST}/soon").stdout == f"{HOST}/soon: never visited\n"

@@ -4,13 +4,13 @@ import io
 import json
 import tomllib
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from freshet.config.settings import PageRule
-from tests.console import app
+from tests.console import freshet
 
 WATCHES = {
     "watching": {
@@ -20,6 +20,7 @@ WATCHES = {
     }
 }
 JOBS = "url: https://d.example/\nname: D\n---\ncommand: ls\n"
+imported = partial(freshet, "import")
 
 
 @pytest.fixture
@@ -34,10 +35,6 @@ def watches(tmp_path: Path) -> Path:
     file = tmp_path / "url-watches.json"
     file.write_text(json.dumps(WATCHES))
     return file
-
-
-def imported(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["import", *map(str, arguments)])
 
 
 def test_several_lists_of_several_formats_go_into_one(

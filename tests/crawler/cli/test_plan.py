@@ -2,18 +2,18 @@
 
 import csv
 import json
+from functools import partial
 from math import log
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
-from typer.testing import CliRunner, Result
 
 from freshet.scheduler.planning import COMPARED
 from freshet.scheduler.policies.lambda_crawl import solve
 from freshet.scheduler.policies.whittle import index_after, utility_after
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import HOST, SmallStore
 
 DAY_S = 86_400.0
@@ -25,6 +25,7 @@ https://a.example/2,1,4,a,false
 https://b.example/1,6,9,b,true
 https://b.example/2,5,0,b,false
 """
+plan = partial(freshet, "plan")
 
 
 @pytest.fixture
@@ -39,10 +40,6 @@ def store(small: SmallStore) -> SmallStore:
     small.run(0.0)
     small.host(lane="one.example", delay_s=30_000.0, last_exchange_at=1.0)
     return small
-
-
-def plan(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["plan", *map(str, arguments)])
 
 
 def told(*arguments: object) -> Any:

@@ -5,10 +5,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from freshet.storage.database import open_store, owner_of
-from tests.console import app
+from tests.console import freshet
 
 
 async def test_who_writes_a_store_is_known(tmp_path: Path) -> None:
@@ -28,8 +27,8 @@ async def test_a_daemon_is_told_and_a_crawl_is_not(
     path = tmp_path / "crawl.db"
     for owner, code in (("daemon", 0), ("freshet", 1)):
         database = await open_store(path, owner=owner)
-        result = CliRunner().invoke(app, ["reload", "--db", str(path)])
+        result = freshet("reload", "--db", path)
         assert result.exit_code == code
         await database.close()
     assert told == [(os.getpid(), signal.SIGHUP)]
-    assert CliRunner().invoke(app, ["reload", "--db", str(path)]).exit_code == 1
+    assert freshet("reload", "--db", path).exit_code == 1

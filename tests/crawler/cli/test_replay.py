@@ -1,17 +1,18 @@
 """`freshet replay` asks the past of a store which policy would have kept it fresher."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import SmallStore
 
 DAY_S = 86_400.0
 DAYS = 60
+replay = partial(freshet, "replay")
 
 
 def fill(small: SmallStore) -> None:
@@ -23,10 +24,6 @@ def fill(small: SmallStore) -> None:
         for day in range(DAYS):
             kind = "new" if day == 0 else "changed" if number == 3 else "unchanged"
             small.observe(page, (day + number / 100) * DAY_S, kind)
-
-
-def replay(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["replay", *map(str, arguments)])
 
 
 def test_the_policy_that_looks_where_changes_are_is_the_fresher_one(small: SmallStore) -> None:

@@ -5,10 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from freshet.config.loading import load
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import HOST, small_store
 
 DAY_S = 86_400.0
@@ -34,7 +33,7 @@ def test_a_source_is_judged_by_the_policy_of_the_last_daemon(
         store.insert(
             "claim", source_id=source, page_id=page, since=at, until=at, received_at=at + 60
         )
-    result = CliRunner().invoke(app, ["signals", "--db", str(store.path), "--json"])
+    result = freshet("signals", "--db", store.path, "--json")
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert told["policy"] == policy

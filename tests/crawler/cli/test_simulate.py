@@ -1,17 +1,14 @@
 """`freshet simulate` sets policies against each other."""
 
 import json
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.console import app
+from tests.console import freshet
 
 SMALL = ("--sources", "500", "--days", "2", "--seed", "3")
-
-
-def simulated(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["simulate", *arguments])
+simulated = partial(freshet, "simulate")
 
 
 def test_json_is_one_object_with_the_costs_of_each_policy_as_it_was_named() -> None:

@@ -1,17 +1,14 @@
 """`freshet simulate --ephemeral` tells what policies reap of items that fade."""
 
 import json
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.console import app
+from tests.console import freshet
 
 SMALL = ("--ephemeral", "--sources", "300", "--days", "2", "--seed", "3")
-
-
-def simulated(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["simulate", *arguments])
+simulated = partial(freshet, "simulate")
 
 
 def test_json_has_the_figures_of_each_policy_asked_for_and_the_bound() -> None:

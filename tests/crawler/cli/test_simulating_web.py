@@ -5,21 +5,18 @@ import json
 import os
 import signal
 from asyncio.subprocess import Process
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from freshet.crawler.cli.simulate import is_ephemeral, load
 from freshet.crawler.reduce.parser_process import _Worker
-from tests.console import app
+from tests.console import freshet
 
 DAY_S = 86_400.0
 SMALL = ("--web", "synthetic:hosts=1,pages=15", "--days", "4", "--seed", "3")
-
-
-def simulated(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["simulate", *arguments])
+simulated = partial(freshet, "simulate")
 
 
 def test_the_same_seed_gives_the_same_json_whatever_else_the_machine_does(
@@ -66,7 +63,7 @@ def test_people_get_a_table_of_each_budget_and_policy_and_the_store(tmp_path: Pa
     assert lines[0].startswith("synthetic:hosts=1,pages=15: 1 site, 1")
     assert sum(line.startswith("40/day  lambda_crawl ") for line in lines) == 2
     assert lines[-1].endswith(f"freshet status --db {db}")
-    kept = CliRunner().invoke(app, ["status", "--db", str(db), "--json"])
+    kept = freshet("status", "--db", db, "--json")
     assert json.loads(kept.stdout)["last_run"]["fetches"] == pytest.approx(160, abs=2)
 
 

@@ -1,19 +1,12 @@
 """`freshet status` is the store on one screen, while a crawl may be writing it."""
 
 import json
-import time
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import HOST, SmallStore
-
-
-@pytest.fixture
-def now() -> float:
-    return time.time()
 
 
 @pytest.fixture
@@ -44,13 +37,13 @@ def busy(small: SmallStore, now: float) -> SmallStore:
 
 
 def status(small: SmallStore) -> str:
-    result = CliRunner().invoke(app, ["status", "--db", str(small.path)])
+    result = freshet("status", "--db", small.path)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def status_json(small: SmallStore) -> Any:
-    result = CliRunner().invoke(app, ["status", "--db", str(small.path), "--json"])
+    result = freshet("status", "--db", small.path, "--json")
     assert result.exit_code == 0, result.output
     assert result.stdout.count("\n") == 1
     return json.loads(result.stdout)

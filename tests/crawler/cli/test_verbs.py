@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from freshet.crawler.cli.verbs import VERBS, application
-from tests.console import app
+from tests.console import freshet
 
 
 def test_the_help_lists_every_verb() -> None:
@@ -44,7 +44,7 @@ def test_a_crawl_does_not_import_what_plans() -> None:
 def test_a_store_that_is_not_there_is_one_line_and_none_is_made(
     tmp_path: Path, arguments: str
 ) -> None:
-    result = CliRunner().invoke(app, [*arguments.split(), "--db", str(tmp_path / "none.db")])
+    result = freshet(*arguments.split(), "--db", str(tmp_path / "none.db"))
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
     assert "there is no such file" in result.stderr
     assert list(tmp_path.iterdir()) == []

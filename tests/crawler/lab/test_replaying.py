@@ -4,22 +4,19 @@ import asyncio
 import json
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.console import app
+from tests.console import freshet
 from tests.crawler.archive.archives import OK, gzipped, page, record
 from tests.storage.small_store import small_store
 
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\nnothing here"
 RULES = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nDisallow: /secret\n"
-
-
-def replay(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["replay", *map(str, arguments)])
+replay = partial(freshet, "replay")
 
 
 def archive(path: Path, *records: bytes) -> Path:

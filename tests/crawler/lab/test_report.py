@@ -1,17 +1,18 @@
 """`freshet replay --plots --parquet`: figures and tables of a comparison."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from freshet.crawler.lab.report import TABLES
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import SmallStore
 
 DAY_S = 86_400.0
+replay = partial(freshet, "replay")
 
 
 @pytest.fixture
@@ -23,10 +24,6 @@ def store(site: SmallStore) -> SmallStore:
             kind = "new" if day == 0 else "changed" if number == 3 else "unchanged"
             site.observe(page, (day + number / 100) * DAY_S, kind)
     return site
-
-
-def replay(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["replay", *map(str, arguments)])
 
 
 @pytest.mark.parametrize(

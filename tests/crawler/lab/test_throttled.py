@@ -1,26 +1,23 @@
 """`freshet discover --explain` says which URLs of a site were throttled, and why."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import SmallStore
 
 KIND = "trap: copies"
+explain = partial(freshet, "discover", "--explain")
 
 
 @pytest.fixture
 def store(site: SmallStore) -> SmallStore:
     site.page("/", last_at=1.0, last_kind="new")
     return site
-
-
-def explain(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["discover", "--explain", *map(str, arguments)])
 
 
 def told(store: SmallStore, site: str = "one.example") -> Any:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from tests.console import app
+from tests.console import freshet
 from tests.storage.small_store import SmallStore, small_store
 
 HOUR_S = 3_600.0
@@ -67,7 +66,7 @@ def kept(store: SmallStore) -> Iterator[None]:
 
 
 def status(store: SmallStore, *options: str) -> str:
-    result = CliRunner().invoke(app, ["status", "--db", str(store.path), *options])
+    result = freshet("status", "--db", store.path, *options)
     assert result.exit_code == 0, result.output
     return result.stdout
 

@@ -4,11 +4,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from freshet.crawler.reduce.sketch import VERSION, sketch
 from freshet.storage.database import open_store
-from tests.console import app
+from tests.console import freshet
 from tests.storage.crawl_store import writing
 from tests.storage.sketched_store import sketched_store
 from tests.storage.small_store import HOST
@@ -40,7 +39,7 @@ def test_sketches_of_before_are_refused_where_they_are_compared(
     tmp_path: Path, arguments: list[str], formats: tuple[int, ...]
 ) -> None:
     db = store(tmp_path / "old.db", *formats)
-    result = CliRunner().invoke(app, [*arguments, "--db", str(db)])
+    result = freshet(*arguments, "--db", db)
     assert result.exit_code == 1
     assert result.stderr == (
         f"freshet: {db}: its sketches are of format {formats[0]}, older than the {VERSION} that "
@@ -51,7 +50,7 @@ def test_sketches_of_before_are_refused_where_they_are_compared(
 
 def test_sketches_of_a_later_freshet_are_refused(tmp_path: Path) -> None:
     db = store(tmp_path / "new.db", VERSION, VERSION + 1)
-    result = CliRunner().invoke(app, ["duplicates", "--update", "--db", str(db)])
+    result = freshet("duplicates", "--update", "--db", db)
     assert result.exit_code == 1
     assert f"format {VERSION + 1}, newer than the {VERSION}" in result.stderr
     assert result.stderr.endswith("upgrade Freshet\n")
@@ -69,17 +68,17 @@ def test_so_are_memories_and_walls(tmp_path: Path, table: str, what: str) -> Non
 
     db = store(tmp_path / "old.db", VERSION)
     asyncio.run(spoil())
-    result = CliRunner().invoke(app, ["duplicates", "--update", "--db", str(db)])
+    result = freshet("duplicates", "--update", "--db", db)
     assert f"{what} are of format 0" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [["duplicates"], ["status"], ["history", f"{HOST}/0"]])
 def test_what_compares_nothing_still_answers(tmp_path: Path, arguments: list[str]) -> None:
     db = store(tmp_path / "old.db", 2)
-    result = CliRunner().invoke(app, [*arguments, "--db", str(db)])
+    result = freshet(*arguments, "--db", db)
     assert result.exit_code == 0, result.stderr
 
 
 def test_what_this_freshet_wrote_it_reads(tmp_path: Path) -> None:
     db = store(tmp_path / "own.db", VERSION)
-    assert CliRunner().invoke(app, ["duplicates", "--update", "--db", str(db)]).exit_code == 0
+    assert freshet("duplicates", "--update", "--db", db).exit_code == 0
