@@ -77,7 +77,7 @@ class _HostsFetcher:
     async def fetch(self, request: Request) -> FetchResult:
         """Make one exchange."""
         host = self._hosts["/".join(request.url.split("/", 3)[:3])]
-        is_page = request.accept == "page"
+        is_page = request.accept in {"page", "probe"}
         html = host.answer(request.url, self.crawled) if is_page else None
         if html is None:
             return FetchResult(request.url, "gone", time(), 0, 404, "http_404")
