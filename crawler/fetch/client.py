@@ -18,7 +18,6 @@ from typing import Literal, NamedTuple, Protocol
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
-from multidict import CIMultiDictProxy
 from yarl import URL
 
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
@@ -151,17 +150,14 @@ class Intake:
             self._wire.write(chunk)
         yield len(chunk)
         for piece in self._decoder.decode(chunk):
-            self._sniff(piece)
+            if self._is_sniffed and self._decoded.tell() == 0 and looks_binary(piece):
+                raise Unfetched("content_type", "no content type, and no text", "skipped")
             self._decoded.write(piece)
             yield len(piece)
         if self._decoder.is_overdrawn and not self._may_cut:
             raise Unfetched("too_large", f"more than {self._max_bytes} bytes")
         if self._wire_size > self._max_bytes and not self._decoder.is_overdrawn:
             raise Unfetched("too_large", f"more than {self._max_bytes} bytes on the wire")
-
-    def _sniff(self, piece: bytes) -> None:
-        if self._is_sniffed and self._decoded.tell() == 0 and looks_binary(piece):
-            raise Unfetched("content_type", "no content type, and no text", "skipped")
 
     @property
     def is_cut(self) -> bool:
@@ -390,7 +386,9 @@ class NetworkFetcher:
             transfer.status_line = response.status_line
             transfer.headers = response.raw_headers
             transfer.peer = response.peer
-            self._check_headers(transfer.headers)
+            size = sum(len(name) + len(value) for name, value in transfer.headers)
+            if size > self._limits.max_header_bytes:
+                raise Unfetched("headers_too_large", f"{size} bytes of headers")
             verdict = judge(
                 response.status,
                 request.url,
@@ -408,32 +406,26 @@ class NetworkFetcher:
                 transfer.truncated = _UNREAD
             transfer.verdict = verdict
 
-    def _check_headers(self, headers: RawHeaders) -> None:
-        size = sum(len(name) + len(value) for name, value in headers)
-        if size > self._limits.max_header_bytes:
-            raise Unfetched("headers_too_large", f"{size} bytes of headers")
-
     async def _read_body(self, request: Request, response: Response) -> Intake:
         intake = intake_of(
             request,
             self._limits.max_body_bytes,
             content_type=response.headers.get("Content-Type", ""),
-            content_encoding=_joined(response.headers, "Content-Encoding"),
+            # A list may come in several lines (RFC 9110, section 5.3).
+            content_encoding=", ".join(response.headers.getall("Content-Encoding", ())),
             announced_bytes=response.content_length or 0,
         )
-        await intake.read(response.content.iter_any(), self._pace())
-        if response.broke_off:
-            raise Unfetched("cut_short", "the connection was reset before the body's end")
-        return intake
-
-    def _pace(self) -> BodyPace:
         limits = self._limits
-        return BodyPace(
+        pace = BodyPace(
             limits.min_rate_bytes_per_s,
             limits.rate_window_s,
             limits.body_timeout_s,
             get_running_loop().time(),
         )
+        await intake.read(response.content.iter_any(), pace)
+        if response.broke_off:
+            raise Unfetched("cut_short", "the connection was reset before the body's end")
+        return intake
 
 
 def intake_of(
@@ -502,8 +494,3 @@ def request_headers(request: Request) -> dict[str, str]:
     if known.last_modified is not None:
         headers["If-Modified-Since"] = known.last_modified
     return headers
-
-
-def _joined(headers: CIMultiDictProxy[str], name: str) -> str:
-    """Join a list header that may come in several lines (RFC 9110, section 5.3)."""
-    return ", ".join(headers.getall(name, ()))

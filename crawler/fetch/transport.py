@@ -161,24 +161,6 @@ _LAYERS: Mapping[str, type[_Gzip | _Deflate | _Brotli | _Zstd]] = {
 }
 
 
-class _Allowance:
-    """A number of bytes that may pass; ``is_overdrawn`` says that there were more."""
-
-    def __init__(self, size: int) -> None:
-        self._left = size
-        self.is_overdrawn = False
-
-    def spend(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        for piece in pieces:
-            granted = piece[: self._left]
-            self._left -= len(granted)
-            if granted:
-                yield granted
-            if len(granted) < len(piece):
-                self.is_overdrawn = True
-                return
-
-
 class BoundedDecoder:
     """Decoder of the codings of one body, ``max_bytes`` at most.
 
@@ -195,8 +177,10 @@ class BoundedDecoder:
         names = _codings(content_encoding)
         self.is_identity = not names
         self._layers = [_LAYERS[name]() for name in names]
-        self._allowances = [_Allowance(max_bytes) for _ in names or ("identity",)]
+        #: The bytes that may still leave each layer.
+        self._left = [max_bytes] * max(1, len(names))
         self._is_empty = True
+        self.is_overdrawn = False
 
     def decode(self, data: bytes) -> Iterator[bytes]:
         """Decode the next bytes from the wire in bounded steps.
@@ -207,18 +191,24 @@ class BoundedDecoder:
         self._is_empty = self._is_empty and not data
         pieces: Iterable[bytes] = (data,)
         if self.is_identity:
-            pieces = self._allowances[0].spend(pieces)
-        for layer, allowance in zip(self._layers, self._allowances, strict=False):
-            pieces = allowance.spend(chain.from_iterable(map(layer.decode, pieces)))
+            pieces = self._granted(0, pieces)
+        for number, layer in enumerate(self._layers):
+            pieces = self._granted(number, chain.from_iterable(map(layer.decode, pieces)))
         try:
             yield from pieces
         except (zlib.error, brotli.error, zstandard.ZstdError) as error:
             raise Unfetched("encoding", _in_a_line(str(error))) from error
 
-    @property
-    def is_overdrawn(self) -> bool:
-        """Return whether more bytes were to come than are allowed."""
-        return any(allowance.is_overdrawn for allowance in self._allowances)
+    def _granted(self, number: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield what a layer makes, up to the limit."""
+        for piece in pieces:
+            granted = piece[: self._left[number]]
+            self._left[number] -= len(granted)
+            if granted:
+                yield granted
+            if len(granted) < len(piece):
+                self.is_overdrawn = True
+                return
 
     @property
     def is_complete(self) -> bool:
