@@ -6,15 +6,15 @@ that are not part of an HTTP exchange are counted by kind.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from math import isfinite
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
+
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from freshet.crawler.archive.records import (
     CaptureKind,
@@ -256,6 +256,16 @@ class Account:
     seeds: tuple[StoredSeed, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    began: FiniteFloat
+    lasting: bool
+
+
+_RUN: Final = TypeAdapter(_Run)
+_SEEDS: Final = TypeAdapter(tuple[StoredSeed, ...])
+
+
 def accounts_of(descriptions: Iterable[Mapping[str, str]]) -> list[Account]:
     """Return the runs in the order of their start; foreign archives have none.
 
@@ -272,23 +282,8 @@ def accounts_of(descriptions: Iterable[Mapping[str, str]]) -> list[Account]:
 def _account(fields: Mapping[str, str]) -> Account | None:
     """Return None for a damaged or foreign description: its exchanges are read as foreign ones."""
     try:
-        run, seeds = json.loads(fields["freshet-run"]), json.loads(fields["freshet-seeds"])
-        return Account(_moment(run["began"]), bool(run["lasting"]), tuple(map(_seed, seeds)))
-    except (KeyError, TypeError, ValueError):
+        run = _RUN.validate_json(fields["freshet-run"])
+        seeds = _SEEDS.validate_json(fields["freshet-seeds"])
+    except (KeyError, ValidationError):
         return None
-
-
-def _moment(value: Any) -> float:
-    at = float(value)
-    if not isfinite(at):
-        raise ValueError("not a time")
-    return at
-
-
-def _seed(line: Any) -> StoredSeed:
-    # An archive of before half-lives does not say one.
-    fallback, half_life = line["fallback_url"], line.get("half_life_hours")
-    return StoredSeed(
-        str(line["text"]), str(line["url"]), None if fallback is None else str(fallback),
-        float(line["importance"]), None if half_life is None else float(half_life),
-    )  # fmt: skip
+    return Account(run.began, run.lasting, seeds)

@@ -8,11 +8,9 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -103,25 +101,19 @@ def _in_file(path: Path, depth: int) -> Iterator[ArchiveFile]:
         yield from _in_wacz(path)
     elif _is_capture_list(head):
         yield ArchiveFile(path, is_list=True)
-    elif source.coding is not None or not head or _looks_like_warc(path, head):
+    # A damaged archive: named like one, and not just text.
+    elif source.coding or not head or (path.name.endswith(_ENDINGS) and not _is_text(head)):
         yield ArchiveFile(path)
     else:
         yield from _in_list(path, head, depth)
 
 
 def _is_capture_list(head: bytes) -> bool:
-    text = head
-    if head.startswith(b"\x1f\x8b"):
-        try:
-            text = zlib.decompressobj(31).decompress(head, 256)
-        except zlib.error:
-            return False
+    try:
+        text = next(gunzipped(head, _HEAD_BYTES), b"")
+    except BrokenFile:
+        return False
     return _CDX_LINE.match(text) is not None
-
-
-def _looks_like_warc(path: Path, head: bytes) -> bool:
-    """Return whether a file is a damaged archive: named like one, and not just text."""
-    return path.name.endswith(_ENDINGS) and not _is_text(head)
 
 
 def _is_text(head: bytes) -> bool:
@@ -135,7 +127,7 @@ def _is_text(head: bytes) -> bool:
 def _in_wacz(path: Path) -> Iterator[ArchiveFile]:
     try:
         with zipfile.ZipFile(path) as archive:
-            members = [each for each in archive.infolist() if _is_warc_member(each)]
+            members = [each for each in archive.infolist() if each.filename.endswith(_ENDINGS[:3])]
     except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
         raise CrawlError(f"{path}: not a readable WACZ: {error}") from error
     if not members:
@@ -143,10 +135,6 @@ def _in_wacz(path: Path) -> Iterator[ArchiveFile]:
     with closing(Slice(path)) as source:
         for each in members:
             yield ArchiveFile(path, each.filename, _data_start(source, path, each), each.file_size)
-
-
-def _is_warc_member(member: zipfile.ZipInfo) -> bool:
-    return member.filename.endswith(_ENDINGS[:3]) and not member.is_dir()
 
 
 def _data_start(source: Slice, path: Path, member: zipfile.ZipInfo) -> int:
@@ -273,8 +261,8 @@ def located(path: Path, capture: _ListedCapture) -> Path:
     """
     name = Path(capture.filename)
     folder = path.parent
-    places = (folder / name, folder / name.name, folder.parent / "archive" / name.name)
-    for place in chain(places, (folder / "archive" / name.name,)):
+    beside = (parent / "archive" / name.name for parent in (folder.parent, folder))
+    for place in (folder / name, folder / name.name, *beside):
         if place.is_file():
             return place.resolve()
     raise CrawlError(f"{path}: line {capture.line}: no file {capture.filename[:200]!r}")

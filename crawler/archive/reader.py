@@ -249,7 +249,7 @@ _CONDITIONS = (b"if-none-match", b"if-modified-since")
 
 def is_ours(exchange: ArchivedExchange) -> bool:
     """Return whether Freshet wrote it: its outcome is recorded."""
-    return _known_outcome(exchange) is not None
+    return exchange.facts.outcome in _OUTCOMES
 
 
 def accept_of(exchange: ArchivedExchange) -> Accept:
@@ -305,29 +305,17 @@ def _judged(
     exchange: ArchivedExchange, max_body_bytes: int
 ) -> tuple[StatusVerdict, tuple[bytes, bytes]]:
     """Return the verdict, and the body on the wire and decoded, if it counts."""
-    known = _known(exchange)
-    if known is not None and known.outcome != "fetched":
-        return known, _NO_BODY
-    verdict = known or _by_status(exchange)
+    facts, known = exchange.facts, _OUTCOMES.get(exchange.facts.outcome or "")
+    if known is None:
+        verdict = _by_status(exchange)
+    else:
+        verdict = StatusVerdict(known, facts.reason, facts.detail, facts.location)
     if verdict.outcome != "fetched":
         return verdict, _NO_BODY
     try:
         return verdict, _body(exchange, max_body_bytes, is_known=known is not None)
     except Unfetched as end:
         return StatusVerdict(end.outcome, end.reason, end.detail), _NO_BODY
-
-
-def _known_outcome(exchange: ArchivedExchange) -> Outcome | None:
-    said = exchange.facts.outcome
-    return None if said is None else _OUTCOMES.get(said)
-
-
-def _known(exchange: ArchivedExchange) -> StatusVerdict | None:
-    """Return the outcome that the archive records."""
-    outcome, facts = _known_outcome(exchange), exchange.facts
-    if outcome is None:
-        return None
-    return StatusVerdict(outcome, facts.reason, facts.detail, facts.location)
 
 
 def _by_status(exchange: ArchivedExchange) -> StatusVerdict:

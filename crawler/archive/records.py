@@ -193,8 +193,9 @@ def target_url(text: str | None) -> str:
 def facts_of(block: bytes) -> Facts:
     """Read the facts of a metadata record (application/warc-fields)."""
     fields = named(header_lines(block))
+    milliseconds = _number(fields.get("fetchtimems")) or 0.0
     return Facts(
-        duration_s=_duration_s(fields.get("fetchtimems")),
+        duration_s=milliseconds / 1000 if milliseconds <= _LONGEST_MS else 0.0,
         outcome=fields.get("outcome"),
         reason=fields.get("reason"),
         detail=fields.get("detail"),
@@ -204,11 +205,6 @@ def facts_of(block: bytes) -> Facts:
         truncated=fields.get("truncated"),
         is_unasked=fields.get("fetches") == "0",
     )
-
-
-def _duration_s(text: str | None) -> float:
-    milliseconds = _number(text) or 0.0
-    return milliseconds / 1000 if milliseconds <= _LONGEST_MS else 0.0
 
 
 def _number(text: str | None) -> float | None:

@@ -152,7 +152,10 @@ class Player:
         if result.outcome == "refused" and result.status is None:
             await self.submit(self._refusal(due, result.detail or ""))
         elif played.is_unasked:
-            await self.submit(self._given_up(due, result))
+            observation = Observation(
+                due.page_id, result.ended_at, "failed", reason=result.reason, detail=result.detail
+            )
+            await self.submit(unasked(due, observation))
         elif rule is not None:
             self.counts.refused_again += 1
             await self.submit(self._refusal(due, rule))
@@ -167,12 +170,6 @@ class Player:
         capture = due.page_id, result.ended_at
         self._passed[capture] += 1
         return await self.count_at(*capture) >= self._passed[capture]
-
-    def _given_up(self, due: DueUrl, result: FetchResult) -> Visit:
-        observation = Observation(
-            due.page_id, result.ended_at, "failed", reason=result.reason, detail=result.detail
-        )
-        return unasked(due, observation)
 
     def _refusal(self, due: DueUrl, rule: str) -> Visit:
         return self.requester.refuse(Refusal(due, rule))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from base64 import b32encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -85,14 +85,7 @@ def warc_date(at: float) -> str:
 
 def digest(data: bytes) -> str:
     """Return the labelled digest of some bytes."""
-    return _digest(data) if data else _EMPTY
-
-
-def _digest(data: bytes) -> str:
     return f"sha1:{b32encode(sha1(data, usedforsecurity=False).digest()).decode()}"
-
-
-_EMPTY: Final = _digest(b"")
 
 
 class _ExchangeRecords:
@@ -147,7 +140,11 @@ class _ExchangeRecords:
 
     def _response(self, record_id: str, common: Mapping[str, str]) -> tuple[bytes, Original | None]:
         result, original = self._result, self._original
-        head = _http_head(_status_line(result), _unframed(result.headers))
+        headers = (
+            (_RENAMED + name if name.lower() == _FRAMING else name, value)
+            for name, value in result.headers
+        )
+        head = _http_head(_status_line(result), headers)
         named = {**common, **self._peer(), "Content-Type": "application/http;msgtype=response"}
         payload = digest(result.wire_body)
         if self._asked.form is not None:
@@ -242,12 +239,6 @@ def _http_head(line: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
         # Whoever made up this answer put line breaks into its headers.
         head = b"\r\n".join(each.translate(_LINE_BREAKS) for each in lines)
     return head + b"\r\n\r\n"
-
-
-def _unframed(headers: Sequence[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the headers, the framing's under another name."""
-    for name, value in headers:
-        yield (_RENAMED + name if name.lower() == _FRAMING else name), value
 
 
 def _status_line(result: FetchResult) -> bytes:

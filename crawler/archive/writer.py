@@ -67,7 +67,7 @@ class Originals:
         try:
             self._connection = _opened(path)
         except sqlite3.OperationalError as error:
-            if _name(error).startswith("SQLITE_BUSY"):
+            if getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"):
                 raise ArchiveInUse from error
             raise
         except sqlite3.DatabaseError as error:
@@ -161,10 +161,6 @@ def _opened(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _name(error: sqlite3.Error) -> str:
-    return getattr(error, "sqlite_errorname", "")
 
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -271,17 +267,14 @@ class ArchiveWriter:
             self._described = self._fields
             output.append(member(warcinfo(_new_id(), self._now(), output.name, self._described)))
         for entry in islice(self._pending.copy(), count):
-            self._add_to(output, entry)
+            original = self._originals.of(entry.result.url)
+            written, remembered = records(entry, original, _new_id)
+            output.append(b"".join(map(member, written)))
+            if remembered is not None and remembered != original:
+                self._originals.remember(entry.result.url, remembered, output.name)
         output.sync()
         self._originals.grown(output.name, output.size)
         self._originals.commit()
-
-    def _add_to(self, output: WarcOutput, entry: WireExchange) -> None:
-        original = self._originals.of(entry.result.url)
-        written, remembered = records(entry, original, _new_id)
-        output.append(b"".join(map(member, written)))
-        if remembered is not None and remembered != original:
-            self._originals.remember(entry.result.url, remembered, output.name)
 
     def _take_back(self, output: WarcOutput | None, size: int) -> None:
         """Restore the state before the failed flush."""
