@@ -18,6 +18,11 @@ def leases(**rules: float) -> Leases:
     return Leases(lambda: f"random-{next(numbers)}", **rules)  # type: ignore[arg-type]
 
 
+@pytest.fixture
+def book() -> Leases:
+    return leases()
+
+
 def subscribed(book: Leases, now: float = 0.0, page: int = 1, host: int = 1) -> Subscription:
     new = book.advertised(page, host, f"{URL}{page}", SAID, now)
     assert new is not None
@@ -37,14 +42,12 @@ def test_token_and_secret_are_not_the_same() -> None:
     assert new.token != new.secret
 
 
-def test_a_page_that_names_its_hub_again_changes_nothing() -> None:
-    book = leases()
+def test_a_page_that_names_its_hub_again_changes_nothing(book: Leases) -> None:
     subscribed(book)
     assert book.advertised(1, 1, URL, SAID, 1.0) is None
 
 
-def test_another_hub_gets_another_token_and_secret_and_not_twice_a_day() -> None:
-    book = leases()
+def test_another_hub_gets_another_token_and_secret_and_not_twice_a_day(book: Leases) -> None:
     first = active(book)
     other = Advertised("https://other.example/", URL)
     moved = book.advertised(1, 1, URL, other, HOUR_S)
@@ -67,8 +70,7 @@ def test_subscriptions_are_bounded_in_all_and_by_host() -> None:
     subscribed(book, page=5, host=3)
 
 
-def test_a_lease_is_asked_for_anew_when_four_fifths_have_passed() -> None:
-    book = leases()
+def test_a_lease_is_asked_for_anew_when_four_fifths_have_passed(book: Leases) -> None:
     found = active(book, lease_s=10 * DAY_S)
     assert book.due(8 * DAY_S - 1) == []
     assert book.due(8 * DAY_S) == [found]
@@ -88,8 +90,7 @@ def test_an_endless_lease_is_a_year() -> None:
     assert active(leases(), lease_s=1e15).lease_until == 365 * DAY_S
 
 
-def test_an_old_request_is_not_verified_any_more() -> None:
-    book = leases()
+def test_an_old_request_is_not_verified_any_more(book: Leases) -> None:
     token = subscribed(book).token
     book.requested(token, 0.0)
     assert book.verified(token, "subscribe", URL, DAY_S, HOUR_S + 1) is None
@@ -97,15 +98,13 @@ def test_an_old_request_is_not_verified_any_more() -> None:
 
 
 @pytest.mark.parametrize("mode", ["unsubscribe", "denied", "", "SUBSCRIBE"])
-def test_only_the_mode_that_was_asked_for_is_verified(mode: str) -> None:
-    book = leases()
+def test_only_the_mode_that_was_asked_for_is_verified(book: Leases, mode: str) -> None:
     token = subscribed(book).token
     book.requested(token, 0.0)
     assert book.verified(token, mode, URL, DAY_S, 0.0) is None
 
 
-def test_a_redirect_of_the_hub_is_followed_at_once_but_not_for_ever() -> None:
-    book = leases()
+def test_a_redirect_of_the_hub_is_followed_at_once_but_not_for_ever(book: Leases) -> None:
     token = subscribed(book).token
     for hop in range(3):
         book.requested(token, 0.0)
@@ -118,8 +117,7 @@ def test_a_redirect_of_the_hub_is_followed_at_once_but_not_for_ever() -> None:
     assert last.next_at > HOUR_S
 
 
-def test_a_farewell_is_said_three_times_at_most() -> None:
-    book = leases()
+def test_a_farewell_is_said_three_times_at_most(book: Leases) -> None:
     token = active(book).token
     (leaving,) = book.leave(lambda _: False, HOUR_S)
     assert leaving.state == "leaving"
@@ -134,8 +132,7 @@ def test_a_farewell_is_said_three_times_at_most() -> None:
     assert book.has_ended(leaving)
 
 
-def test_what_is_wanted_again_is_subscribed_to_again() -> None:
-    book = leases()
+def test_what_is_wanted_again_is_subscribed_to_again(book: Leases) -> None:
     active(book)
     book.leave(lambda _: False, HOUR_S)
     (back,) = book.leave(lambda _: True, 2 * HOUR_S)
@@ -143,8 +140,7 @@ def test_what_is_wanted_again_is_subscribed_to_again() -> None:
     assert book.leave(lambda _: True, 2 * HOUR_S) == []
 
 
-def test_an_answer_that_comes_after_the_end_says_nothing() -> None:
-    book = leases()
+def test_an_answer_that_comes_after_the_end_says_nothing(book: Leases) -> None:
     token = subscribed(book).token
     book.requested(token, 0.0)
     book.forget(token)

@@ -51,6 +51,13 @@ async def listening(door: Door, **options: object) -> AsyncIterator[PushListener
         await listener.close()
 
 
+@pytest.fixture
+async def door() -> AsyncIterator[Door]:
+    door = Door()
+    async with listening(door):
+        yield door
+
+
 def request(path: str, body: bytes = b"", *headers: str) -> bytes:
     lines = [f"POST {path} HTTP/1.1", "Host: a", "Connection: close", *headers]
     if body and not any(line.startswith("Content-Length") for line in headers):
@@ -58,10 +65,8 @@ def request(path: str, body: bytes = b"", *headers: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-async def test_what_is_sent_is_heard() -> None:
-    door = Door()
-    async with listening(door):
-        answer = await door.send(request("/x/y?a=b&c=%20", b"0123456789", "X-Hub-Signature: s"))
+async def test_what_is_sent_is_heard(door: Door) -> None:
+    answer = await door.send(request("/x/y?a=b&c=%20", b"0123456789", "X-Hub-Signature: s"))
     assert answer.startswith(b"HTTP/1.1 200 ")
     (pushed,) = door.heard
     assert (pushed.path, dict(pushed.query)) == ("/x/y", {"a": "b", "c": " "})
@@ -70,31 +75,23 @@ async def test_what_is_sent_is_heard() -> None:
     assert door.bodies == [b"0123456789"]
 
 
-async def test_a_body_is_not_read_beyond_its_limit() -> None:
-    door = Door()
-    async with listening(door):
-        await door.send(request("/x", b"01234567890"))
+async def test_a_body_is_not_read_beyond_its_limit(door: Door) -> None:
+    await door.send(request("/x", b"01234567890"))
     assert door.bodies == [None]
 
 
-async def test_a_connection_whose_body_is_not_wanted_is_closed_at_once() -> None:
-    door = Door()
-    async with listening(door):
-        head = "POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"
-        assert (await door.send(head.encode())).startswith(b"HTTP/1.1 404 ")
+async def test_a_connection_whose_body_is_not_wanted_is_closed_at_once(door: Door) -> None:
+    head = "POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"
+    assert (await door.send(head.encode())).startswith(b"HTTP/1.1 404 ")
 
 
-async def test_a_compressed_body_stays_compressed() -> None:
-    door = Door()
-    async with listening(door):
-        await door.send(request("/x", b"\x1f\x8bbomb", "Content-Encoding: gzip"))
+async def test_a_compressed_body_stays_compressed(door: Door) -> None:
+    await door.send(request("/x", b"\x1f\x8bbomb", "Content-Encoding: gzip"))
     assert door.bodies == [b"\x1f\x8bbomb"]
 
 
-async def test_when_to_try_again_is_said() -> None:
-    door = Door()
-    async with listening(door):
-        assert b"\r\nRetry-After: 60\r\n" in await door.send(request("/later"))
+async def test_when_to_try_again_is_said(door: Door) -> None:
+    assert b"\r\nRetry-After: 60\r\n" in await door.send(request("/later"))
 
 
 @pytest.mark.parametrize(
@@ -107,30 +104,24 @@ async def test_when_to_try_again_is_said() -> None:
     ],
 )
 async def test_what_is_not_http_is_counted_and_not_logged(
-    data: bytes, caplog: pytest.LogCaptureFixture
+    door: Door, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    door = Door()
-    async with listening(door):
-        assert (await door.send(data)).startswith(b"HTTP/1.")
+    assert (await door.send(data)).startswith(b"HTTP/1.")
     assert door.heard == []
     assert door.refusals._untold == {"not HTTP": 1}
     assert caplog.records == []
 
 
-async def test_a_broken_body_is_an_answer() -> None:
-    door = Door()
-    async with listening(door):
-        chunked = "Transfer-Encoding: chunked"
-        answer = await door.send(request("/x", b"", chunked) + b"zz\r\nfoo\r\n")
+async def test_a_broken_body_is_an_answer(door: Door) -> None:
+    chunked = "Transfer-Encoding: chunked"
+    answer = await door.send(request("/x", b"", chunked) + b"zz\r\nfoo\r\n")
     assert b" 400 " in answer[:20]
     assert door.bodies == []
 
 
-async def test_a_bug_is_an_answer_and_told(caplog: pytest.LogCaptureFixture) -> None:
-    door = Door()
-    async with listening(door):
-        assert (await door.send(request("/broken"))).startswith(b"HTTP/1.1 500 ")
-        assert (await door.send(request("/x"))).startswith(b"HTTP/1.1 200 ")
+async def test_a_bug_is_an_answer_and_told(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+    assert (await door.send(request("/broken"))).startswith(b"HTTP/1.1 500 ")
+    assert (await door.send(request("/x"))).startswith(b"HTTP/1.1 200 ")
     assert [record.getMessage() for record in caplog.records] == [
         "a pushed request could not be answered"
     ]
@@ -172,10 +163,8 @@ async def test_a_proxy_of_ours_says_for_whom_it_speaks() -> None:
     assert [pushed.source for pushed in door.heard] == ["198.51.100.7", "127.0.0.1"]
 
 
-async def test_an_address_that_is_taken_is_an_error_of_one_line() -> None:
-    door = Door()
-    async with listening(door):
-        other = PushListener(door.answer, door.refusals)
-        with pytest.raises(CrawlError, match=f"cannot listen at 127.0.0.1:{door.port}: "):
-            await other.open("127.0.0.1", door.port)
-        await other.close()
+async def test_an_address_that_is_taken_is_an_error_of_one_line(door: Door) -> None:
+    other = PushListener(door.answer, door.refusals)
+    with pytest.raises(CrawlError, match=f"cannot listen at 127.0.0.1:{door.port}: "):
+        await other.open("127.0.0.1", door.port)
+    await other.close()

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,13 @@ SLOW = b"<p " + b"".join(b"a%d " % i for i in range(300_000)) + b">"
 def process_of(parser: Parser) -> int | None:
     process = parser._worker._process
     return process.pid if process is not None else None
+
+
+@pytest.fixture
+async def parser() -> AsyncIterator[Parser]:
+    parser = Parser()
+    yield parser
+    await parser.close()
 
 
 def test_a_calm_page_needs_no_process() -> None:
@@ -81,12 +88,10 @@ def test_selectors_of_a_site_make_its_texts_those_of_another_extraction() -> Non
     assert len(names) == 3
 
 
-async def test_a_hopelessly_deep_page_is_refused_without_trying() -> None:
-    parser = Parser()
+async def test_a_hopelessly_deep_page_is_refused_without_trying(parser: Parser) -> None:
     found = await parser.parse(b"<div>" * 100_000, URL, "text/html")
     assert found == Unparsable("RecursionError: elements nested 100,000 deep")
     assert isinstance(await parser.parse(b"<div>" * 100_000, URL, "text/plain"), ParsedPage)
-    await parser.close()
 
 
 async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_parsed() -> None:
@@ -102,12 +107,12 @@ async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_parsed() -
     await parser.close()
 
 
-async def test_a_page_that_wants_too_much_memory_is_given_up_and_the_next_is_parsed() -> None:
-    parser = Parser()
+async def test_a_page_that_wants_too_much_memory_is_given_up_and_the_next_is_parsed(
+    parser: Parser,
+) -> None:
     assert isinstance(await parser.parse(HUNGRY, URL, None), Unparsable)
     assert process_of(parser) is None
     assert isinstance(await parser.parse(LARGE, URL, None), ParsedPage)
-    await parser.close()
 
 
 async def test_a_stopped_process_does_not_use_up_the_time_of_a_page() -> None:
@@ -129,8 +134,9 @@ async def test_a_stopped_process_does_not_use_up_the_time_of_a_page() -> None:
     await parser.close()
 
 
-async def test_a_process_that_gives_no_answer_for_too_long_is_not_the_page_s_fault() -> None:
-    parser = Parser()
+async def test_a_process_that_gives_no_answer_for_too_long_is_not_the_page_s_fault(
+    parser: Parser,
+) -> None:
     await parser.parse(SMALL * 10_000, URL, None)
     pid = process_of(parser)
     assert pid is not None
@@ -140,19 +146,17 @@ async def test_a_process_that_gives_no_answer_for_too_long_is_not_the_page_s_fau
     with pytest.raises(ParserLost, match=r"no answer within 0\.3 s"):
         await parser.parse(SMALL * 10_000, URL, None)
     assert not Path(f"/proc/{pid}").exists()
-    await parser.close()
 
 
-async def test_a_crash_is_the_page_s_doing() -> None:
-    parser = Parser()
+async def test_a_crash_is_the_page_s_doing(parser: Parser) -> None:
     assert await parser._worker.call(os.abort) == Unparsable(
         "the parser's process crashed, most likely for want of memory"
     )
-    await parser.close()
 
 
-async def test_a_process_that_is_killed_is_replaced_and_the_page_is_not_blamed() -> None:
-    parser = Parser()
+async def test_a_process_that_is_killed_is_replaced_and_the_page_is_not_blamed(
+    parser: Parser,
+) -> None:
     await parser.parse(LARGE, URL, None)
     pid = process_of(parser)
     assert pid is not None
@@ -160,20 +164,16 @@ async def test_a_process_that_is_killed_is_replaced_and_the_page_is_not_blamed()
     with pytest.raises(ParserLost, match="status -9"):
         await parser.parse(LARGE, URL, None)
     assert isinstance(await parser.parse(LARGE, URL, None), ParsedPage)
-    await parser.close()
 
 
-async def test_a_large_parent_does_not_make_the_process_look_large() -> None:
+async def test_a_large_parent_does_not_make_the_process_look_large(parser: Parser) -> None:
     ballast = b"x" * (200 << 20)
-    parser = Parser()
     await parser.parse(LARGE, URL, None)
     assert process_of(parser) is not None
     assert ballast
-    await parser.close()
 
 
-async def test_the_answer_to_a_cancelled_call_is_not_taken_for_the_next() -> None:
-    parser = Parser()
+async def test_the_answer_to_a_cancelled_call_is_not_taken_for_the_next(parser: Parser) -> None:
     await parser.parse(LARGE, URL, None)
     cancelled = asyncio.create_task(parser.parse(SLOW, URL, None))
     await asyncio.sleep(0)
@@ -184,11 +184,9 @@ async def test_the_answer_to_a_cancelled_call_is_not_taken_for_the_next() -> Non
     found = await parser.parse(LARGE, URL, None)
     assert isinstance(found, ParsedPage)
     assert found.title == "Large"
-    await parser.close()
 
 
-async def test_closing_ends_a_call_that_is_under_way() -> None:
-    parser = Parser()
+async def test_closing_ends_a_call_that_is_under_way(parser: Parser) -> None:
     await parser.parse(LARGE, URL, None)
     call = asyncio.create_task(parser.parse(SLOW, URL, None))
     await asyncio.sleep(0)
@@ -200,7 +198,7 @@ async def test_closing_ends_a_call_that_is_under_way() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sees a process end without taking its end")
 async def test_the_end_of_the_process_is_left_to_who_waits_for_it(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    parser: Parser, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     dead, may_take = threading.Event(), threading.Event()
     waitpid = os.waitpid
@@ -213,7 +211,6 @@ async def test_the_end_of_the_process_is_left_to_who_waits_for_it(
         return waitpid(pid, options)
 
     monkeypatch.setattr(os, "waitpid", late)
-    parser = Parser()
     await parser.parse(LARGE, URL, None)
     process = parser._worker._process
     assert process is not None

@@ -25,8 +25,12 @@ def bare(path: str, *, had_content: bool | None = None) -> PageLook:
     return look_at(BARE, title="Loom", path=path, had_content=had_content)
 
 
-def test_a_page_like_that_of_an_impossible_url_is_a_soft_404() -> None:
-    walls = SiteWalls()
+@pytest.fixture
+def walls() -> SiteWalls:
+    return SiteWalls()
+
+
+def test_a_page_like_that_of_an_impossible_url_is_a_soft_404(walls: SiteWalls) -> None:
     walls.learn_probe(bare("/things/zq7"), AT)
     found = walls.judge(bare("/things/chair"), AT + 1)
     assert found is not None
@@ -34,29 +38,25 @@ def test_a_page_like_that_of_an_impossible_url_is_a_soft_404() -> None:
     assert "cannot exist" in found.why
 
 
-def test_the_root_may_show_what_a_host_shows_everywhere() -> None:
-    walls = SiteWalls()
+def test_the_root_may_show_what_a_host_shows_everywhere(walls: SiteWalls) -> None:
     walls.learn_probe(bare("/things/zq7"), AT)
     assert walls.judge(bare("/"), AT + 1) is None
 
 
-def test_an_empty_shell_is_no_soft_404_although_the_probe_shows_it_too() -> None:
-    walls = SiteWalls()
+def test_an_empty_shell_is_no_soft_404_although_the_probe_shows_it_too(walls: SiteWalls) -> None:
     shell = "<div id=root>Loading</div>"
     walls.learn_probe(look_at(shell, title="App", path="/zq7"), AT)
     assert walls.judge(look_at(shell, title="App", path="/a"), AT + 1) is None
 
 
-def test_a_probe_is_wanted_once_and_again_when_its_answer_is_old() -> None:
-    walls = SiteWalls()
+def test_a_probe_is_wanted_once_and_again_when_its_answer_is_old(walls: SiteWalls) -> None:
     assert walls.wants_probe(AT)
     walls.learn_probe(None, AT)
     assert not walls.wants_probe(AT + 1)
     assert walls.wants_probe(AT + PROBE_LASTS_S + 1)
 
 
-def test_a_doubtful_page_is_worth_another_probe_but_not_ever_more() -> None:
-    walls = SiteWalls()
+def test_a_doubtful_page_is_worth_another_probe_but_not_ever_more(walls: SiteWalls) -> None:
     for n in range(10):
         if not walls.wants_probe(AT + n):
             break
@@ -66,14 +66,12 @@ def test_a_doubtful_page_is_worth_another_probe_but_not_ever_more() -> None:
     assert not walls.wants_probe(AT + 20)
 
 
-def test_three_urls_that_had_content_and_show_one_page_now_need_no_cue() -> None:
-    walls = SiteWalls()
+def test_three_urls_that_had_content_and_show_one_page_now_need_no_cue(walls: SiteWalls) -> None:
     found = [walls.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abcd"]
     assert [each is not None for each in found] == [False, False, True, True]
 
 
-def test_a_page_that_turns_out_to_be_a_wall_names_those_before_it() -> None:
-    walls = SiteWalls()
+def test_a_page_that_turns_out_to_be_a_wall_names_those_before_it(walls: SiteWalls) -> None:
     found = [walls.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abc"]
     assert found[-1] is not None
     assert sorted(found[-1].earlier) == [
@@ -82,8 +80,7 @@ def test_a_page_that_turns_out_to_be_a_wall_names_those_before_it() -> None:
     ]
 
 
-def test_a_probe_tells_which_pages_seen_before_were_walls() -> None:
-    walls = SiteWalls()
+def test_a_probe_tells_which_pages_seen_before_were_walls(walls: SiteWalls) -> None:
     assert walls.judge(bare("/things/chair"), AT) is None
     assert walls.judge(look_at(WEAK, path="/items/oak"), AT) is None
     found = walls.learn_probe(bare("/things/zq7"), AT + 1)
@@ -94,8 +91,7 @@ def test_a_probe_tells_which_pages_seen_before_were_walls() -> None:
     assert [family.content for family in walls.families] == [0, 1]
 
 
-def test_the_root_is_no_wall_because_a_host_shows_it_everywhere() -> None:
-    walls = SiteWalls()
+def test_the_root_is_no_wall_because_a_host_shows_it_everywhere(walls: SiteWalls) -> None:
     assert walls.judge(bare("/"), AT) is None
     assert walls.learn_probe(bare("/things/zq7"), AT + 1) == {}
     found = walls.judge(bare("/things/chair"), AT + 2)
@@ -103,44 +99,38 @@ def test_the_root_is_no_wall_because_a_host_shows_it_everywhere() -> None:
     assert found.earlier == ()
 
 
-def test_pages_of_hardly_any_words_are_not_taken_for_one_another() -> None:
-    walls = SiteWalls()
+def test_pages_of_hardly_any_words_are_not_taken_for_one_another(walls: SiteWalls) -> None:
     box = "<form><input type=password><button>Log in</button></form>"
     assert walls.judge(look_at("<p>Log in</p>", title="Chairs", path="/a"), AT) is None
     found = walls.judge(look_at("<p>Log in</p>" + box, title="Log in", path="/b"), AT)
     assert found is None or found.earlier == ()
 
 
-def test_pages_alike_at_a_first_visit_are_kept_without_a_cue() -> None:
-    walls = SiteWalls()
+def test_pages_alike_at_a_first_visit_are_kept_without_a_cue(walls: SiteWalls) -> None:
     assert [walls.judge(bare(f"/things/{n}"), AT) for n in "abcdef"] == [None] * 6
 
 
-def test_pages_that_were_alike_as_content_stay_content() -> None:
-    walls = SiteWalls()
+def test_pages_that_were_alike_as_content_stay_content(walls: SiteWalls) -> None:
     for n in "abc":
         walls.judge(bare(f"/things/{n}"), AT)
     again = [walls.judge(bare(f"/things/{n}", had_content=True), AT + 9) for n in "defg"]
     assert again == [None] * 4
 
 
-def test_a_weak_cue_is_enough_where_another_url_shows_the_page() -> None:
-    walls = SiteWalls()
+def test_a_weak_cue_is_enough_where_another_url_shows_the_page(walls: SiteWalls) -> None:
     assert walls.judge(look_at(WEAK, path="/items/oak"), AT) is None
     found = walls.judge(look_at(WEAK, path="/other/elm"), AT)
     assert found is not None
     assert found.kind is WallKind.SOFT_404
 
 
-def test_empty_categories_are_kept() -> None:
-    walls = SiteWalls()
+def test_empty_categories_are_kept(walls: SiteWalls) -> None:
     for name in ("chairs", "tables", "lamps", "rugs", "clocks"):
         main = f"<h1>{name}</h1><p>There are no products in this category yet.</p>"
         assert walls.judge(look_at(main, title=name, path=f"/c/{name}"), AT) is None
 
 
-def test_a_product_in_several_categories_is_kept() -> None:
-    walls = SiteWalls()
+def test_a_product_in_several_categories_is_kept(walls: SiteWalls) -> None:
     main = "<h1>Blue chair</h1><p>Made of oak and wool.</p><form><button>Buy</button></form>"
     for name in ("chairs", "sale", "new", "oak", "gifts", "wool"):
         assert (
@@ -148,23 +138,20 @@ def test_a_product_in_several_categories_is_kept() -> None:
         )
 
 
-def test_a_page_with_a_form_at_unrelated_urls_is_a_wall() -> None:
-    walls = SiteWalls()
+def test_a_page_with_a_form_at_unrelated_urls_is_a_wall(walls: SiteWalls) -> None:
     main = "<p>Say where the geese fly by full moon.</p><form><button>Go</button></form>"
     found = [walls.judge(look_at(main, title="Geese", path=f"/{n}/item-{n}"), AT) for n in "abcde"]
     assert [each is not None for each in found] == [False, False, False, True, True]
 
 
-def test_judging_a_page_twice_teaches_nothing() -> None:
-    walls = SiteWalls()
+def test_judging_a_page_twice_teaches_nothing(walls: SiteWalls) -> None:
     walls.judge(bare("/a", had_content=True), AT)
     before = walls.to_bytes()
     assert walls.judge(bare("/a", had_content=True), AT) is None
     assert walls.to_bytes() == before
 
 
-def test_a_new_family_has_a_place_among_large_ones() -> None:
-    walls = SiteWalls()
+def test_a_new_family_has_a_place_among_large_ones(walls: SiteWalls) -> None:
     for n in range(40):
         main = "".join(
             f"<p>{word}{chr(97 + n % 26)}{chr(97 + n // 26)} stands</p>" for word in "xyzuvw"
