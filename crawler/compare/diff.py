@@ -53,7 +53,12 @@ def compare_words(before: str, after: str) -> tuple[Run, ...]:
     old, new = _TOKEN.findall(before), _TOKEN.findall(after)
     if len(old) + len(new) > _MOST_TOKENS:
         return (Run(before, after),)
-    return tuple(_joined(list(_stretches(old, new))))
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    stretches = [
+        Run("".join(old[i:i_end]), "".join(new[j:j_end]))
+        for _, i, i_end, j, j_end in matcher.get_opcodes()
+    ]
+    return tuple(_joined(stretches))
 
 
 def words_of(text: str) -> Counter[str]:
@@ -61,18 +66,6 @@ def words_of(text: str) -> Counter[str]:
     return Counter(
         token for token in _TOKEN.findall(text[:_MOST_CHARACTERS]) if not token.isspace()
     )
-
-
-def shared_words(before: Counter[str], after: Counter[str]) -> int:
-    """Count the words that two texts have in common, in any order."""
-    fewer, more = sorted((before, after), key=len)
-    return sum(min(count, more[word]) for word, count in fewer.items() if word in more)
-
-
-def _stretches(old: list[str], new: list[str]) -> Iterator[Run]:
-    for tag, i, i_end, j, j_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        before, after = "".join(old[i:i_end]), "".join(new[j:j_end])
-        yield Run(before, before if tag == "equal" else after)
 
 
 def _joined(runs: list[Run]) -> Iterator[Run]:
@@ -200,7 +193,7 @@ def _worth(before: Counter[str], after: Counter[str], *, same: bool) -> float:
         # An equal pair is better than one that shares as many words, and a text without any is
         # worth something.
         return total / 2 + 0.5
-    shared = shared_words(before, after)
+    shared = (before & after).total()
     return float(shared) if total and 2 * shared / total >= _EDITED else 0.0
 
 

@@ -12,7 +12,7 @@ import io
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, Literal, TypeAlias
 from xml.parsers import expat
@@ -180,22 +180,21 @@ def entry_allowed(entry_url: str, sitemap_url: str, naming_origins: Collection[s
     return site == site_key(sitemap_url) or any(site == site_key(o) for o in naming_origins)
 
 
+@dataclass(slots=True)
 class _Entries:
     """Entries found so far, within the limits."""
 
-    def __init__(self, limits: SitemapLimits) -> None:
-        self.kind: SitemapKind = "unknown"
-        self.found: list[tuple[str, str | None]] = []
-        self.rejected = 0
-        self.max_url_length = limits.max_url_length
-        self._max_entries = limits.max_entries
+    limits: SitemapLimits
+    kind: SitemapKind = "unknown"
+    found: list[tuple[str, str | None]] = field(default_factory=list)
+    rejected: int = 0
 
     def add(self, url: str, lastmod: str) -> None:
         url, lastmod = url.strip(), lastmod.strip()
-        if len(url) > self.max_url_length or not _ABSOLUTE_URL.match(url):
+        if len(url) > self.limits.max_url_length or not _ABSOLUTE_URL.match(url):
             self.rejected += 1
             return
-        if len(self.found) >= self._max_entries:
+        if len(self.found) >= self.limits.max_entries:
             raise TooLong
         dated = 0 < len(lastmod) <= _MAX_LASTMOD_CHARS
         self.found.append((url, lastmod if dated else None))
@@ -254,7 +253,7 @@ class _Xml:
 
     def _characters(self, data: str) -> None:
         # One character too many is enough to be rejected.
-        if self._length <= self._entries.max_url_length:
+        if self._length <= self._entries.limits.max_url_length:
             data = data if self._length else data.lstrip()
             self._text.append(data)
             self._length += len(data)
@@ -286,7 +285,7 @@ class _Lines:
         entries.kind = "text"
         self._pending = b""
         # No character has more than four octets in UTF-8.
-        self._max_pending = 4 * entries.max_url_length + 1
+        self._max_pending = 4 * entries.limits.max_url_length + 1
 
     def feed(self, piece: bytes) -> None:
         *lines, rest = re.split(rb"[\r\n]+", self._pending + piece)

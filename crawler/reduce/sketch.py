@@ -203,7 +203,9 @@ def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch
     ``places`` say where the blocks stand (:mod:`freshet.crawler.reduce.markup`), if that is known.
     """
     shingles = _distinct(_shingles(word_hashes(blocks)))
-    digests = b"".join(map(_block_digest, blocks))
+    digests = b"".join(
+        blake2b(block.encode("utf-8", "replace"), digest_size=8).digest() for block in blocks
+    )
     return Sketch(
         shingle_count=len(shingles),
         minima=minima(shingles),
@@ -211,10 +213,6 @@ def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch
         block_places=np.array(places or (0,) * len(blocks), "<u8"),
         text_digest=text_digest(blocks),
     )
-
-
-def _block_digest(block: str) -> bytes:
-    return blake2b(block.encode("utf-8", "replace"), digest_size=8).digest()
 
 
 def _shingles(words: Words32) -> Words32:

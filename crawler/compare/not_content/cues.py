@@ -153,16 +153,6 @@ def _beginning(written: str) -> str:
     return folded(written.rstrip("_")).rstrip() + (" " if written.endswith("_") else "")
 
 
-def _possible(language: str, keys: Set[str]) -> Iterator[_Cue]:
-    """Return a language's cues of which a beginning can be in a text with these keys."""
-    numbers: set[int] = set()
-    index = _index(language)
-    for key in keys & index.keys():
-        numbers.update(index[key])
-    every = cues(language)
-    return (every[number] for number in sorted(numbers))
-
-
 @cache
 def _index(language: str) -> dict[str, list[int]]:
     """Index the numbers of cues by the keys of their shortest required list."""
@@ -188,7 +178,9 @@ def possible_cues(declared: str, text: str) -> Iterator[_Cue]:
     words = set(whole.split())
     keys = {word[:n] for word in words for n in range(1, _KEY_LETTERS + 1)} | set(whole)
     for language in spoken(declared, whole):
-        for cue in _possible(language, keys):
+        index, every = _index(language), cues(language)
+        numbers = {number for key in keys & index.keys() for number in index[key]}
+        for cue in (every[number] for number in sorted(numbers)):
             if all(condition.may_hold(whole, keys) for condition in cue.conditions):
                 yield cue
 

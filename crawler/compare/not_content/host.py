@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from freshet.crawler.compare.not_content.cues import folded, title_parts
 from freshet.crawler.compare.not_content.evidence import KindEvidence, has_wayside_sign, weigh
 from freshet.crawler.compare.not_content.page import PageLook, Wall, WallKind
+from freshet.crawler.lru import LruCache
 
 # -- likeness ----------------------------------------------------------------
 # Likeness of short pages, whatever URL, number, id or time is printed on them. A print is a
@@ -213,7 +214,9 @@ class SiteWalls:
     probes: tuple[Probe, ...] = ()
     families: tuple[Family, ...] = ()
     _doubtful: bool = False
-    _content: dict[str, _Taken] = field(default_factory=dict, compare=False)
+    _content: LruCache[str, _Taken] = field(
+        default_factory=lambda: LruCache(MOST_PENDING), compare=False
+    )
 
     def judge(self, look: PageLook, at: float) -> Wall | None:
         """Judge a page seen at ``at`` (Unix seconds), and learn its print."""
@@ -228,10 +231,7 @@ class SiteWalls:
         # A mistaken verdict of content does not count for the family.
         self._remember(family, replace(known, content=max(0, known.content - len(earlier))))
         if wall is None:
-            self._content.pop(look.url, None)
             self._content[look.url] = taken
-            if len(self._content) > MOST_PENDING:
-                del self._content[next(iter(self._content))]
             self._doubtful = best.score - best.about >= _DOUBTFUL
             return None
         self._doubtful = False
@@ -267,7 +267,10 @@ class SiteWalls:
         judged = {url: self._by_probe(url, taken, at) for url, taken in self._content.items()}
         found = {url: wall for url, wall in judged.items() if wall is not None}
         for url in found:
-            self._no_content(self._content.pop(url)[0])
+            family = self._family(self._content.pop(url)[0])
+            if family is not None:
+                corrected = replace(family, content=max(0, family.content - 1))
+                self.families = tuple(corrected if f is family else f for f in self.families)
         return found
 
     def _by_probe(self, url: str, taken: _Taken, at: float) -> Wall | None:
@@ -300,13 +303,6 @@ class SiteWalls:
         others = [each for each in self.families if each is not before]
         others.sort(key=lambda each: (len(each.urls), each.at))
         self.families = (*others[-(_MOST_FAMILIES - 1) :], now)
-
-    def _no_content(self, page: Print) -> None:
-        """Withdraw a page that was taken for content from its family's count."""
-        family = self._family(page)
-        if family is not None:
-            corrected = replace(family, content=max(0, family.content - 1))
-            self.families = tuple(corrected if f is family else f for f in self.families)
 
     def _mistaken(self, page: Print, url: str) -> tuple[str, ...]:
         """Return the URLs that showed this block page and were taken for content."""

@@ -12,8 +12,6 @@ from freshet.crawler.compare.diff import (
     counts,
     in_numbers,
     in_one_line,
-    shared_words,
-    words_of,
 )
 
 TEXTS = st.lists(
@@ -150,16 +148,6 @@ def test_joined_the_runs_give_both_texts_again(before: str, after: str) -> None:
     runs = compare_words(before, after)
     assert "".join(run.before for run in runs) == before
     assert "".join(run.after for run in runs) == after
-
-
-def test_words_are_shared_whatever_their_order() -> None:
-    assert shared_words(words_of("a b b, c"), words_of("c b a x")) == 3
-
-
-@given(WORDS, WORDS)
-def test_as_many_words_are_shared_either_way_round(before: str, after: str) -> None:
-    one, other = words_of(before), words_of(after)
-    assert shared_words(one, other) == shared_words(other, one) <= min(one.total(), other.total())
 
 
 # -- in one line ---------------------------------------------------------------------
