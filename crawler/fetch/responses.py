@@ -94,28 +94,19 @@ def first_header(headers: RawHeaders, name: bytes) -> bytes | None:
 
 
 def retry_after_s(headers: RawHeaders, now: float) -> float | None:
-    """Return the seconds to wait by a response's headers, None if they do not say.
+    """Return the seconds to wait by a Retry-After header, None without a valid one.
 
-    A date is read against the server's own clock where its Date header shows it.
+    A date (RFC 9110, 10.2.3) is read against the server's own clock where its Date header shows it,
+    else against ``now``, in Unix seconds; one in the past gives 0.
     """
-    value = first_header(headers, b"retry-after")
-    if value is None:
+    value = (first_header(headers, b"retry-after") or b"").decode("latin-1").strip()
+    if value.isascii() and value.isdigit():
+        return min(float(value), _LONGEST_DELAY_S)
+    at = parse_date(value)
+    if at is None:
         return None
-    date = first_header(headers, b"date")
-    at_server = parse_date(date.decode("latin-1")) if date is not None else None
-    return parse_retry_after(value.decode("latin-1"), now if at_server is None else at_server)
-
-
-def parse_retry_after(value: str, now: float) -> float | None:
-    """Return the seconds to wait by a Retry-After header, None if invalid (RFC 9110, 10.2.3).
-
-    A date is counted from ``now``, in Unix seconds; one in the past gives 0.
-    """
-    text = value.strip()
-    if text.isascii() and text.isdigit():
-        return min(float(text), _LONGEST_DELAY_S)
-    at = parse_date(text)
-    return None if at is None else max(0.0, at - now)
+    at_server = parse_date((first_header(headers, b"date") or b"").decode("latin-1"))
+    return max(0.0, at - (now if at_server is None else at_server))
 
 
 def parse_date(value: str) -> float | None:

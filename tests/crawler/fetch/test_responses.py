@@ -9,7 +9,7 @@ from freshet.crawler.fetch.responses import (
     looks_binary,
     media_type,
     parse_date,
-    parse_retry_after,
+    retry_after_s,
 )
 from freshet.storage.entries import Outcome
 
@@ -79,6 +79,10 @@ def test_every_answer_has_a_verdict(status: int, location: bytes | None, asked: 
     assert (verdict.reason is None) == (verdict.outcome in ("fetched", "not_modified"))
 
 
+def waited(value: str) -> float | None:
+    return retry_after_s(((b"Retry-After", value.encode("latin-1", "replace")),), NOW)
+
+
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [("120", 120.0), (" 7 ", 7.0), ("0", 0.0), ("Sun, 06 Nov 1994 08:50:37 GMT", 60.0),
@@ -86,17 +90,17 @@ def test_every_answer_has_a_verdict(status: int, location: bytes | None, asked: 
      ("Sun, 06 Nov 1994 08:00:00 GMT", 0.0), ("9" * 400, 2.0**31), ("9" * 5000, 2.0**31)],
 )  # fmt: skip
 def test_retry_after_is_read_in_both_forms(value: str, seconds: float) -> None:
-    assert parse_retry_after(value, NOW) == seconds
+    assert waited(value) == seconds
 
 
 @pytest.mark.parametrize("value", ["", "soon", "-5", "1.5", "²", "Sun, 99 Foo 1994 08:49:37 GMT"])
 def test_a_retry_after_that_says_nothing_is_none(value: str) -> None:
-    assert parse_retry_after(value, NOW) is None
+    assert waited(value) is None
 
 
 @given(st.text(max_size=60))
 def test_no_retry_after_raises_or_is_negative(value: str) -> None:
-    seconds = parse_retry_after(value, NOW)
+    seconds = waited(value)
     assert seconds is None or seconds >= 0
 
 
