@@ -61,7 +61,8 @@ def archive_command(
             if cdxj is not None:
                 _index(files, cdxj)
             if wacz is not None:
-                _package(files, wacz)
+                with err.status("Packaging"), _appearing(wacz) as part:
+                    write_wacz(files, part, software=f"Freshet/{__version__}", now=time.time())
             if cdxj is None and wacz is None:
                 _show([_holdings(file) for file in files], json=json)
         except OSError as error:
@@ -97,11 +98,6 @@ def _index(files: Sequence[Path], target: str) -> None:
         return
     with _appearing(Path(target)) as part, part.open("w", encoding="ascii") as out:
         write_cdxj(files, out)
-
-
-def _package(files: Sequence[Path], target: Path) -> None:
-    with err.status("Packaging"), _appearing(target) as part:
-        write_wacz(files, part, software=f"Freshet/{__version__}", now=time.time())
 
 
 @contextmanager

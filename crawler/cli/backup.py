@@ -75,7 +75,8 @@ def backup_command(
     folder = target if target.is_dir() else None
     if keep and folder is None:
         fail(f"--keep {keep}: TARGET must be a folder, and {target} is not one", 2)
-    file = target if folder is None else folder / _name(db, time.time())
+    name = f"{db.stem}-{datetime.fromtimestamp(time.time(), UTC):{_STAMP}}{db.suffix}"
+    file = target if folder is None else folder / name
     with told_in_one_line():
         with copying() as progress:
             copied = back_up(db, file, replace=force, progress=progress)
@@ -87,10 +88,6 @@ def backup_command(
     show_line(f"{file}: {copied_words(copied, time.time())}", "green")
     if deleted:
         show_line(f"{counted(len(deleted), 'older backup')} deleted")
-
-
-def _name(db: Path, now: float) -> str:
-    return f"{db.stem}-{datetime.fromtimestamp(now, UTC):{_STAMP}}{db.suffix}"
 
 
 def _rotated(folder: Path, db: Path, keep: int) -> list[Path]:

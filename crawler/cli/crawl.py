@@ -52,8 +52,9 @@ def print_summary(report: CrawlReport, db: Path) -> None:
     _print_changes(report)
     print_seeds(report)
     _print_left_out(report)
-    _print_duplicates(report)
-    _print_forgone(report)
+    if report.duplicates.duplicates:
+        show_line("")
+        show_line(f"{counted_duplicates(report.duplicates)}; `freshet duplicates` shows them")
     _print_last_line(report, db)
 
 
@@ -75,11 +76,6 @@ def print_outcomes(report: CrawlReport) -> None:
             "last visit. `freshet rereduce` avoids that: it extracts the text of kept bodies again",
             "yellow",
         )
-
-
-def _print_forgone(report: CrawlReport) -> None:
-    if report.forgone is not None and report.forgone >= 1:
-        show_line(f"{report.forgone:,.0f} requests of the budget could not be spent", "yellow")
 
 
 def _mostly(report: CrawlReport, kind: str) -> str | None:
@@ -143,13 +139,6 @@ def _print_left_out(report: CrawlReport) -> None:
         _SHOWN,
     )
     show_list("Known but not crawled", ("why", "URLs"), list(report.held_back.items()))
-
-
-def _print_duplicates(report: CrawlReport) -> None:
-    found = report.duplicates
-    if found.duplicates:
-        show_line("")
-        show_line(f"{counted_duplicates(found)}; `freshet duplicates` shows them")
 
 
 def _print_last_line(report: CrawlReport, db: Path) -> None:

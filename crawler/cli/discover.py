@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import UTC, datetime
 from math import isfinite
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -269,31 +268,16 @@ def discover_command(
     if algorithm not in ALGORITHMS:
         fail(f"--algorithm {algorithm}: there are {', '.join(ALGORITHMS)}", 2)
     if explain:
-        _explain(db, site, json=json)
+        held_back = terminal.run(throttled(db, site))
+        if json:
+            print_json(throttled_as_json(held_back))
+        else:
+            print_throttled(held_back)
         return
     with terminal.told_in_one_line():
-        found = terminal.run(
-            _cover(
-                db=db, site=site, step=step, algorithm=algorithm, budget=budget, new_sites=new_sites
-            )
-        )
+        history = terminal.run(read_site(db, site, step, is_of_sites=new_sites))
+        found = cover_of(history, algorithm, budget)
     if json:
         print_json(as_json(found))
     else:
         print_cover(found)
-
-
-def _explain(db: Path, site: str, *, json: bool) -> None:
-    with terminal.told_in_one_line():
-        found = terminal.run(throttled(db, site))
-    if json:
-        print_json(throttled_as_json(found))
-    else:
-        print_throttled(found)
-
-
-async def _cover(
-    db: Path, site: str, step: float | None, algorithm: str, budget: int, new_sites: bool
-) -> Cover:
-    history = await read_site(db, site, step, is_of_sites=new_sites)
-    return cover_of(history, algorithm, budget)

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from freshet.config.settings import Daemon, Ephemeral, Politeness
+from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.capacities import capacities, exchange_of, relative_delays
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Json, read_settings
@@ -24,7 +24,6 @@ from freshet.crawler.lab.plan import (
     PlannedHost,
     PlannedSource,
     PlanReport,
-    PolicyCost,
     make_report,
     plan_columns,
     plan_with_ephemeral,
@@ -80,11 +79,17 @@ def _print_outcome(report: PlanReport) -> None:
         "Plan",
         {
             "spent": _spent(report),
-            "price": _price(report),
-            "fresh": _fresh(own),
+            "price": None
+            if report.price is None
+            else f"{amount(report.price)}: the saving by one more crawl a day",
+            "fresh": None
+            if own.fresh is None
+            else f"{percent(own.fresh)} at a random moment, pages weighted with their importance",
             "due": _due_in_general(report),
             "change rates": _learned(report.learning),
-            "left out": _left_out(report.learning),
+            "left out": f"{counted(report.learning.gone, 'page')}, gone at the last visit"
+            if report.learning is not None and report.learning.gone
+            else None,
         },
     )
 
@@ -99,18 +104,6 @@ def _spent(report: PlanReport) -> str:
     elif report.capped_hosts:
         why = "the hosts that could use them are at their politeness limit"
     return f"{spent}; {amount(report.left_over)} are left over, for {why}"
-
-
-def _price(report: PlanReport) -> str | None:
-    if report.price is None:
-        return None
-    return f"{amount(report.price)}: the saving by one more crawl a day"
-
-
-def _fresh(cost: PolicyCost) -> str | None:
-    if cost.fresh is None:
-        return None
-    return f"{percent(cost.fresh)} at a random moment, pages weighted with their importance"
 
 
 def _due_in_general(report: PlanReport) -> str | None:
@@ -132,12 +125,6 @@ def _learned(learning: RateLearning | None) -> str | None:
     if not learning.without_evidence:
         return source
     return f"{source}; {learning.without_evidence:,} pages without one get the others' average"
-
-
-def _left_out(learning: RateLearning | None) -> str | None:
-    if learning is None or not learning.gone:
-        return None
-    return f"{counted(learning.gone, 'page')}, gone at the last visit"
 
 
 def _print_policies(report: PlanReport) -> None:
@@ -257,7 +244,7 @@ _DAY_S: Final = 86_400.0
 class _PlanOrder:
     """The plan's options; ``sources`` is None if the store ``db`` has them.
 
-    The pages of a store are weighted as a ``daemon`` of these settings would.
+    The pages of a store are weighted as a daemon of these ``settings`` would.
     """
 
     db: Path
@@ -265,10 +252,8 @@ class _PlanOrder:
     budget: float
     policy: str
     estimator: str
-    politeness: Politeness
+    settings: Settings
     has_fixed_delay: bool
-    daemon: Daemon
-    ephemeral: Ephemeral
     output: Path | None
     limit: int
 
@@ -340,10 +325,8 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         budget=crawls_per_day(budget),
         policy=policy,
         estimator=estimator,
-        politeness=settings.politeness,
+        settings=settings,
         has_fixed_delay=delay is not None,
-        daemon=settings.daemon,
-        ephemeral=settings.ephemeral,
         output=output,
         limit=limit,
     )
@@ -364,7 +347,7 @@ def _plan(order: _PlanOrder) -> tuple[PlanReport, bool]:
     with err.status(f"Planning for {len(sources):,} pages"):
         # A given delay holds whatever was learnt of a host.
         own = [None] * len(delays_s) if order.has_fixed_delay else delays_s
-        polite = order.politeness
+        polite = order.settings.politeness
         table = _table(sources, capacities(own, polite.delay_s, polite.connections_per_host))
         division = _divided(order, sources, table, delays_s, fading)
         plan, *_ = division
@@ -401,8 +384,8 @@ def _divided(
         order.budget,
         sources,
         pages=fading,
-        exchange=exchange_of(order.ephemeral, order.daemon),
-        cost=relative_delays(delays_s, order.politeness.delay_s),
+        exchange=exchange_of(order.settings.ephemeral, order.settings.daemon),
+        cost=relative_delays(delays_s, order.settings.politeness.delay_s),
         day=time.time() / _DAY_S,
     )
 
@@ -431,8 +414,9 @@ def _read(
     if order.sources is not None:
         sources = plan_files.read_sources(order.sources)
         return sources, [None] * len(sources.hosts), None, None
-    history = terminal.run(plan_sources.read_history(order.db, order.daemon, order.ephemeral))
-    sources, learning = plan_sources.sources_of(history, order.estimator, order.daemon.rules)
+    daemon, ephemeral = order.settings.daemon, order.settings.ephemeral
+    history = terminal.run(plan_sources.read_history(order.db, daemon, ephemeral))
+    sources, learning = plan_sources.sources_of(history, order.estimator, daemon.rules)
     return sources, plan_sources.lane_delays_s(history.pages), learning, history.ephemeral
 
 

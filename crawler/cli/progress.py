@@ -72,7 +72,8 @@ class Screen:
         else:
             snapshot = self._live.snapshot(now)
             table.add_row(self._budget_line(snapshot, now))
-            table.add_row(_cut(self._next_line(snapshot, now), "dim"))
+            line = self._next_line(snapshot, now)
+            table.add_row(Text(line, style="dim", no_wrap=True, overflow="ellipsis"))
         for change in self._changes:
             table.add_row(change)
         return table
@@ -152,11 +153,6 @@ def _change_line(visit: Visit) -> Text:
     line = Text.assemble(("changed ", "green"), visit.due.url, (counts, "dim"))
     line.no_wrap, line.overflow = True, "ellipsis"
     return line
-
-
-def _cut(words: str, style: str) -> Text:
-    """Cut a line to the width."""
-    return Text(words, style=style, no_wrap=True, overflow="ellipsis")
 
 
 class _Log:

@@ -41,7 +41,6 @@ from freshet.crawler.terminal import (
     times,
 )
 from freshet.scheduler import policy as policy_scheduler
-from freshet.scheduler.agenda.audit import MeasuredMean
 from freshet.scheduler.estimate import ESTIMATORS
 from freshet.scheduler.evaluate import changes, news
 from freshet.scheduler.evaluate.news import (
@@ -398,15 +397,13 @@ def _freshness_row(budget: str, policy: str, found: Rehearsal) -> tuple[Cell, ..
         policy,
         None if true is None else percent(true.fresh),
         None if audited is None else percent(1 - audited.binary.mean),
-        None if audited is None else _between(audited.binary),
+        None
+        if audited is None
+        else f"({1 - audited.binary.upper:.0%} to {1 - audited.binary.lower:.0%})",
         None if true is None else f"{true.harmonic:.3f}",
         None if true is None else lasting(true.age_days),
         percent(found.of_budget),
     )
-
-
-def _between(stale: MeasuredMean) -> str:
-    return f"({1 - stale.upper:.0%} to {1 - stale.lower:.0%})"
 
 
 def _discovery_row(budget: str, policy: str, found: Rehearsal, *, fades: bool) -> tuple[Cell, ...]:

@@ -49,7 +49,7 @@ _LANES_SHOWN = 4
 
 def print_standing(it: DaemonStatus, now: float) -> None:
     """Print budget, freshness, change rates, hosts at their cap and what is next."""
-    outlook = it.outlook
+    outlook, found = it.outlook, it.outlook.discovered
     state = f"running (process {it.process})" if it.process else "not running"
     show_facts(
         f"Daemon: {state}, as of {moment(outlook.at, now)}",
@@ -59,14 +59,23 @@ def print_standing(it: DaemonStatus, now: float) -> None:
             "spent today": _spent(it.today, "since midnight UTC"),
             "spent in 24 h": _spent(it.day, None),
             "forgone": _forgone(outlook),
-            "discovery": _discovery(outlook.discovered),
-            "refresh": _refresh(outlook.discovered),
+            "discovery": _discovery(found),
+            "refresh": None
+            if found.share is None
+            else f"{percent(1 - found.share)} of visits: {found.refreshing_looks:,}",
             "pages": _pages(outlook),
-            "new pages": _new_pages(outlook.discovered),
+            "new pages": f"{amount(found.new_per_day)} a day expected, "
+            f"{amount(found.unknown_pages)} unknown by now"
+            if found.new_per_day
+            else None,
             "fresh": _fresh(it),
             "harmonic cost": _harmonic(it),
-            "price": _price(outlook),
-            "clocks": _clocks(outlook),
+            "price": None
+            if outlook.price is None
+            else f"{amount(outlook.price)}: pages worth less than this are not visited now",
+            "clocks": f"{percent(outlook.clocked)} of pages are scheduled by their site's rhythm"
+            if outlook.clocked
+            else None,
             "next": _next(it, now),
         },
     )
@@ -120,18 +129,6 @@ def _discovery(it: Discovered) -> str | None:
     )
 
 
-def _refresh(it: Discovered) -> str | None:
-    if it.share is None:
-        return None
-    return f"{percent(1 - it.share)} of visits: {it.refreshing_looks:,}"
-
-
-def _new_pages(it: Discovered) -> str | None:
-    if not it.new_per_day:
-        return None
-    return f"{amount(it.new_per_day)} a day expected, {amount(it.unknown_pages)} unknown by now"
-
-
 def _fresh(it: DaemonStatus) -> str | None:
     stale, measured = it.outlook.stale, it.measured
     expected = None if stale is None else f"{percent(1 - stale)} expected"
@@ -151,18 +148,6 @@ def _harmonic(it: DaemonStatus) -> str | None:
     found = it.measured.harmonic
     interval = f"{amount(found.lower)} to {amount(found.upper)}"
     return joined((expected, f"{amount(found.mean)} measured ({interval})"))
-
-
-def _price(outlook: Outlook) -> str | None:
-    if outlook.price is None:
-        return None
-    return f"{amount(outlook.price)}: pages worth less than this are not visited now"
-
-
-def _clocks(outlook: Outlook) -> str | None:
-    if not outlook.clocked:
-        return None
-    return f"{percent(outlook.clocked)} of pages are scheduled by their site's rhythm"
 
 
 def _next(it: DaemonStatus, now: float) -> str | None:
@@ -406,7 +391,14 @@ def _print_hosts(status: Status) -> None:
         "robots.txt cannot be reached",
         ("host", "since", "why", "meanwhile"),
         [
-            (origin, moment(_since(robots), now), robots.reason, _meanwhile(robots))
+            (
+                origin,
+                moment(_since(robots), now),
+                robots.reason,
+                "nothing is fetched"
+                if robots.standing == "unreachable"
+                else "an older copy is used",
+            )
             for origin, robots in status.robots_unreachable
         ],
         _SHOWN,
@@ -415,8 +407,3 @@ def _print_hosts(status: Status) -> None:
 
 def _since(robots: RobotsRecord) -> float:
     return robots.fetched_at if robots.stale_since is None else robots.stale_since
-
-
-def _meanwhile(robots: RobotsRecord) -> str:
-    closed = robots.standing == "unreachable"
-    return "nothing is fetched" if closed else "an older copy is used"

@@ -198,7 +198,7 @@ async def keep(
         raise CrawlError(NOTHING_TO_KEEP)
     async with AsyncExitStack() as stack:
         # Before the lock file shows the process, and somebody sends it a SIGHUP.
-        hang_ups = stack.enter_context(handling_reload_signals())
+        at_reload_signals = stack.enter_context(handling_reload_signals())
         clock = clock or SteadyClock()
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
@@ -239,7 +239,8 @@ async def keep(
             service=service,
         )
         stack.push_async_callback(daemon.outbox.close)
-        hang_ups.serve(partial(daemon.reload, reread) if reread is not None else None)
+        if reread is not None:
+            at_reload_signals(partial(daemon.reload, reread))
         return await daemon.run(watch)
 
 
@@ -313,7 +314,7 @@ class _Daemon:
         outages = StoreOutages(pool, self._clock)
         self._assembly.patience = outages.wait
         self._assembly.listeners += [
-            outages.written,
+            outages.over,
             unreachable_hosts(),
             self._service.committed,
             self.outbox.committed,

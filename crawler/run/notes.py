@@ -53,7 +53,8 @@ _OF_PAGES: Final = (
 class StatusRecorder:
     """A chore of a daemon's pool; it also gives the ranker the limits of politeness.
 
-    The status is written 10, 20, 40 … seconds after the start, and at each full hour of UTC.
+    The status is written 10, 20, 40 … seconds after the start, and at each full hour of UTC;
+    ``last`` is the last one, None before the first.
     """
 
     def __init__(self, state: DaemonState, pacer: Pacer, began_at: float) -> None:
@@ -62,7 +63,7 @@ class StatusRecorder:
         self._pacer = pacer
         self._began_at = began_at
         self._next_at = began_at
-        self._last: Outlook | None = None
+        self.last: Outlook | None = None
         self._task: asyncio.Task[None] | None = None
         self._ranker: Ranker | None = None
         self._written = Column[np.void](_WRITTEN)
@@ -93,11 +94,6 @@ class StatusRecorder:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    @property
-    def last(self) -> Outlook | None:
-        """The last status, None before the first."""
-        return self._last
-
     def snapshot(self, now: float) -> DaemonSnapshot:
         """Return the status of this moment, without new forecasts."""
         upcoming = self.agenda.queue.worthiest()
@@ -106,7 +102,7 @@ class StatusRecorder:
             flowed=self._pacer.flowed(now),
             next_at=self._pacer.allows_at(now),
             next_url=None if upcoming is None else upcoming.url,
-            outlook=self._last,
+            outlook=self.last,
         )
 
     async def outlook(self, now: float) -> Outlook:
@@ -124,7 +120,7 @@ class StatusRecorder:
 
         found, capped = await asyncio.to_thread(work) if len(pages) > _MANY else work()
         upcoming = self.agenda.queue.worthiest()
-        self._last = Outlook(
+        self.last = Outlook(
             at=now,
             began_at=self._began_at,
             budget=self.agenda.budget,
@@ -145,7 +141,7 @@ class StatusRecorder:
             capped=capped,
             discovered=self._discovered(),
         )
-        return self._last
+        return self.last
 
     def _discovered(self) -> Discovered:
         shares, last = self.agenda.sharing, self.agenda.valuation

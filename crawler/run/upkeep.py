@@ -303,12 +303,8 @@ class StoreOutages:
                 self.over()
                 return done
 
-    def written(self, _batch: Sequence[Acknowledged]) -> None:
-        """Observe a committed batch."""
-        self.over()
-
-    def over(self) -> None:
-        """End the outage, if there is one."""
+    def over(self, _batch: Sequence[Acknowledged] = ()) -> None:
+        """End the outage, if there is one, as a committed batch shows."""
         if self._since is None:
             return
         away_s = self._clock.now() - self._since
@@ -355,34 +351,21 @@ def unreachable_hosts() -> Callable[[Sequence[Acknowledged]], None]:
 # -- SIGHUP ------------------------------------------------------------------
 
 
-class _ReloadSignals:
-    """The handler of SIGHUP; an early signal waits until the daemon can reload."""
+@contextmanager
+def handling_reload_signals() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Handle SIGHUP, which would end the process, while the block runs.
 
-    def __init__(self) -> None:
-        self._reload: Callable[[], None] | None = None
-        self._is_due = False
+    Yield a function that names what each signal calls from then on, and at once after an early one.
+    """
+    early, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, early.set)
 
-    def received(self) -> None:
-        """Handle the signal."""
-        if self._reload is None:
-            self._is_due = True
-        else:
-            self._reload()
-
-    def serve(self, reload: Callable[[], None] | None) -> None:
-        """Call ``reload`` at each signal from now on; None: ignore them."""
-        self._reload = reload
-        if self._is_due and reload is not None:
-            self._is_due = False
+    def serve(reload: Callable[[], None]) -> None:
+        loop.add_signal_handler(signal.SIGHUP, reload)
+        if early.is_set():
             reload()
 
-
-@contextmanager
-def handling_reload_signals() -> Iterator[_ReloadSignals]:
-    """Handle SIGHUP, which would end the process, while the block runs."""
-    signals, loop = _ReloadSignals(), asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, signals.received)
     try:
-        yield signals
+        yield serve
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
