@@ -64,8 +64,10 @@ async def examine(
 ) -> list[_CheckResult]:
     """Run all checks in a sensible order."""
     names, newest_at, findings = await _store(db, thorough=thorough)
+    python, sqlite = platform.python_version(), sqlite3.sqlite_version
+    versions = f"Freshet {__version__}, Python {python}, SQLite {sqlite}"
     return [
-        _versions(),
+        _CheckResult("versions", "fine", versions),
         *findings,
         disk(db),
         clock(now, newest_at),
@@ -74,11 +76,6 @@ async def examine(
         files(settings.crawl.exchanges, resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
         await _parser(),
     ]
-
-
-def _versions() -> _CheckResult:
-    words = f"Freshet {__version__}, Python {platform.python_version()}, SQLite"
-    return _CheckResult("versions", "fine", f"{words} {sqlite3.sqlite_version}")
 
 
 async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, list[_CheckResult]]:

@@ -71,7 +71,10 @@ def duplicates_command(
     if threshold is not None and not update:
         fail("--threshold is for --update: it compares all pages anew", 2)
     if update:
-        _tell(terminal.run(_update(db, threshold)))
+        done = terminal.run(_update(db, threshold))
+        if done.rebuilt_from is not None:
+            became = f"{done.rebuilt_from:g} became {done.threshold:g}"
+            say("threshold", "dim", f"{became}: all pages were compared anew")
     state, groups = terminal.run(_read(db, limit))
     if json:
         listed = [_as_json(*group) for group in groups.items()]
@@ -89,15 +92,6 @@ async def _update(db: Path, threshold: float | None) -> Grouping:
         return await catch_up(database, time.time, threshold=threshold)
     finally:
         await database.close()
-
-
-def _tell(done: Grouping) -> None:
-    if done.rebuilt_from is not None:
-        say(
-            "threshold",
-            "dim",
-            f"{done.rebuilt_from:g} became {done.threshold:g}: all pages were compared anew",
-        )
 
 
 async def _read(db: Path, limit: int) -> tuple[IndexState, _Groups]:
