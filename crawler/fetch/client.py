@@ -11,7 +11,7 @@ import ssl
 import time
 from asyncio import get_running_loop
 from collections.abc import AsyncIterable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from types import SimpleNamespace
 from typing import Literal, NamedTuple, Protocol
@@ -22,7 +22,6 @@ from yarl import URL
 
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 from freshet.crawler.fetch.responses import (
-    RawHeaders,
     StatusVerdict,
     first_header,
     is_page_type,
@@ -271,46 +270,16 @@ _UNREAD = "unspecified"
 
 @dataclass(slots=True)
 class _Transfer:
-    """The request and response under way, as far as known."""
+    """The request and response under way, with a result of all that is known of them."""
 
-    request: Request
-    started_at: float
-    verdict: StatusVerdict
-    status: int | None = None
-    request_headers: tuple[tuple[str, str], ...] = ()
-    headers: RawHeaders = ()
-    peer: str | None = None
-    status_line: bytes = b""
-    wire_body: bytes = b""
-    body: bytes = b""
-    truncated: str | None = None
+    result: FetchResult
 
-    def failed(self, verdict: StatusVerdict) -> None:
-        """Return the failure, with all that had come until then."""
-        self.verdict = verdict
-        if self.status is not None:
-            self.truncated = _TRUNCATED_BY.get(verdict.reason or "", _UNREAD)
-
-    def result(self, now: float) -> FetchResult:
-        """Return the request and its response as a value."""
-        return FetchResult(
-            url=self.request.url,
-            outcome=self.verdict.outcome,
-            started_at=self.started_at,
-            duration_s=now - self.started_at,
-            status=self.status,
-            reason=self.verdict.reason,
-            detail=self.verdict.detail,
-            request_headers=self.request_headers,
-            headers=self.headers,
-            wire_body=self.wire_body,
-            body=self.body,
-            peer=self.peer,
-            location=self.verdict.location,
-            retry_after_s=retry_after_s(self.headers, now),
-            status_line=self.status_line,
-            truncated=self.truncated,
-        )
+    def failed(self, verdict: StatusVerdict) -> StatusVerdict:
+        """Return the failure, and note that what has come is not the whole."""
+        if self.result.status is not None:
+            truncated = _TRUNCATED_BY.get(verdict.reason or "", _UNREAD)
+            self.result = replace(self.result, truncated=truncated)
+        return verdict
 
 
 class NetworkFetcher:
@@ -356,23 +325,31 @@ class NetworkFetcher:
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make one request; any failure is in the result."""
-        transfer = _Transfer(request, self._now(), StatusVerdict("failed"))
+        transfer = _Transfer(FetchResult(request.url, "failed", self._now(), duration_s=0.0))
         try:
             with own_failures():
-                await self._converse(transfer)
+                verdict = await self._converse(request, transfer)
         except Unfetched as end:
-            transfer.failed(StatusVerdict(end.outcome, end.reason, end.detail))
+            verdict = transfer.failed(StatusVerdict(end.outcome, end.reason, end.detail))
         except Exception as error:
             log.exception("fetching %s failed with an unexpected error", request.url)
-            transfer.failed(StatusVerdict("failed", "internal", repr(error)))
-        return transfer.result(self._now())
+            verdict = transfer.failed(StatusVerdict("failed", "internal", repr(error)))
+        known, now = transfer.result, self._now()
+        return replace(
+            known,
+            outcome=verdict.outcome,
+            duration_s=now - known.started_at,
+            reason=verdict.reason,
+            detail=verdict.detail,
+            location=verdict.location,
+            retry_after_s=retry_after_s(known.headers, now),
+        )
 
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
 
-    async def _converse(self, transfer: _Transfer) -> None:
-        request = transfer.request
+    async def _converse(self, request: Request, transfer: _Transfer) -> StatusVerdict:
         async with self._session.request(
             "GET" if request.form is None else "POST",
             _wire_url(request.url),
@@ -382,29 +359,35 @@ class NetworkFetcher:
             trace_request_ctx=transfer,
         ) as response:
             assert isinstance(response, Response)  # noqa: S101 - narrows the type
-            transfer.status = response.status
-            transfer.status_line = response.status_line
-            transfer.headers = response.raw_headers
-            transfer.peer = response.peer
-            size = sum(len(name) + len(value) for name, value in transfer.headers)
+            headers = response.raw_headers
+            transfer.result = replace(
+                transfer.result,
+                status=response.status,
+                status_line=response.status_line,
+                headers=headers,
+                peer=response.peer,
+            )
+            size = sum(len(name) + len(value) for name, value in headers)
             if size > self._limits.max_header_bytes:
                 raise Unfetched("headers_too_large", f"{size} bytes of headers")
             verdict = judge(
                 response.status,
                 request.url,
-                first_header(transfer.headers, b"location"),
+                first_header(headers, b"location"),
                 is_conditional=request.validators not in (None, Validators()),
             )
             if verdict.outcome == "fetched":
                 intake = await self._read_body(request, response)
-                transfer.wire_body, transfer.body = intake.result()
-                transfer.truncated = "length" if intake.is_cut else None
-            # Do not wait for the body of an error or a redirect.
-            elif (come := response.come) is not None:
-                transfer.wire_body = come
+                wire_body, body = intake.result()
+                truncated = "length" if intake.is_cut else None
             else:
-                transfer.truncated = _UNREAD
-            transfer.verdict = verdict
+                # Do not wait for the body of an error or a redirect.
+                come, body = response.come, b""
+                wire_body, truncated = come or b"", _UNREAD if come is None else None
+            transfer.result = replace(
+                transfer.result, wire_body=wire_body, body=body, truncated=truncated
+            )
+            return verdict
 
     async def _read_body(self, request: Request, response: Response) -> Intake:
         intake = intake_of(
@@ -476,7 +459,8 @@ def _noting_requests() -> aiohttp.TraceConfig:
         context: SimpleNamespace,
         sent: aiohttp.TraceRequestHeadersSentParams,
     ) -> None:
-        context.trace_request_ctx.request_headers = tuple(sent.headers.items())
+        transfer = context.trace_request_ctx
+        transfer.result = replace(transfer.result, request_headers=tuple(sent.headers.items()))
 
     config = aiohttp.TraceConfig()
     config.on_request_headers_sent.append(note)

@@ -238,26 +238,29 @@ async def test_ordinary_headers_may_be_many_and_long() -> None:
     assert result.outcome == "fetched"
 
 
-@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nX-Slow: "])
-async def test_headers_that_do_not_come_run_into_their_time_out(head: bytes) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        sends(b""),
+        sends(b"HTTP/1.1 200 OK\r\nX-Slow: "),
+        repeats(b"", b"HTTP/1.1 102 Processing\r\n\r\n"),
+    ],
+    ids=["nothing", "half a header", "endless interim responses"],
+)
+async def test_headers_that_do_not_come_run_into_their_time_out(answer: Answer) -> None:
     limits = replace(LIMITS, headers_timeout_s=0.05)
-    assert await reason_of(sends(head), limits) == "timeout_headers"
+    assert await reason_of(answer, limits) == "timeout_headers"
 
 
-async def test_endless_interim_responses_run_into_the_headers_time_out() -> None:
-    limits = replace(LIMITS, headers_timeout_s=0.05)
-    interim = repeats(b"", b"HTTP/1.1 102 Processing\r\n\r\n")
-    assert await reason_of(interim, limits) == "timeout_headers"
-
-
-async def test_a_body_that_trickles_is_too_slow() -> None:
-    limits = replace(LIMITS, rate_window_s=0.05)
-    assert await reason_of(sends(HTML + b"Content-Length: 20\r\n\r\nhi"), limits) == "too_slow"
-
-
-async def test_a_body_that_takes_too_long_runs_into_its_time_out() -> None:
-    limits = replace(LIMITS, body_timeout_s=0.05, min_rate_bytes_per_s=0)
-    assert await reason_of(sends(HTML + b"Content-Length: 20\r\n\r\nhi"), limits) == "timeout_body"
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (replace(LIMITS, rate_window_s=0.05), "too_slow"),
+        (replace(LIMITS, body_timeout_s=0.05, min_rate_bytes_per_s=0), "timeout_body"),
+    ],
+)
+async def test_a_body_that_trickles_runs_into_a_limit(limits: FetchLimits, reason: str) -> None:
+    assert await reason_of(sends(HTML + b"Content-Length: 20\r\n\r\nhi"), limits) == reason
 
 
 @pytest.mark.parametrize("end", [closes, resets])
