@@ -180,7 +180,7 @@ def _print(found: Merged, into: Path, *, dry_run: bool) -> None:
         [(each.where, each.text[: _SHOWN * 4], each.reason) for each in found.skipped],
         _SHOWN,
     )
-    lost = [(words, count) for words, count in _lost(found).most_common()]
+    lost = _lost(found).most_common()
     show_list(
         "Not taken over, for a site list has no place for it", ("what", "sites"), lost, _SHOWN
     )

@@ -293,8 +293,10 @@ def simulate_web(order: _WebOrder, *, json: bool) -> None:
     """Run the daemon for each budget and policy, and print the results."""
     settings, _ = read_settings(order.config, _EACH_HOST)
     plans = _plans(order, settings)
-    if order.db is not None:
-        _require_one_new_store(order.db, plans)
+    if order.db is not None and len(plans) > 1:
+        fail("--db keeps the store of one simulation: name one --budget and one --policy", 2)
+    if order.db is not None and order.db.exists():
+        fail(f"--db {order.db}: already exists; a simulation needs a new file", 2)
     try:
         web = load(order.web, order.seed, order.days)
     except ValueError as error:
@@ -327,13 +329,6 @@ def _plans(order: _WebOrder, settings: Settings) -> list[tuple[str, Plan]]:
         for budget in budgets
         for policy in policies
     ]
-
-
-def _require_one_new_store(db: Path, plans: Sequence[object]) -> None:
-    if len(plans) > 1:
-        fail("--db keeps the store of one simulation: name one --budget and one --policy", 2)
-    if db.exists():
-        fail(f"--db {db}: already exists; a simulation needs a new file", 2)
 
 
 def _run(
