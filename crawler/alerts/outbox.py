@@ -53,6 +53,7 @@ class _Queue:
     task: asyncio.Task[None] | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Outbox:
     """Sender of the alerts of all rules.
 
@@ -60,25 +61,17 @@ class Outbox:
     and nothing else: unsent messages stay in the store.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        composing: Composing,
-        receiver_of: Callable[[Channel], Receiver],
-        limits: Alerts,
-        clock: Clock,
-        rng: Random,
-    ) -> None:
-        self._database = database
-        self._composing = composing
-        self._receiver_of = receiver_of
-        self._limits = limits
-        self._clock = clock
-        self._rng = rng
-        self._queues: dict[tuple[str, bytes | None], _Queue] = {}
-        self._left: list[_Queue] = []
-        self._stop = asyncio.Event()
-        self._is_running = self._is_finishing = False
+    database: Database
+    composing: Composing
+    receiver_of: Callable[[Channel], Receiver]
+    limits: Alerts
+    clock: Clock
+    rng: Random
+    _queues: dict[tuple[str, bytes | None], _Queue] = field(default_factory=dict, init=False)
+    _left: list[_Queue] = field(default_factory=list, init=False)
+    _stop: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _is_running: bool = field(default=False, init=False)
+    _is_finishing: bool = field(default=False, init=False)
 
     def obey(self, limits: Alerts, channels: Sequence[Channel]) -> None:
         """Apply these rules from now on; close receivers that are in none of them.
@@ -90,11 +83,11 @@ class Outbox:
         for channel in channels:
             by_target[channel.url, channel.key].append(channel)
         made = {
-            target: self._receiver_of(theirs[0])
+            target: self.receiver_of(theirs[0])
             for target, theirs in by_target.items()
             if target not in self._queues
         }
-        self._limits = limits
+        self.limits = limits
         self._left += [queue for target, queue in self._queues.items() if target not in by_target]
         self._queues = {
             target: self._queues[target] if target in self._queues else _Queue(made[target], [])
@@ -170,21 +163,21 @@ class Outbox:
                 raise
             if self._is_finishing:
                 return
-            until = min(until, self._clock.now() + _LOOKS_EVERY_S)
-            await self._clock.wait(queue.changed, until, idle=False)
+            until = min(until, self.clock.now() + _LOOKS_EVERY_S)
+            await self.clock.wait(queue.changed, until, idle=False)
 
     async def _send(self, queue: _Queue) -> float:
         """Send all that is due to a receiver; when the next message is."""
         while queue.channels and not self._stop.is_set():
             names = [channel.name for channel in queue.channels]
-            message = await self._database.at_once(partial(alerts.head, rules=names))
+            message = await self.database.at_once(partial(alerts.head, rules=names))
             if message is None:
-                due = [(await self._composing.due_at(c), n) for n, c in enumerate(queue.channels)]
+                due = [(await self.composing.due_at(c), n) for n, c in enumerate(queue.channels)]
                 at, number = min(due)
-                if at > self._clock.now():
+                if at > self.clock.now():
                     return at
-                await self._composing.compose(queue.channels[number])
-            elif message.next_at > self._clock.now():
+                await self.composing.compose(queue.channels[number])
+            elif message.next_at > self.clock.now():
                 return message.next_at
             else:
                 await self._try(queue, message)
@@ -192,7 +185,7 @@ class Outbox:
 
     async def _try(self, queue: _Queue, message: Message) -> None:
         try:
-            answer = await queue.receiver.deliver(message, self._clock.now())
+            answer = await queue.receiver.deliver(message, self.clock.now())
         except Exception as error:
             log.exception("sending alert %s failed with an unexpected error", message.key)
             answer = Delivery("failed", repr(type(error)))
@@ -201,7 +194,7 @@ class Outbox:
 
     async def _settle(self, queue: _Queue, message: Message, answer: Delivery) -> None:
         """Record the result of a delivery, as soon as the store permits."""
-        number, now = message.message_id, self._clock.now()
+        number, now = message.message_id, self.clock.now()
         if answer.outcome == "taken":
             await self._written(queue, alerts.sent, number, now)
         elif self._is_given_up(message, answer, now):
@@ -211,12 +204,12 @@ class Outbox:
             )  # fmt: skip
             await self._written(queue, alerts.failed, number, now, answer.said)
         else:
-            pause = back_off_s(self._limits, message.tries + 1, self._rng)
-            asked = min(answer.retry_after_s or 0.0, self._limits.back_off_max_s)
+            pause = back_off_s(self.limits, message.tries + 1, self.rng)
+            asked = min(answer.retry_after_s or 0.0, self.limits.back_off_max_s)
             await self._written(queue, alerts.tried, number, now + max(pause, asked), answer.said)
 
     def _is_given_up(self, message: Message, answer: Delivery, now: float) -> bool:
-        is_old = now - message.since > self._limits.give_up_s
+        is_old = now - message.since > self.limits.give_up_s
         is_tried = message.tries + 1 >= _LEAST_TRIES
         return answer.outcome == "refused" or (is_old and is_tried)
 
@@ -230,7 +223,7 @@ class Outbox:
         """
         while True:
             try:
-                await self._database.at_once(lambda connection: change(connection, *arguments))
+                await self.database.at_once(lambda connection: change(connection, *arguments))
             except StoreUnavailable:
                 if self._stop.is_set():
                     raise
@@ -242,8 +235,8 @@ class Outbox:
         """Wait until something was committed, which shows that it is back, or for a while."""
         queue.changed.clear()
         if not self._stop.is_set():
-            until = self._clock.now() + _STORE_WAIT_S
-            await self._clock.wait(queue.changed, until, idle=False)
+            until = self.clock.now() + _STORE_WAIT_S
+            await self.clock.wait(queue.changed, until, idle=False)
 
     def _tell(self, queue: _Queue, message: Message, answer: Delivery) -> None:
         """Log once when a receiver begins to fail, and once when it is back."""

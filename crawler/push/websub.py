@@ -16,7 +16,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeAlias
 from urllib.parse import urlencode
@@ -276,30 +276,21 @@ _MOVED: Final = frozenset({307, 308})
 _SCOPE_EVERY_S: Final = 3_600.0
 
 
+@dataclass(slots=True, eq=False)
 class Subscriber:
     """Shell over :class:`Leases`; ``callback_base`` is the URL before the token."""
 
-    def __init__(
-        self,
-        leases: Leases,
-        frontier: Frontier,
-        admission: Admission,
-        inbox: Inbox,
-        parser: Parser,
-        lane_key: Callable[[str], Awaitable[str]],
-        callback_base: str,
-    ) -> None:
-        self.leases = leases
-        self._frontier = frontier
-        self._admission = admission
-        self._inbox = inbox
-        self._lane_key = lane_key
-        self._callback_base = callback_base
-        self._parser = parser
-        self._reads = Buckets(*_READ, room=10_000)
-        self._reading: asyncio.Task[None] | None = None
-        self._scope_at: float | None = None
-        self._outside: frozenset[str] = frozenset()
+    leases: Leases
+    frontier: Frontier
+    admission: Admission
+    inbox: Inbox
+    parser: Parser
+    lane_key: Callable[[str], Awaitable[str]]
+    callback_base: str
+    _reads: Buckets = field(default_factory=lambda: Buckets(*_READ, room=10_000), init=False)
+    _reading: asyncio.Task[None] | None = field(default=None, init=False)
+    _scope_at: float | None = field(default=None, init=False)
+    _outside: frozenset[str] = field(default=frozenset(), init=False)
 
     def told(self, batch: Sequence[Acknowledged]) -> None:
         """Note committed visits: some pages may have named their hub."""
@@ -311,7 +302,7 @@ class Subscriber:
                     due.page_id, due.host_id, due.url, visit.advertised, at
                 )
                 if new is not None:
-                    self._inbox.post(Note(at, subscription=new))
+                    self.inbox.post(Note(at, subscription=new))
 
     async def ask(self, now: float) -> list[Entry]:
         """Send the requests that are due to hubs; return what to store before that."""
@@ -321,12 +312,12 @@ class Subscriber:
             if self.leases.has_ended(each):
                 self.leases.forget(each.token)
                 noted.append(Note(now, subscription=each, ended=True))
-            elif self._frontier.api_requests < _CALLS:
+            elif self.frontier.api_requests < _CALLS:
                 requested = self.leases.requested(each.token, now)
-                to = await self._lane_key(each.hub)
-                form = urlencode(self.leases.request(requested, self._callback_base + each.token))
+                to = await self.lane_key(each.hub)
+                form = urlencode(self.leases.request(requested, self.callback_base + each.token))
                 answered = partial(self._answered, each.token)
-                self._frontier.queue(ApiRequest(each.hub, to, answered, form))
+                self.frontier.queue(ApiRequest(each.hub, to, answered, form))
                 noted.append(Note(now, subscription=requested))
         return noted
 
@@ -348,11 +339,11 @@ class Subscriber:
         self._scope_at = now
         urls = self.leases.urls()
         before, self._outside = self._outside, frozenset(
-            url for url in urls if not in_scope(self._admission, url)
+            url for url in urls if not in_scope(self.admission, url)
         )  # fmt: skip
         gone = before & self._outside
         for each in self.leases.leave(lambda url: url not in gone, now):
-            self._inbox.post(Note(now, subscription=each))
+            self.inbox.post(Note(now, subscription=each))
 
     async def verify(
         self, token: str, mode: str, topic: str, lease_s: float | None, now: float
@@ -363,13 +354,13 @@ class Subscriber:
         if noted is None or before is None:
             return False
         ended = mode == "unsubscribe"
-        if await self._inbox.commit(Note(now, subscription=noted, ended=ended)):
+        if await self.inbox.commit(Note(now, subscription=noted, ended=ended)):
             if ended and self.leases.of(token) is not None:
                 self.leases.forget(token)
             return True
         if self.leases.of(token) is not None:
             # The hub takes silence for a no; it may send the request again.
-            self._inbox.post(Note(now, subscription=self.leases.put(before)))
+            self.inbox.post(Note(now, subscription=self.leases.put(before)))
         return None
 
     def deny(self, token: str, topic: str, reason: str, now: float) -> bool:
@@ -378,14 +369,14 @@ class Subscriber:
         if noted is None:
             return False
         log.info("the hub %s denies %s: %s", noted.hub, topic, noted.detail)
-        self._inbox.post(Note(now, subscription=noted))
+        self.inbox.post(Note(now, subscription=noted))
         return True
 
     async def notified(self, known: Subscription, now: float) -> bool:
         """Handle a notification that the topic has changed; return whether it is kept."""
         claims = (Claim(known.url, now, now),)
         said = Said("websub", known.host_id, known.topic, claims)
-        return await self._inbox.commit(Note(now, said=said))
+        return await self.inbox.commit(Note(now, said=said))
 
     def read(self, known: Subscription, body: bytes, now: float) -> None:
         """Read a pushed feed for its URLs, unless too many are waiting."""
@@ -399,7 +390,7 @@ class Subscriber:
     async def _read(self, known: Subscription, body: bytes, now: float) -> None:
         """Announce the entries of a pushed feed: possible new pages of the topic's own host."""
         try:
-            feed = await self._parser.parse_feed(body, known.topic)
+            feed = await self.parser.parse_feed(body, known.topic)
         except ParserLost:
             return
         if isinstance(feed, Unparsable):
@@ -407,11 +398,11 @@ class Subscriber:
         home = origin(known.url)
         urls = [url for url in feed.links.fetch_urls if origin(url) == home]
         found = hint(
-            self._admission, "websub", known.host_id, known.topic, urls=urls[:_ENTRIES],
+            self.admission, "websub", known.host_id, known.topic, urls=urls[:_ENTRIES],
             at=now, changed=False,
         )  # fmt: skip
         if len(found.targets):
-            self._inbox.post(found)
+            self.inbox.post(found)
 
     async def close(self) -> None:
         """Cancel the reading under way."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, partial
 from random import Random
 from typing import Final
@@ -134,22 +134,16 @@ class _Host:
 _CONTENT: Final = CheckedPage()
 
 
+@dataclass(slots=True, eq=False)
 class NotContentCheck:
     """The check for one run. ``ask`` sends a probe and returns its response (None: no probes)."""
 
-    def __init__(
-        self,
-        past: PageHistories,
-        parser: Parser,
-        rng: Random,
-        *,
-        ask: Callable[[int, str], Awaitable[FetchResult | None]] | None = None,
-    ) -> None:
-        self._past = past
-        self._ask = ask
-        self._parser = parser
-        self._rng = rng
-        self._hosts: LruCache[int, _Host] = LruCache(_HOSTS)
+    past: PageHistories
+    parser: Parser
+    rng: Random
+    _: KW_ONLY
+    ask: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
+    _hosts: LruCache[int, _Host] = field(default_factory=lambda: LruCache(_HOSTS), init=False)
 
     async def check(
         self, due: DueUrl, result: FetchResult, parsed: ParsedPage, new: Sketch
@@ -207,7 +201,7 @@ class NotContentCheck:
     async def _host(self, host_id: int) -> _Host:
         host = self._hosts.use(host_id)
         if host is None:
-            stored = await self._past.walls(host_id)
+            stored = await self.past.walls(host_id)
             # Another page of the host may have come while this waited.
             host = self._hosts.use(host_id)
             if host is None:
@@ -220,7 +214,7 @@ class NotContentCheck:
         """Return whether the page had another text before, and its history if it was read."""
         if old.text == new.text_digest:
             return False, None
-        history = await self._past.history(due.page_id)
+        history = await self.past.history(due.page_id)
         if history is None:
             return None, None
         return is_another_text(Sketch.from_bytes(history.sketch), new), history
@@ -230,15 +224,15 @@ class NotContentCheck:
 
         Return the pages that this shows to be block pages, by URL; None without an answer.
         """
-        if self._ask is None:
+        if self.ask is None:
             return None
-        url = probe_url(due.fetch_url, f"{self._rng.getrandbits(64):016x}")
-        result = await self._ask(due.host_id, url)
+        url = probe_url(due.fetch_url, f"{self.rng.getrandbits(64):016x}")
+        result = await self.ask(due.host_id, url)
         if result is None:
             return None
         shown = None
         if result.outcome == "fetched":
-            parsed = await self._parser.parse(result.body, url, result.header("Content-Type"))
+            parsed = await self.parser.parse(result.body, url, result.header("Content-Type"))
             if not isinstance(parsed, Unparsable):
                 text = sketch(parsed.blocks.texts, parsed.blocks.places)
                 shown = look_at(result, url, parsed, text)
