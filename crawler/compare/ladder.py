@@ -62,7 +62,7 @@ class Verdict:
     """The finding on one visit, and what follows for the store.
 
     Content is new, or by the ``rung`` that decided changed or unchanged. A page may be gone; one
-    that is not content is FAILED, with the kind of its block page as ``reason``.
+    that is not content is failed, with the kind of its block page as ``reason``.
     ``resemblance`` (0 to 1) and its standard error are estimates; the
     numbers of blocks added and removed are exact. ``reason`` and ``detail`` replace those of the
     fetch result where they are not None. ``keeps_sketch`` and the fields from ``memory`` on: see
