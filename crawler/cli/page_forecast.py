@@ -196,7 +196,7 @@ async def _last(connection: aiosqlite.Connection, page_id: int) -> LastVisit | N
     if not past:
         return None
     last, drawn = past[0], await observations.was_drawn(connection, page_id)
-    in_a_row = sum(1 for _ in takewhile(lambda seen: seen.kind is last.kind, past))
+    in_a_row = sum(1 for _ in takewhile(lambda seen: seen.kind == last.kind, past))
     return LastVisit(
         at=last.at,
         kind=last.kind,

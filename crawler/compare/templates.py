@@ -227,7 +227,7 @@ def settled(
         Correction(page_id, delta.at, delta.kind, kind)
         for page_id, (_, deltas) in differing.items()
         for delta in deltas
-        if (kind := _kind_in_hindsight(delta, counts, pages, template)) is not delta.kind
+        if (kind := _kind_in_hindsight(delta, counts, pages, template)) != delta.kind
     ]
 
 

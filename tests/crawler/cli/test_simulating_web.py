@@ -22,7 +22,7 @@ simulated = partial(freshet, "simulate")
 def test_the_same_seed_gives_the_same_json_whatever_else_the_machine_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("FRESHET_PARSE__TIME_LIMIT_S", "0.4")
+    monkeypatch.setenv("FRESHET_PARSE__TIME_LIMIT_S", "1.2")
     arguments = (*SMALL, "--budget", "15/day", "--budget", "4/hour", "--json")
     results = [simulated(*arguments)]
     # As if the parser's process waited for a processor longer than it may compute.
@@ -33,7 +33,7 @@ def test_the_same_seed_gives_the_same_json_whatever_else_the_machine_does(
         calls += 1
         if calls <= 2:
             os.kill(process.pid, signal.SIGSTOP)
-            asyncio.get_running_loop().call_later(0.6, os.kill, process.pid, signal.SIGCONT)
+            asyncio.get_running_loop().call_later(1.6, os.kill, process.pid, signal.SIGCONT)
         return await exchange(worker, process, call)
 
     monkeypatch.setattr(_Worker, "_exchange", starved)

@@ -314,7 +314,7 @@ async def test_an_unlabelled_body_counts_if_it_is_text(
     label: str, body: bytes, outcome: Outcome
 ) -> None:
     result, _ = await exchange(closes(b"HTTP/1.1 200 OK\r\n" + label.encode() + b"\r\n" + body))
-    assert result.outcome is outcome
+    assert result.outcome == outcome
 
 
 async def test_connections_are_kept_alive_and_cookies_are_not_kept() -> None:
