@@ -102,7 +102,7 @@ def test_the_product_has_at_most_240_modules() -> None:
 def test_the_product_gets_shorter() -> None:
     """Hold what is reached on the way to 58,000 lines; lower the bound with each step."""
     product = files("freshet", *PACKAGES, endings=(".py", ".pyx", ".pxd"))
-    assert line_count(product) <= 58_100
+    assert line_count(product) <= 58_000
 
 
 def test_the_tests_have_at_most_45000_lines() -> None:

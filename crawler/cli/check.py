@@ -35,7 +35,7 @@ from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
 from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.robots.parser import parse as parse_robots
 from freshet.crawler.run.orders import require_readable
-from freshet.crawler.run.wiring import StoredHistories
+from freshet.crawler.run.wiring import stored_histories
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
@@ -225,7 +225,7 @@ async def _compared(db: Path, found: Check, seen: Digests, blocks: Blocks, now: 
         found.steps.append(Step("body", "differs", "from the bytes of the last capture"))
         new = sketch(blocks.texts, blocks.places)
         due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
-        detector = Detector(StoredHistories(connection))
+        detector = Detector(stored_histories(connection))
         verdict = await detector.detect(due, new, now, text_version=seen.text_version)
         if verdict.reason == REBASED:
             return f"not compared: {verdict.detail}"

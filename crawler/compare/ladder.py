@@ -18,11 +18,11 @@ pages never come here: a failed fetch is no version of a page.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import pairwise
-from typing import Final, Protocol
+from typing import Final
 
 from freshet.crawler.compare.history import (
     ALWAYS,
@@ -362,20 +362,19 @@ _HOSTS: Final = 256
 _SAME_PAGE: Final = 0.5
 
 
-class PageHistories(Protocol):
-    """The store's queries that a comparison needs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageHistories:
+    """The store's queries that a comparison needs.
 
-    async def history(self, page_id: int) -> PageHistory | None:
-        """Return a page's history, None before its first capture with a text."""
+    ``history`` of a page is None before its first capture with a text; ``predecessor`` is the
+    history of the URL from which a page has moved here. ``sample`` returns histories of a host's
+    pages, at most so many; ``walls`` its block pages as stored (versioned bytes).
+    """
 
-    async def predecessor(self, page_id: int) -> PageHistory | None:
-        """Return the history of the URL from which a page has moved here."""
-
-    async def sample(self, host_id: int, most: int) -> list[PageHistory]:
-        """Return the histories of at most ``most`` pages of a host."""
-
-    async def walls(self, host_id: int) -> bytes | None:
-        """Return the host's block pages as stored (versioned bytes)."""
+    history: Callable[[int], Awaitable[PageHistory | None]]
+    predecessor: Callable[[int], Awaitable[PageHistory | None]]
+    sample: Callable[[int, int], Awaitable[list[PageHistory]]]
+    walls: Callable[[int], Awaitable[bytes | None]]
 
 
 #: The old memory names blocks that the text does not have any more.

@@ -35,7 +35,7 @@ _STEP_BYTES = 65_536
 _ZSTD_STEP_BYTES = 128
 #: The window that encoders must not exceed, 8 MiB (RFC 9659, section 3).
 _ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 #: ``wbits`` of zlib for the three formats that it reads.
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 _MAX_LAYERS = 2
@@ -60,7 +60,7 @@ def _inflate(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
         piece = stream.decompress(stream.unconsumed_tail, _STEP_BYTES)
 
 
-class _Gzip:
+class Gzip:
     """Members one after the other (RFC 1952, section 2.2); anything after them is ignored."""
 
     def __init__(self) -> None:
@@ -69,6 +69,7 @@ class _Gzip:
         self._in_garbage = False
 
     def decode(self, data: bytes) -> Iterator[bytes]:
+        """Yield what the next bytes stand for, at most 64 KiB at once; raises zlib.error."""
         while data and not self._in_garbage:
             if self._member.eof:
                 data = self._held + data
@@ -78,8 +79,8 @@ class _Gzip:
             data = self._member.unused_data
 
     def _begins_member(self, data: bytes) -> bool:
-        begins = data.startswith(_GZIP_MAGIC)
-        self._held = data if data == _GZIP_MAGIC[:1] else b""
+        begins = data.startswith(GZIP_MAGIC)
+        self._held = data if data == GZIP_MAGIC[:1] else b""
         self._in_garbage = not begins and not self._held
         if begins:
             self._member = zlib.decompressobj(_GZIP)
@@ -87,6 +88,7 @@ class _Gzip:
 
     @property
     def is_complete(self) -> bool:
+        """Return whether the last member has ended."""
         return self._member.eof
 
 
@@ -152,9 +154,9 @@ class _Zstd:
         return self._frame.eof
 
 
-_LAYERS: Mapping[str, type[_Gzip | _Deflate | _Brotli | _Zstd]] = {
-    "gzip": _Gzip,
-    "x-gzip": _Gzip,
+_LAYERS: Mapping[str, type[Gzip | _Deflate | _Brotli | _Zstd]] = {
+    "gzip": Gzip,
+    "x-gzip": Gzip,
     "deflate": _Deflate,
     "br": _Brotli,
     "zstd": _Zstd,

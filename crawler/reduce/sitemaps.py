@@ -19,6 +19,7 @@ from xml.parsers import expat
 
 from selectolax.lexbor import LexborHTMLParser
 
+from freshet.crawler.fetch.transport import GZIP_MAGIC, Gzip
 from freshet.crawler.reduce.markup import HUB_RELATIONS, ROOT, Blocks, alike, below
 from freshet.crawler.reduce.page import collapsed, gathered
 from freshet.crawler.urls import canonical, resolve_all, site_key
@@ -27,8 +28,6 @@ from freshet.storage.records import Links
 # -- gunzip ------------------------------------------------------------------
 
 SLICE_BYTES = 64 * 1024
-
-_MAGIC = b"\x1f\x8b"
 
 
 class TooLong(Exception):
@@ -64,33 +63,21 @@ def _slices(chunks: Iterable[bytes] | bytes) -> Iterator[bytes]:
 
 def _decoded(pieces: Iterator[bytes]) -> Iterator[bytes]:
     head = b""
-    while len(head) < len(_MAGIC) and (piece := next(pieces, b"")):
+    while len(head) < len(GZIP_MAGIC) and (piece := next(pieces, b"")):
         head += piece
     whole = chain((head,), pieces)
-    return _inflated(whole) if head.startswith(_MAGIC) else whole
+    return _inflated(whole) if head.startswith(GZIP_MAGIC) else whole
 
 
 def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Inflate member by member; anything after them is padding."""
-    inflater = zlib.decompressobj(wbits=31)
-    for piece in pieces:
-        rest = piece
-        while rest:
-            if inflater.eof:
-                if not rest.startswith(_MAGIC[:1]):
-                    return
-                inflater = zlib.decompressobj(wbits=31)
-            yield _inflate(inflater, rest)
-            rest = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
-    if not inflater.eof:
-        raise BrokenFile("gzip: the stream ends early")
-
-
-def _inflate(inflater: zlib._Decompress, data: bytes) -> bytes:
+    gzip = Gzip()
     try:
-        return inflater.decompress(data, SLICE_BYTES)
+        for piece in pieces:
+            yield from gzip.decode(piece)
     except zlib.error as error:
         raise BrokenFile(f"gzip: {error}") from error
+    if not gzip.is_complete:
+        raise BrokenFile("gzip: the stream ends early")
 
 
 _MAX_TOKEN_BYTES = 1024 * 1024

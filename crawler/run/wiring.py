@@ -26,7 +26,7 @@ from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.alerts.rules import matching
 from freshet.crawler.archive.writer import ArchiveWriter, ArchivingFetcher
 from freshet.crawler.clock import Clock
-from freshet.crawler.compare.ladder import Detector
+from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck, Probes
 from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.frontier import Frontier
@@ -43,7 +43,7 @@ from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscove
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
-from freshet.storage.records import Acknowledged, Agenda, FetchResult, PageHistory
+from freshet.storage.records import Acknowledged, Agenda, FetchResult
 from freshet.storage.tables import hosts, links, observations, pages, url_patterns
 from freshet.storage.tables.url_patterns import CopyRule
 from freshet.storage.writer import VisitTables, Writer
@@ -82,27 +82,14 @@ class RunContext:
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
 
-class StoredHistories:
-    """The queries of a comparison, on the store."""
-
-    def __init__(self, reader: aiosqlite.Connection) -> None:
-        self._reader = reader
-
-    async def history(self, page_id: int) -> PageHistory | None:
-        """Return a page's history."""
-        return await observations.load(self._reader, page_id)
-
-    async def predecessor(self, page_id: int) -> PageHistory | None:
-        """Return the history of the URL from which a page has moved here."""
-        return await observations.predecessor(self._reader, page_id)
-
-    async def sample(self, host_id: int, most: int) -> list[PageHistory]:
-        """Return the histories of some pages of a host."""
-        return await observations.sample(self._reader, host_id, most)
-
-    async def walls(self, host_id: int) -> bytes | None:
-        """Return a host's block pages as stored."""
-        return await hosts.walls(self._reader, host_id)
+def stored_histories(reader: aiosqlite.Connection) -> PageHistories:
+    """Return the queries of a comparison, on the store."""
+    return PageHistories(
+        history=partial(observations.load, reader),
+        predecessor=partial(observations.predecessor, reader),
+        sample=partial(observations.sample, reader),
+        walls=partial(hosts.walls, reader),
+    )
 
 
 def copy_rule(settings: Settings) -> CopyRule:
@@ -175,7 +162,7 @@ class Assembly:
         """Wire the stages of a visit."""
         context, settings = self._context, self._context.settings
         reader = context.database.reader
-        stored, complaints = StoredHistories(reader), Complaints()
+        stored, complaints = stored_histories(reader), Complaints()
         limits = SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries)
         listings = Listings(self.admission, self.robots, limits, complaints)
         headers = HostHeaders(complaints)

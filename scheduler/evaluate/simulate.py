@@ -19,7 +19,7 @@ No host has a limit here and no signal is false: politeness and noisy signals ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -129,6 +129,7 @@ def lambda_crawl_optimum(table: SourceTable, bandwidth: float) -> Optimum:
     return Optimum(float(costs.harmonic.mean()), float(costs.binary.mean()))
 
 
+@dataclass(slots=True, eq=False)
 class Experiment:
     """One world and one budget, in which policies are measured.
 
@@ -138,32 +139,29 @@ class Experiment:
         ValueError: naming the argument.
     """
 
-    def __init__(
-        self,
-        table: SourceTable,
-        process: ChangeProcess,
-        *,
-        bandwidth: float,
-        days: float,
-        seed: int,
-        estimator: str | None = None,
-    ) -> None:
-        _refuse_what_is_not_simulated(table)
-        arrays.counts("seed", [seed])
-        if estimator is not None:
-            arrays.one_of("estimator", estimator, tuple(estimate.ESTIMATORS))
-        self._process = process
-        self._budget = arrays.budget("bandwidth", bandwidth)
-        self._days = arrays.budget("days", days)
-        self._seed = seed
-        self._estimator = estimator
-        self._world = self._draw(table)
+    table: SourceTable
+    process: ChangeProcess
+    _: KW_ONLY
+    bandwidth: float
+    days: float
+    seed: int
+    estimator: str | None = None
+    _world: World = field(init=False)
+
+    def __post_init__(self) -> None:
+        _refuse_what_is_not_simulated(self.table)
+        arrays.counts("seed", [self.seed])
+        if self.estimator is not None:
+            arrays.one_of("estimator", self.estimator, tuple(estimate.ESTIMATORS))
+        self.bandwidth = arrays.budget("bandwidth", self.bandwidth)
+        self.days = arrays.budget("days", self.days)
+        self._world = self._draw()
 
     @property
     def measured(self) -> tuple[float, float]:
         """Return the first and the last day of the measured time."""
         end = self._world.days
-        days = self._days if self._knows else min(self._days, MEASURED_WHEN_LEARNING)
+        days = self.days if self._knows else min(self.days, MEASURED_WHEN_LEARNING)
         return end - days, end
 
     def outcome(
@@ -187,36 +185,36 @@ class Experiment:
 
     @property
     def _knows(self) -> bool:
-        return self._estimator is None
+        return self.estimator is None
 
-    def _draw(self, table: SourceTable) -> World:
-        round_days = len(table) / self._budget
-        history = _history_days(table, round_days)
+    def _draw(self) -> World:
+        round_days = len(self.table) / self.bandwidth
+        history = _history_days(self.table, round_days)
         lead_in = min(_LEAD_IN_ROUNDS * round_days, _LEAD_IN_DAYS) if self._knows else 0.0
-        rng = np.random.default_rng([self._seed, 0])
-        return World.draw(table, self._process, history, lead_in + self._days, rng)
+        rng = np.random.default_rng([self.seed, 0])
+        return World.draw(self.table, self.process, history, lead_in + self.days, rng)
 
     def _run(self, policy: Policy, progress: Progress) -> tuple[SourceTable, Crawls]:
         """Return the sources as of day 0, and all crawls from then on."""
-        rng = np.random.default_rng([self._seed, 1])
+        rng = np.random.default_rng([self.seed, 1])
         world = self._world if self._knows else self._world.blind()
         if isinstance(policy, IntervalPolicy):
             waiting = self._waiting(policy, world, rng)
             start = runners.left_at(world, waiting.last_crawl.copy())
-            return start, runners.run_intervals(waiting, world, self._budget, progress)
+            return start, runners.run_intervals(waiting, world, self.bandwidth, progress)
         begin = self._start(policy, world, rng)
         start, _ = begin
         learner = self._learner(start)
         if isinstance(policy, RatePolicy):
             crawls = runners.run_rates(
-                policy, world, begin, self._budget, rng, learner=learner, progress=progress
+                policy, world, begin, self.bandwidth, rng, learner=learner, progress=progress
             )
         else:
             crawls = runners.run_index(
                 policy=policy,
                 world=world,
                 start=start,
-                budget=self._budget,
+                budget=self.bandwidth,
                 learner=learner,
                 progress=progress,
             )
@@ -226,22 +224,22 @@ class Experiment:
         self, policy: RatePolicy | IndexPolicy, world: World, rng: np.random.Generator
     ) -> tuple[SourceTable, Floats]:
         if not self._knows:
-            return runners.round_robin(world, self._budget, rng)
+            return runners.round_robin(world, self.bandwidth, rng)
         planner = policy if isinstance(policy, RatePolicy) else OptimalIntervals()
-        return runners.under_plan(world, planner.rates(world.table, self._budget), rng)
+        return runners.under_plan(world, planner.rates(world.table, self.bandwidth), rng)
 
     def _waiting(
         self, policy: IntervalPolicy, world: World, rng: np.random.Generator
     ) -> WaitingSources:
         if self._knows:
-            return runners.settled(policy, world, self._process, self._budget, rng)
-        start, _ = runners.round_robin(world, self._budget, rng)
+            return runners.settled(policy, world, self.process, self.bandwidth, rng)
+        start, _ = runners.round_robin(world, self.bandwidth, rng)
         return WaitingSources.begin(policy, start.last_crawl)
 
     def _learner(self, table: SourceTable) -> RateLearner | None:
-        if self._estimator is None:
+        if self.estimator is None:
             return None
-        return RateLearner(table, estimate.load(self._estimator, table.host))
+        return RateLearner(table, estimate.load(self.estimator, table.host))
 
     def _judged(self, start: SourceTable, crawls: Crawls) -> _SimulatedCost:
         begin, end = self.measured
@@ -253,12 +251,12 @@ class Experiment:
             float(costs.harmonic.mean()),
             float(costs.binary.mean()),
             crawls.within(begin, end),
-            self._budget * (end - begin),
+            self.bandwidth * (end - begin),
         )
 
     def _costs(self, table: SourceTable, crawls: Crawls, begin: float, end: float) -> Costs:
         changes = self._world.changes
-        if self._process is poisson:
+        if self.process is poisson:
             heard = table.complete_observations
             return judging.expected_costs(table, crawls, begin, end, changes=changes, heard=heard)
         return judging.realised_costs(table, crawls, begin, end, changes=changes)

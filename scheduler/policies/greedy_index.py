@@ -198,10 +198,10 @@ COMPILED_FROM = 20_000
 
 def valuation(policy: IndexPolicy, n: int) -> Valuation:
     """Return the policy's ``index`` in its fastest form for a table of n sources."""
-    loop = _LOOPS.get(type(policy))
-    if loop is None or n < COMPILED_FROM:
+    if type(policy) not in {GreedyIndex, GreedyIndexBinary} or n < COMPILED_FROM:
         return policy.index
-    machine_code = arrays.compiled(loop)
+    machine_code = arrays.compiled(greedy_loop)
+    binary = isinstance(policy, GreedyIndexBinary)
 
     def index(table: SourceTable, now: float) -> Floats:
         worth = np.empty(table.importance.size)
@@ -212,65 +212,39 @@ def valuation(policy: IndexPolicy, n: int) -> Valuation:
             table.last_crawl,
             table.pending_signals,
         )
-        machine_code(*columns, now, worth)
+        machine_code(*columns, now, binary, worth)
         return worth
 
     return index
 
 
-def harmonic_loop(
+def greedy_loop(
     importance: Floats,
     change_rate: Floats,
     complete: Bools,
     last_crawl: Floats,
     pending: Ints,
     now: float,
+    binary: bool,
     worth: Floats,
 ) -> None:
-    """Write W of the harmonic cost into ``worth``."""
+    """Write W of the harmonic or the binary cost into ``worth``."""
     for i in range(len(worth)):
         delta = change_rate[i]
         if complete[i]:
-            worth[i] = importance[i] * pending[i] / delta if delta > 0 else 0.0
+            missed = min(pending[i], 1) if binary else pending[i]
+            worth[i] = importance[i] * missed / delta if delta > 0 else 0.0
             continue
         age = max(now - last_crawl[i], 0.0)
         x = delta * age
-        if x < 1e-2:
-            share = x / 2 * (1 - x / 3 * (1 - x / 4 * (1 - x / 5 * (1 - x / 6 * (1 - x / 7)))))
-        else:
-            share = 1 + expm1(-x) / x
-        worth[i] = importance[i] * age * share
-
-
-def binary_loop(
-    importance: Floats,
-    change_rate: Floats,
-    complete: Bools,
-    last_crawl: Floats,
-    pending: Ints,
-    now: float,
-    worth: Floats,
-) -> None:
-    """Write W of the binary cost into ``worth``."""
-    for i in range(len(worth)):
-        delta = change_rate[i]
-        if complete[i]:
-            worth[i] = importance[i] / delta if delta > 0 and pending[i] > 0 else 0.0
-            continue
-        age = max(now - last_crawl[i], 0.0)
-        x = delta * age
-        if x < 1e-2:
+        left = min(x, 800.0)
+        if x >= 1e-2:
+            share = (-expm1(-x) - left * exp(-left)) / x if binary else 1 + expm1(-x) / x
+        elif binary:
             share = x / 2 * (1 - x / 3 * (2 - x / 4 * (3 - x / 5 * (4 - x / 6 * (5 - x / 7 * 6)))))
         else:
-            left = min(x, 800.0)
-            share = (-expm1(-x) - left * exp(-left)) / x
+            share = x / 2 * (1 - x / 3 * (1 - x / 4 * (1 - x / 5 * (1 - x / 6 * (1 - x / 7)))))
         worth[i] = importance[i] * age * share
-
-
-_LOOPS: dict[type, Callable[..., None]] = {
-    GreedyIndex: harmonic_loop,
-    GreedyIndexBinary: binary_loop,
-}
 
 
 # -- site clock --------------------------------------------------------------

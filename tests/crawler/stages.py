@@ -8,7 +8,7 @@ from freshet.crawler.admission.admit import Admission, Redirects, Scope
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.compare.ladder import Detector
+from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.politeness import PolitenessRules, Retries
@@ -74,17 +74,17 @@ class Past:
     histories: dict[int, PageHistory] = field(default_factory=dict)
     aliases: dict[str, int] = field(default_factory=dict)
 
-    async def history(self, page_id: int) -> PageHistory | None:
-        return self.histories.get(page_id)
+    def queries(self) -> PageHistories:
+        async def history(page_id: int) -> PageHistory | None:
+            return self.histories.get(page_id)
 
-    async def predecessor(self, page_id: int) -> PageHistory | None:
-        return None
+        async def none(id_: int) -> None:
+            return None
 
-    async def sample(self, host_id: int, most: int) -> list[PageHistory]:
-        return list(self.histories.values())[:most]
+        async def sample(host_id: int, most: int) -> list[PageHistory]:
+            return list(self.histories.values())[:most]
 
-    async def walls(self, host_id: int) -> bytes | None:
-        return None
+        return PageHistories(history=history, predecessor=none, sample=sample, walls=none)
 
     async def texts(self, host_id: int, most: int) -> Sequence[tuple[int, str, bytes]]:
         return []
@@ -136,8 +136,8 @@ class Stages:
                 parser=parser, listings=listings, headers=headers, agent_token="freshet"
             ),
             comparer=Comparer(
-                detector=Detector(self.past),
-                check=NotContentCheck(self.past, parser, Random(0)),
+                detector=Detector(self.past.queries()),
+                check=NotContentCheck(self.past.queries(), parser, Random(0)),
                 redirects=redirects,
             ),
             recorder=Recorder(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from freshet.crawler.compare.history import PageMemory
-from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, Verdict
+from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, PageHistories, Verdict
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.entries import REBASED
 from freshet.storage.records import Digests, DueUrl, PageHistory
@@ -37,6 +37,15 @@ class Store:
     async def walls(self, host_id: int) -> bytes | None:
         return None
 
+    def detector(self, significant_below: float = 1.0) -> Detector:
+        past = PageHistories(
+            history=self.history,
+            predecessor=self.predecessor,
+            sample=self.sample,
+            walls=self.walls,
+        )
+        return Detector(past, significant_below=significant_below)
+
 
 def history(texts: list[str], still: int = 0) -> PageHistory:
     return PageHistory(sketch(texts).to_bytes(), None, still)
@@ -49,48 +58,48 @@ def due(last: list[str] | None, redirects: int = 0) -> DueUrl:
 
 async def test_a_history_that_was_read_already_is_not_read_again() -> None:
     store = Store(None)
-    found = await Detector(store).detect(due(OLD), sketch(NEW), 1.0, history(OLD))
+    found = await store.detector().detect(due(OLD), sketch(NEW), 1.0, history(OLD))
     assert found.kind == "changed"
     assert store.asked == ["host"]
 
 
 async def test_a_first_text_is_new_and_nothing_is_asked() -> None:
     store = Store(None)
-    assert await Detector(store).detect(due(None), sketch(NEW), 1.0) == Verdict("new")
+    assert await store.detector().detect(due(None), sketch(NEW), 1.0) == Verdict("new")
     assert store.asked == []
 
 
 async def test_a_text_of_another_extraction_is_a_new_baseline_that_forgets_the_blocks() -> None:
     store, known = Store(history(OLD)), due(OLD)
     for text in (OLD, NEW):
-        found = await Detector(store).detect(known, sketch(text), 1.0, text_version="2")
+        found = await store.detector().detect(known, sketch(text), 1.0, text_version="2")
         assert found.kind == "new"
         assert found.keeps_sketch
         assert found.reason == REBASED
         assert found.memory == PageMemory().to_bytes()
     assert store.asked == []
     again = replace(known, digests=Digests(b"body", sketch(OLD).text_digest, "2"))
-    found = await Detector(store).detect(again, sketch(NEW), 1.0, text_version="2")
+    found = await store.detector().detect(again, sketch(NEW), 1.0, text_version="2")
     assert found.kind == "changed"
 
 
 async def test_what_moved_here_is_not_compared_across_extractions() -> None:
     store = Store(None, before=history(OLD))
     moved = due(None, redirects=1)
-    found = await Detector(store).detect(moved, sketch(NEW), 1.0, text_version="2")
+    found = await store.detector().detect(moved, sketch(NEW), 1.0, text_version="2")
     assert found == Verdict("new")
 
 
 async def test_an_equal_text_is_unchanged_and_nothing_is_asked() -> None:
     store = Store(history(OLD))
-    found = await Detector(store).detect(due(OLD), sketch(OLD), 1.0)
+    found = await store.detector().detect(due(OLD), sketch(OLD), 1.0)
     assert found == Verdict("unchanged", "text", keeps_sketch=False)
     assert store.asked == []
 
 
 async def test_a_differing_text_is_judged_by_the_history_of_its_page() -> None:
     store = Store(history(OLD, still=4))
-    detector = Detector(store)
+    detector = store.detector()
     detector.visited(1)
     found = await detector.detect(due(OLD), sketch(NEW), 1.0)
     assert (found.kind, found.rung) == ("changed", "blocks")
@@ -101,7 +110,7 @@ async def test_a_differing_text_is_judged_by_the_history_of_its_page() -> None:
 
 async def test_the_sample_of_a_host_is_read_once_for_its_first_texts() -> None:
     store = Store(history(OLD))
-    detector = Detector(store)
+    detector = store.detector()
     for _ in range(4):
         await detector.detect(due(OLD), sketch(NEW), 1.0)
     assert store.asked.count("host") == 1
@@ -113,18 +122,18 @@ async def test_the_sample_of_a_host_is_read_once_for_its_first_texts() -> None:
 async def test_a_text_that_had_none_before_is_a_change_by_its_bytes() -> None:
     store = Store(None)
     without = replace(due(OLD), digests=Digests(b"body", None))
-    found = await Detector(store).detect(without, sketch(NEW), 1.0)
+    found = await store.detector().detect(without, sketch(NEW), 1.0)
     assert found == Verdict("changed", "body")
-    lost = await Detector(store).detect(due(OLD), sketch(NEW), 1.0)
+    lost = await store.detector().detect(due(OLD), sketch(NEW), 1.0)
     assert lost == Verdict("changed", "body")
 
 
 async def test_a_page_that_moved_is_compared_with_what_it_was() -> None:
     store = Store(None, before=history(OLD))
     moved = due(None, redirects=1)
-    same = await Detector(store).detect(moved, sketch(OLD), 1.0)
+    same = await store.detector().detect(moved, sketch(OLD), 1.0)
     assert (same.kind, same.rung, same.keeps_sketch) == ("unchanged", "text", True)
-    edited = await Detector(store).detect(moved, sketch(NEW), 1.0)
+    edited = await store.detector().detect(moved, sketch(NEW), 1.0)
     assert (edited.kind, edited.blocks_added) == ("changed", 1)
     assert edited.memory is not None
     assert edited.detail == "it stood at another URL before"
@@ -133,15 +142,15 @@ async def test_a_page_that_moved_is_compared_with_what_it_was() -> None:
 async def test_another_text_behind_a_redirect_is_a_page_of_its_own() -> None:
     store = Store(None, before=history(OLD))
     other = sketch(["This is the home page of a shop that sells bicycles and bells."])
-    found = await Detector(store).detect(due(None, redirects=1), other, 1.0)
+    found = await store.detector().detect(due(None, redirects=1), other, 1.0)
     assert found == Verdict("new")
     nobody = Store(None)
-    found = await Detector(nobody).detect(due(None, redirects=1), other, 1.0)
+    found = await nobody.detector().detect(due(None, redirects=1), other, 1.0)
     assert found == Verdict("new")
 
 
 async def test_under_a_threshold_small_changes_are_none() -> None:
     store = Store(history(OLD))
-    detector = Detector(store, significant_below=0.5)
+    detector = store.detector(significant_below=0.5)
     found = await detector.detect(due(OLD), sketch(NEW), 1.0)
     assert (found.kind, found.rung) == ("unchanged", "blocks")

@@ -11,9 +11,8 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policies.greedy_index import (
     GreedyIndex,
     GreedyIndexBinary,
-    binary_loop,
     fresh_share,
-    harmonic_loop,
+    greedy_loop,
     stale_share,
     valuation,
 )
@@ -94,15 +93,12 @@ def test_the_compiled_index_is_the_index(policy: IndexPolicy) -> None:
     np.testing.assert_allclose(valuation(policy, MANY)(table, 1.0), policy.index(table, 1.0), 1e-12)
 
 
-@pytest.mark.parametrize(
-    ("loop", "policy"), [(harmonic_loop, GreedyIndex()), (binary_loop, GreedyIndexBinary())]
-)
-def test_the_loop_itself_is_the_index(loop: object, policy: IndexPolicy) -> None:
+@pytest.mark.parametrize("policy", [GreedyIndex(), GreedyIndexBinary()])
+def test_the_loop_itself_is_the_index(policy: IndexPolicy) -> None:
     table, worth = mixed(300), np.empty(300)
-    assert callable(loop)
-    loop(
+    greedy_loop(
         table.importance, table.change_rate, table.complete_observations, table.last_crawl,
-        table.pending_signals, 1.0, worth,
+        table.pending_signals, 1.0, isinstance(policy, GreedyIndexBinary), worth,
     )  # fmt: skip
     np.testing.assert_allclose(worth, policy.index(table, 1.0), rtol=1e-12)
 

@@ -30,7 +30,7 @@ class Checked:
         self.probes: list[str] = []
         self._nowhere = nowhere
         self._parser = Parser()
-        self._check = NotContentCheck(self.past, self._parser, Random(0), ask=self._ask)
+        self._check = NotContentCheck(self.past.queries(), self._parser, Random(0), ask=self._ask)
 
     async def _ask(self, host_id: int, url: str) -> FetchResult | None:
         self.probes.append(url)
