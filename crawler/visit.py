@@ -413,13 +413,17 @@ class Pipeline:
     async def take(self, due: DueUrl, result: FetchResult) -> Visit:
         """Reduce, compare and record a fetch result, of this crawl or of an archive.
 
-        If a hostile page makes a stage raise, only its visit fails. If the parser process dies,
-        nothing of the response is kept, and the page is requested again.
+        If a hostile page makes a stage raise, only its visit fails. If the parser's process is
+        lost, the response is parsed again in a new one; if that is lost, too, nothing of the
+        response is kept, and the page is requested again.
         """
         try:
-            content = await self.reducer.reduce(due, result)
-            verdict = await self.comparer.compare(due, result, content)
-            return await self.recorder.record(due, result, content, verdict)
+            try:
+                judged = await self._judged(due, result)
+            except ParserLost as error:
+                log.warning("%s: %s; it is parsed again", due.url, error)
+                judged = await self._judged(due, result)
+            return await self.recorder.record(due, result, *judged)
         except ParserLost as error:
             why = str(error)
             lost = replace(result, outcome="failed", status=None, reason="parser", detail=why)
@@ -431,6 +435,10 @@ class Pipeline:
             seen = _observation(due, result, failed)
             host = self.recorder.frontier.host_state(due.host_id)
             return Visit(due=due, observation=seen, role=due.role, host=host)
+
+    async def _judged(self, due: DueUrl, result: FetchResult) -> tuple[Reduced, Verdict]:
+        content = await self.reducer.reduce(due, result)
+        return content, await self.comparer.compare(due, result, content)
 
 
 def unasked(due: DueUrl, observation: Observation) -> Visit:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from itertools import chain
 from sqlite3 import Connection
@@ -210,6 +210,7 @@ def _with(
     return [*others, whole]
 
 
+@dataclass(slots=True, eq=False)
 class Writer:
     """Gathers entries into transactions of at most ``batch``; a full queue blocks senders.
 
@@ -219,23 +220,17 @@ class Writer:
     transaction: it syncs what must not be behind the store, an archive.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        tables: VisitTables,
-        acknowledge: Callable[[Sequence[Acknowledged]], None],
-        *,
-        batch: int,
-        patience: Callable[[StoreUnavailable], Awaitable[None]] | None = None,
-        secure: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
-        self._database = database
-        self._tables = tables
-        self._acknowledge = acknowledge
-        self._batch = batch
-        self._patience = patience
-        self._secure = secure
-        self._queue: asyncio.Queue[Entry | None] = asyncio.Queue(maxsize=batch)
+    database: Database
+    tables: VisitTables
+    acknowledge: Callable[[Sequence[Acknowledged]], None]
+    _: KW_ONLY
+    batch: int
+    patience: Callable[[StoreUnavailable], Awaitable[None]] | None = None
+    secure: Callable[[], Awaitable[None]] | None = None
+    _queue: asyncio.Queue[Entry | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._queue = asyncio.Queue(maxsize=self.batch)
 
     async def submit(self, entry: Entry) -> None:
         """Hand over an entry; wait while the queue is full."""
@@ -255,7 +250,7 @@ class Writer:
 
     def _gather(self, first: Entry) -> tuple[list[Entry], bool]:
         entries = [first]
-        while len(entries) < self._batch and not self._queue.empty():
+        while len(entries) < self.batch and not self._queue.empty():
             entry = self._queue.get_nowait()
             if entry is None:
                 return entries, True
@@ -267,14 +262,14 @@ class Writer:
             try:
                 acknowledged = await self._committed(entries)
             except StoreUnavailable as error:
-                if self._patience is None:
+                if self.patience is None:
                     raise
-                await self._patience(error)
+                await self.patience(error)
             else:
-                self._acknowledge(acknowledged)
+                self.acknowledge(acknowledged)
                 return
 
     async def _committed(self, entries: list[Entry]) -> list[Acknowledged]:
-        if self._secure is not None:
-            await self._secure()
-        return await self._tables.write(self._database, entries)
+        if self.secure is not None:
+            await self.secure()
+        return await self.tables.write(self.database, entries)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from math import inf
 from typing import Final, Literal
@@ -315,24 +315,21 @@ class RedirectTarget:
     kind: AliasKind
 
 
+@dataclass(slots=True, eq=False)
 class Redirects:
     """Judges redirects, and admits their targets.
 
     ``alias_target`` reads the id of the page that a URL is an alias of, or None.
     """
 
-    def __init__(
-        self,
-        admission: Admission,
-        alias_target: Callable[[str], Awaitable[int | None]],
-        *,
-        max_redirects: int,
-    ) -> None:
-        self._admission = admission
-        self._alias_target = alias_target
-        self._max_redirects = max_redirects
-        # Target and time by URL, for visits that may not have committed.
-        self._recent: LruCache[str, tuple[str, float]] = LruCache(_RECENT)
+    admission: Admission
+    alias_target: Callable[[str], Awaitable[int | None]]
+    _: KW_ONLY
+    max_redirects: int
+    # Target and time by URL, for visits that may not have committed.
+    _recent: LruCache[str, tuple[str, float]] = field(
+        default_factory=lambda: LruCache(_RECENT), init=False
+    )
 
     async def judge(self, due: DueUrl, redirect: RedirectTarget, now: float) -> Verdict:
         """Return ``redirected`` with the target as detail, or ``failed``."""
@@ -340,8 +337,8 @@ class Redirects:
             target = canonical(redirect.location)
         except ValueError as error:
             return _failed("bad_redirect", str(error))
-        if due.redirects >= self._max_redirects:
-            why = f"more than {self._max_redirects} redirects in a row, the next one to {target}"
+        if due.redirects >= self.max_redirects:
+            why = f"more than {self.max_redirects} redirects in a row, the next one to {target}"
             return _failed("too_many_redirects", why)
         if target == due.url:
             return _same_page(due, redirect.location)
@@ -352,7 +349,7 @@ class Redirects:
             self._recent.pop(due.url, None)
             return _failed("redirect_loop", f"{target} redirects back here")
         moves = due.role != "page" or due.seed_id is not None
-        within = moves or self._admission.scope.contains(target)
+        within = moves or self.admission.scope.contains(target)
         reason = redirect.kind if within else _OUT_OF_SCOPE
         return Verdict("redirected", reason=reason, detail=target)
 
@@ -367,9 +364,9 @@ class Redirects:
             links = Links((target,), (redirect.location,), ("redirect",), ("",))
             return FoundUrls(links=links, offsite=frozenset({0}))
         if due.seed_id is not None:
-            self._admission.scope.move_seed(due.url, target)
+            self.admission.scope.move_seed(due.url, target)
         targets = Targets()
-        self._admission.add(
+        self.admission.add(
             targets,
             target,
             redirect.location,
@@ -384,7 +381,7 @@ class Redirects:
         led_to, at = self._recent.get(target, (None, -inf))
         if led_to == due.url and now - at <= _RECENT_S:
             return True
-        return await self._alias_target(target) == due.page_id
+        return await self.alias_target(target) == due.page_id
 
 
 def _same_page(due: DueUrl, location: str) -> Verdict:

@@ -20,7 +20,7 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -135,17 +135,17 @@ class Parser:
         await self._worker.close()
 
 
+@dataclass(slots=True, eq=False)
 class _Worker:
     """One process that answers one call at a time.
 
     Started at the first call, and again after any call that failed.
     """
 
-    def __init__(self, time_limit_s: float, wall_limit_s: float | None) -> None:
-        self._time_limit_s = time_limit_s
-        self._wall_limit_s = wall_limit_s
-        self._process: Process | None = None
-        self._turn = asyncio.Lock()
+    _time_limit_s: float
+    _wall_limit_s: float | None
+    _process: Process | None = field(default=None, init=False)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def call(
         self, function: Callable[[*Arguments], Result], *arguments: *Arguments

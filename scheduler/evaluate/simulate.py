@@ -161,7 +161,7 @@ class Experiment:
     def measured(self) -> tuple[float, float]:
         """Return the first and the last day of the measured time."""
         end = self._world.days
-        days = self.days if self._knows else min(self.days, MEASURED_WHEN_LEARNING)
+        days = self.days if self.estimator is None else min(self.days, MEASURED_WHEN_LEARNING)
         return end - days, end
 
     def outcome(
@@ -183,21 +183,19 @@ class Experiment:
         tell(self._world.days)
         return self._judged(start, crawls)
 
-    @property
-    def _knows(self) -> bool:
-        return self.estimator is None
-
     def _draw(self) -> World:
         round_days = len(self.table) / self.bandwidth
         history = _history_days(self.table, round_days)
-        lead_in = min(_LEAD_IN_ROUNDS * round_days, _LEAD_IN_DAYS) if self._knows else 0.0
+        lead_in = (
+            min(_LEAD_IN_ROUNDS * round_days, _LEAD_IN_DAYS) if self.estimator is None else 0.0
+        )
         rng = np.random.default_rng([self.seed, 0])
         return World.draw(self.table, self.process, history, lead_in + self.days, rng)
 
     def _run(self, policy: Policy, progress: Progress) -> tuple[SourceTable, Crawls]:
         """Return the sources as of day 0, and all crawls from then on."""
         rng = np.random.default_rng([self.seed, 1])
-        world = self._world if self._knows else self._world.blind()
+        world = self._world if self.estimator is None else self._world.blind()
         if isinstance(policy, IntervalPolicy):
             waiting = self._waiting(policy, world, rng)
             start = runners.left_at(world, waiting.last_crawl.copy())
@@ -223,7 +221,7 @@ class Experiment:
     def _start(
         self, policy: RatePolicy | IndexPolicy, world: World, rng: np.random.Generator
     ) -> tuple[SourceTable, Floats]:
-        if not self._knows:
+        if self.estimator is not None:
             return runners.round_robin(world, self.bandwidth, rng)
         planner = policy if isinstance(policy, RatePolicy) else OptimalIntervals()
         return runners.under_plan(world, planner.rates(world.table, self.bandwidth), rng)
@@ -231,7 +229,7 @@ class Experiment:
     def _waiting(
         self, policy: IntervalPolicy, world: World, rng: np.random.Generator
     ) -> WaitingSources:
-        if self._knows:
+        if self.estimator is None:
             return runners.settled(policy, world, self.process, self.bandwidth, rng)
         start, _ = runners.round_robin(world, self.bandwidth, rng)
         return WaitingSources.begin(policy, start.last_crawl)

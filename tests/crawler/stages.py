@@ -12,7 +12,7 @@ from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.politeness import PolitenessRules, Retries
-from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, read_feed
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
@@ -56,12 +56,20 @@ def no_answer(
 
 
 class InlineParser(Parser):
-    """Parses feeds, too, in this process; raises on a page that says ``explode``."""
+    """Parses feeds, too, in this process; raises on a page that says ``explode``.
+
+    The next calls for a page are ``lost``.
+    """
+
+    lost = 0
 
     async def parse_feed(self, body: bytes, url: str) -> Feed | Unparsable:
         return read_feed(body, url) if b"<rss" in body else Unparsable("no feed")
 
     async def parse(self, body: bytes, url: str, content_type: str | None):  # type: ignore[no-untyped-def]
+        if self.lost:
+            self.lost -= 1
+            raise ParserLost("no answer within 60 s")
         if b"explode" in body:
             raise RecursionError("a hostile page")
         return await super().parse(body, url, content_type)

@@ -33,6 +33,7 @@ from tests.crawler.stages import (
     SITE,
     TOO_MANY,
     URL,
+    InlineParser,
     Stages,
     answer,
     no_answer,
@@ -341,6 +342,19 @@ async def test_a_hostile_page_fails_by_itself_and_the_crawl_goes_on(
     assert (visit.capture, visit.retry_at, visit.host is None) == (None, None, False)
     assert "could not be processed" in caplog.text
     assert (await stages.take(answer())).observation.kind == "new"
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+async def test_a_page_whose_parser_is_lost_is_parsed_again_and_no_failure_of_its_own(
+    stages: Stages, lost: int
+) -> None:
+    parser = stages.pipeline.reducer.parser
+    assert isinstance(parser, InlineParser)
+    parser.lost = lost
+    visit = await stages.take(answer())
+    seen = visit.observation
+    assert (seen.kind, seen.reason) == [("new", None), ("failed", "parser")][lost - 1]
+    assert (visit.capture is None, visit.retry_at is None) == (lost == 2, lost == 1)
 
 
 async def test_a_url_that_is_not_asked_for_costs_no_request() -> None:
