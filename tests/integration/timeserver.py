@@ -85,8 +85,9 @@ def _unpack(packed: Path, to: Path) -> None:
 
 
 def _free_ports(count: int) -> int:
-    """The first of some successive ports that were free a moment ago."""
-    for first in range(20_000, 30_000, count):
+    """The first of some successive ports that were free a moment ago, of this worker's thousand."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    for first in range(20_000 + 1_000 * worker, 21_000 + 1_000 * worker - count, count):
         try:
             for port in range(first, first + count):
                 with socket.create_server(("127.0.0.1", port)):
