@@ -1,12 +1,15 @@
 """Fixtures of several rooms."""
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
+from freshet.crawler.service import logs
 from tests.storage.crawl_store import CrawlStore, crawl_store
 from tests.storage.small_store import SmallStore, small_store
 
@@ -36,3 +39,15 @@ def site(small: SmallStore) -> SmallStore:
     small.run(0.0)
     small.host()
     return small
+
+
+@pytest.fixture
+def logging_as_before() -> Iterator[None]:
+    """Give a test that configures logging a way back: nothing of it shows in the next."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+    logs._hidden.clear()

@@ -63,3 +63,19 @@ def assert_consistent(db: Path) -> None:
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
     connection.close()
+
+
+def assert_counted(db: Path) -> None:
+    """Every URL of a pattern is counted once, as read or as held back."""
+    wrong = urls(
+        db,
+        "SELECT t.shape FROM trap AS t WHERE t.kind = 'trap: copies' AND ("
+        "  t.refused <> (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id "
+        "    AND p.pattern = t.shape AND p.held_back = t.kind) OR "
+        "  t.admitted <> (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id "
+        "    AND p.pattern = t.shape AND p.copy_of IS NOT NULL) OR "
+        "  t.copies <> (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id "
+        "    AND p.pattern = t.shape AND p.copy_of <> p.id))",
+    )
+    assert wrong == set()
+    assert_consistent(db)

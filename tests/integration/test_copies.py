@@ -10,7 +10,15 @@ from freshet.crawler.synthetic_web.content import ContentHistory
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from scripts.synthetic_server import WebServer, serve
 from tests.crawler.synthetic_web.outlet import is_variant, outlet
-from tests.integration.quick import answered, assert_consistent, order, quick, unwatched, urls
+from tests.integration.quick import (
+    answered,
+    assert_consistent,
+    assert_counted,
+    order,
+    quick,
+    unwatched,
+    urls,
+)
 
 SPEC = WebSpec(hosts=1, pages_per_host=200)
 
@@ -72,17 +80,7 @@ async def test_every_url_is_counted_once_as_read_or_refused(tmp_path: Path) -> N
     web, db = shop(), tmp_path / "crawl.db"
     async with serve(web) as server:
         await crawled(server, db)
-    wrong = urls(
-        db,
-        "SELECT t.shape FROM trap AS t WHERE t.kind = 'trap: copies' AND ("
-        "  t.refused <> (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id "
-        "    AND p.pattern = t.shape AND p.held_back = t.kind) OR "
-        "  t.admitted <> (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id "
-        "    AND p.pattern = t.shape AND p.copy_of IS NOT NULL) OR "
-        "  t.copies <> (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id "
-        "    AND p.pattern = t.shape AND p.copy_of <> p.id))",
-    )
-    assert wrong == set()
+    assert_counted(db)
     held = "SELECT url FROM page WHERE held_back = 'trap: copies' AND last_at IS NOT NULL"
     assert urls(db, held) == set()
 

@@ -29,7 +29,7 @@ from freshet.crawler.synthetic_web.site import TRAPS
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, endless, mixed
 from freshet.crawler.urls import canonical
 from freshet.storage.records import FetchResult
-from tests.integration.quick import answered, assert_consistent, quick, unwatched, urls
+from tests.integration.quick import answered, assert_counted, quick, unwatched, urls
 from tests.integration.scripted import Page, scripted
 from tests.integration.timeserver import FOLDER, NO_FOLDER, served
 
@@ -80,22 +80,6 @@ async def crawled(db: Path, web: SyntheticWeb, clock: VirtualClock, **changes: o
     settings = quick(**{"politeness__delay_s": 1.0, **changes})
     await crawl(settings, named, watch=unwatched, fetcher=visitor, clock=clock)
     return visitor
-
-
-def assert_counted(db: Path) -> None:
-    """Every URL of a pattern is counted once, as read or as held back."""
-    wrong = urls(
-        db,
-        "SELECT t.shape FROM trap AS t WHERE t.kind = 'trap: copies' AND ("
-        "  t.refused <> (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id "
-        "    AND p.pattern = t.shape AND p.held_back = t.kind) OR "
-        "  t.admitted <> (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id "
-        "    AND p.pattern = t.shape AND p.copy_of IS NOT NULL) OR "
-        "  t.copies <> (SELECT count(*) FROM page AS p WHERE p.host_id = t.host_id "
-        "    AND p.pattern = t.shape AND p.copy_of <> p.id))",
-    )
-    assert wrong == set()
-    assert_consistent(db)
 
 
 async def test_a_crawl_ends_and_finds_every_ordinary_page(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """No line that a daemon logs holds a secret, even where others put it into their answers."""
 
 import json
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,14 +9,12 @@ from random import Random
 from threading import Thread
 
 import pytest
-import structlog
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.alerts.receivers import Delivery, Webhook
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.service import logs
 from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
@@ -32,15 +29,7 @@ TOKEN = "T0K3N-in-the-path"
 USER, PASSWORD = "someb0dy", "w0rd-0f-pass"
 
 
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
-    logs._hidden.clear()
+pytestmark = pytest.mark.usefixtures("logging_as_before")
 
 
 @contextmanager

@@ -2,29 +2,20 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import get_args
 
 import pytest
 import structlog
 
 from freshet.crawler.cli.progress import watching
-from freshet.crawler.service import logs
 from freshet.crawler.service.logs import LogFormat, configure_logging, hide, hide_url
 
 SECRET = "s3cr3tV4lue"
 URL = f"https://me:{SECRET}@h.example/?api_key={SECRET}"
 
 
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
-    logs._hidden.clear()
+pytestmark = pytest.mark.usefixtures("logging_as_before")
 
 
 def by_standard_logger() -> None:
