@@ -89,6 +89,8 @@ def _file(path: Path) -> _Layer:
         raise ConfigError(f"{origin} is not UTF-8 at byte {error.start}") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{origin} is not TOML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{origin} is nested too deeply") from error
     return _layer(tables, origin)
 
 

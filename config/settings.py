@@ -45,7 +45,7 @@ def _from_text(value: object) -> object:
         return value
     try:
         return tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError('input should be written as in TOML: ["a", "b"] or {a = "b"}') from error
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import sqlite3
 import stat
 import sys
 import tempfile
@@ -318,6 +319,8 @@ def told_in_one_line() -> Iterator[None]:
         yield
     except (CrawlError, PolicyError, StoreError) as error:
         fail(str(error))
+    except sqlite3.Error as error:
+        fail(f"the store cannot be read or written: {error}; `freshet doctor` checks it")
     except KeyboardInterrupt:
         fail("interrupted", INTERRUPTED)
     except (typer.Exit, BrokenPipeError):

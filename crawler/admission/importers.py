@@ -124,7 +124,8 @@ def read_zip(file: IO[bytes]) -> list[Entry]:
             names = archive.namelist()
             if len(names) > _MAX_MEMBERS:
                 raise UnreadableList(f"a ZIP with more than {_MAX_MEMBERS:,} members")
-            return list(_watches(_members(archive, names), _kept(names)))
+            kept = frozenset(found[1] for name in names if (found := _HISTORY.fullmatch(name)))
+            return list(_watches(_members(archive, names), kept))
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError) as error:
         raise UnreadableList(f"a damaged ZIP: {error}") from error
     except (NotImplementedError, RuntimeError) as error:
@@ -191,11 +192,6 @@ def _members(archive: zipfile.ZipFile, names: Iterable[str]) -> Iterator[tuple[s
         raise UnreadableList(
             f"a ZIP without {_STORE} or watch.json: no backup of changedetection.io"
         )
-
-
-def _kept(names: Iterable[str]) -> frozenset[str]:
-    """Return the ids of watches that have snapshots."""
-    return frozenset(found[1] for name in names if (found := _HISTORY.fullmatch(name)))
 
 
 def _parsed(data: bytes) -> Mapping[str, object]:
@@ -495,9 +491,7 @@ _ZIP = b"PK\x03\x04"
 _GZIP = b"\x1f\x8b"
 _MARK = b"\xef\xbb\xbf"
 _OPML = re.compile(rb"<opml[\s>]", re.IGNORECASE)
-_JOB = re.compile(
-    rb"^(?:- )?[\"']?(?:url|navigate|command|shell|name|kind)[\"']?\s*:", re.MULTILINE
-)
+_JOB = re.compile(rb"^(?:- |  )?[\"']?(?:url|navigate|command|shell)[\"']?\s*:", re.MULTILINE)
 _URL = re.compile(rb"\A(?:\s|#[^\n]*\n)*+(?:source:)?https?://", re.IGNORECASE)
 
 

@@ -25,14 +25,15 @@ _BOM = b"\xef\xbb\xbf"
 _URL_COLUMNS = ("url", "site", "host", "link")
 _DELIMITERS = "\t;,"
 #: ``example.org:8443/path`` has a port and no scheme.
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d+(?:[/?#]|$))")
+_SCHEME = re.compile(r"([A-Za-z][\w+.-]*):(?!\d+(?:[/?#]|$))")
 #: A WHATWG parser would skip slashes in search of a host: "/etc/hosts" is no site.
 _ABSOLUTE = re.compile(r"https?://[^/\\]", re.IGNORECASE)
 #: Narrower than the WHATWG's hosts, which may hold commas and quotes: here they are typos.
-_HOST = re.compile(r"\[[0-9a-f:]+\]|[0-9a-z._-]+")
+_HOST = re.compile(r"\[[0-9a-f:]+\]|(?:(?!-)[0-9a-z_-]++(?<!-)(?:\.|$))++")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _UNDECODED = re.compile("[\ud800-\udfff]")
 _SHOWN = 200
+_MAX_DEPTH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,11 @@ def _read_lines(lines: Sequence[str], header_expected: bool) -> Iterator[_Entry 
     header, start = _header(lines)
     if header is not None:
         yield from _read_csv(lines, start + 1, header)
-    elif start < len(lines) and header_expected and _is_row(lines[start]):
+    elif (
+        start < len(lines)
+        and header_expected
+        and re.search(r"[\t;,]", _COMMENT.sub("", lines[start]))
+    ):
         yield Problem(start + 1, _shown(lines[start]), f"no column {' or '.join(_URL_COLUMNS)}")
     else:
         yield from _read_text(lines)
@@ -194,14 +199,13 @@ def _header(lines: Sequence[str]) -> tuple[Header | None, int]:
     said = ((i, line) for i, each in enumerate(lines) if (line := _COMMENT.sub("", each)).strip())
     start, line = next(said, (len(lines), ""))
     delimiter = max(_DELIMITERS, key=line.count)
-    cells = next(csv.reader([line], delimiter=delimiter), [])
+    try:
+        cells = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # a field is longer than the library allows
+        cells = []
     columns = tuple(cell.strip().lower() for cell in cells)
     is_header = not set(columns).isdisjoint(_URL_COLUMNS)
     return (delimiter, columns) if is_header else None, start
-
-
-def _is_row(line: str) -> bool:
-    return any(delimiter in _COMMENT.sub("", line) for delimiter in _DELIMITERS)
 
 
 def _read_text(lines: Iterable[str]) -> Iterator[_Entry]:
@@ -275,6 +279,8 @@ class XmlReader:
         if not self._open and element not in {"opml", "urlset", "sitemapindex"}:
             raise ValueError(f"XML, but neither OPML nor a sitemap: <{element[:40]}>")
         self._open.append(element)
+        if len(self._open) > _MAX_DEPTH:
+            raise ValueError("nested too deeply")
         self._loc.clear()
         if element == "outline":
             values = {key.lower(): value.strip() for key, value in attributes.items()}

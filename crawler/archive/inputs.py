@@ -23,6 +23,7 @@ _ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".wacz")
 _UNFINISHED = ".open"
 _ZIP = b"PK\x03\x04"
 _CDX_LINE = re.compile(rb"\S+ \d{4,14} \{|!meta |\{\"")
+_ARC_OR_CDX = re.compile(rb"filedesc:| CDX |\S+ \d{14} \S+ \S+/\S+ \d{3} ")
 #: So much of a file decides what it is.
 _HEAD_BYTES = 4096
 #: What a local file header of a ZIP has before its name.
@@ -99,7 +100,11 @@ def _in_file(path: Path, depth: int) -> Iterator[ArchiveFile]:
         head = source.read_at(0, _HEAD_BYTES)
     if head.startswith(_ZIP):
         yield from _in_wacz(path)
-    elif _is_capture_list(head):
+        return
+    text = _beginning_of(head)
+    if _ARC_OR_CDX.match(text):
+        raise CrawlError(f"{path}: ARC and classic CDX are not read; convert it to WARC or CDXJ")
+    if _CDX_LINE.match(text):
         yield ArchiveFile(path, is_list=True)
     # A damaged archive: named like one, and not just text.
     elif source.coding or not head or (path.name.endswith(_ENDINGS) and not _is_text(head)):
@@ -108,12 +113,12 @@ def _in_file(path: Path, depth: int) -> Iterator[ArchiveFile]:
         yield from _in_list(path, head, depth)
 
 
-def _is_capture_list(head: bytes) -> bool:
+def _beginning_of(head: bytes) -> bytes:
+    """Return the first bytes of a file, undone if they are gzip."""
     try:
-        text = next(gunzipped(head, _HEAD_BYTES), b"")
+        return next(gunzipped(head, _HEAD_BYTES), b"")
     except BrokenFile:
-        return False
-    return _CDX_LINE.match(text) is not None
+        return b""
 
 
 def _is_text(head: bytes) -> bool:
@@ -155,7 +160,8 @@ def _in_list(path: Path, head: bytes, depth: int) -> Iterator[ArchiveFile]:
     if depth >= _MAX_LISTS:
         raise CrawlError(f"{path}: the list is named by a list {depth} deep")
     if not _is_text(head) or not _first_is_file(path, head):
-        raise CrawlError(f"{path}: neither an archive nor a list of archives{_beginning(head)}")
+        first = (head[:60].splitlines() or [b""])[0].decode("utf-8", "replace")
+        raise CrawlError(f"{path}: neither an archive nor a list of archives; it begins {first!r}")
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             text = line.decode("utf-8", "replace").strip()
@@ -163,7 +169,8 @@ def _in_list(path: Path, head: bytes, depth: int) -> Iterator[ArchiveFile]:
                 continue
             target = _named(path, text)
             if target is None:
-                raise CrawlError(f"{path}: line {number}: no file {text[:200]!r}{_hint(text)}")
+                hint = "; download it first" if "://" in text else ""
+                raise CrawlError(f"{path}: line {number}: no file {text[:200]!r}{hint}")
             yield from _expanded(target, depth + 1)
 
 
@@ -180,15 +187,6 @@ def _named(path: Path, text: str) -> Path | None:
         return next((each.resolve() for each in candidates if each.exists() and each != path), None)
     except (OSError, ValueError):
         return None
-
-
-def _hint(text: str) -> str:
-    return "; download it first" if text.startswith(("http://", "https://", "s3://")) else ""
-
-
-def _beginning(head: bytes) -> str:
-    line = head[:60].splitlines()[:1]
-    return f"; it begins with {line[0].decode('utf-8', 'replace')!r}" if line else ""
 
 
 # -- capture lists -----------------------------------------------------------
@@ -209,7 +207,7 @@ class _ListedCapture(NamedTuple):
 
 
 def listed_captures(path: Path) -> Iterator[_ListedCapture]:
-    """Yield the captures of a list in its order.
+    """Yield the captures of a list in its order, without answers to POST and the like.
 
     Raises:
         CrawlError: a line cannot be read.
@@ -220,12 +218,16 @@ def listed_captures(path: Path) -> Iterator[_ListedCapture]:
             if line.strip() and not line.startswith(b"!"):
                 raise CrawlError(f"{path}: line {number}: no JSON object")
             continue
-        yield _capture(path, number, line[start:])
+        if (found := _capture(path, number, line[start:])) is not None:
+            yield found
 
 
-def _capture(path: Path, number: int, text: bytes) -> _ListedCapture:
+def _capture(path: Path, number: int, text: bytes) -> _ListedCapture | None:
+    """Return the capture of a line; None if its answer depends on more than the URL."""
     try:
         fields = json.loads(text)
+        if fields.get("method", "GET") != "GET" or "__wb_method=" in str(fields.get("url")):
+            return None
         found = _ListedCapture(number, str(fields["filename"]), int(fields["offset"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         wanted = "filename and offset"

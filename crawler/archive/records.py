@@ -110,13 +110,13 @@ def head_end(block: bytes) -> int | None:
 
 
 def header_lines(head: bytes) -> RawHeaders:
-    """Return the names and values of a head, in order.
+    """Return the names and values of a head, in order, up to the bound of a head.
 
     Lines without a colon are left out; a line that begins with white space continues the one before
     (RFC 9112, section 5.2).
     """
     lines: list[tuple[bytes, bytes]] = []
-    for line in head.split(b"\n"):
+    for line in head[:MAX_HEAD_BYTES].split(b"\n"):
         if line.startswith(_SPACES):
             if lines and line.strip():
                 name, value = lines[-1]
@@ -129,9 +129,10 @@ def header_lines(head: bytes) -> RawHeaders:
 
 
 def http_status(block: bytes) -> int | None:
-    """Return the status of an HTTP answer; None if the block does not begin like one."""
+    """Return the status of an HTTP answer; None if the block has no usable head of one."""
     found = _STATUS_LINE.match(block)
-    return None if found is None else int(found[1])
+    is_endless = len(block) > MAX_HEAD_BYTES and head_end(block) is None
+    return None if found is None or is_endless else int(found[1])
 
 
 def http_headers(head: bytes) -> RawHeaders:
@@ -158,30 +159,29 @@ def unchunked(body: bytes) -> bytes:
     Some crawlers remove the framing and keep the header: a body that does not begin like a chunk is
     returned unchanged. A body that breaks off ends there.
     """
-    pieces: list[bytes] = []
+    pieces = bytearray()  # no list, for a chunk may be a byte
     at = 0
     while (line := _CHUNK.match(body, at)) is not None:
         size = int(line[1], 16)
         piece = body[line.end() : line.end() + size]
-        pieces.append(piece)
+        pieces += piece
         if size == 0 or len(piece) < size:
-            return b"".join(pieces)
+            return bytes(pieces)
         end = _LINE_END.match(body, line.end() + size)
         if end is None:
             # What looked like a chunk is text.
-            return body if line.end() + size < len(body) else b"".join(pieces)
+            return body if line.end() + size < len(body) else bytes(pieces)
         at = end.end()
-    return b"".join(pieces) if pieces and at == len(body) else body
+    return bytes(pieces) if pieces and at == len(body) else body
 
 
 def warc_time(text: str | None) -> float | None:
     """Return a WARC-Date as Unix seconds; None if it is not a date."""
     try:
         moment = datetime.fromisoformat((text or "").strip())
-        seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+        return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
     except (ValueError, OverflowError):
         return None
-    return seconds
 
 
 def target_url(text: str | None) -> str:
@@ -244,8 +244,8 @@ def written(algorithm: str, digest: bytes) -> str:
 def _decoded(value: str, size: int) -> bytes | None:
     bare = value.rstrip("=")
     try:
-        if len(value) == 2 * size:
-            return bytes.fromhex(value)
+        if len(bare) == 2 * size:
+            return bytes.fromhex(bare)
         if len(bare) == -(-size * 8 // 5):
             return base64.b32decode(bare + "=" * (-len(bare) % 8), casefold=True)
         digest = base64.b64decode(bare.translate(_URL_SAFE) + "=" * (-len(bare) % 4), validate=True)

@@ -296,7 +296,7 @@ def _scanned(record: WarcRecord, place: RecordPlace) -> ScannedRecord:
 
 def _length(text: str | None) -> int:
     if text is None:
-        raise _BadRecord("the record has no Content-Length")
+        raise _BadRecord("the record has no Content-Length, or its lines do not end with CR LF")
     if not _LENGTH.fullmatch(text.strip()):
         raise _BadRecord(f"the record has an impossible Content-Length, {text[:30]!r}")
     return int(text)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from types import TracebackType
 
 
@@ -14,6 +15,9 @@ def run() -> None:
     """Run the command; an interruption or a closed pipe gives no traceback."""
     # Before typer is imported, which puts a hook of its own before the one that it finds.
     sys.excepthook = _tell
+    # To a full pipe that somebody made non-blocking, Python would lose the rest in silence.
+    with suppress(OSError, AttributeError):
+        os.set_blocking(sys.stdout.fileno(), True)
     try:
         # Nothing here multiplies matrices: numpy need not start a thread for each core.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

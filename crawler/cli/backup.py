@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -49,9 +49,6 @@ def copied_words(copied: Copied, now: float) -> str:
     )
 
 
-_STAMP: Final = "%Y%m%dT%H%M%SZ"
-
-
 def backup_command(
     target: Annotated[
         Path,
@@ -75,12 +72,14 @@ def backup_command(
     folder = target if target.is_dir() else None
     if keep and folder is None:
         fail(f"--keep {keep}: TARGET must be a folder, and {target} is not one", 2)
-    name = f"{db.stem}-{datetime.fromtimestamp(time.time(), UTC):{_STAMP}}{db.suffix}"
+    if not target.suffix and not target.exists():
+        fail(f"{target}: there is no such folder; make it, or name a file, as {target}.db", 2)
+    name = f"{db.stem}-{datetime.fromtimestamp(time.time(), UTC):%Y%m%dT%H%M%SZ}{db.suffix}"
     file = target if folder is None else folder / name
     with told_in_one_line():
         with copying() as progress:
             copied = back_up(db, file, replace=force, progress=progress)
-        deleted = _rotated(folder, db, keep) if folder is not None and keep else []
+        deleted = _rotated(file, db, keep) if keep else []
     if json:
         found = asdict(copied) | {"path": str(file), "deleted": [str(each) for each in deleted]}
         print_json(found)
@@ -90,12 +89,14 @@ def backup_command(
         show_line(f"{counted(len(deleted), 'older backup')} deleted")
 
 
-def _rotated(folder: Path, db: Path, keep: int) -> list[Path]:
-    """Delete all but the newest backups of this store in a folder, and return the deleted ones."""
+def _rotated(made: Path, db: Path, keep: int) -> list[Path]:
+    """Delete the older backups of this store beside the one just made, and return them."""
+    # Names do not tell the age: the clock may have been wrong.
     name = re.compile(rf"{re.escape(db.stem)}-\d{{8}}T\d{{6}}Z{re.escape(db.suffix)}")
-    backups = sorted(each for each in folder.iterdir() if name.fullmatch(each.name))
-    old = backups[: max(0, len(backups) - keep)]
+    others = [each for each in made.parent.iterdir() if name.fullmatch(each.name) and each != made]
     try:
+        others.sort(key=lambda each: (each.stat().st_mtime_ns, each.name))
+        old = others[: max(0, len(others) + 1 - keep)]
         for each in old:
             each.unlink()
     except OSError as error:

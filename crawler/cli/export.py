@@ -21,12 +21,11 @@ from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import EXPORTS, Export
 
 # -- parquet -----------------------------------------------------------------
+Batches: TypeAlias = AsyncIterator[list[tuple[object, ...]]]
 _TYPES: Final = {"TEXT": "VARCHAR", "INTEGER": "BIGINT", "REAL": "DOUBLE"}
 
 
-async def write_parquet(
-    path: Path, columns: Mapping[str, str], batches: AsyncIterator[list[tuple[object, ...]]]
-) -> int:
+async def write_parquet(path: Path, columns: Mapping[str, str], batches: Batches) -> int:
     """Write rows with named columns of SQLite types; return their number. Exit without DuckDB."""
     if find_spec("duckdb") is None:
         fail("Parquet needs DuckDB: `pip install 'freshet[parquet]'` brings it")
@@ -44,8 +43,7 @@ async def write_parquet(
     return count
 
 
-Batches: TypeAlias = AsyncIterator[list[tuple[object, ...]]]
-
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # OWASP, "CSV injection"
 
 _Table = Literal["pages", "observations", "estimates", "links"]
 _ExportFormat = Literal["csv", "jsonl", "parquet"]
@@ -118,9 +116,14 @@ async def _write_csv(file: IO[str], names: Sequence[str], batches: Batches) -> i
     writer, count = csv.writer(file, lineterminator="\n"), 0
     writer.writerow(names)
     async for rows in batches:
-        writer.writerows(rows)
+        writer.writerows(map(_quoted, row) for row in rows)
         count += len(rows)
     return count
+
+
+def _quoted(cell: object) -> object:
+    """Mark a text that a spreadsheet would take for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 async def _write_jsonl(file: IO[str], names: Sequence[str], batches: Batches) -> int:

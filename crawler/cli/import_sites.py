@@ -38,13 +38,6 @@ from freshet.crawler.terminal import (
 )
 
 _SHOWN: Final = 20
-#: Larger than any format may be.
-_MAX_BYTES: Final = max(
-    importers.MAX_BYTES,
-    importers.URLWATCH_MAX_BYTES,
-    importers.OPML_MAX_BYTES,
-    importers.MANIFEST_MAX_BYTES,
-)
 
 
 def import_command(
@@ -117,7 +110,7 @@ def _entries(file: Path, kind: ListFormat) -> list[Entry]:
         if found == "changedetection" and is_zip(head):
             return importers.read_zip(opened)
         # One byte more, by which each format sees that it is too many.
-        data = opened.read(_MAX_BYTES + 1)
+        data = opened.read(importers.MAX_BYTES + 1)
     if found == "urlwatch":
         return importers.read_urlwatch(data)
     if found == "opml":
@@ -134,7 +127,7 @@ def _beside(file: Path, name: str) -> bytes | None:
     if not path.is_file():
         return None
     with path.open("rb") as opened:
-        return opened.read(_MAX_BYTES + 1)
+        return opened.read(importers.MAX_BYTES + 1)
 
 
 def _lost(found: Merged) -> Counter[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from operator import attrgetter
 from pathlib import Path
@@ -63,19 +63,13 @@ def fill(
         err.status("Reading the archives") as status,
         closing(Archives(paths, index, settings, status.update)) as archives,
     ):
-        with _told_that_it_goes_on():
+        try:
             reports, counts = terminal.run(replay(settings, db, archives.runs()))
+        except typer.Exit as end:
+            if end.exit_code == terminal.INTERRUPTED:
+                err.print("The replayed part is kept; the same command continues there.")
+            raise
         return reports, counts, archives.losses
-
-
-@contextmanager
-def _told_that_it_goes_on() -> Iterator[None]:
-    try:
-        yield
-    except typer.Exit as end:
-        if end.exit_code == terminal.INTERRUPTED:
-            err.print("The replayed part is kept; the same command continues there.")
-        raise
 
 
 def show(reports: list[CrawlReport], counts: Counts, losses: Losses, *, json: bool) -> None:

@@ -81,6 +81,7 @@ def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 _MAX_TOKEN_BYTES = 1024 * 1024
+_MAX_DEPTH = 64
 _MAX_LASTMOD_CHARS = 64
 _SNIFFED_BYTES = 4096
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -212,8 +213,9 @@ class _Xml:
         try:
             self._parser.Parse(piece, last)
         except expat.ExpatError as error:
-            where = f"line {error.lineno}"
-            raise BrokenFile(f"{where}: {expat.ErrorString(error.code)}") from error
+            raise BrokenFile(f"line {error.lineno}: {expat.ErrorString(error.code)}") from error
+        except (LookupError, ValueError) as error:
+            raise self._broken(f"the encoding is not supported: {error}") from error
         self._fed += len(piece)
         if self._fed - self._parser.CurrentByteIndex > _MAX_TOKEN_BYTES:
             raise self._broken("a tag or comment without end")
@@ -224,6 +226,8 @@ class _Xml:
     def _start(self, name: str, _attributes: dict[str, str]) -> None:
         self._depth = depth = self._depth + 1
         if depth > 3:
+            if depth > _MAX_DEPTH:
+                raise self._broken("nested too deeply")
             return
         local = name.rpartition(":")[2]
         if depth == 3:

@@ -166,6 +166,8 @@ def test_a_file_that_is_not_toml_is_refused_with_its_line(place: Path) -> None:
     file = written(place / "a.toml", "[crawl]\nmax_pages = \n")
     assert refusal(file).startswith(f"file {file} is not TOML: ")
     assert "line 2" in refusal(file)
+    file.write_text("a = " + "[" * 100_000)
+    assert refusal(file) == f"file {file} is nested too deeply"
 
 
 def test_a_file_that_cannot_be_read_is_refused(place: Path) -> None:

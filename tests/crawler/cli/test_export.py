@@ -21,7 +21,7 @@ export = partial(freshet, "export", "--db")
 def store(tmp_path: Path) -> SmallStore:
     """Two pages, one of which links to the other, and an alias."""
     store = versioned_store(tmp_path / "crawl.db", T0)
-    one, other = store.page("/", title='Say "hello", world'), store.page("/ü?a=1", title=None)
+    one, other = store.page("/", title='=Say "hello", world'), store.page("/ü?a=1", title=None)
     store.page("/old", alias_of=one, alias_kind="permanent", alias_at=T0)
     store.observe(one, T0, "new", status=200)
     store.observe(one, T0 + 60, "changed", rung="blocks", status=200, resemblance=0.5)
@@ -33,7 +33,7 @@ def test_pages_go_to_stdout_as_csv(store: SmallStore) -> None:
     result = export(store.path)
     assert result.exit_code == 0, result.output
     first, second, alias = csv.DictReader(io.StringIO(result.stdout))
-    assert (first["url"], first["title"]) == (f"{HOST}/", 'Say "hello", world')
+    assert (first["url"], first["title"]) == (f"{HOST}/", '\'=Say "hello", world')
     assert (first["observations"], first["changes"]) == ("2", "1")
     assert second["title"] == ""
     assert alias["alias_of"] == f"{HOST}/"
