@@ -25,15 +25,7 @@ from freshet.crawler.signals.listings import SourceDiscovery
 from freshet.crawler.urls import canonical, is_http, resolve
 from freshet.crawler.visit import Pipeline, unasked
 from freshet.storage.entries import Kind, RobotsRecord
-from freshet.storage.records import (
-    DueUrl,
-    Entry,
-    FetchResult,
-    Note,
-    Observation,
-    Targets,
-    Visit,
-)
+from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observation, Targets, Visit
 
 #: Failures that no later try in the same run can mend: the name, address or certificate.
 _HOPELESS: Final = frozenset({"no_such_host", "address", "tls", "url"})

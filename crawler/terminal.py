@@ -334,10 +334,7 @@ def told_in_one_line() -> Iterator[None]:
 
 def run(work: Coroutine[object, object, T]) -> T:
     """Return the result of ``work``, run on uvloop; errors are :func:`told_in_one_line`."""
-    with (
-        told_in_one_line(),
-        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-    ):
+    with told_in_one_line(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
 
 

@@ -60,11 +60,7 @@ T = TypeVar("T")
 _REFRESH_IS_REDIRECT_S: Final = 10.0
 _PREFIX_BYTES: Final = 2_048
 #: Redirects that are not temporary; a meta refresh comes with 200.
-_ALIASES: Final[dict[int | None, AliasKind]] = {
-    301: "permanent",
-    308: "permanent",
-    200: "refresh",
-}
+_ALIASES: Final[dict[int | None, AliasKind]] = {301: "permanent", 308: "permanent", 200: "refresh"}
 _TOO_MANY_REQUESTS: Final = 429
 _IN_A_THREAD_BYTES: Final = 256 * 1024
 _ANSWERED: Final = frozenset({"fetched", "not_modified"})

@@ -27,11 +27,7 @@ from socket import create_server, socket
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
-from freshet.crawler.synthetic_web.answers import (
-    Responder,
-    SiteResponse,
-    plight,
-)
+from freshet.crawler.synthetic_web.answers import Responder, SiteResponse, plight
 from freshet.crawler.synthetic_web.content import DAY_S, Place
 from freshet.crawler.synthetic_web.site import Addresses, Resource, SyntheticSite, authority
 from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, Plot

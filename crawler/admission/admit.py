@@ -25,15 +25,7 @@ from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import canonical, origin, registrable_domain, site_key, without_fragment
 from freshet.storage.entries import AliasKind, Role
-from freshet.storage.records import (
-    Alias,
-    DueUrl,
-    FetchResult,
-    Links,
-    Note,
-    StoredSeed,
-    Targets,
-)
+from freshet.storage.records import Alias, DueUrl, FetchResult, Links, Note, StoredSeed, Targets
 
 # -- scope -------------------------------------------------------------------
 # Invariant: a URL is in scope if and only if one of its keys is the key of a root. Hence the
@@ -445,8 +437,7 @@ class Seeding:
         fall_back = is_first and result.status is None and result.reason in _NO_HTTPS
         return [
             self._settled(
-                [(s, s.fallback_url if fall_back and s.fallback_url else s.url) for s in seeds],
-                now,
+                [(s, s.fallback_url if fall_back and s.fallback_url else s.url) for s in seeds], now
             )
         ]
 

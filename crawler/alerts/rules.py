@@ -18,12 +18,7 @@ from yarl import URL
 
 from freshet.config.settings import AlertMode, Alerts, Settings, masked
 from freshet.config.settings import AlertRuleSettings as RuleSettings
-from freshet.crawler.alerts.receivers import (
-    Apprised,
-    Receiver,
-    Webhook,
-    key_of,
-)
+from freshet.crawler.alerts.receivers import Apprised, Receiver, Webhook, key_of
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
 from freshet.crawler.importance import pattern
 from freshet.crawler.network import user_agent

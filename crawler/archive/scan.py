@@ -217,9 +217,7 @@ def scan(source: Slice, file: str) -> Iterator[ScannedRecord | Damage]:
         yield Damage(file, max(at, behind), f"{reason}, {given:,} records were read")
 
 
-def placed(
-    reader: GzipReader | ZstdReader | _Stream,
-) -> Iterator[tuple[RecordPlace, WarcRecord]]:
+def placed(reader: GzipReader | ZstdReader | _Stream) -> Iterator[tuple[RecordPlace, WarcRecord]]:
     """Yield the records with their places.
 
     From the first one that shares its member on they are counted: a later member need not begin

@@ -44,8 +44,7 @@ def archive_command(
         typer.Option(metavar="FILE", help="Write the sorted CDXJ index; - for standard output."),
     ] = None,
     wacz: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the archive as one WACZ package."),
+        Path | None, typer.Option(metavar="FILE", help="Write the archive as one WACZ package.")
     ] = None,
     json: Json = False,
 ) -> None:

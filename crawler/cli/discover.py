@@ -252,8 +252,7 @@ def discover_command(
         ),
     ] = None,
     explain: Annotated[
-        bool,
-        typer.Option("--explain", help="Show which URLs were throttled (traps), and why."),
+        bool, typer.Option("--explain", help="Show which URLs were throttled (traps), and why.")
     ] = False,
     new_sites: Annotated[
         bool, typer.Option("--new-sites", help="Find other sites that no page led to, not pages.")

@@ -446,10 +446,7 @@ def _often(per_day: float) -> str:
 
 
 def explain_command(
-    url: AnyUrl,
-    db: Db = DEFAULT_DB,
-    config: ConfigFile = None,
-    json: Json = False,
+    url: AnyUrl, db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json = False
 ) -> None:
     """Show the stored facts on a URL, its next visit, and the reasons.
 

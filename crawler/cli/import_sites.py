@@ -53,8 +53,7 @@ def import_command(
         ListFormat, typer.Option("--format", help="The format, if the files do not tell.")
     ] = "auto",
     rules: Annotated[
-        bool,
-        typer.Option("--rules", help="Print their visit intervals as `daemon.rules`."),
+        bool, typer.Option("--rules", help="Print their visit intervals as `daemon.rules`.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be added, and write nothing.")

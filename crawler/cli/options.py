@@ -78,13 +78,9 @@ ArchiveDir = Annotated[
         "--archive", metavar="DIR", help="Archive all requests and responses there, as WARC files."
     ),
 ]
-Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="Stop at a bad line of the site list."),
-]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at a bad line of the site list.")]
 Verbose = Annotated[
-    bool,
-    typer.Option("--verbose", "-v", help="Log every page as it is committed."),
+    bool, typer.Option("--verbose", "-v", help="Log every page as it is committed.")
 ]
 
 DEFAULT_DB = Path("crawl.db")

@@ -292,9 +292,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     delay: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS",
-            min=0.0,
-            help="Seconds between two crawls of any host; 0: no limit.",
+            metavar="SECONDS", min=0.0, help="Seconds between two crawls of any host; 0: no limit."
         ),
     ] = None,
     output: Annotated[

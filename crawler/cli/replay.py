@@ -125,12 +125,10 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         ),
     ] = 0.1,
     plots: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Also write PNG figures to this folder."),
+        Path | None, typer.Option(metavar="DIR", help="Also write PNG figures to this folder.")
     ] = None,
     parquet: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Also write Parquet tables to this folder."),
+        Path | None, typer.Option(metavar="DIR", help="Also write Parquet tables to this folder.")
     ] = None,
     config: ConfigFile = None,
     json: Json = False,

@@ -466,8 +466,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         ),
     ] = "poisson",
     ephemeral: Annotated[
-        bool,
-        typer.Option("--ephemeral", help="Sources of items that fade within hours or days."),
+        bool, typer.Option("--ephemeral", help="Sources of items that fade within hours or days.")
     ] = False,
     web: Annotated[
         str | None,

@@ -18,13 +18,7 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import spellings
 from freshet.crawler.urls import site_key
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.covers import (
-    Record,
-    RecrawlHistory,
-    SiteSightings,
-    greedy,
-    judged,
-)
+from freshet.scheduler.discovery.covers import Record, RecrawlHistory, SiteSightings, greedy, judged
 from freshet.scheduler.discovery.reveals import Reveals, Sightings, yields
 from freshet.scheduler.discovery.thesis import ALGORITHMS, Algorithm, clusters
 from freshet.storage.queries import link_columns
@@ -38,10 +32,7 @@ _DAY_S: Final = 86_400.0
 
 
 async def other_sites(
-    connection: aiosqlite.Connection,
-    host_ids: Sequence[int],
-    pages: SitePages,
-    history: Sightings,
+    connection: aiosqlite.Connection, host_ids: Sequence[int], pages: SitePages, history: Sightings
 ) -> tuple[list[str], SiteSightings]:
     """Return the sites that the store does not crawl, and the links of some hosts' pages to them.
 

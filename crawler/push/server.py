@@ -21,12 +21,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from freshet.crawler.push.hints import Buckets, Refused
 from freshet.crawler.push.indexnow import Pinging, from_json, from_query
-from freshet.crawler.push.websub import (
-    Subscriber,
-    is_authentic,
-    is_live,
-    parse_signature,
-)
+from freshet.crawler.push.websub import Subscriber, is_authentic, is_live, parse_signature
 from freshet.crawler.tally import CrawlError
 from freshet.storage.entries import Subscription
 

@@ -28,13 +28,7 @@ from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import looks_like_feed
 from freshet.crawler.requests import ApiRequest
 from freshet.crawler.urls import origin
-from freshet.storage.entries import (
-    Advertised,
-    Claim,
-    Said,
-    Subscription,
-    SubscriptionState,
-)
+from freshet.storage.entries import Advertised, Claim, Said, Subscription, SubscriptionState
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Note, Visit
 
 _HOUR_S: Final = 3_600.0

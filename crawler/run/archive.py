@@ -13,11 +13,7 @@ from typing import Final
 from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler.archive.warc import Fields
-from freshet.crawler.archive.writer import (
-    ArchiveInUse,
-    ArchiveUnwritable,
-    ArchiveWriter,
-)
+from freshet.crawler.archive.writer import ArchiveInUse, ArchiveUnwritable, ArchiveWriter
 from freshet.crawler.clock import Clock
 from freshet.crawler.network import user_agent
 from freshet.crawler.tally import CrawlError

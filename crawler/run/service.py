@@ -24,12 +24,7 @@ from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.status import measured
 from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.service.health import DaemonPhase, NotifySocket, Vitality, Vitals
-from freshet.crawler.service.metrics import (
-    Figures,
-    Health,
-    HealthListener,
-    Metrics,
-)
+from freshet.crawler.service.metrics import Figures, Health, HealthListener, Metrics
 from freshet.crawler.terminal import counted, percent
 from freshet.scheduler.agenda.audit import Staleness
 from freshet.storage.database import Database, StoreError, store_errors
@@ -271,10 +266,7 @@ class Service:
         """Feed the watchdog if the daemon is alive."""
         if lifeless := self._vitality.lifeless(now):
             if not self._is_lifeless:
-                log.error(
-                    "%s: the service manager will restart the daemon",
-                    lifeless,
-                )
+                log.error("%s: the service manager will restart the daemon", lifeless)
             self._is_lifeless = True
             return
         self._fed_at, self._is_lifeless = now, False

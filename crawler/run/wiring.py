@@ -15,12 +15,7 @@ from typing import Protocol, TypeVar
 import aiosqlite
 
 from freshet.config.settings import Alerts, Settings
-from freshet.crawler.admission.admit import (
-    Admission,
-    Redirects,
-    Scope,
-    Seeding,
-)
+from freshet.crawler.admission.admit import Admission, Redirects, Scope, Seeding
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.alerts.rules import matching

@@ -17,12 +17,7 @@ from freshet.crawler.admission.admit import Admission, FoundUrls, sitemap_links
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.markup import is_feed
 from freshet.crawler.reduce.page import header_links
-from freshet.crawler.reduce.sitemaps import (
-    Feed,
-    SitemapLimits,
-    entry_allowed,
-    parse_sitemap,
-)
+from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, entry_allowed, parse_sitemap
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.signals.dates import believed, span_of
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
@@ -158,12 +153,7 @@ def _outside(links: Links, targets: Targets) -> frozenset[int]:
 
 
 def _read(
-    body: bytes,
-    limits: SitemapLimits,
-    url: str,
-    naming: Collection[str],
-    now: float,
-    skew_s: float,
+    body: bytes, limits: SitemapLimits, url: str, naming: Collection[str], now: float, skew_s: float
 ) -> SitemapEntries:
     """Return the entries of a sitemap, each page once."""
     sitemap = parse_sitemap(body, limits)

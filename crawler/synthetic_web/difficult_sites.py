@@ -345,10 +345,7 @@ _CHARSETS: Final[dict[str, tuple[Encoding, Language]]] = {
         JAPANESE,
     ),
     "/charset/utf-8-bom": (Encoding(in_header=False, mark=b"\xef\xbb\xbf"), JAPANESE),
-    "/charset/utf-16": (
-        Encoding("utf-16-le", "utf-16", in_header=False, mark=b"\xff\xfe"),
-        GERMAN,
-    ),
+    "/charset/utf-16": (Encoding("utf-16-le", "utf-16", in_header=False, mark=b"\xff\xfe"), GERMAN),
     "/charset/koi8-r": (Encoding("koi8_r", "koi8-r", in_header=False), RUSSIAN),
 }
 #: Spellings that lead to a page, and its target in the spelling of the URL standard.

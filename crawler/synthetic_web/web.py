@@ -16,14 +16,7 @@ from freshet.crawler.synthetic_web.difficult_sites import (
     statuses,
     zoo,
 )
-from freshet.crawler.synthetic_web.site import (
-    TRAPS,
-    Document,
-    Fault,
-    File,
-    Redirect,
-    SyntheticSite,
-)
+from freshet.crawler.synthetic_web.site import TRAPS, Document, Fault, File, Redirect, SyntheticSite
 from freshet.crawler.synthetic_web.sites import Plot, documentation, listed, news, shop, wiki
 from freshet.crawler.synthetic_web.sites import newsroom as newsroom_site
 
@@ -156,12 +149,7 @@ class SyntheticWeb:
 START_AT = 1_767_225_600.0
 
 Builder = Callable[[Plot], SyntheticSite]
-_LARGE: dict[str, Builder] = {
-    "news": news,
-    "docs": documentation,
-    "shop": shop,
-    "wiki": wiki,
-}
+_LARGE: dict[str, Builder] = {"news": news, "docs": documentation, "shop": shop, "wiki": wiki}
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,9 +104,7 @@ def _laws(
 
 
 def _broken(
-    law: Callable[..., str | None],
-    policy: Policy,
-    samples: Callable[[], Iterable[tuple[Any, ...]]],
+    law: Callable[..., str | None], policy: Policy, samples: Callable[[], Iterable[tuple[Any, ...]]]
 ) -> str | None:
     """Return the first counter-example, with the name of its sample."""
     for name, *sample in samples():

@@ -43,11 +43,7 @@ def planned(seed: int) -> list[RateSample]:
         ),
         ("three slow hosts", _sources(rng, host=hosts, host_capacity=[0.1, 0.2, 0.5]), 2.4),
         ("some without importance or changes", _with_zeros(_sources(rng)), 2.4),
-        (
-            "the same of both classes",
-            _with_zeros(_sources(rng, complete_observations=some)),
-            2.4,
-        ),
+        ("the same of both classes", _with_zeros(_sources(rng, complete_observations=some)), 2.4),
     ]
 
 

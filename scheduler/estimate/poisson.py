@@ -60,10 +60,7 @@ _LAST_STEP = 1e-9
 
 
 def estimate(
-    intervals: Sequence[float] | Floats,
-    changed: Sequence[bool] | Bools,
-    *,
-    smoothing: float = 0.5,
+    intervals: Sequence[float] | Floats, changed: Sequence[bool] | Bools, *, smoothing: float = 0.5
 ) -> float:
     """Return changes per day of one source; see the module's text.
 

@@ -68,10 +68,7 @@ def silent(*_progress: object) -> None:
 
 
 def serve(
-    ranker: Valuer,
-    environment: _Environment,
-    budget: float,
-    progress: Progress = silent,
+    ranker: Valuer, environment: _Environment, budget: float, progress: Progress = silent
 ) -> None:
     """Let a ranker spend a budget, in visits a day, until the environment ends.
 

@@ -114,10 +114,7 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=10_000, help="pages of the web")
     parser.add_argument("--seeds", type=int, default=5, help="webs, each kept from nothing")
     parser.add_argument(
-        "--sites",
-        type=Path,
-        metavar="DIR",
-        help="instead, recorded sites (*.sqlite.zst)",
+        "--sites", type=Path, metavar="DIR", help="instead, recorded sites (*.sqlite.zst)"
     )
     parser.add_argument(
         "--learning",

@@ -67,9 +67,7 @@ def figures(tree: Tree, limit: int) -> dict[str, object]:
     with workspace() as place:
         say(f"crawling {limit} pages from memory, twice")
         first, again = asyncio.run(written(tree, limit, place))
-        result: dict[str, object] = {
-            "megabytes_packed": [_megabytes(first), _megabytes(again)],
-        }
+        result: dict[str, object] = {"megabytes_packed": [_megabytes(first), _megabytes(again)]}
         say("replaying the first captures, then both")
         start_s = _start_s()
         once, twice = _replay(place / "one.db", *first), _replay(place / "two.db", *first, *again)

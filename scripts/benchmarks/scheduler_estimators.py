@@ -108,11 +108,7 @@ def _errors(n: int, rng: np.random.Generator) -> list[dict[str, object]]:
     rates = change_rates(n, rng)
     daily = _learning(rates, lambda: rng.exponential(1.0, n), rng)
     rows = [
-        {
-            "crawls": "Poisson, one a day",
-            "sketch_empirical_bayes": bayes,
-            "sketch_poisson_mle": mle,
-        }
+        {"crawls": "Poisson, one a day", "sketch_empirical_bayes": bayes, "sketch_poisson_mle": mle}
         | daily[observations]
         for observations, bayes, mle in SKETCH
     ]

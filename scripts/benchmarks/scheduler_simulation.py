@@ -101,12 +101,7 @@ def _learned(n: int, days: float, seeds: tuple[int, ...]) -> dict[str, object]:
     crawls: list[float] = []
     for seed in seeds:
         found = simulate(
-            population(n, seed),
-            LEARNED,
-            bandwidth=BANDWIDTH * n,
-            days=days,
-            seed=seed,
-            learn=True,
+            population(n, seed), LEARNED, bandwidth=BANDWIDTH * n, days=days, seed=seed, learn=True
         )
         for name in LEARNED:
             ratios[name].append(_over(found, name))

@@ -247,8 +247,7 @@ def overlaps(weeks: Iterable[Reveals], bins: int = 20) -> Floats:
 def _overlaps(week: Reveals, bins: int) -> Floats:
     pages = np.bincount(week.set_of[week.set_of >= 0], minlength=week.sizes.size).astype(float)
     holds = csr_array(
-        (np.ones(week.members.size), week.members, week.offsets),
-        shape=(week.sizes.size, week.new),
+        (np.ones(week.members.size), week.members, week.offsets), shape=(week.sizes.size, week.new)
     )
     both = (holds @ holds.T).tocoo()
     one, two = both.coords

@@ -52,10 +52,7 @@ def optimum(
     worth = np.array([sources.utility_after(np.full(len(sources), age)) for age in ages]).T
     promised = worth.copy()
     promised[:, -1] = sources.ceiling
-    return Optimum(
-        _average(worth, count, tolerance)[0],
-        _average(promised, count, tolerance)[1],
-    )
+    return Optimum(_average(worth, count, tolerance)[0], _average(promised, count, tolerance)[1])
 
 
 def _average(worth: Floats, count: int, tolerance: float) -> tuple[float, float]:

@@ -42,12 +42,7 @@ from numpy.typing import ArrayLike
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.ephemeral.policies import Seen
-from freshet.scheduler.ephemeral.sources import (
-    HALF_LIFE_DAYS,
-    PRIOR_DAYS,
-    PRIOR_ITEMS,
-    Arrivals,
-)
+from freshet.scheduler.ephemeral.sources import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
 from freshet.scheduler.policies import whittle
 from scripts.reproductions.whittle_fading import Fading, Worth, exposure
 from scripts.reproductions.whittle_items import Watched
@@ -105,12 +100,7 @@ class PlugIn:
         optimism = self._optimism * np.sqrt(1 + np.log(seen.since_crawl))
         rates, worths, logs = self._middle + optimism * self._spread
         index = whittle.index(
-            seen.since_crawl,
-            rates,
-            worths,
-            np.exp(logs),
-            cost=self._cost,
-            period=self._period,
+            seen.since_crawl, rates, worths, np.exp(logs), cost=self._cost, period=self._period
         )
         return np.where(seen.crawls == 0, np.inf, index)
 

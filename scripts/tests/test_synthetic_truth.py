@@ -1,17 +1,5 @@
-from freshet.crawler.synthetic_web.content import (
-    DAY_S,
-    ENGLISH,
-    Link,
-    Place,
-    Revision,
-)
-from freshet.crawler.synthetic_web.site import (
-    Document,
-    Frame,
-    SyntheticSite,
-    link_list,
-    story,
-)
+from freshet.crawler.synthetic_web.content import DAY_S, ENGLISH, Link, Place, Revision
+from freshet.crawler.synthetic_web.site import Document, Frame, SyntheticSite, link_list, story
 from freshet.crawler.synthetic_web.web import Life, SyntheticWeb, WebSpec, mixed
 from scripts.synthetic_truth import Edit, Truth
 

@@ -196,9 +196,7 @@ async def ids(db: Reader, urls: Sequence[str]) -> list[int]:
 async def due_urls(db: Reader, page_ids: Sequence[int], now: float) -> list[DueUrl]:
     """Return those of these pages that may still be fetched, in any order."""
     columns = due_columns(
-        due_at="?1",
-        reason="iif(p.checked_at IS NULL, 'discovery', 'refresh')",
-        attempt="0",
+        due_at="?1", reason="iif(p.checked_at IS NULL, 'discovery', 'refresh')", attempt="0"
     )
     rows = await db.execute_fetchall(
         f"SELECT {columns} FROM json_each(?2) AS wanted JOIN page AS p ON p.id = wanted.value "

@@ -15,14 +15,7 @@ import numpy as np
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_columns, code_of, columns_of, load_columns, row_of, row_to
-from freshet.storage.entries import (
-    CLAIM_KINDS,
-    ClaimKind,
-    Claims,
-    Said,
-    Subscription,
-    no_claims,
-)
+from freshet.storage.entries import CLAIM_KINDS, ClaimKind, Claims, Said, Subscription, no_claims
 from freshet.storage.records import Entry
 
 _SLICE = 5_000

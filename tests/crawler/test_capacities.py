@@ -5,13 +5,7 @@ from math import inf
 import pytest
 
 from freshet.config.loading import ConfigError, load
-from freshet.crawler.capacities import (
-    capacities,
-    costs_of,
-    exchange_of,
-    limits_of,
-    relative_delays,
-)
+from freshet.crawler.capacities import capacities, costs_of, exchange_of, limits_of, relative_delays
 from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.storage.entries import Host, HostState
 

@@ -55,9 +55,7 @@ async def test_a_host_without_an_address_has_a_lane_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("kind", get_args(LaneKind))
-async def test_a_group_comes_before_every_kind_and_the_first_that_fits_wins(
-    kind: LaneKind,
-) -> None:
+async def test_a_group_comes_before_every_kind_and_the_first_that_fits_wins(kind: LaneKind) -> None:
     groups = {"wiki": ["*.Wiki.example", "wiki.example"], "all": ["*.example"]}
     assert await key_of("https://de.wiki.example/x", kind, groups) == "group wiki"
     assert await key_of("https://wiki.example:8080/", kind, groups) == "group wiki"

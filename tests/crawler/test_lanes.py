@@ -86,11 +86,7 @@ def test_back_off_differs_between_hosts_that_failed_together() -> None:
     assert len({back_off_s(RULES, 3, rng) for _ in range(50)}) == 50
 
 
-@given(
-    st.floats(0, 100),
-    st.floats(0, 1_000),
-    st.floats(0, 1_000),
-)
+@given(st.floats(0, 100), st.floats(0, 1_000), st.floats(0, 1_000))
 def test_the_delay_is_the_largest_of_configured_asked_and_slow_and_never_shorter(
     delay_s: float, crawl_delay_s: float, response_s: float
 ) -> None:

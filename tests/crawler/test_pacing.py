@@ -25,10 +25,7 @@ def starts(pacer: Pacer, pauses: list[float]) -> list[float]:
     return times
 
 
-@given(
-    st.floats(1, 1e7),
-    st.lists(st.floats(0, 5_000), min_size=1, max_size=60),
-)
+@given(st.floats(1, 1e7), st.lists(st.floats(0, 5_000), min_size=1, max_size=60))
 def test_no_hour_brings_more_than_its_share_and_the_reserve(
     per_day: float, pauses: list[float]
 ) -> None:

@@ -10,14 +10,7 @@ from freshet.crawler.fetch.client import Request
 from freshet.crawler.requester import Requester
 from freshet.crawler.requests import ApiRequest, Refusal, RobotsRequest
 from freshet.crawler.robots.cache import RobotsRules
-from freshet.storage.records import (
-    DueUrl,
-    Entry,
-    FetchResult,
-    Note,
-    Observation,
-    Visit,
-)
+from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observation, Visit
 from tests.crawler.frontier_world import ALLOW
 from tests.crawler.stages import DUE, NOON, SITE, Stages, answer, no_answer
 

@@ -168,10 +168,7 @@ def test_a_base_that_is_no_url_gives_none_for_every_href() -> None:
     assert resolve_all(["a", "https://example.org/", "#x"], "no base") == [None, None, None]
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["https://a/#x#y", "https://a/#", "https://a/"],
-)
+@pytest.mark.parametrize("url", ["https://a/#x#y", "https://a/#", "https://a/"])
 def test_the_fragment_starts_at_the_first_number_sign(url: str) -> None:
     assert without_fragment(url) == "https://a/"
 

@@ -125,15 +125,9 @@ class Hub:
                 return response.status, await response.text()
 
     async def get(self, url: str, query: Mapping[str, str]) -> tuple[int, str]:
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(url, params=query) as response,
-        ):
+        async with aiohttp.ClientSession() as session, session.get(url, params=query) as response:
             return response.status, await response.text()
 
     async def post_json(self, url: str, said: object) -> tuple[int, str]:
-        async with (
-            aiohttp.ClientSession() as session,
-            session.post(url, json=said) as response,
-        ):
+        async with aiohttp.ClientSession() as session, session.post(url, json=said) as response:
             return response.status, await response.text()

@@ -66,10 +66,7 @@ async def test_without_a_store_a_page_is_new(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("robots", "answer"),
-    [
-        (Page("User-agent: *\nDisallow: /"), "forbids"),
-        (Page("down", 503), "unreachable"),
-    ],
+    [(Page("User-agent: *\nDisallow: /"), "forbids"), (Page("down", 503), "unreachable")],
 )
 async def test_what_robots_txt_refuses_is_not_asked_for(
     tmp_path: Path, robots: Page, answer: str

@@ -102,9 +102,7 @@ def most_in_an_hour(times: list[float]) -> int:
     return max(sum(first <= at < first + HOUR_S for at in times) for first in times)
 
 
-async def test_a_clock_that_is_set_and_a_machine_that_sleeps_make_no_burst(
-    tmp_path: Path,
-) -> None:
+async def test_a_clock_that_is_set_and_a_machine_that_sleeps_make_no_burst(tmp_path: Path) -> None:
     it = machine(
         (5 * HOUR_S, 3 * HOUR_S, 0.0), (12 * HOUR_S, -6 * HOUR_S, 0.0),
         (20 * HOUR_S, 0.0, 2 * DAY_S), (70 * HOUR_S, 400 * DAY_S, 0.0),

@@ -137,9 +137,7 @@ async def test_new_and_resume_force_what_the_last_run_does_not_suggest(tmp_path:
     assert (new.pages, again.pages) == (10, 0)
 
 
-async def test_a_stopped_crawl_drains_and_is_resumed_without_a_second_fetch(
-    tmp_path: Path,
-) -> None:
+async def test_a_stopped_crawl_drains_and_is_resumed_without_a_second_fetch(tmp_path: Path) -> None:
     web, db = plain(hosts=2, pages_per_host=30), tmp_path / "crawl.db"
 
     def stop_soon(live: Live) -> Observer:

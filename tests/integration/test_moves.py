@@ -77,9 +77,7 @@ def test_a_page_that_moves_back_within_the_run_is_found_again(eventful_run: Even
     assert "failed" not in eventful_run.kinds("/back") + eventful_run.kinds("/there")
 
 
-def test_a_loop_of_redirects_is_a_failure_and_not_asked_for_all_day(
-    eventful_run: Eventful,
-) -> None:
+def test_a_loop_of_redirects_is_a_failure_and_not_asked_for_all_day(eventful_run: Eventful) -> None:
     run = eventful_run
     reasons = run.rows("SELECT DISTINCT reason FROM finding WHERE reason NOTNULL")
     assert ("redirect_loop",) in reasons

@@ -46,9 +46,7 @@ async def test_no_robots_txt_allows_everything(tmp_path: Path, status: int) -> N
     assert report.pages == 3
 
 
-async def test_what_robots_txt_forbids_is_recorded_as_refused_and_not_asked(
-    tmp_path: Path,
-) -> None:
+async def test_what_robots_txt_forbids_is_recorded_as_refused_and_not_asked(tmp_path: Path) -> None:
     db = tmp_path / "c.db"
     rules = Page("User-agent: *\nDisallow: /b\n", headers={"Content-Type": "text/plain"})
     async with scripted({"h": {**PAGES, "/robots.txt": rules}}) as web:

@@ -125,9 +125,7 @@ def versions(db: Path, path: str) -> int:
         return int(count)
 
 
-async def test_the_first_page_of_a_host_is_taken_back_when_a_probe_shows_it(
-    tmp_path: Path,
-) -> None:
+async def test_the_first_page_of_a_host_is_taken_back_when_a_probe_shows_it(tmp_path: Path) -> None:
     db = tmp_path / "c.db"
     home = "".join(f"<p>{UNKNOWN} {n}</p>" for n in range(30))
     links = "<a href=/gone>?</a> <a href=/a>A</a> <a href=/b>B</a>"
@@ -177,9 +175,7 @@ async def test_a_wall_over_content_is_taken_back_and_the_content_comes_back_unch
         assert connection.execute(current).fetchone() == (3 + 3 * 4,)
 
 
-async def test_a_page_that_proves_to_be_a_wall_was_one_at_the_visits_before(
-    tmp_path: Path,
-) -> None:
+async def test_a_page_that_proves_to_be_a_wall_was_one_at_the_visits_before(tmp_path: Path) -> None:
     db, pages = tmp_path / "c.db", Everywhere(PAGES)
     del pages["/gone"]
     async with scripted({"h": pages}) as web:

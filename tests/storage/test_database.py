@@ -120,9 +120,7 @@ async def test_a_newer_schema_is_refused_with_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-async def test_a_store_of_before_the_first_release_is_refused_with_one_line(
-    tmp_path: Path,
-) -> None:
+async def test_a_store_of_before_the_first_release_is_refused_with_one_line(tmp_path: Path) -> None:
     path = tmp_path / "crawl.db"
     await (await open_store(path)).close()
     with closing(sqlite3.connect(path)) as connection, connection:

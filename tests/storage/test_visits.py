@@ -85,11 +85,7 @@ async def test_a_failure_in_the_middle_leaves_nothing_behind_and_nothing_remembe
     def disk_full(*_: object) -> None:
         raise sqlite3.OperationalError("disk full")
 
-    for module, step in (
-        (observations, "append"),
-        (frontier, "settle"),
-        (hosts, "save_states"),
-    ):
+    for module, step in ((observations, "append"), (frontier, "settle"), (hosts, "save_states")):
         with monkeypatch.context() as patched:
             patched.setattr(module, step, disk_full)
             with pytest.raises(StoreError):

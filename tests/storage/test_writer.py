@@ -126,8 +126,7 @@ def room(pages: int) -> Callable[[sqlite3.Connection], object]:
 
 
 async def test_a_store_that_is_unavailable_is_waited_for_and_the_batch_tried_again(
-    store: CrawlStore,
-    tmp_path: Path,
+    store: CrawlStore, tmp_path: Path
 ) -> None:
     entries, ledger = await visits(store, 3), Ledger(store)
     waits: list[str] = []
@@ -150,8 +149,7 @@ async def test_a_store_that_is_unavailable_is_waited_for_and_the_batch_tried_aga
 
 
 async def test_what_must_not_be_behind_the_store_is_secured_before_each_commit(
-    store: CrawlStore,
-    tmp_path: Path,
+    store: CrawlStore, tmp_path: Path
 ) -> None:
     entries, ledger = await visits(store, 3), Ledger(store)
     seen: list[int] = []

@@ -20,11 +20,7 @@ from typing import Final
 
 from freshet.crawler.compare.ladder import PageHistories
 from freshet.crawler.compare.not_content.cues import is_short, tells
-from freshet.crawler.compare.not_content.host import (
-    MOST_PENDING,
-    SiteWalls,
-    probe_url,
-)
+from freshet.crawler.compare.not_content.host import MOST_PENDING, SiteWalls, probe_url
 from freshet.crawler.compare.not_content.page import PageLook, Wall, is_another_text, read_signs
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.page import ParsedPage, is_plain
@@ -240,11 +236,7 @@ class NotContentCheck:
 
 
 def look_at(
-    result: FetchResult,
-    url: str,
-    parsed: ParsedPage,
-    new: Sketch,
-    had_content: bool | None = None,
+    result: FetchResult, url: str, parsed: ParsedPage, new: Sketch, had_content: bool | None = None
 ) -> PageLook:
     """Return the signs of a page by itself, without its host."""
     return PageLook(

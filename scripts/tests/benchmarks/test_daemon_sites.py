@@ -23,9 +23,6 @@ def test_what_changes_is_kept_fresher_than_by_looking_at_all_in_turn() -> None:
     pages = [*quiet, *(Page(f"http://a/b{n}", 0.0, 300.0, days) for n in range(2))]
     rate = looks_a_day(pages, 10.0)
     assert rate == pytest.approx(2.0)
-    even, ours = (
-        uniform(pages, rate, 1),
-        kept(pages, rate, 1, ranker_of("site_clock", rate)),
-    )
+    even, ours = (uniform(pages, rate, 1), kept(pages, rate, 1, ranker_of("site_clock", rate)))
     assert ours.harmonic < 0.5 * even.harmonic
     assert ours.binary < 0.7 * even.binary

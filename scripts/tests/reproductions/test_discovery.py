@@ -103,9 +103,7 @@ def test_the_thesis_is_printed_for_every_budget() -> None:
         assert {len(column) for column in row.values()} == {len(BUDGETS)}
 
 
-def test_more_budget_finds_more_and_nobody_more_than_who_knows(
-    sites: list[list[Reveals]],
-) -> None:
+def test_more_budget_finds_more_and_nobody_more_than_who_knows(sites: list[list[Reveals]]) -> None:
     table = measures.table(sites)
     for name, rows in table.items():
         # A bandit learns from what its budget lets it look at: more may teach it worse habits.

@@ -2,11 +2,7 @@
 
 import pytest
 
-from freshet.crawler.admission.admit import (
-    Admission,
-    Scope,
-    sitemap_links,
-)
+from freshet.crawler.admission.admit import Admission, Scope, sitemap_links
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.storage.records import Links, Targets
 

@@ -6,13 +6,7 @@ from typing import get_args
 
 import pytest
 
-from freshet.crawler.admission.admit import (
-    Admission,
-    FoundUrls,
-    Redirects,
-    RedirectTarget,
-    Scope,
-)
+from freshet.crawler.admission.admit import Admission, FoundUrls, Redirects, RedirectTarget, Scope
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.compare.ladder import Verdict
 from freshet.storage.entries import AliasKind

@@ -72,10 +72,7 @@ def test_a_session_id_is_counted_under_the_url_without_it(reference: str) -> Non
 
 @pytest.mark.parametrize(
     ("query", "shape", "cap"),
-    [
-        ("month=2031-05", "/a?month=# (sid)", 400),
-        ("topic=7", "/a?topic (sid)", 5000),
-    ],
+    [("month=2031-05", "/a?month=# (sid)", 400), ("topic=7", "/a?topic (sid)", 5000)],
 )
 def test_a_session_id_beside_a_trap_is_bounded_with_it(query: str, shape: str, cap: int) -> None:
     assert sign(f"/a?{query}&sid={TOKEN}") == TrapSign("session", shape, cap)

@@ -103,8 +103,7 @@ def test_the_same_payload_refers_to_the_record_that_has_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("validators", "kind"),
-    [(Validators('"1"'), "revisit"), (Validators('"0"'), "response")],
+    ("validators", "kind"), [(Validators('"1"'), "revisit"), (Validators('"0"'), "response")]
 )
 def test_a_304_refers_to_that_version_only_which_its_request_named(
     validators: Validators, kind: str
@@ -117,10 +116,7 @@ def test_a_304_refers_to_that_version_only_which_its_request_named(
     assert refers == ("<urn:uuid:1>" if kind == "revisit" else None)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"outcome": "gone", "status": 404}, {"truncated": "length"}],
-)
+@pytest.mark.parametrize("changes", [{"outcome": "gone", "status": 404}, {"truncated": "length"}])
 def test_what_is_no_whole_answer_is_no_original(changes: dict[str, Any]) -> None:
     exchange = fetched()
     _, original = records(

@@ -16,11 +16,7 @@ from freshet.crawler.archive.scan import ScannedRecord, Slice, scan
 from tests.crawler.archive.archives import OK, digest, gzipped, page, record, zstandardised
 
 PAGES = [page(number) for number in range(6)]
-CODINGS = {
-    "plain": lambda *records: b"".join(records),
-    "gzip": gzipped,
-    "zstd": zstandardised,
-}
+CODINGS = {"plain": lambda *records: b"".join(records), "gzip": gzipped, "zstd": zstandardised}
 
 
 def scanned(place: Path, data: bytes) -> tuple[list[ScannedRecord], list[Damage]]:

@@ -54,11 +54,7 @@ def only_line(text: str) -> str:
     ],
 )
 def test_what_cannot_be_done_is_one_line_on_stderr(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: Sequence[str],
-    code: int,
-    words: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str], code: int, words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     result = crawl(*arguments)

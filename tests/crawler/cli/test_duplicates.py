@@ -94,8 +94,7 @@ def test_another_threshold_is_a_rebuild_and_says_so(db: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("--threshold", "0.8"), ("--update", "--threshold", "1"), ("--limit", "0")],
+    "arguments", [("--threshold", "0.8"), ("--update", "--threshold", "1"), ("--limit", "0")]
 )
 def test_wrong_usage_ends_with_2(db: Path, arguments: tuple[str, ...]) -> None:
     assert duplicates(db, *arguments).exit_code == 2

@@ -317,9 +317,7 @@ async def test_the_basis_of_a_chance_is_told(
     assert words in await said(store, page)
 
 
-async def test_what_stands_in_the_way_and_that_no_daemon_runs_comes_last(
-    store: SmallStore,
-) -> None:
+async def test_what_stands_in_the_way_and_that_no_daemon_runs_comes_last(store: SmallStore) -> None:
     page = looked_at(store, "/page", (9, "new"), (5, "changed"))
     believed(store, page)
     forecast = await ahead(store, page)

@@ -118,9 +118,7 @@ def test_the_screen_of_a_daemon_shows_budget_freshness_and_what_is_next() -> Non
     assert max(map(len, lines[:1])) < 80
 
 
-def test_a_daemon_off_a_terminal_logs_every_ten_minutes(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_daemon_off_a_terminal_logs_every_ten_minutes(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     parts, _ = live(Hosts(), clock)
     seen = DaemonSnapshot(spent=7, flowed=8.5, next_at=0.0, next_url=None, outlook=LOOK)

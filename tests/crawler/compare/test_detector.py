@@ -39,10 +39,7 @@ class Store:
 
     def detector(self, significant_below: float = 1.0) -> Detector:
         past = PageHistories(
-            history=self.history,
-            predecessor=self.predecessor,
-            sample=self.sample,
-            walls=self.walls,
+            history=self.history, predecessor=self.predecessor, sample=self.sample, walls=self.walls
         )
         return Detector(past, significant_below=significant_below)
 

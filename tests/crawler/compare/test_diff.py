@@ -6,13 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.compare import diff
-from freshet.crawler.compare.diff import (
-    align,
-    compare_words,
-    counts,
-    in_numbers,
-    in_one_line,
-)
+from freshet.crawler.compare.diff import align, compare_words, counts, in_numbers, in_one_line
 
 TEXTS = st.lists(
     st.sampled_from(["a", "b", "c d e", "c d f", "c x f", "one two three four", "one two six four"])

@@ -265,8 +265,7 @@ async def test_a_body_that_trickles_runs_into_a_limit(limits: FetchLimits, reaso
 
 @pytest.mark.parametrize("end", [closes, resets])
 @pytest.mark.parametrize(
-    "framing",
-    [b"Content-Length: 20\r\n\r\nhi", b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n"],
+    "framing", [b"Content-Length: 20\r\n\r\nhi", b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n"]
 )
 async def test_a_body_that_breaks_off_is_cut_short(
     framing: bytes, end: Callable[[bytes], Answer]
@@ -307,8 +306,7 @@ async def test_a_body_of_a_type_that_is_not_wanted_is_not_read(label: str) -> No
 
 @pytest.mark.parametrize("label", ["", "Content-Type:\r\n", "Content-Type: nonsense\r\n"])
 @pytest.mark.parametrize(
-    ("body", "outcome"),
-    [(b"<html>", "fetched"), (b"\x89PNG\r\n\x1a\n\0", "skipped")],
+    ("body", "outcome"), [(b"<html>", "fetched"), (b"\x89PNG\r\n\x1a\n\0", "skipped")]
 )
 async def test_an_unlabelled_body_counts_if_it_is_text(
     label: str, body: bytes, outcome: Outcome

@@ -65,11 +65,7 @@ def test_a_redirect_leads_to_its_resolved_location(
 )  # fmt: skip
 def test_a_redirect_to_nowhere_is_a_bad_redirect(location: bytes | None) -> None:
     verdict = judge(302, URL, location, is_conditional=False)
-    assert (verdict.outcome, verdict.reason, verdict.location) == (
-        "failed",
-        "bad_redirect",
-        None,
-    )
+    assert (verdict.outcome, verdict.reason, verdict.location) == ("failed", "bad_redirect", None)
 
 
 @given(st.integers(100, 999), st.none() | st.binary(max_size=60), st.booleans())

@@ -252,9 +252,7 @@ def _is_name(text: str) -> bool:
 @given(
     rows=st.lists(
         st.tuples(
-            st.text(min_size=1, max_size=5).filter(_is_name),
-            st.floats(0, 1e300),
-            st.booleans(),
+            st.text(min_size=1, max_size=5).filter(_is_name), st.floats(0, 1e300), st.booleans()
         ),
         min_size=1,
         max_size=4,

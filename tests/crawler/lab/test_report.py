@@ -27,8 +27,7 @@ def store(site: SmallStore) -> SmallStore:
 
 
 @pytest.mark.parametrize(
-    ("budgets", "calibrated"),
-    [(["2/hour"], ["48"]), (["2/day", "4/day"], ["2", "4"])],
+    ("budgets", "calibrated"), [(["2/hour"], ["48"]), (["2/day", "4/day"], ["2", "4"])]
 )
 def test_each_budget_has_its_figures_and_several_have_one_of_all(
     store: SmallStore, tmp_path: Path, budgets: list[str], calibrated: list[str]

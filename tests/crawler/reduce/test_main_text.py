@@ -101,10 +101,7 @@ def test_links_in_sentences_headings_and_tables_are_content() -> None:
 
 def test_an_index_page_is_its_links() -> None:
     links = "".join(f"<li><a href={i}>Entry {i}</a></li>" for i in range(5))
-    assert blocks(f"<h1>Index</h1><ul>{links}</ul>") == (
-        "Index",
-        *(f"Entry {i}" for i in range(5)),
-    )
+    assert blocks(f"<h1>Index</h1><ul>{links}</ul>") == ("Index", *(f"Entry {i}" for i in range(5)))
 
 
 def test_a_page_of_nothing_but_frame_is_its_own_content() -> None:

@@ -34,8 +34,7 @@ def test_a_urlset_gives_its_urls_with_their_dates() -> None:
   <url><priority>0.5</priority><loc><![CDATA[https://h/<2>]]></loc><lastmod/></url>
 </urlset>"""
     assert parse_sitemap(body.encode()) == Sitemap(
-        "urlset",
-        (("https://h/?a=1&b=é", "2030-01-31"), ("https://h/<2>", None)),
+        "urlset", (("https://h/?a=1&b=é", "2030-01-31"), ("https://h/<2>", None))
     )
 
 
@@ -50,9 +49,7 @@ def test_an_index_gives_its_sitemaps() -> None:
 def test_a_text_sitemap_gives_a_url_for_each_line() -> None:
     body = b"\xef\xbb\xbfhttps://h/1\r\n\r\n  https://h/\xc3\xa9 \nno url\rHTTP://h/3"
     assert parse_sitemap(body) == Sitemap(
-        "text",
-        (("https://h/1", None), ("https://h/é", None), ("HTTP://h/3", None)),
-        rejected=1,
+        "text", (("https://h/1", None), ("https://h/é", None), ("HTTP://h/3", None)), rejected=1
     )
 
 

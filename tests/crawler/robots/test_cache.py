@@ -103,11 +103,7 @@ def test_what_an_earlier_run_knew_is_used_for_the_rest_of_its_24_hours() -> None
 
 
 @pytest.mark.parametrize(
-    "record",
-    [
-        unreachable(NOON),
-        RobotsRecord("parsed", NOON, PRIVATE, "dns", stale_since=NOON),
-    ],
+    "record", [unreachable(NOON), RobotsRecord("parsed", NOON, PRIVATE, "dns", stale_since=NOON)]
 )
 def test_an_earlier_runs_unreachable_file_and_its_stand_in_are_asked_for_anew(
     record: RobotsRecord,

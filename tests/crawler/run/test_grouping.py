@@ -10,12 +10,7 @@ from datasketch import MinHash, MinHashLSH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.crawler.compare.near_duplicates import (
-    THRESHOLD,
-    bucket_keys,
-    optimal_banding,
-    same,
-)
+from freshet.crawler.compare.near_duplicates import THRESHOLD, bucket_keys, optimal_banding, same
 from freshet.crawler.reduce.sketch import PERMUTATIONS, Sketch, sketch
 from freshet.crawler.run.upkeep import Grouping, catch_up
 from freshet.storage.tables import near_duplicates

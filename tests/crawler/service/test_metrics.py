@@ -10,13 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from freshet.crawler.service.health import DaemonPhase
 from freshet.crawler.service.metrics import Figures, Metrics
 from freshet.scheduler.agenda.audit import MeasuredMean, Staleness
-from freshet.storage.entries import (
-    CappedLane,
-    HostState,
-    Kind,
-    Outlook,
-    RobotsRecord,
-)
+from freshet.storage.entries import CappedLane, HostState, Kind, Outlook, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl, Note, Observation, Visit
 
 OUTLOOK = Outlook(

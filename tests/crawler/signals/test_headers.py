@@ -141,9 +141,7 @@ def test_failures_and_sitemaps_make_no_such_claim() -> None:
     assert hear(headers, said, role="sitemap")[1] is None
 
 
-def test_a_clock_an_hour_off_is_told_once_and_allowed_for(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_clock_an_hour_off_is_told_once_and_allowed_for(caplog: pytest.LogCaptureFixture) -> None:
     headers = HostHeaders(Complaints())
     fast = NOW + HOUR_S
     with caplog.at_level(logging.INFO):

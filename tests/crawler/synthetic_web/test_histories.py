@@ -42,11 +42,7 @@ def test_stories_of_different_keys_are_different() -> None:
 
 
 def test_a_listing_changes_exactly_when_what_it_shows_does() -> None:
-    entries = [
-        link("new", 20.0),
-        link("old", 10.0),
-        link("older", 5.0),
-    ]
+    entries = [link("new", 20.0), link("old", 10.0), link("older", 5.0)]
     front = link_list("Front", entries, count=2)
     assert [revision.at for revision in front.revisions] == [5.0, 10.0, 20.0]
     assert titles(front, 15.0) == ["old", "older"]
@@ -56,11 +52,7 @@ def test_a_listing_changes_exactly_when_what_it_shows_does() -> None:
 
 
 def test_the_dead_leave_a_listing_and_others_move_up() -> None:
-    entries = [
-        link("a", 0.0, 10.0),
-        link("b", 0.0),
-        link("c", 0.0),
-    ]
+    entries = [link("a", 0.0, 10.0), link("b", 0.0), link("c", 0.0)]
     listing = link_list("List", entries, count=2)
     assert titles(listing, 9.0) == ["a", "b"]
     assert titles(listing, 10.0) == ["b", "c"]

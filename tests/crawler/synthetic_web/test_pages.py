@@ -4,14 +4,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.synthetic_web.answers import Renderer
-from freshet.crawler.synthetic_web.content import (
-    DAY_S,
-    ENGLISH,
-    Form,
-    Link,
-    Place,
-    Revision,
-)
+from freshet.crawler.synthetic_web.content import DAY_S, ENGLISH, Form, Link, Place, Revision
 from freshet.crawler.synthetic_web.site import (
     UTF_8,
     Addresses,

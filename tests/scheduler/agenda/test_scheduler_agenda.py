@@ -188,10 +188,7 @@ async def test_a_host_with_many_under_way_does_not_widen_the_windows_of_others(
         await crawl.agenda.replenish(START)
     crawl.take(1, 2)
     await crawl.agenda.replenish(START)
-    assert {host: len(queue) for host, queue in crawl.agenda._queues.items()} == {
-        1: 64,
-        2: 64,
-    }
+    assert {host: len(queue) for host, queue in crawl.agenda._queues.items()} == {1: 64, 2: 64}
 
 
 async def test_a_retry_comes_back_at_its_time_and_not_before(crawl: Crawl) -> None:

@@ -91,9 +91,7 @@ def divided(draw: st.DrawFn) -> tuple[Sets, int, float, float]:
 
 
 @given(divided())
-def test_lemma_2_clusters_are_equivalence_classes(
-    drawn: tuple[Sets, int, float, float],
-) -> None:
+def test_lemma_2_clusters_are_equivalence_classes(drawn: tuple[Sets, int, float, float]) -> None:
     sets, new, eps_b, _ = drawn
     graph = reveals(sets, new)
     cluster_of = clusters(graph, eps_b)

@@ -11,9 +11,7 @@ INF = float("inf")
 
 
 def sightings(
-    found_at: list[float],
-    links: list[tuple[int, int, float]],
-    looks: list[tuple[int, float]],
+    found_at: list[float], links: list[tuple[int, int, float]], looks: list[tuple[int, float]]
 ) -> Sightings:
     looks = sorted(looks, key=lambda look: look[1])
     return Sightings(

@@ -19,10 +19,7 @@ def test_every_law_has_the_mean_1(law: UtilityLaw) -> None:
     ("options", "words"),
     [
         ({"family": "normal"}, "family: is 'normal'; accepted are constant, exponential"),
-        (
-            {"family": "pareto", "shape": 1.0},
-            "shape: is 1.0; accepted for pareto is a number",
-        ),
+        ({"family": "pareto", "shape": 1.0}, "shape: is 1.0; accepted for pareto is a number"),
         ({"shape": -1.0}, "shape: is -1.0"),
     ],
 )

@@ -31,11 +31,7 @@ def test_of_two_captures_in_one_moment_the_later_counts() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(
-    page: list[int],
-    content: list[int],
-    until: list[float],
-    found: list[float] | None,
-    said: str,
+    page: list[int], content: list[int], until: list[float], found: list[float] | None, said: str
 ) -> None:
     with pytest.raises(ValueError, match=said):
         Captures.of(page, [1.0, 2.0], content, until=until, found=found, importance=[1.0])

@@ -5,12 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.policies.whittle import (
-    elapsed_at,
-    index,
-    index_after,
-    utility_after,
-)
+from freshet.scheduler.policies.whittle import elapsed_at, index, index_after, utility_after
 
 TABLE_1 = (250.0, np.array([1.0, 0.7, 0.2, 0.08]), np.array([0.7, 0.35, 0.7, 0.21]))
 decays = st.floats(1e-3, 5)

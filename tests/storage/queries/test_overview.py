@@ -117,9 +117,7 @@ async def test_robots_that_cannot_be_reached_are_listed_with_and_without_a_copy(
     assert [(origin, r.standing, r.stale_since, r.reason) for origin, r in found] == rows[:2]
 
 
-async def test_a_sign_of_life_is_the_newest_observation_of_that_very_run(
-    store: SmallStore,
-) -> None:
+async def test_a_sign_of_life_is_the_newest_observation_of_that_very_run(store: SmallStore) -> None:
     page = store.page("/")
     second = store.run(NOW)
     async with reading(store.path) as connection:

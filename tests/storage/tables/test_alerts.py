@@ -128,10 +128,7 @@ async def test_a_change_that_was_none_is_not_told_unless_it_was_told_already(
     sent = await changed_once(store, "/a2")
     assert await put_into_message(store)
     await amend(store, sent, "unchanged")
-    assert await told(store) == [
-        ("changed", START + 1, True),
-        ("withdrawn", START + 9, False),
-    ]
+    assert await told(store) == [("changed", START + 1, True), ("withdrawn", START + 9, False)]
     with writing(store.database) as connection:
         (withdrawal,) = alerts.waiting(connection, "changes", inf, 9)
     assert withdrawal.reason == "known better"

@@ -36,10 +36,7 @@ async def test_an_amended_observation_is_found_otherwise_and_stands_as_it_was(
     page_id = await changed_once(store)
     with writing(store.database) as connection:
         observations.amend(connection, page_id, FRAME, START + 9)
-    assert await store.rows("SELECT kind FROM observation ORDER BY id") == [
-        ("new",),
-        ("changed",),
-    ]
+    assert await store.rows("SELECT kind FROM observation ORDER BY id") == [("new",), ("changed",)]
     assert await store.rows("SELECT kind, rung, reason, first_kind FROM finding ORDER BY id") == [
         ("new", None, None, "new"),
         ("unchanged", "frame", "on many pages", "changed"),

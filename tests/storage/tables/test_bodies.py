@@ -4,14 +4,7 @@ from dataclasses import replace
 
 from freshet.storage import maintenance
 from freshet.storage.maintenance import Retention
-from tests.storage.crawl_store import (
-    DAY_S,
-    START,
-    CrawlStore,
-    capture,
-    captured,
-    digest,
-)
+from tests.storage.crawl_store import DAY_S, START, CrawlStore, capture, captured, digest
 
 
 async def write(store: CrawlStore, path: str, *texts: str, at: float = START) -> None:

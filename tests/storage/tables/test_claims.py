@@ -8,13 +8,7 @@ from aiosqlite import IntegrityError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.storage.entries import (
-    CLAIM_KINDS,
-    Claim,
-    Claims,
-    HeaderSigns,
-    Said,
-)
+from freshet.storage.entries import CLAIM_KINDS, Claim, Claims, HeaderSigns, Said
 from freshet.storage.records import Alias, Note
 from freshet.storage.tables import claims, hosts
 from freshet.storage.tables.claims import HeardClaim

@@ -244,10 +244,7 @@ async def test_the_texts_of_a_host_are_those_of_its_first_pages(store: CrawlStor
                 (page_id, digest("b"), path.encode()),
             )
     found = await url_patterns.texts(store.database.reader, 1, 2)
-    assert [(page_id, sketch) for page_id, _url, sketch in found] == [
-        (1, b"/list"),
-        (2, b"/other"),
-    ]
+    assert [(page_id, sketch) for page_id, _url, sketch in found] == [(1, b"/list"), (2, b"/other")]
 
 
 _STEPS = st.lists(

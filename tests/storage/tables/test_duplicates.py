@@ -6,11 +6,7 @@ from pathlib import Path
 import pytest
 
 from freshet.storage.tables import near_duplicates
-from freshet.storage.tables.near_duplicates import (
-    Duplicate,
-    LeaderChoice,
-    Parameters,
-)
+from freshet.storage.tables.near_duplicates import Duplicate, LeaderChoice, Parameters
 from tests.storage.crawl_store import writing
 from tests.storage.sketched_store import SketchedStore, sketched_store
 from tests.storage.small_store import HOST
@@ -69,9 +65,7 @@ async def test_importance_can_be_summed_by_page_in_sql(store: SketchedStore) -> 
     assert rows == [(2, 3), (4, 2), (6, 1)]
 
 
-async def test_the_state_counts_what_is_compared_and_what_is_not_yet(
-    store: SketchedStore,
-) -> None:
+async def test_the_state_counts_what_is_compared_and_what_is_not_yet(store: SketchedStore) -> None:
     store.observe(1, "gone")
     store.page("/new", b"")
     state = await near_duplicates.state(store.database.reader)

@@ -30,11 +30,7 @@ async def test_what_leaves_is_a_due_url_with_all_that_is_known_of_the_page(
 ) -> None:
     await store.admit("/")
     first = await store.taken("/")
-    assert (first.reason, first.digests, first.validators) == (
-        "discovery",
-        None,
-        Validators(),
-    )
+    assert (first.reason, first.digests, first.validators) == ("discovery", None, Validators())
     done = replace(captured(first), validators=Validators('"1"', "yesterday"))
     await store.apply(done)
     await store.new_run(LATER)

@@ -4,14 +4,7 @@ from dataclasses import replace
 
 from freshet.storage.records import PageHistory
 from freshet.storage.tables import observations
-from tests.storage.crawl_store import (
-    START,
-    CrawlStore,
-    capture,
-    captured,
-    redirected,
-    visit,
-)
+from tests.storage.crawl_store import START, CrawlStore, capture, captured, redirected, visit
 
 
 async def history(store: CrawlStore, path: str) -> PageHistory | None:

@@ -183,9 +183,7 @@ async def test_the_shortest_url_stands_for_a_group_then_https_then_the_oldest(
     assert await representative(store) == [best]
 
 
-async def test_the_page_that_others_name_as_canonical_stands_for_them(
-    store: SketchedStore,
-) -> None:
+async def test_the_page_that_others_name_as_canonical_stands_for_them(store: SketchedStore) -> None:
     await group(store, ["/s", "/long", "/longer"], canonical_url=f"{HOST}/longer")
     assert await representative(store) == ["/longer"]
 

@@ -158,10 +158,7 @@ async def test_a_flip_back_to_a_wall_leaves_what_stood_between(store: CrawlStore
     first, _ = await walled_later(store)
     flipped = captured(first, "content again", at=LATER + 2)
     await store.apply(
-        replace(
-            flipped,
-            observation=replace(flipped.observation, kind="unchanged", rung="flip"),
-        )
+        replace(flipped, observation=replace(flipped.observation, kind="unchanged", rung="flip"))
     )
     await store.apply(taken_back(first, first.page_id, None, LATER + 3))
     kinds = "SELECT kind FROM finding WHERE page_id = ? ORDER BY id"

@@ -4,14 +4,7 @@ from dataclasses import replace
 
 from freshet.storage.records import Note, StoredSeed
 from freshet.storage.tables import runs
-from tests.storage.crawl_store import (
-    START,
-    CrawlStore,
-    redirected,
-    targets,
-    url_of,
-    writing,
-)
+from tests.storage.crawl_store import START, CrawlStore, redirected, targets, url_of, writing
 
 LINES = [
     StoredSeed("a.example", "https://a.example", "http://a.example", 1.0),
