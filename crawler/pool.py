@@ -271,6 +271,7 @@ class FetchPool:
     async def _start(self, request: FrontierRequest) -> None:
         if isinstance(request, Refusal):
             await self._perform(request)
+            await asyncio.sleep(0)  # It took no time on the network: other tasks get a turn.
             return
         self.pacer.started()
         task = asyncio.create_task(self._perform(request))

@@ -85,6 +85,15 @@ def without_fragment(url: str) -> str:
     return url.partition("#")[0]
 
 
+def without_credentials(url: str) -> str:
+    """Return a resolved http or https URL without user and password."""
+    scheme, _, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return (
+        url if "@" not in authority else f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
+    )
+
+
 @lru_cache(maxsize=8192)
 def canonical(url: str) -> str:
     """Return the page's identity: the WHATWG href without parts that do not select its content.

@@ -28,6 +28,7 @@ from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.page import WallKind
 from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.fetch.responses import is_field_value
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.politeness import Retries, answer_of
 from freshet.crawler.reduce.markup import Blocks
@@ -490,7 +491,8 @@ def _said(content: Reduced) -> Claimed | None:
 def _validators(result: FetchResult) -> Validators | None:
     if result.outcome != "fetched":
         return None
-    return Validators(result.header("ETag"), result.header("Last-Modified"))
+    named = (result.header(name) for name in ("ETag", "Last-Modified"))
+    return Validators(*(value if is_field_value(value) else None for value in named))
 
 
 def _advertised(due: DueUrl, result: FetchResult, content: Reduced) -> Advertised | None:

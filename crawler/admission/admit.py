@@ -21,9 +21,17 @@ from freshet.crawler.admission.traps import (
     classify,
     pattern_of,
 )
+from freshet.crawler.bounds import SITEMAPS
 from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.lru import LruCache
-from freshet.crawler.urls import canonical, origin, registrable_domain, site_key, without_fragment
+from freshet.crawler.urls import (
+    canonical,
+    origin,
+    registrable_domain,
+    site_key,
+    without_credentials,
+    without_fragment,
+)
 from freshet.storage.entries import AliasKind, Role
 from freshet.storage.records import Alias, DueUrl, FetchResult, Links, Note, StoredSeed, Targets
 
@@ -178,6 +186,7 @@ class Admission:
         self._max_depth = max_depth
         self._excluded = frozenset(excluded_extensions)
         self._combinations = Combinations(traps.min_combined)
+        self._sitemaps: dict[str, set[str]] = {}
         self._judged = lru_cache(_REMEMBERED)(self._judge)
 
     def links(self, links: Links, depth: int, *, nofollow: bool) -> FoundUrls:
@@ -202,6 +211,10 @@ class Admission:
         for url, fetch_url in urls:
             if index:
                 held = "depth" if depth >= _MAX_INDEX_DEPTH else None
+                named_by = self._sitemaps.setdefault(str(origin(url)), set())
+                if url not in named_by and len(named_by) >= SITEMAPS:
+                    continue
+                named_by.add(url)
                 self.add(targets, url, fetch_url, depth=depth + 1, role="sitemap", held_back=held)
             elif self.scope.contains(url):
                 self.add(targets, url, fetch_url, depth=depth + 1)
@@ -226,7 +239,7 @@ class Admission:
             if sign := judgement.sign:
                 shape, kind, cap = sign.shape, f"trap: {sign.kind}", sign.cap
         targets.urls.append(url)
-        targets.fetch_urls.append(fetch_url)
+        targets.fetch_urls.append(without_credentials(fetch_url))
         targets.origins.append(judgement.origin)
         targets.roles.append(role)
         targets.depths.append(depth)

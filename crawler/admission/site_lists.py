@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 # No DTD is read: the first sign of one ends the parsing, before an entity can be declared.
 from xml.parsers import expat
 
+from freshet.crawler.bounds import XML_LEVELS
 from freshet.crawler.urls import canonical, origin, resolve
 from freshet.storage.records import StoredSeed
 
@@ -33,7 +34,6 @@ _HOST = re.compile(r"\[[0-9a-f:]+\]|(?:(?!-)[0-9a-z_-]++(?<!-)(?:\.|$))++")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _UNDECODED = re.compile("[\ud800-\udfff]")
 _SHOWN = 200
-_MAX_DEPTH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ class XmlReader:
         if not self._open and element not in {"opml", "urlset", "sitemapindex"}:
             raise ValueError(f"XML, but neither OPML nor a sitemap: <{element[:40]}>")
         self._open.append(element)
-        if len(self._open) > _MAX_DEPTH:
+        if len(self._open) > XML_LEVELS:
             raise ValueError("nested too deeply")
         self._loc.clear()
         if element == "outline":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -42,7 +43,7 @@ from freshet.crawler.terminal import (
 from freshet.storage.entries import REBASED
 
 # -- summary -----------------------------------------------------------------
-_SHOWN = 20
+_show_first = partial(show_list, limit=20)
 _REASONS_SHOWN = 4
 
 
@@ -88,7 +89,7 @@ def _mostly(report: CrawlReport, kind: str) -> str | None:
 
 
 def _print_changes(report: CrawlReport) -> None:
-    show_list(
+    _show_first(
         f"Changed ({len(report.changed_pages):,})",
         ("page", "blocks", "resemblance"),
         [
@@ -99,44 +100,39 @@ def _print_changes(report: CrawlReport) -> None:
             )
             for page in report.changed_pages
         ],
-        _SHOWN,
     )
     _print_urls("Appeared", report.appeared)
     _print_urls("Vanished", report.vanished)
 
 
 def _print_urls(title: str, urls: Sequence[str]) -> None:
-    show_list(f"{title} ({len(urls):,})", ("page",), [(url,) for url in urls], _SHOWN)
+    _show_first(f"{title} ({len(urls):,})", ("page",), [(url,) for url in urls])
 
 
 def print_seeds(report: CrawlReport) -> None:
     """Print the sites that moved, and those without a page."""
-    show_list(
+    _show_first(
         "Sites that moved (http, https and www count as one site)",
         ("site", "crawled at"),
         report.moved_seeds,
-        _SHOWN,
     )
-    show_list(
+    _show_first(
         "Sites without a page",
         ("site", "why"),
         [(text, why) for text, _, why in report.silent_seeds],
-        _SHOWN,
     )
 
 
 def _print_left_out(report: CrawlReport) -> None:
-    show_list(
+    _show_first(
         "Deferred to the next run",
         ("host", "URLs", "why"),
         [(host.origin, host.urls, host.reason) for host in report.deferred],
-        _SHOWN,
     )
-    show_list(
+    _show_first(
         "Bounded URL patterns (possible traps)",
         ("pattern", "kind", "crawled", "not"),
         [(f"{origin}{p.shape}", p.kind, p.crawled, p.held) for origin, p in report.bounded],
-        _SHOWN,
     )
     show_list("Known but not crawled", ("why", "URLs"), list(report.held_back.items()))
 

@@ -305,13 +305,8 @@ def simulate_web(order: _WebOrder, *, json: bool) -> None:
         runs = []
         for number, (budget, plan) in enumerate(plans):
             db = order.db or Path(directory) / f"{number}.db"
-            runs.append(
-                (
-                    budget,
-                    plan,
-                    _run(settings=settings, web=web, budget=budget, plan=plan, db=db, tell=tell),
-                )
-            )
+            found = _run(settings=settings, web=web, budget=budget, plan=plan, db=db, tell=tell)
+            runs.append((budget, plan, found))
     if json:
         print_json(_web_as_json(order, web, runs))
         return

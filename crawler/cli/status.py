@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from freshet.crawler import terminal
@@ -178,6 +179,7 @@ def _bar(count: int, most: int) -> str:
 
 
 _SHOWN = 10
+_show_first = partial(show_list, limit=_SHOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,19 +283,18 @@ def _print(status: Status) -> None:
     _print_run(status)
     _print_holdings(status)
     _print_hosts(status)
-    show_list(
+    _show_first(
         "Bounded patterns (possible traps)",
         ("pattern", "kind", "crawled", "not"),
         [(f"{origin}{p.shape}", p.kind, p.crawled, p.held) for origin, p in status.bounded],
-        _SHOWN,
     )
     _print_alerts(status)
-    show_list("Known but not crawled", ("why", "URLs"), list(status.held_back.items()), _SHOWN)
+    _show_first("Known but not crawled", ("why", "URLs"), list(status.held_back.items()))
 
 
 def _print_alerts(status: Status) -> None:
     """Print unsent alerts; `freshet alerts` says more."""
-    show_list(
+    _show_first(
         "Alerts",
         ("rule", "waiting", "pending", "given up", "why"),
         [
@@ -301,7 +302,6 @@ def _print_alerts(status: Status) -> None:
             for each in status.alerts
             if each.waiting or each.pending or each.failed
         ],
-        _SHOWN,
     )
 
 
@@ -375,19 +375,17 @@ def _print_hosts(status: Status) -> None:
     now = status.at
     if status.daemon is None:
         show_list("Hosts with the most URLs due", ("host", "due"), status.busiest)
-    show_list(
+    _show_first(
         "Parked hosts",
         ("host", "until", "why", "URLs"),
         [(h.origin, when(h.until, now), h.reason, h.urls) for h in status.parked],
-        _SHOWN,
     )
-    show_list(
+    _show_first(
         "Deferred to the next run",
         ("host", "URLs", "why"),
         [(h.origin, h.urls, h.reason) for h in status.deferred],
-        _SHOWN,
     )
-    show_list(
+    _show_first(
         "robots.txt cannot be reached",
         ("host", "since", "why", "meanwhile"),
         [
@@ -401,7 +399,6 @@ def _print_hosts(status: Status) -> None:
             )
             for origin, robots in status.robots_unreachable
         ],
-        _SHOWN,
     )
 
 

@@ -20,10 +20,12 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
+from freshet.crawler.bounds import BAD_PORTS, URL_CHARS
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 from freshet.crawler.fetch.responses import (
     StatusVerdict,
     first_header,
+    is_field_value,
     is_page_type,
     judge,
     looks_binary,
@@ -377,7 +379,7 @@ class NetworkFetcher:
                 is_conditional=request.validators not in (None, Validators()),
             )
             if verdict.outcome == "fetched":
-                intake = await self._read_body(request, response)
+                intake = await self._read_body(request, response, transfer.result)
                 wire_body, body = intake.result()
                 truncated = "length" if intake.is_cut else None
             else:
@@ -389,13 +391,13 @@ class NetworkFetcher:
             )
             return verdict
 
-    async def _read_body(self, request: Request, response: Response) -> Intake:
+    async def _read_body(self, request: Request, response: Response, head: FetchResult) -> Intake:
         intake = intake_of(
             request,
             self._limits.max_body_bytes,
-            content_type=response.headers.get("Content-Type", ""),
+            content_type=head.header("Content-Type") or "",
             # A list may come in several lines (RFC 9110, section 5.3).
-            content_encoding=", ".join(response.headers.getall("Content-Encoding", ())),
+            content_encoding=", ".join(head.header_values("Content-Encoding")),
             announced_bytes=response.content_length or 0,
         )
         limits = self._limits
@@ -446,9 +448,14 @@ def _wire_url(url: str) -> URL:
         raise Unfetched("url", f"not a URL that can be fetched: {error}") from error
     if parsed.scheme not in ("http", "https"):
         raise Unfetched("url", "not an http or https URL")
+    if len(url) > URL_CHARS:
+        raise Unfetched("url", f"the URL has more than {URL_CHARS:,} characters")
+    if parsed.port in BAD_PORTS:
+        raise Unfetched("url", f"port {parsed.port} is not one of web servers")
     if is_disguised(host):
         raise Unfetched("address", f"{host} is an address in disguise")
-    return parsed
+    # Nobody but a page's author can have put credentials there (RFC 9110, section 4.2.4).
+    return parsed.with_user(None) if parsed.raw_user is not None else parsed
 
 
 def _noting_requests() -> aiohttp.TraceConfig:
@@ -473,8 +480,8 @@ def request_headers(request: Request) -> dict[str, str]:
     if request.form is not None:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
     known = request.validators or Validators()
-    if known.etag is not None:
+    if is_field_value(known.etag):
         headers["If-None-Match"] = known.etag
-    if known.last_modified is not None:
+    if is_field_value(known.last_modified):
         headers["If-Modified-Since"] = known.last_modified
     return headers

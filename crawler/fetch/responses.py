@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from calendar import timegm
 from dataclasses import dataclass
 from email.utils import parsedate_tz
+from typing import TypeGuard
 
-from freshet.crawler.urls import is_http, resolve
+from freshet.crawler.bounds import VALIDATOR_CHARS
+from freshet.crawler.urls import is_http, resolve, without_credentials
 from freshet.storage.entries import Outcome
 
 #: Names and values as they came, in order.
@@ -30,6 +33,7 @@ _NO_PAGE_TYPES = frozenset({"text/css", "text/javascript", "text/ecmascript", "t
 #: The number of bytes that the MIME Sniffing standard examines (section 5.2).
 SNIFFED_BYTES = 1445
 
+_FIELD_VALUE = re.compile(rf"[!-~](?:[ -~]{{0,{VALIDATOR_CHARS - 2}}}[!-~])?")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GONE = frozenset({404, 410})
 _WITHOUT_CONTENT = frozenset({204, 205})
@@ -77,6 +81,7 @@ def _redirect(status: int, url: str, location: bytes | None) -> StatusVerdict:
     if target is None or not is_http(target):
         detail = f"{status} to {reference[:200]!r}, which is no http or https URL"
         return StatusVerdict("failed", "bad_redirect", detail)
+    target = without_credentials(target)
     return StatusVerdict("redirected", f"http_{status}", f"{status} to {target}", target)
 
 
@@ -86,6 +91,11 @@ def _text(value: bytes) -> str:
         return value.decode("utf-8")
     except UnicodeDecodeError:
         return value.decode("latin-1")
+
+
+def is_field_value(value: str | None) -> TypeGuard[str]:
+    """Return whether a validator can be sent back: visible ASCII and blanks, and not too long."""
+    return value is not None and _FIELD_VALUE.fullmatch(value) is not None
 
 
 def first_header(headers: RawHeaders, name: bytes) -> bytes | None:

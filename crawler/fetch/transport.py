@@ -6,20 +6,24 @@ import asyncio
 import socket
 import ssl
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import ClassVar
+from typing import ClassVar, cast
 from weakref import WeakSet
 
 import aiohttp
 import brotli
 import zstandard
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_parser import RawResponseMessage
 
+from freshet.crawler.bounds import GZIP_MEMBERS, INTERIM_RESPONSES, connections
 from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost
 from freshet.storage.entries import Outcome
 
@@ -67,6 +71,7 @@ class Gzip:
         self._member = zlib.decompressobj(_GZIP)
         self._held = b""
         self._in_garbage = False
+        self._members = 1
 
     def decode(self, data: bytes) -> Iterator[bytes]:
         """Yield what the next bytes stand for, at most 64 KiB at once; raises zlib.error."""
@@ -84,6 +89,9 @@ class Gzip:
         self._in_garbage = not begins and not self._held
         if begins:
             self._member = zlib.decompressobj(_GZIP)
+            self._members += 1
+            if self._members > GZIP_MEMBERS:
+                raise zlib.error(f"more than {GZIP_MEMBERS:,} members")
         return begins
 
     @property
@@ -302,21 +310,25 @@ class Response(aiohttp.ClientResponse):
     peer: str | None = None
     headers_timeout_s: ClassVar[float]
     _used: ClassVar[WeakSet[object]] = WeakSet()
+    #: Connections that wait for another request, the longest idle first.
+    _idle: ClassVar[OrderedDict[ResponseHandler, None]]
     _lost: asyncio.Future[None] | None = None
 
     async def start(self, connection: Connection) -> Response:
         """Wait for the headers, which must come within the time-out after the request."""
-        protocol = connection.protocol
+        protocol = cast(ResponseHandler, connection.protocol)
         is_fresh = protocol not in self._used
-        if protocol is not None and is_fresh:
-            self._used.add(protocol)
-            if protocol.closed is not None:
-                protocol.closed.add_done_callback(_retrieve)
-        self._lost = protocol.closed if protocol is not None else None
+        self._used.add(protocol)
+        self._lost = protocol.closed
+        if is_fresh and protocol.closed is not None:
+            protocol.closed.add_done_callback(_retrieve)
         self.peer = _peer(connection)
+        self._idle.pop(protocol, None)
+        connection.add_callback(partial(_keep, self._idle, protocol))
         try:
-            async with asyncio.timeout(self.headers_timeout_s):
-                await super().start(connection)
+            with _few_interim(protocol):
+                async with asyncio.timeout(self.headers_timeout_s):
+                    await super().start(connection)
         except TimeoutError as error:
             raise Unfetched("timeout_headers", "the headers did not come in time") from error
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
@@ -352,7 +364,32 @@ class Response(aiohttp.ClientResponse):
 
 def response_class(headers_timeout_s: float) -> type[Response]:
     """Return the class of responses whose headers must come within that time."""
-    return type("Response", (Response,), {"headers_timeout_s": headers_timeout_s})
+    members = {"headers_timeout_s": headers_timeout_s, "_idle": OrderedDict()}
+    return type("Response", (Response,), members)
+
+
+@contextmanager
+def _few_interim(protocol: ResponseHandler) -> Iterator[None]:
+    """Bound the interim responses that aiohttp reads while it waits for the final one."""
+    read, left = protocol.read, iter(range(INTERIM_RESPONSES + 1))
+
+    async def counted() -> tuple[RawResponseMessage, aiohttp.StreamReader]:
+        if next(left, None) is None:
+            raise Unfetched("protocol", f"more than {INTERIM_RESPONSES} interim responses")
+        return await read()
+
+    protocol.read = counted  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del protocol.read
+
+
+def _keep(idle: OrderedDict[ResponseHandler, None], protocol: ResponseHandler) -> None:
+    """Note a connection that is idle now, and close the longest idle one beyond the bound."""
+    idle[protocol] = None
+    if len(idle) > connections():
+        idle.popitem(last=False)[0].close()
 
 
 def _retrieve(lost: asyncio.Future[None]) -> None:

@@ -19,6 +19,7 @@ from xml.parsers import expat
 
 from selectolax.lexbor import LexborHTMLParser
 
+from freshet.crawler.bounds import XML_LEVELS
 from freshet.crawler.fetch.transport import GZIP_MAGIC, Gzip
 from freshet.crawler.reduce.markup import HUB_RELATIONS, ROOT, Blocks, alike, below
 from freshet.crawler.reduce.page import collapsed, gathered
@@ -81,7 +82,6 @@ def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 _MAX_TOKEN_BYTES = 1024 * 1024
-_MAX_DEPTH = 64
 _MAX_LASTMOD_CHARS = 64
 _SNIFFED_BYTES = 4096
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -181,6 +181,8 @@ class _Entries:
         url, lastmod = url.strip(), lastmod.strip()
         if len(url) > self.limits.max_url_length or not _ABSOLUTE_URL.match(url):
             self.rejected += 1
+            if self.rejected > self.limits.max_entries:
+                raise TooLong
             return
         if len(self.found) >= self.limits.max_entries:
             raise TooLong
@@ -225,9 +227,9 @@ class _Xml:
 
     def _start(self, name: str, _attributes: dict[str, str]) -> None:
         self._depth = depth = self._depth + 1
+        if depth > XML_LEVELS:
+            raise self._broken(f"more than {XML_LEVELS} elements inside each other")
         if depth > 3:
-            if depth > _MAX_DEPTH:
-                raise self._broken("nested too deeply")
             return
         local = name.rpartition(":")[2]
         if depth == 3:

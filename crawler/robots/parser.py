@@ -34,6 +34,8 @@ from freshet.storage.entries import RobotsRecord, RobotsStanding
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _NOT_NORMAL = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~:/?#\[\]@!&'()+,;=-]")
 _NOT_NORMAL_ASCII = re.compile(rb"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~:/?#\[\]@!&'()+,;=\x80-\xff-]")
+#: Characters at the end of a rule's longest part by which the rule is found.
+_END = 4
 _BEFORE_PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://)?[^/?#]*")
 
 
@@ -88,7 +90,8 @@ class _Rules:
 
     Those without special characters are prefixes: one dictionary look-up for each
     distinct length, longest first. The others are tried by rank while they outrank the
-    prefix that was found, and only where the path has their longest part somewhere.
+    prefix that was found, and only where the path has their longest part somewhere: they stand
+    under the last characters of that part, so that of thousands only few are looked at.
     """
 
     __slots__ = ("_lengths", "_prefixes", "_wildcards")
@@ -98,21 +101,31 @@ class _Rules:
         self._prefixes = {rule.parts[0]: rule for rule in ranked if rule.is_prefix}
         self._lengths = sorted({len(prefix) for prefix in self._prefixes}, reverse=True)
         patterns = {(rule.parts, rule.anchored): rule for rule in ranked if not rule.is_prefix}
-        self._wildcards = [
-            (rule.rank, max(rule.parts, key=len), rule)
-            for rule in sorted(patterns.values(), key=lambda rule: rule.rank, reverse=True)
-        ]
+        self._wildcards: dict[str, list[tuple[int, str, _Rule]]] = {}
+        for rule in sorted(patterns.values(), key=lambda rule: rule.rank, reverse=True):
+            needle = max(rule.parts, key=len)
+            same_end = self._wildcards.setdefault(needle[-_END:], [])
+            same_end.append((rule.rank, needle, rule))
 
     def deciding(self, path: str) -> _Rule | None:
         """Return the rule that decides over a normal path, or None where none matches."""
         best = self._longest_prefix(path)
         best_rank = -1 if best is None else best.rank
-        for rank, needle, rule in self._wildcards:
-            if rank <= best_rank:
-                break
-            if needle in path and rule.matches(path):
-                return rule
+        for end in self._ends_in(path):
+            for rank, needle, rule in self._wildcards[end]:
+                if rank <= best_rank:
+                    break
+                if needle in path and rule.matches(path):
+                    best, best_rank = rule, rank
+                    break
         return best
+
+    def _ends_in(self, path: str) -> Iterable[str]:
+        if len(self._wildcards) < len(path):
+            return [end for end in self._wildcards if end in path]
+        starts = range(len(path) + 1)
+        parts = {path[i : i + size] for size in range(_END + 1) for i in starts}
+        return sorted(self._wildcards.keys() & parts)
 
     def _longest_prefix(self, path: str) -> _Rule | None:
         for length in self._lengths:

@@ -15,6 +15,7 @@ from freshet.crawler.admission.admit import Seeding
 from freshet.crawler.alerts.messages import stored_importances
 from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, matching
+from freshet.crawler.bounds import connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.network import Network, parser_of
@@ -179,7 +180,9 @@ class _CrawlRun:
         listeners.append(self._tally.add)
         chosen = self._settings.crawl
         rules = PoolRules(
-            exchanges=chosen.exchanges, max_pages=chosen.max_pages, patience_s=chosen.patience_s
+            exchanges=connections(chosen.exchanges),
+            max_pages=chosen.max_pages,
+            patience_s=chosen.patience_s,
         )
         pacer = Pacer(inf, started_at)
         pool = self._assembly.pool(seeding, rules, pacer, begun=self._outbox.start)

@@ -19,6 +19,7 @@ import numpy as np
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import Scope, ScopeKind, Seeding
 from freshet.crawler.alerts.rules import channels, matching
+from freshet.crawler.bounds import connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.network import Network, parser_of
@@ -344,7 +345,9 @@ class _Daemon:
 
     def _pool_of(self, seeding: Seeding, watch: Callable[[Live], Observer]) -> FetchPool:
         """Return the fetch pool, and register the observers of its batches."""
-        rules = PoolRules(self._context.settings.crawl.exchanges, patience_s=inf, goes_on=True)
+        rules = PoolRules(
+            connections(self._context.settings.crawl.exchanges), patience_s=inf, goes_on=True
+        )
         self._assembly.listeners.append(self._tally.add)
         # Alerts start after the first turn: during the first learning no delivery is recorded.
         pool = self._assembly.pool(seeding, rules, self._pacer, begun=self.outbox.start)

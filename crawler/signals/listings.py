@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Final
 
 from freshet.crawler.admission.admit import Admission, FoundUrls, sitemap_links
+from freshet.crawler.fetch.transport import GZIP_MAGIC
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.markup import is_feed
 from freshet.crawler.reduce.page import header_links
@@ -118,7 +119,7 @@ class Listings:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
         naming = self.robots.naming_origins(due.url) | self.robots.naming_origins(due.fetch_url)
         work = (body, self.limits, due.url, naming, now, skew_s)
-        if len(body) <= _IN_A_THREAD_BYTES:
+        if len(body) <= _IN_A_THREAD_BYTES and not body.startswith(GZIP_MAGIC):
             entries = _read(*work)
         else:
             entries = await asyncio.to_thread(_read, *work)

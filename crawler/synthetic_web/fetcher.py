@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from freshet.crawler.fetch.client import Request, request_headers
-from freshet.crawler.fetch.responses import (
-    StatusVerdict,
-    is_page_type,
-    judge,
-    media_type,
-    retry_after_s,
-)
+from freshet.crawler.fetch.client import Request, intake_of, request_headers
+from freshet.crawler.fetch.responses import StatusVerdict, judge, retry_after_s
+from freshet.crawler.fetch.transport import Unfetched
 from freshet.crawler.synthetic_web.answers import Responder, SiteResponse
 from freshet.crawler.synthetic_web.site import Addresses
 from freshet.crawler.synthetic_web.web import SyntheticWeb
@@ -105,14 +100,12 @@ def _limited(
     """Return the verdict and body within the request's own limits."""
     if verdict.outcome != "fetched":
         return verdict, b""
-    label = media_type(answer.header("Content-Type") or "")
-    is_typed = request.accept in {"page", "probe"}
-    if is_typed and label is not None and not is_page_type(label):
-        return StatusVerdict("skipped", "content_type", f"the server sent {label}"), b""
-    limit = request.max_body_bytes
-    if limit is None or len(answer.body) <= limit:
-        return verdict, answer.body
-    if request.accept == "robots":
-        return verdict, answer.body[:limit]
-    detail = f"{len(answer.body)} bytes are announced"
-    return StatusVerdict("failed", "too_large", detail), b""
+    size, kind = len(answer.body), answer.header("Content-Type") or ""
+    try:
+        intake = intake_of(
+            request, size, content_type=kind, content_encoding="", announced_bytes=size
+        )
+        intake.take_whole(answer.body)
+    except Unfetched as end:
+        return StatusVerdict(end.outcome, end.reason, end.detail), b""
+    return verdict, intake.result()[1]

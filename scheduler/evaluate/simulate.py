@@ -26,7 +26,7 @@ import numpy as np
 
 from freshet.scheduler import arrays, estimate
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.costs import Costs, plan_costs
+from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.evaluate import changes as changes_evaluate
 from freshet.scheduler.evaluate import judging, runners
 from freshet.scheduler.evaluate.changes import ChangeProcess, poisson
@@ -157,13 +157,6 @@ class Experiment:
         self.days = arrays.budget("days", self.days)
         self._world = self._draw()
 
-    @property
-    def measured(self) -> tuple[float, float]:
-        """Return the first and the last day of the measured time."""
-        end = self._world.days
-        days = self.days if self.estimator is None else min(self.days, MEASURED_WHEN_LEARNING)
-        return end - days, end
-
     def outcome(
         self, name: str, policy: Policy, progress: PolicyProgress = silent
     ) -> _SimulatedCost:
@@ -240,24 +233,23 @@ class Experiment:
         return RateLearner(table, estimate.load(self.estimator, table.host))
 
     def _judged(self, start: SourceTable, crawls: Crawls) -> _SimulatedCost:
-        begin, end = self.measured
+        end = self._world.days
+        days = self.days if self.estimator is None else min(self.days, MEASURED_WHEN_LEARNING)
+        begin = end - days
         table = replace(
             self._world.table, last_crawl=start.last_crawl, pending_signals=start.pending_signals
         )
-        costs = self._costs(table, crawls, begin, end)
+        changes, heard = self._world.changes, table.complete_observations
+        if self.process is poisson:
+            costs = judging.expected_costs(table, crawls, begin, end, changes=changes, heard=heard)
+        else:
+            costs = judging.realised_costs(table, crawls, begin, end, changes=changes)
         return _SimulatedCost(
             float(costs.harmonic.mean()),
             float(costs.binary.mean()),
             crawls.within(begin, end),
             self.bandwidth * (end - begin),
         )
-
-    def _costs(self, table: SourceTable, crawls: Crawls, begin: float, end: float) -> Costs:
-        changes = self._world.changes
-        if self.process is poisson:
-            heard = table.complete_observations
-            return judging.expected_costs(table, crawls, begin, end, changes=changes, heard=heard)
-        return judging.realised_costs(table, crawls, begin, end, changes=changes)
 
 
 def _history_days(table: SourceTable, round_days: float) -> float:

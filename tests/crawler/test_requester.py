@@ -66,6 +66,18 @@ async def test_a_robots_txt_opens_its_host_and_names_sitemaps() -> None:
     assert asked == Request(ROBOTS.url, "robots", max_body_bytes=RobotsRules().max_bytes + 1)
 
 
+async def test_of_the_sitemaps_that_a_robots_txt_names_few_are_strangers() -> None:
+    hosts = Hosts()
+    hosts.stages.world.frontier.ask_robots(1)
+    named = [f"Sitemap: http://s{n}/map.xml" for n in range(400)]
+    named += [f"Sitemap: {SITE}/{n}.xml" for n in range(2_000)] + [f"Sitemap: {SITE}/{'a' * 3_000}"]
+    (visit,) = await hosts.perform_next(answer("\n".join(named).encode()))
+    assert isinstance(visit, Note)
+    assert visit.targets is not None
+    own = [url.startswith(SITE) for url in visit.targets.urls if "map" in url or "xml" in url]
+    assert (own.count(False), own.count(True)) == (10, 1_000)
+
+
 async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak() -> None:
     hosts = Hosts()
     hosts.stages.world.frontier.ask_robots(1)

@@ -71,7 +71,9 @@ def test_a_line_without_a_scheme_is_https_and_falls_back_to_http(
         ("/etc/sites.txt", "not a URL or host name"),
         ("example.org:99999", "not a URL or host name"),
         ("2001:db8::1", "not a URL or host name"),
+        ("[::1", "not a URL or host name"),
         ("---", "not a URL or host name"),
+        ("ignore_connection_errors: true", ""),
         ("?", "not a URL or host name"),
     ],
 )

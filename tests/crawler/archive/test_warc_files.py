@@ -162,11 +162,12 @@ def test_digests_are_verified_whatever_their_spelling(tmp_path: Path) -> None:
         "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
     }
     wrong = right | {"WARC-Payload-Digest": "md5:" + "0" * 32}
-    unknown = {"WARC-Payload-Digest": "md5:LVAUAKV4JMVHNOLRTWIRAF6FSI======"}
-    cases = (right, wrong, unknown, {"WARC-Block-Digest": "sha1:too-short"})
+    padded = {"WARC-Payload-Digest": "md5:LVAUAKV4JMVHNOLRTWIRAF6FSI======"}
+    unknown = {"WARC-Block-Digest": "blake3:abc"}
+    cases = (right, wrong, padded, unknown, {"WARC-Block-Digest": "sha1:too-short"})
     records, _ = scanned(tmp_path, b"".join(record("response", block, more=m) for m in cases))
     assert [each.wrong for each in records] == [
-        None, "the md5 digest of its payload is wrong", None,
+        None, "the md5 digest of its payload is wrong", None, None,
         "the sha1 digest of its block is wrong",
     ]  # fmt: skip
 

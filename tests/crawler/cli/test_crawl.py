@@ -14,6 +14,7 @@ import pytest
 
 from scripts.synthetic_server import plain, serve
 from tests.console import freshet
+from tests.integration.scripted import Page, scripted
 
 COMMAND = (sys.executable, "-c", "from freshet.crawler.cli import run; run()", "crawl")
 LOCAL = ("--allow-private-addresses", "--delay", "0")
@@ -163,6 +164,26 @@ FULL_DISK = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+from tests.console import app
+app(["crawl", *sys.argv[1:]])
+"""
+
+
+async def test_more_hosts_than_files_that_may_be_open_are_crawled_whole(tmp_path: Path) -> None:
+    db = tmp_path / "crawl.db"
+    async with scripted({f"h{n}": {"/": Page(f"Page {n}.")} for n in range(150)}) as site:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", FEW_FILES, *(site.origin(f"h{n}") for n in range(150)),
+            "--db", str(db), "--json", *LOCAL, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        report = json.loads((await process.communicate())[0])
+    assert (process.returncode, report["pages"], report["errors"]) == (0, 150, 0)
+
+
+#: A process that may open a hundred files.
+FEW_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 from tests.console import app
 app(["crawl", *sys.argv[1:]])
 """

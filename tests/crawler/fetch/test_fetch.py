@@ -5,7 +5,7 @@ import socket
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import get_args
 
@@ -15,6 +15,7 @@ import uvloop
 import zstandard
 from aiohttp.abc import ResolveResult
 
+from freshet.crawler.fetch import transport
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
 from freshet.crawler.fetch.client import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
 from freshet.storage.entries import Outcome
@@ -331,6 +332,52 @@ async def test_a_kept_connection_that_went_stale_is_replaced_without_a_failure()
         results = [await fetcher.fetch(Request(server.url())) for _ in range(2)]
     assert [r.outcome for r in results] == ["fetched"] * 2
     assert (len(server.requests), server.connections) == (3, 2)
+
+
+async def test_no_more_connections_stay_idle_than_may_be_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transport, "connections", lambda: 2)
+    async with AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(hostile(sends(page()))) for _ in range(4)]
+        fetcher = await stack.enter_async_context(fetching())
+        for server in [*servers, servers[-1], servers[0]]:
+            assert (await fetcher.fetch(Request(server.url()))).outcome == "fetched"
+    assert [server.connections for server in servers] == [2, 1, 1, 1]
+
+
+async def test_interim_responses_without_end_are_refused() -> None:
+    endless = b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000
+    assert await reason_of(sends(endless + page())) == "protocol"
+    few = b"HTTP/1.1 103 Early Hints\r\n\r\n" * 16
+    assert (await exchange(sends(few + page())))[0].outcome == "fetched"
+
+
+@pytest.mark.parametrize("odd", ["\x01", '"a\x7f"', '"\u20ac"', " ", '"' + "x" * 2_000 + '"'])
+async def test_validators_that_are_no_field_values_are_not_sent(odd: str) -> None:
+    result, server = await exchange(sends(page()), validators=Validators(odd, odd))
+    assert (result.outcome, b"If-" in server.requests[0]) == ("fetched", False)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:25/", "http://127.0.0.1/" + "a" * 9_000])
+async def test_ports_of_other_services_and_endless_urls_are_not_requested(url: str) -> None:
+    async with fetching() as fetcher:
+        result = await fetcher.fetch(Request(url))
+    assert (result.outcome, result.reason) == ("failed", "url")
+
+
+async def test_every_text_of_a_result_can_be_stored_whatever_bytes_came() -> None:
+    head = b"HTTP/1.1 200 O\xffK\r\nContent-Length: 1\r\nContent-Encoding: \xff\r\n"
+    for kind in (b"application/\xff\xfe", b"text/html\xed\xa0\x80"):
+        result, _ = await exchange(sends(head + b"Content-Type: " + kind + b"\r\n\r\nx"))
+        texts = [result.detail or "", *result.header_values("Content-Type")]
+        assert "".join(texts).encode()
+
+
+async def test_credentials_of_a_url_are_not_sent() -> None:
+    async with hostile(sends(page())) as server, fetching() as fetcher:
+        await fetcher.fetch(Request(server.url().replace("//", "//user:secret@")))
+    assert b"authorization" not in server.requests[0].lower()
 
 
 @pytest.mark.parametrize(

@@ -203,10 +203,24 @@ def test_a_body_without_end_takes_little_memory(chunks: Callable[[], Iterator[by
     assert peak < 5_000_000
 
 
-def test_nested_tags_are_read_to_a_depth() -> None:
-    sitemap = parse_sitemap(urlset("1")[:-10] + b"<a>" * 100_000)
+@pytest.mark.parametrize("levels", [50, 10_000_000])
+def test_nested_tags_are_read_to_a_bound_and_take_no_memory(levels: int) -> None:
+    bomb = gzip.compress(urlset("1")[:-10] + b"<a>" * levels, 1)
+    tracemalloc.start()
+    try:
+        sitemap = parse_sitemap(bomb)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
     assert urls_of(sitemap) == ["https://h/1"]
-    assert sitemap.problem == "line 4: nested too deeply"
+    why = "no element found" if levels < 64 else "more than 64 elements inside each other"
+    assert sitemap.problem == f"line 4: {why}"
+    assert peak < 5_000_000
+
+
+def test_a_list_of_what_is_no_url_ends_at_the_limit() -> None:
+    sitemap = parse_sitemap(b"x\n" * 25_000_000)
+    assert (sitemap.truncated, sitemap.rejected) == (True, 50_001)
 
 
 @pytest.mark.parametrize(

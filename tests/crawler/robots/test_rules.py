@@ -39,9 +39,18 @@ def test_the_longest_matching_pattern_decides_and_allow_breaks_ties(
     decisive = max(
         ((len(p), allow) for p, allow in lines if matches_by_definition(p, path)), default=None
     )
-    found = verdict(lines, f"https://h{path}")
-    assert (found.rule is None) == (decisive is None)
-    assert found.allowed == (decisive is None or decisive[1])
+    others = [(f"/*never{n}*", True) for n in range(60)]
+    for rules in (lines, lines + others):
+        found = verdict(rules, f"https://h{path}")
+        assert (found.rule is None) == (decisive is None)
+        assert found.allowed == (decisive is None or decisive[1])
+
+
+def test_of_thousands_of_patterns_few_are_looked_at() -> None:
+    file = parse(b"User-agent: *\n" + b"".join(b"Disallow: /*aab*%d\n" % n for n in range(40_000)))
+    assert not file.allows("freshet", "https://h/aab/39999")
+    ends = file._rules_for("*")._ends_in("/aab/39999/and/a/long/path/of/a/page/with/some/words")
+    assert len(list(ends)) < 40
 
 
 @given(st.lists(st.tuples(patterns, st.booleans()), max_size=6), paths)

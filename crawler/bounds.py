@@ -1,0 +1,51 @@
+"""Bounds on what a site can make the crawler do, beside those that are settings.
+
+No honest site comes near them. What goes beyond one is refused with a reason that the store keeps,
+or left out with one line in the log.
+"""
+
+from __future__ import annotations
+
+import resource
+from typing import Final
+
+#: Interim responses (1xx) before the final one; RFC 9110, section 15.2, sets no limit.
+INTERIM_RESPONSES: Final = 16
+#: Members of a gzip stream; each costs time, however little it holds.
+GZIP_MEMBERS: Final = 10_000
+#: Characters of a URL that is requested. Servers take 8,000 octets (RFC 9110, section 4.1).
+URL_CHARS: Final = 8_192
+#: Characters of a validator that is sent back.
+VALIDATOR_CHARS: Final = 1_024
+#: Sitemaps of a host that its robots.txt names, and that sitemaps name in one run; those out of
+#: scope that a robots.txt names; the characters of their URLs.
+SITEMAPS: Final = 1_000
+FOREIGN_SITEMAPS: Final = 10
+SITEMAP_URL_CHARS: Final = 2_048
+#: Elements inside each other in a sitemap or an outline; the protocol of sitemaps has three levels.
+XML_LEVELS: Final = 64
+#: Ports of services that are no web servers (Fetch standard, "bad port").
+BAD_PORTS: Final = frozenset(
+    {
+        *(0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95),
+        *(101, 102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161),
+        *(179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563),
+        *(587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060),
+        *(5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080),
+    }
+)
+
+_FILES: Final = 65_536
+_OTHER_FILES: Final = 64
+
+
+def connections(wanted: int = 256) -> int:
+    """Return how many connections may be in use; as many more may be idle.
+
+    The process is allowed as many open files as it may allow itself. Some are for other things.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < _FILES and soft != hard:
+        soft = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(1, min(wanted, (soft - _OTHER_FILES) // 2))
