@@ -115,4 +115,4 @@ async def test_of_two_spellings_the_one_that_answers_is_judged(tmp_path: Path) -
 async def test_a_wrong_selector_of_the_settings_is_told_with_its_site(tmp_path: Path) -> None:
     settings = quick(parse__include={"example.org": ["a["]})
     with pytest.raises(CrawlError, match=r"parse\.include.*example\.org.*'a\['"):
-        await check(settings, tmp_path / "no.db", ["http://127.0.0.1:9/"], time.time())
+        await check(settings, tmp_path / "no.db", ["http://127.0.0.1:2/"], time.time())

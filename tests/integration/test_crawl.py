@@ -203,13 +203,13 @@ async def test_a_line_without_a_scheme_falls_back_to_http(tmp_path: Path) -> Non
 
 async def test_a_host_that_is_down_is_deferred_with_its_reason(tmp_path: Path) -> None:
     db = tmp_path / "crawl.db"
-    seeds = seeds_from_arguments(["http://127.0.0.1:9/"]).seeds
+    seeds = seeds_from_arguments(["http://127.0.0.1:2/"]).seeds
     report = await crawl(
         quick(crawl__patience_s=0.2, politeness__back_off_factor=4.0),
         CrawlOrder(db, seeds),
         watch=unwatched,
     )
     assert report.ending == "nothing due"
-    assert [(host.origin, host.urls) for host in report.deferred] == [("http://127.0.0.1:9", 1)]
+    assert [(host.origin, host.urls) for host in report.deferred] == [("http://127.0.0.1:2", 1)]
     assert "robots.txt unreachable" in str(report.deferred[0].reason)
     assert "robots.txt unreachable" in report.silent_seeds[0][2]

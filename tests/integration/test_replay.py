@@ -144,7 +144,7 @@ async def test_an_archive_gives_the_store_of_the_crawls_that_wrote_it(tmp_path: 
         assert [len(past.seeds) for past in pasts] == [len(web.sites)] * 2
         # Killed, and begun again: it goes on where it was.
         half = [pasts[0], cut(pasts[1], 100)]
-        rule = {"name": "late", "match": "*", "url": "http://127.0.0.1:9/"}
+        rule = {"name": "late", "match": "*", "url": "http://127.0.0.1:2/"}
         later = quick(change__probe=True, alerts__rules=[rule])
         await replay(later, again, half)
         await replay(later, again, pasts)

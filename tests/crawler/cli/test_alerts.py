@@ -121,7 +121,7 @@ def test_what_was_refused_is_shown_and_tried_again_when_asked(tmp_path: Path) ->
 
 def test_a_rule_that_is_in_the_settings_no_longer_is_told_of_and_dropped(tmp_path: Path) -> None:
     db = stored(tmp_path)
-    options = db + configured(tmp_path, "http://127.0.0.1:9/")
+    options = db + configured(tmp_path, "http://127.0.0.1:2/")
     code, output = invoke("--drop", "hook", *options)
     assert code == 1
     assert "hook is in the settings; remove it there" in output
@@ -141,7 +141,7 @@ def test_a_rule_that_is_in_the_settings_no_longer_is_told_of_and_dropped(tmp_pat
 
 def test_a_running_daemon_sends_by_itself(tmp_path: Path) -> None:
     options = stored(tmp_path)
-    options += configured(tmp_path, "http://127.0.0.1:9/")
+    options += configured(tmp_path, "http://127.0.0.1:2/")
     with being_written(tmp_path / "crawl.db"):
         code, output = invoke(*options, "--send")
     assert code == 1
@@ -210,7 +210,7 @@ def test_secrets_are_masked_where_settings_are_shown_and_kept(tmp_path: Path) ->
             assert not any(each in shown.output for each in (SECRET, "token", "word@"))
         path = tmp_path / "crawl.db"
         crawled = freshet(
-            "crawl", "http://127.0.0.1:9/", "--db", path, "--allow-private-addresses",
+            "crawl", "http://127.0.0.1:2/", "--db", path, "--allow-private-addresses",
             "--time-limit", "0.1", *options,
         )  # fmt: skip
         assert crawled.exit_code == 0

@@ -8,7 +8,7 @@ import pytest
 
 from tests.console import freshet
 
-CLOSED = "http://127.0.0.1:9/x"
+CLOSED = "http://127.0.0.1:2/x"
 check = partial(freshet, "check")
 
 

@@ -75,7 +75,7 @@ def test_a_refused_crawl_leaves_no_file_behind(
 
 def test_a_bad_line_is_reported_with_its_number_and_strict_stops_there(tmp_path: Path) -> None:
     sites = tmp_path / "sites.txt"
-    sites.write_text("# mine\nftp://example.org/\nhttp://127.0.0.1:9/\n", "utf-8")
+    sites.write_text("# mine\nftp://example.org/\nhttp://127.0.0.1:2/\n", "utf-8")
     strict = crawl("--sites", str(sites), "--strict", "--db", str(tmp_path / "crawl.db"))
     assert strict.exit_code == 2
     assert f"{sites}:2: the scheme 'ftp'" in only_line(strict.stderr)

@@ -16,7 +16,7 @@ from freshet.scheduler import policy
 from freshet.storage.database import StoreError, open_store
 from tests.console import freshet
 
-SITE = "http://127.0.0.1:9/"
+SITE = "http://127.0.0.1:2/"
 daemon = partial(freshet, "daemon", SITE)
 
 

@@ -510,7 +510,7 @@ async def test_a_handshake_that_hangs_runs_into_the_connect_time_out() -> None:
 
 
 async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9/")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:2/")
     result, _ = await exchange(sends(page()))
     assert result.outcome == "fetched"
 

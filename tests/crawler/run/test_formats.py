@@ -12,7 +12,7 @@ from tests.storage.crawl_store import writing
 from tests.storage.sketched_store import sketched_store
 from tests.storage.small_store import HOST
 
-LOCAL = "http://127.0.0.1:9/x"
+LOCAL = "http://127.0.0.1:2/x"
 READERS = (
     ["crawl", LOCAL, "--allow-private-addresses"],
     ["check", LOCAL, "--allow-private-addresses"],
