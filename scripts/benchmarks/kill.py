@@ -30,8 +30,6 @@ from scripts.benchmarks.store_inspection import StoreState, inspect
 
 _RUNS_PER_STORE = 2
 _OPTIONS = ("--delay", "0", "--verbose")
-#: Moments lie between the start and the end of an undisturbed crawl, or this at most.
-_LATEST_S = 2.0
 
 Run: TypeAlias = tuple[int, int]
 
@@ -99,10 +97,9 @@ class Trials:
         started_at = monotonic()
         self._invoke(None)
         self.undisturbed_s = monotonic() - started_at
-        latest_s = min(self.undisturbed_s, _LATEST_S)
         self._begin_store()
         while self.findings.kills < self._load.trials:
-            killed = self._invoke(self._rng.uniform(0, latest_s))
+            killed = self._invoke(self._rng.uniform(0, self.undisturbed_s))
             if killed and self.findings.kills % 50 == 0:
                 command.say(f"{self.findings.kills} kills, {self.findings.lost} lost")
         self._invoke(None)
