@@ -45,9 +45,9 @@ def capacities(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``lane`` (H,) is the host queue of each host, a row of ``keys`` and of ``per_day`` (L,)."""
+    """``queue`` (H,) is the host queue of each host, a row of ``keys`` and of ``per_day`` (L,)."""
 
-    lane: Rows
+    queue: Rows
     keys: list[str]
     per_day: Floats
 
@@ -59,21 +59,21 @@ def limits_of(
     connections_per_host: int = 1,
 ) -> Limits:
     """Return the limits of hosts, given the mean duration of their requests by id."""
-    lane, keys = numbered(key_of(host) for host in hosts)
+    queue, keys = numbered(key_of(host) for host in hosts)
     delays: list[float | None] = [None] * len(keys)
     known = np.array([exchange_s.get(host.host_id, np.nan) for host in hosts])
-    for code, host in zip(lane.tolist(), hosts, strict=True):
+    for code, host in zip(queue.tolist(), hosts, strict=True):
         if host.state is not None:
             delays[code] = host.state.delay_s
     told = ~np.isnan(known)
-    count = np.bincount(lane[told], minlength=len(keys))
-    seconds = np.bincount(lane[told], known[told], minlength=len(keys)) / np.maximum(count, 1)
-    return Limits(lane, keys, capacities(delays, delay_s, connections_per_host, seconds))
+    count = np.bincount(queue[told], minlength=len(keys))
+    seconds = np.bincount(queue[told], known[told], minlength=len(keys)) / np.maximum(count, 1)
+    return Limits(queue, keys, capacities(delays, delay_s, connections_per_host, seconds))
 
 
 def key_of(host: Host) -> str:
     """Return the politeness key of a host; its origin as long as it is not known."""
-    return host.origin if host.state is None else host.state.lane
+    return host.origin if host.state is None else host.state.queue
 
 
 # -- exchange ----------------------------------------------------------------

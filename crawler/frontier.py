@@ -102,9 +102,9 @@ class Frontier:
         """Return whether :meth:`add_host` was called for a host."""
         return host_id in self._hosts
 
-    def add_host(self, host: Host, lane_key: str) -> None:
+    def add_host(self, host: Host, queue_key: str) -> None:
         """Add a host to its queue, in the state that an earlier run left."""
-        queue = self._queue_of(lane_key)
+        queue = self._queue_of(queue_key)
         self._robots.learn(host)
         delay_s = self._robots.crawl_delay_s(host.host_id)
         entry = _HostEntry(host.host_id, host.origin, queue, delay_s)
@@ -137,7 +137,7 @@ class Frontier:
 
     def follow(self, request: RobotsRequest) -> None:
         """Queue a redirect hop of a robots.txt on the host queue of its target."""
-        queue = self._queue_of(request.lane)
+        queue = self._queue_of(request.queue)
         self._hosts[request.host_id].robots_on = queue
         queue.requests.append(request)
         self._schedule(queue)
@@ -154,7 +154,7 @@ class Frontier:
     def queue(self, request: ApiRequest) -> None:
         """Queue an API request; whoever performs it counts it down in ``api_requests``."""
         self.api_requests += 1
-        queue = self._queue_of(request.lane)
+        queue = self._queue_of(request.queue)
         queue.requests.append(request)
         self._schedule(queue)
 
@@ -194,7 +194,7 @@ class Frontier:
 
     def ended(
         self,
-        lane_key: str,
+        queue_key: str,
         now: float,
         response_s: float,
         answer: HostAnswer,
@@ -202,7 +202,7 @@ class Frontier:
         why: str,
     ) -> None:
         """Record the end of a request of this host queue."""
-        queue = self._queues[lane_key]
+        queue = self._queues[queue_key]
         queue.state.end(now, response_s, answer, retry_after_s, why)
         self._schedule(queue)
 

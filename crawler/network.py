@@ -11,7 +11,7 @@ from freshet.config.settings import Settings
 from freshet.crawler.clock import Clock, VirtualClock
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
 from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher
-from freshet.crawler.politeness import lane_key
+from freshet.crawler.politeness import queue_key
 from freshet.crawler.reduce.markup import site_hints
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.tally import CrawlError
@@ -45,10 +45,10 @@ class Network:
         )
         self._politeness = settings.politeness
 
-    async def lane_key(self, url: str) -> str:
+    async def queue_key(self, url: str) -> str:
         """Return the politeness key of a URL's host."""
         polite = self._politeness
-        return await lane_key(url, polite.key, polite.groups, self.resolver.addresses)
+        return await queue_key(url, polite.key, polite.groups, self.resolver.addresses)
 
     def require_contact(self, urls: Iterable[str]) -> None:
         """Refuse to visit public hosts without a contact.

@@ -186,7 +186,7 @@ class HostQueue:
 
     def restore(self, state: HostState) -> None:
         """Continue from the state that an earlier run left for a host of this queue."""
-        if state.lane == self.key and state.last_exchange_at < self.last_end_at:
+        if state.queue == self.key and state.last_exchange_at < self.last_end_at:
             return
         self.last_end_at = max(self.last_end_at, state.last_exchange_at)
         self._inherited_delay_s = max(self._inherited_delay_s, state.delay_s)
@@ -200,7 +200,7 @@ class HostQueue:
         is_parked = self.parked_until > self.last_end_at
         return HostState(
             host_id=host_id,
-            lane=self.key,
+            queue=self.key,
             last_exchange_at=self.last_end_at,
             delay_s=self.delay_s,
             failures=self.troubles,
@@ -239,12 +239,12 @@ _DEFAULT_PORTS = frozenset({80, 443})
 
 
 #: The unit whose hosts share one queue, and so one delay.
-LaneKind = Literal["host", "domain", "ip"]
+QueueKind = Literal["host", "domain", "ip"]
 
 
-async def lane_key(
+async def queue_key(
     url: str,
-    kind: LaneKind,
+    kind: QueueKind,
     groups: Mapping[str, Sequence[str]],
     addresses: Callable[[str], Awaitable[list[str]]],
 ) -> str:

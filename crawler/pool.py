@@ -61,7 +61,7 @@ class FetchPool:
     perform: Callable[[FrontierRequest], Awaitable[Sequence[Entry]]]
     probes: Probes
     write: Callable[[Entry], Awaitable[None]]
-    lane_key: Callable[[str], Awaitable[str]]
+    queue_key: Callable[[str], Awaitable[str]]
     clock: Clock
     rules: PoolRules
     pacer: Pacer
@@ -176,7 +176,7 @@ class FetchPool:
         new_hosts, host_ids = await self.agenda.replenish(self.clock.now())
         new = [host for host in new_hosts if not self.frontier.knows(host.host_id)]
         # Concurrently: a key may need a DNS query.
-        keys = await asyncio.gather(*(self.lane_key(host.origin) for host in new))
+        keys = await asyncio.gather(*(self.queue_key(host.origin) for host in new))
         for host, key in zip(new, keys, strict=True):
             self.frontier.add_host(host, key)
         for host_id in host_ids:

@@ -54,7 +54,7 @@ class Requester:
     admission: Admission
     discovery: SourceDiscovery
     seeding: Seeding
-    lane_key: Callable[[str], Awaitable[str]]
+    queue_key: Callable[[str], Awaitable[str]]
     offsite_at: Callable[[str, str], Awaitable[list[tuple[str, int]]]]
     on_refusal: Callable[[DueUrl, Observation], None] | None = None
     lasting: bool = False
@@ -86,14 +86,14 @@ class Requester:
 
     async def _probe(self, request: ProbeRequest) -> Note:
         """Request a page that cannot exist, for the visits that wait for the response."""
-        result = await self.pipeline.fetch(request.lane, Request(request.url, "probe"))
+        result = await self.pipeline.fetch(request.queue, Request(request.url, "probe"))
         self.probes.answered(request.host_id, result)
         host = self.frontier.host_state(request.host_id)
         return Note(self.clock.now(), fetches=1, host=host)
 
     async def _call(self, request: ApiRequest) -> Sequence[Entry]:
         wanted = Request(request.url, "answer", form=request.form)
-        result = await self.pipeline.fetch(request.lane, wanted)
+        result = await self.pipeline.fetch(request.queue, wanted)
         self.frontier.api_requests -= 1
         now = self.clock.now()
         return [Note(now, fetches=1), *request.handle(result, now)]
@@ -104,7 +104,7 @@ class Requester:
         """Fetch a robots.txt, or one redirect hop; the last hop returns the entries."""
         most = self.rules.max_bytes + 1
         wanted = Request(request.url, "robots", max_body_bytes=most)
-        result = await self.pipeline.fetch(request.lane, wanted)
+        result = await self.pipeline.fetch(request.queue, wanted)
         hop = await self.next_hop(request, result)
         if hop is not None:
             self.frontier.follow(hop)
@@ -117,8 +117,8 @@ class Requester:
             return None
         if request.redirects >= self.rules.max_redirects:
             return None
-        lane = await self.lane_key(result.location)
-        return replace(request, url=result.location, lane=lane, redirects=request.redirects + 1)
+        queue = await self.queue_key(result.location)
+        return replace(request, url=result.location, queue=queue, redirects=request.redirects + 1)
 
     async def robots_answered(self, request: RobotsRequest, result: FetchResult) -> Sequence[Entry]:
         """Record a host's robots.txt after the last hop."""

@@ -1,4 +1,4 @@
-"""The requests that the frontier hands out; ``lane`` is the key of the host queue.
+"""The requests that the frontier hands out; ``queue`` is the key of the host queue.
 
 An API request is for no page (a hub, a key file). It is polite and counted in the budget like any
 request; its subscriber handles the response first, and the entries that result are committed with
@@ -18,7 +18,7 @@ class PageRequest:
     """A request for a due URL."""
 
     due: DueUrl
-    lane: str
+    queue: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class RobotsRequest:
     host_id: int
     origin: str
     url: str
-    lane: str
+    queue: str
     redirects: int = 0
 
 
@@ -38,7 +38,7 @@ class ProbeRequest:
 
     host_id: int
     url: str
-    lane: str
+    queue: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ApiRequest:
     """
 
     url: str
-    lane: str
+    queue: str
     handle: Callable[[FetchResult, float], Sequence[Entry]]
     form: str | None = None
 

@@ -391,14 +391,14 @@ class Pipeline:
         wanted = Request(due.fetch_url, validators=validators)
         if due.role == "sitemap":
             wanted = replace(wanted, accept="sitemap", max_body_bytes=self.sitemap_max_bytes)
-        return await self.take(due, await self.fetch(request.lane, wanted))
+        return await self.take(due, await self.fetch(request.queue, wanted))
 
-    async def fetch(self, lane: str, request: Request) -> FetchResult:
+    async def fetch(self, queue: str, request: Request) -> FetchResult:
         """Make a request that the frontier has started, and report its end to the frontier."""
         result = await self.fetcher.fetch(request)
         answer = answer_of(result.status, result.reason, lasting=self.lasting)
         self.recorder.frontier.ended(
-            lane,
+            queue,
             self.recorder.clock.now(),
             response_s=result.duration_s,
             answer=answer,

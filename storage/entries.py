@@ -102,7 +102,7 @@ class HostState:
     """Politeness state of one host that survives a run."""
 
     host_id: int
-    lane: str
+    queue: str
     last_exchange_at: float
     delay_s: float
     failures: int = 0
@@ -278,10 +278,10 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class CappedLane:
+class CappedQueue:
     """A host queue with ``pages`` pages whose ``wanted`` visits a day exceed its limit ``most``."""
 
-    lane: str
+    queue: str
     most: float
     wanted: float
     pages: int
@@ -356,5 +356,5 @@ class Outlook:
     clocked: float
     next_at: float
     next_page_id: int | None
-    capped: tuple[CappedLane, ...] = ()
+    capped: tuple[CappedQueue, ...] = ()
     discovered: Discovered = Discovered()

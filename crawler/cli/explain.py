@@ -599,7 +599,7 @@ def _print_host(host: HostState, now: float) -> None:
     show_facts(
         "Politeness",
         {
-            "host queue": host.lane,
+            "host queue": host.queue,
             "delay": f"{host.delay_s:g} s",
             "last request": moment(host.last_exchange_at, now),
             "failures in a row": host.failures or None,

@@ -20,7 +20,7 @@ from freshet.crawler.capacities import key_of
 from freshet.crawler.importance import DEFAULT, Importance, ruling, speaking
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
-from freshet.storage.entries import CappedLane, Host, Kind
+from freshet.storage.entries import CappedQueue, Host, Kind
 from freshet.storage.queries import columns
 from freshet.storage.queries import page as page_queries
 from freshet.storage.records import Estimate
@@ -103,7 +103,7 @@ class PageForecast:
     price: float | None
     planned: float | None
     due_in_days: float | None
-    capped: CappedLane | None
+    capped: CappedQueue | None
     estimated_at: float | None
 
 
@@ -185,7 +185,7 @@ async def forecast_page(
         price=None if outlook is None else outlook.price,
         planned=valued.planned if captured else None,
         due_in_days=None if due_at is None else max(0.0, due_at - now) / _DAY_S,
-        capped=next((it for it in capped if it.lane == key_of(host)), None),
+        capped=next((it for it in capped if it.queue == key_of(host)), None),
         estimated_at=valued.at if is_valued else None,
     )
 

@@ -415,7 +415,7 @@ def _read(
     daemon, ephemeral = order.settings.daemon, order.settings.ephemeral
     history = terminal.run(plan_sources.read_history(order.db, daemon, ephemeral))
     sources, learning = plan_sources.sources_of(history, order.estimator, daemon.rules)
-    return sources, plan_sources.lane_delays_s(history.pages), learning, history.ephemeral
+    return sources, plan_sources.queue_delays_s(history.pages), learning, history.ephemeral
 
 
 def _print(report: PlanReport, order: _PlanOrder, *, replaced: bool, json: bool) -> None:

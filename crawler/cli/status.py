@@ -45,7 +45,7 @@ _DAY_S = 86_400.0
 _CLASSES = ("daily or more", "weekly", "monthly", "yearly", "less often")
 _BAR = 40
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_LANES_SHOWN = 4
+_QUEUES_SHOWN = 4
 
 
 def print_standing(it: DaemonStatus, now: float) -> None:
@@ -85,10 +85,16 @@ def print_standing(it: DaemonStatus, now: float) -> None:
         "Hosts at their cap (visits a day)",
         ("host", "at most", "asked for", "refused", "pages"),
         [
-            (lane.lane, amount(lane.most), amount(lane.wanted), amount(lane.refused), lane.pages)
-            for lane in outlook.capped
+            (
+                queue.queue,
+                amount(queue.most),
+                amount(queue.wanted),
+                amount(queue.refused),
+                queue.pages,
+            )
+            for queue in outlook.capped
         ],
-        _LANES_SHOWN,
+        _QUEUES_SHOWN,
     )
 
 

@@ -144,8 +144,8 @@ def sources_of(
     whose URLs share one delay; the estimator takes its pages to be alike.
     """
     pages = stored.pages
-    lane, lanes = numbered(map(key_of, pages.hosts))
-    host = lane[pages.host]
+    queue, queues = numbered(map(key_of, pages.hosts))
+    host = queue[pages.host]
     observed = stored.observations
     evidence = evidence_of(observed.page, observed.at, observed.kind)
     learner = estimate.load(estimator, host)
@@ -158,7 +158,7 @@ def sources_of(
         change_rate=learner.change_rate(),
         complete_observations=np.zeros(len(pages), np.bool_),
         host=host,
-        hosts=lanes,
+        hosts=queues,
     )
     known = np.bincount(evidence.source, minlength=len(pages)) > 0
     return learned, RateLearning(
@@ -166,7 +166,7 @@ def sources_of(
     )
 
 
-def lane_delays_s(pages: KeptPages) -> list[float | None]:
+def queue_delays_s(pages: KeptPages) -> list[float | None]:
     """Return the delay of each host queue, in the order of :func:`sources_of`; None if unknown."""
     delays = {
         key_of(host): None if host.state is None else host.state.delay_s for host in pages.hosts

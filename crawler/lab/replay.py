@@ -111,7 +111,7 @@ async def replay(
                 run_id=run_id,
                 clock=clock,
                 fetcher=_Nowhere(),
-                lane_key=_own_queue,
+                queue_key=_own_queue,
                 parser=parser,
                 rng=Random(0),
                 lasting=past.is_lasting,

@@ -279,7 +279,7 @@ class Subscriber:
     admission: Admission
     inbox: Inbox
     parser: Parser
-    lane_key: Callable[[str], Awaitable[str]]
+    queue_key: Callable[[str], Awaitable[str]]
     callback_base: str
     _reads: Buckets = field(default_factory=lambda: Buckets(*_READ, room=10_000), init=False)
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
@@ -308,7 +308,7 @@ class Subscriber:
                 noted.append(Note(now, subscription=each, ended=True))
             elif self.frontier.api_requests < _CALLS:
                 requested = self.leases.requested(each.token, now)
-                to = await self.lane_key(each.hub)
+                to = await self.queue_key(each.hub)
                 form = urlencode(self.leases.request(requested, self.callback_base + each.token))
                 answered = partial(self._answered, each.token)
                 self.frontier.queue(ApiRequest(each.hub, to, answered, form))

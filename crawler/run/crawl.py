@@ -120,7 +120,7 @@ async def crawl(
             run_id=run_id,
             clock=clock,
             fetcher=fetcher or network.fetcher,
-            lane_key=network.lane_key,
+            queue_key=network.queue_key,
             parser=parser,
             rng=Random(),
             archive=archive,

@@ -224,7 +224,7 @@ async def keep(
             run_id=run_id,
             clock=clock,
             fetcher=fetcher or network.fetcher,
-            lane_key=network.lane_key,
+            queue_key=network.queue_key,
             parser=parser,
             rng=rng or Random(),
             lasting=True,

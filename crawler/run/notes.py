@@ -20,7 +20,7 @@ from freshet.scheduler.agenda.recrawl import Valuation
 from freshet.scheduler.arrays import Column, Floats
 from freshet.scheduler.policy import IndexPolicy, Policy
 from freshet.scheduler.sources import Rows
-from freshet.storage.entries import CappedLane, Discovered, Outlook
+from freshet.storage.entries import CappedQueue, Discovered, Outlook
 from freshet.storage.records import Estimate, Note
 
 _DAY_S: Final = 86_400.0
@@ -115,7 +115,7 @@ class StatusRecorder:
             self._state.ranker.beliefs(now / _DAY_S) if len(pages) else Beliefs(*(np.zeros(0),) * 3)
         )
 
-        def work() -> tuple[Forecast, tuple[CappedLane, ...]]:
+        def work() -> tuple[Forecast, tuple[CappedQueue, ...]]:
             return self._expected(followed, pages, beliefs, limits, now / _DAY_S)
 
         found, capped = await asyncio.to_thread(work) if len(pages) > _MANY else work()
@@ -155,7 +155,7 @@ class StatusRecorder:
 
     def _expected(
         self, followed: Policy, pages: Census, beliefs: Beliefs, limits: Limits, day: float
-    ) -> tuple[Forecast, tuple[CappedLane, ...]]:
+    ) -> tuple[Forecast, tuple[CappedQueue, ...]]:
         found = forecast(pages, beliefs)
         if not len(pages) or limits.per_day.min() >= self.agenda.budget:
             return found, ()
@@ -163,22 +163,22 @@ class StatusRecorder:
 
     def _capped(
         self, followed: Policy, pages: Census, beliefs: Beliefs, limits: Limits, day: float
-    ) -> tuple[CappedLane, ...]:
+    ) -> tuple[CappedQueue, ...]:
         """Return the host queues for which more visits are wanted than politeness allows."""
-        table, waited = sources(pages, beliefs, limits.lane, limits.per_day, day)
+        table, waited = sources(pages, beliefs, limits.queue, limits.per_day, day)
         try:
             visits = wanted(followed, table, waited, self.agenda.budget)
         except Exception:  # noqa: BLE001 - a plug-in policy; the ranker's guard logs the error
             return ()
         count = np.bincount(table.host, minlength=len(limits.keys))
         found = [
-            CappedLane(limits.keys[code], *each)
+            CappedQueue(limits.keys[code], *each)
             for code, each in enumerate(
                 zip(limits.per_day.tolist(), visits.tolist(), count.tolist(), strict=True)
             )
             if each[1] > each[0]
         ]
-        return tuple(sorted(found, key=lambda lane: -lane.refused)[:_CAPPED])
+        return tuple(sorted(found, key=lambda queue: -queue.refused)[:_CAPPED])
 
     # -- estimates of pages ------------------------------------------------------
 

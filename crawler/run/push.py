@@ -47,7 +47,7 @@ class _PushReceiver:
                 admission=assembly.admission,
                 inbox=self._inbox,
                 parser=context.parser,
-                lane_key=context.lane_key,
+                queue_key=context.queue_key,
                 callback_base=f"{settings.public_url.rstrip('/')}/websub/",
             )
         self._pinging = Pinging(assembly.frontier, assembly.admission, self._inbox)

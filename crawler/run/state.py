@@ -122,7 +122,7 @@ class DaemonState:
         self.agenda.costs = costs_of(in_order, polite.delay_s)
         found = limits_of(in_order, exchange_s, polite.delay_s, polite.connections_per_host)
         if isinstance(self.ranker, PolicyRanker):
-            self.ranker.hosts(found.lane, found.per_day, self.agenda.costs)
+            self.ranker.hosts(found.queue, found.per_day, self.agenda.costs)
         return found
 
 

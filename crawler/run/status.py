@@ -82,7 +82,7 @@ class DaemonStatus:
         """Return the status as JSON values, with the refused visits of capped host queues."""
         found = asdict(self)
         found["outlook"]["capped"] = [
-            asdict(lane) | {"refused": lane.refused} for lane in self.outlook.capped
+            asdict(queue) | {"refused": queue.refused} for queue in self.outlook.capped
         ]
         found["outlook"]["discovered"]["share"] = self.outlook.discovered.share
         return found

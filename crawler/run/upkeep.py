@@ -324,21 +324,21 @@ def unreachable_hosts() -> Callable[[Sequence[Acknowledged]], None]:
     unreachable_since: dict[str, float] = {}
 
     def check(state: HostState) -> None:
-        since = unreachable_since.get(state.lane)
+        since = unreachable_since.get(state.queue)
         parked_until = state.parked_until or state.last_exchange_at
         if since is None and parked_until - state.last_exchange_at >= _LOGGED_FROM_S:
-            unreachable_since[state.lane] = state.last_exchange_at
+            unreachable_since[state.queue] = state.last_exchange_at
             log.warning(
                 "%s is unreachable (%s, %d times in a row); it is tried less and less often, and "
                 "its part of the budget goes to other hosts",
-                state.lane,
+                state.queue,
                 state.parked_reason,
                 state.failures,
             )
         elif since is not None and not state.failures:
-            del unreachable_since[state.lane]
+            del unreachable_since[state.queue]
             away_s = state.last_exchange_at - since
-            log.warning("%s answers again after %s", state.lane, span(away_s))
+            log.warning("%s answers again after %s", state.queue, span(away_s))
 
     def committed(batch: Sequence[Acknowledged]) -> None:
         for item in batch:

@@ -60,7 +60,7 @@ class _OpenAgenda(Agenda, Protocol):
 class RunContext:
     """Resources of a run; the owner opens and closes them.
 
-    ``lane_key`` returns the politeness key of a URL's host; a ``lasting`` run has no end. The
+    ``queue_key`` returns the politeness key of a URL's host; a ``lasting`` run has no end. The
     ``archive``, if there is one, keeps all fetch results; ``probe`` answers probes in a replay.
     """
 
@@ -69,7 +69,7 @@ class RunContext:
     run_id: int
     clock: Clock
     fetcher: Fetcher
-    lane_key: Callable[[str], Awaitable[str]]
+    queue_key: Callable[[str], Awaitable[str]]
     parser: Parser
     rng: Random
     lasting: bool = False
@@ -240,7 +240,7 @@ class Assembly:
             perform=self.requester(seeding).perform,
             probes=self._probes,
             write=self.writer.submit,
-            lane_key=context.lane_key,
+            queue_key=context.queue_key,
             clock=context.clock,
             rules=rules,
             pacer=pacer,
@@ -262,7 +262,7 @@ class Assembly:
             admission=self.admission,
             discovery=self._discovery,
             seeding=seeding,
-            lane_key=context.lane_key,
+            queue_key=context.queue_key,
             offsite_at=partial(links.offsite_at, context.database.reader),
             on_refusal=context.archive.unasked if context.archive is not None else None,
             lasting=context.lasting,
@@ -278,7 +278,7 @@ class Assembly:
             return
         ids = await self._context.database.write(partial(hosts.ensure, origins=origins))
         for host in await hosts.load(self._context.database.reader, list(ids.values())):
-            self.frontier.add_host(host, await self._context.lane_key(host.origin))
+            self.frontier.add_host(host, await self._context.queue_key(host.origin))
             self.frontier.ask_robots(host.host_id)
 
     async def run(self, pool: FetchPool, seeding: Seeding, *, time_limit_s: float = 0.0) -> Ending:

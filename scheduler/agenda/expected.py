@@ -84,19 +84,19 @@ def forecast(pages: Census, beliefs: Beliefs) -> Forecast:
 
 
 def sources(
-    pages: Census, beliefs: Beliefs, lane: Rows, per_day: Floats, now: float
+    pages: Census, beliefs: Beliefs, queue: Rows, per_day: Floats, now: float
 ) -> tuple[SourceTable, Floats]:
     """Return the captured and the waiting pages by host queue, for :func:`wanted`.
 
-    ``lane`` is that of each host, as far as known: pages of others are left out. Beside the table
+    ``queue`` is that of each host, as far as known: pages of others are left out. Beside the table
     there are the days that each has waited, nan for those that are captured.
     """
     held = pages.held
-    rows = np.flatnonzero((held | pages.waiting) & (pages.host < len(lane)))
+    rows = np.flatnonzero((held | pages.waiting) & (pages.host < len(queue)))
     table = SourceTable.of(
         pages.importance[rows],
         beliefs.rate[rows],
-        host=lane[pages.host[rows]],
+        host=queue[pages.host[rows]],
         host_capacity=per_day,
     )
     waited = np.maximum(now - pages.since[rows], 0.0)

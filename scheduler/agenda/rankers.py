@@ -218,11 +218,11 @@ class PolicyRanker:
             return self._value(table, now)
         return self._guard.worth(self._value, table, now)
 
-    def hosts(self, lane: Rows, per_day: Floats, cost: Floats) -> None:
-        """Set the host ``lane[s]`` of each site s, with its limit and the cost of a visit."""
-        self._host, self._per_day = lane, per_day
+    def hosts(self, queue: Rows, per_day: Floats, cost: Floats) -> None:
+        """Set the host ``queue[s]`` of each site s, with its limit and the cost of a visit."""
+        self._host, self._per_day = queue, per_day
         self._cost = np.ones(len(per_day))
-        np.maximum.at(self._cost, lane, cost)
+        np.maximum.at(self._cost, queue, cost)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """Set the importance of these pages."""
@@ -293,13 +293,13 @@ class RateRanker(PolicyRanker):
         self._plan: CrawlPlan | None = None
         self._planned_at = -np.inf
 
-    def hosts(self, lane: Rows, per_day: Floats, cost: Floats) -> None:
+    def hosts(self, queue: Rows, per_day: Floats, cost: Floats) -> None:
         """Keep these limits from the next plan on, which comes at once where they moved."""
-        if not np.array_equal(lane, self._host) or not np.allclose(
+        if not np.array_equal(queue, self._host) or not np.allclose(
             per_day, self._per_day, rtol=_MOVED, atol=0
         ):
             self._plan = None
-        super().hosts(lane, per_day, cost)
+        super().hosts(queue, per_day, cost)
 
     def beliefs(self, now: float) -> Beliefs:
         """Return what follows from the learnt rates, and the visits of the plan."""

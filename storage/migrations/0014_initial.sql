@@ -19,7 +19,7 @@ CREATE TABLE crawl_run (
 CREATE TABLE host (
     id               INTEGER PRIMARY KEY,
     origin           TEXT NOT NULL UNIQUE,
-    lane             TEXT,
+    queue             TEXT,
     exchanges        INTEGER NOT NULL DEFAULT 0,
     last_exchange_at REAL,
     delay_s          REAL,
@@ -27,7 +27,7 @@ CREATE TABLE host (
     parked_until     REAL,
     parked_reason    TEXT
 ) STRICT;
-CREATE INDEX host_lane ON host (lane, last_exchange_at);
+CREATE INDEX host_by_queue ON host (queue, last_exchange_at);
 
 CREATE TABLE robots (
     host_id     INTEGER PRIMARY KEY REFERENCES host (id),
@@ -420,13 +420,13 @@ CREATE TABLE outlook (
     new_per_day      REAL NOT NULL DEFAULT 0
 ) STRICT;
 
-CREATE TABLE capped_lane (
+CREATE TABLE capped_queue (
     outlook_at REAL NOT NULL REFERENCES outlook (at) ON DELETE CASCADE,
-    lane       TEXT NOT NULL,
+    queue       TEXT NOT NULL,
     most       REAL NOT NULL,
     wanted     REAL NOT NULL,
     pages      INTEGER NOT NULL,
-    PRIMARY KEY (outlook_at, lane)
+    PRIMARY KEY (outlook_at, queue)
 ) STRICT, WITHOUT ROWID;
 
 -- What the daemon believes of each page, as of its last notes.

@@ -22,7 +22,7 @@ _STATE = columns_of(HostState, "s", host_id="iif(s.id, h.id, NULL)")
 _FROM = """
     FROM host AS h LEFT JOIN robots AS r ON r.host_id = h.id
     LEFT JOIN host AS s ON s.id = (
-        SELECT id FROM host WHERE lane = h.lane ORDER BY last_exchange_at DESC, id DESC LIMIT 1)
+        SELECT id FROM host WHERE queue = h.queue ORDER BY last_exchange_at DESC, id DESC LIMIT 1)
 """
 _ROBOTS = columns_of(RobotsRecord, "r")
 _SELECT = f"SELECT {columns_of(Host, 'h', host_id='h.id', state=_STATE, robots=_ROBOTS)} {_FROM}"

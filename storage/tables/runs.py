@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
-from freshet.storage.entries import CappedLane, Discovered, Outlook
+from freshet.storage.entries import CappedQueue, Discovered, Outlook
 from freshet.storage.records import StoredSeed
 
 #: State of a run; the next invocation finishes all but ``ended`` ones.
@@ -139,7 +139,7 @@ class RunProgress:
 
 def append(db: Connection, run_id: int, it: Outlook) -> None:
     """Store an outlook of a run, after its requests have been counted, and thin old ones."""
-    db.execute("DELETE FROM capped_lane WHERE outlook_at = ?", (it.at,))
+    db.execute("DELETE FROM capped_queue WHERE outlook_at = ?", (it.at,))
     db.execute(
         f"INSERT OR REPLACE INTO outlook (run_id, fetches, {_VALUES}) VALUES "
         f"(?1, (SELECT fetches FROM crawl_run WHERE id = ?1){', ?' * _VALUES.count(',')}, ?)",
@@ -151,8 +151,8 @@ def append(db: Connection, run_id: int, it: Outlook) -> None:
         ),
     )
     db.executemany(
-        "INSERT INTO capped_lane VALUES (?, ?, ?, ?, ?)",
-        [(it.at, *values_of(lane)) for lane in it.capped],
+        "INSERT INTO capped_queue VALUES (?, ?, ?, ?, ?)",
+        [(it.at, *values_of(queue)) for queue in it.capped],
     )
     _thin(db, it.at - _ALL_S)
 
@@ -164,22 +164,22 @@ def _thin(db: Connection, before: float) -> None:
         "SELECT at FROM outlook AS early WHERE at < ?1 AND EXISTS (SELECT 1 FROM outlook AS late "
         f"WHERE late.at > early.at AND late.at < (CAST(early.at / {_DAY_S} AS INT) + 1) * {_DAY_S})"
     )
-    db.execute(f"DELETE FROM capped_lane WHERE outlook_at IN ({old})", (ended,))
+    db.execute(f"DELETE FROM capped_queue WHERE outlook_at IN ({old})", (ended,))
     db.execute(f"DELETE FROM outlook WHERE at IN ({old})", (ended,))
 
 
 async def latest_outlook(db: Reader, run_id: int) -> Outlook | None:
     """Return the last outlook of a run, or None."""
     sql = f"SELECT {_VALUES} FROM outlook WHERE run_id = ? ORDER BY at DESC LIMIT 1"
-    lanes = (
-        f"SELECT {columns_of(CappedLane)} FROM capped_lane WHERE outlook_at = ? "
-        "ORDER BY wanted - most DESC, lane"
+    queues = (
+        f"SELECT {columns_of(CappedQueue)} FROM capped_queue WHERE outlook_at = ? "
+        "ORDER BY wanted - most DESC, queue"
     )
     for row in await db.execute_fetchall(sql, (run_id,)):
         return Outlook(
             **{name: row[name] for name in _PLAIN},
             changing=tuple(row[name] for name in _CLASSES),
-            capped=tuple(map(row_to(CappedLane), await db.execute_fetchall(lanes, (row["at"],)))),
+            capped=tuple(map(row_to(CappedQueue), await db.execute_fetchall(queues, (row["at"],)))),
             discovered=Discovered(**{name: row[name] for name in _DISCOVERED}),
         )
     return None

@@ -78,19 +78,19 @@ class World:
     def add(
         self,
         host_id: int,
-        lane: str,
+        queue: str,
         robots: RobotsRecord | None = None,
         state: HostState | None = None,
     ) -> None:
-        self.frontier.add_host(Host(host_id, f"http://h{host_id}", state, robots), lane)
+        self.frontier.add_host(Host(host_id, f"http://h{host_id}", state, robots), queue)
 
     def supply(self, *dues: DueUrl) -> None:
         for due in dues:
             self.shelf.put(due)
             self.frontier.wake(due.host_id)
 
-    def fine(self, lane: str, now: float, response_s: float = 0.0) -> None:
-        self.frontier.ended(lane, now, response_s, "fine", None, "200")
+    def fine(self, queue: str, now: float, response_s: float = 0.0) -> None:
+        self.frontier.ended(queue, now, response_s, "fine", None, "200")
 
     def settle(self, host_id: int, record: RobotsRecord, now: float) -> None:
         self.book.settle(host_id, f"http://h{host_id}", record, now)
@@ -109,7 +109,7 @@ class World:
             for request in self.requests(now):
                 assert isinstance(request, PageRequest)
                 order.append((now, request.due.host_id))
-                self.fine(request.lane, now + response_s, response_s)
+                self.fine(request.queue, now + response_s, response_s)
             wakes_at = self.frontier.wakes_at()
             if wakes_at is None:
                 break

@@ -122,7 +122,7 @@ class Stages:
     def __init__(self, robots: RobotsRecord | None = None) -> None:
         self.world = World()
         for host_id in (1, 2):
-            self.world.add(host_id, f"lane {host_id}", robots or parsed(ALLOW, NOON))
+            self.world.add(host_id, f"queue {host_id}", robots or parsed(ALLOW, NOON))
         self.clock = VirtualClock(NOON)
         self.past = Past()
         self.answers = Answers()

@@ -1,4 +1,4 @@
-"""What politeness leaves each host and lane, and on which terms ephemeral sources compete."""
+"""What politeness leaves each host and queue, and on which terms ephemeral sources compete."""
 
 from math import inf
 
@@ -10,8 +10,8 @@ from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.storage.entries import Host, HostState
 
 
-def host(host_id: int, lane: str | None = None, delay_s: float = 1.0) -> Host:
-    state = None if lane is None else HostState(host_id, lane, 0.0, delay_s)
+def host(host_id: int, queue: str | None = None, delay_s: float = 1.0) -> Host:
+    state = None if queue is None else HostState(host_id, queue, 0.0, delay_s)
     return Host(host_id, f"https://{host_id}.example", state)
 
 
@@ -28,17 +28,17 @@ def test_without_a_delay_there_is_no_limit() -> None:
     assert capacities([], 0.0).tolist() == []
 
 
-def test_hosts_of_a_lane_share_its_limit_which_counts_pauses_and_exchanges() -> None:
+def test_hosts_of_a_queue_share_its_limit_which_counts_pauses_and_exchanges() -> None:
     hosts = [host(4, "shared", 9.0), host(2), host(7, "shared", 9.0), host(9, "fast", 0.1)]
     found = limits_of(hosts, {4: 0.5, 7: 1.5, 9: 0.6}, 1.0)
     assert found.keys == ["shared", "https://2.example", "fast"]
-    assert found.lane.tolist() == [0, 1, 0, 2]
+    assert found.queue.tolist() == [0, 1, 0, 2]
     assert found.per_day == pytest.approx([86_400 / 10, 86_400, 86_400 / 1.6])
 
 
 def test_of_no_hosts_there_are_no_limits() -> None:
     found = limits_of([], {}, 1.0)
-    assert (found.keys, len(found.lane), len(found.per_day)) == ([], 0, 0)
+    assert (found.keys, len(found.queue), len(found.per_day)) == ([], 0, 0)
 
 
 def test_the_terms_are_those_of_the_settings() -> None:

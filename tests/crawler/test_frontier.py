@@ -33,7 +33,7 @@ def test_a_crawl_delay_holds_from_the_robots_txt_that_states_it() -> None:
     assert world.frontier.wakes_at() == 107.0
 
 
-def test_refusals_do_not_occupy_the_lane() -> None:
+def test_refusals_do_not_occupy_the_queue() -> None:
     world = World()
     world.add(1, "a", parsed(PRIVATE, 0.0))
     refused = [page(i, 1, f"private/{i}") for i in range(5)]
@@ -52,7 +52,7 @@ def test_a_spelling_is_asked_for_as_found_unless_only_the_canonical_one_is_allow
         assert world.requests(0.0) == [PageRequest(taken, "a")]
 
 
-def test_a_shared_lane_rotates_between_its_hosts() -> None:
+def test_a_shared_queue_rotates_between_its_hosts() -> None:
     world = World()
     for host_id in (1, 2, 3):
         world.add(host_id, "d", parsed(ALLOW, 0.0))
@@ -63,36 +63,36 @@ def test_a_shared_lane_rotates_between_its_hosts() -> None:
 def test_one_huge_host_does_not_starve_the_others() -> None:
     world = World()
     for host_id in range(1, 5):
-        world.add(host_id, f"lane {host_id}", parsed(ALLOW, 0.0))
+        world.add(host_id, f"queue {host_id}", parsed(ALLOW, 0.0))
     world.supply(*(page(i, 1) for i in range(100)))
     world.supply(*(page(1_000 + host_id, host_id) for host_id in (2, 3, 4)))
     order = world.order(3.0)
     assert {host for at, host in order if at == 0.0} == {1, 2, 3, 4}
 
 
-def test_lanes_are_served_in_the_order_in_which_they_became_ready() -> None:
+def test_queues_are_served_in_the_order_in_which_they_became_ready() -> None:
     world = World()
     for host_id in (1, 2, 3):
-        world.add(host_id, f"lane {host_id}", parsed(ALLOW, 0.0))
+        world.add(host_id, f"queue {host_id}", parsed(ALLOW, 0.0))
         world.supply(page(host_id, host_id), page(10 + host_id, host_id))
     first = [world.frontier.next(0.0) for _ in range(3)]
     assert [e.due.host_id for e in first if isinstance(e, PageRequest)] == [1, 2, 3]
-    for lane, at in (("lane 2", 1.0), ("lane 3", 2.0), ("lane 1", 3.0)):
-        world.fine(lane, at)
+    for queue, at in (("queue 2", 1.0), ("queue 3", 2.0), ("queue 1", 3.0)):
+        world.fine(queue, at)
     again = world.requests(10.0)
     assert [e.due.host_id for e in again if isinstance(e, PageRequest)] == [2, 3, 1]
 
 
-def test_new_urls_do_not_cost_a_ready_lane_its_place() -> None:
+def test_new_urls_do_not_cost_a_ready_queue_its_place() -> None:
     world = World()
     for host_id in (1, 2):
-        world.add(host_id, f"lane {host_id}", parsed(ALLOW, 0.0))
+        world.add(host_id, f"queue {host_id}", parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 2), page(3, 2))
-    assert world.frontier.next(0.0) == PageRequest(page(1, 1), "lane 1")
+    assert world.frontier.next(0.0) == PageRequest(page(1, 1), "queue 1")
     world.supply(page(4, 2))
-    world.add(3, "lane 3", parsed(ALLOW, 0.0))
+    world.add(3, "queue 3", parsed(ALLOW, 0.0))
     world.supply(page(5, 3))
-    assert world.frontier.next(0.0) == PageRequest(page(2, 2), "lane 2")
+    assert world.frontier.next(0.0) == PageRequest(page(2, 2), "queue 2")
 
 
 def test_a_robots_txt_that_grows_old_is_asked_for_even_while_the_pool_is_full() -> None:
@@ -101,7 +101,7 @@ def test_a_robots_txt_that_grows_old_is_asked_for_even_while_the_pool_is_full() 
     world.add(2, "b", parsed(ALLOW, 10.0))
     world.supply(page(1, 1), page(2, 2))
     world.supply(*(page(10 + i, 2) for i in range(3)))
-    # The lane of host 2 is ready and stays so, because one request at a time is taken.
+    # The queue of host 2 is ready and stays so, because one request at a time is taken.
     assert world.frontier.next(DAY_S - 1) == PageRequest(page(1, 1), "a")
     request = world.frontier.next(DAY_S + 10)
     assert request == RobotsRequest(2, "http://h2", "http://h2/robots.txt", "b")
@@ -122,7 +122,7 @@ def test_an_unreachable_robots_txt_closes_its_host_until_the_next_try() -> None:
     assert [type(e) for e in world.requests(wakes_at)] == [RobotsRequest]
 
 
-def test_a_closed_host_does_not_close_the_others_on_its_lane() -> None:
+def test_a_closed_host_does_not_close_the_others_on_its_queue() -> None:
     world = World()
     world.add(1, "a")
     world.add(2, "a", parsed(ALLOW, 0.0))
@@ -145,14 +145,14 @@ def test_the_pages_of_a_barred_host_are_refused_at_once() -> None:
     assert world.frontier.wakes_at() is None
 
 
-def test_a_robots_redirect_waits_for_the_lane_of_its_target() -> None:
+def test_a_robots_redirect_waits_for_the_queue_of_its_target() -> None:
     world = World()
     world.add(1, "a")
     world.add(2, "b", parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 2))
     robots = next(e for e in world.requests(0.0) if isinstance(e, RobotsRequest))
     world.fine("a", 0.0)
-    hop = replace(robots, url="http://h2/other.txt", lane="b", redirects=1)
+    hop = replace(robots, url="http://h2/other.txt", queue="b", redirects=1)
     world.frontier.follow(hop)
     assert world.requests(50.0) == []
     world.frontier.ended("b", 50.0, 0.0, "throttled", 600.0, "http_429")
@@ -172,14 +172,14 @@ def test_a_robots_txt_can_be_asked_for_before_any_url_is_due() -> None:
 
 
 @pytest.mark.parametrize("connections", [1, 2, 3])
-def test_a_lane_has_as_many_exchanges_at_once_as_connections(connections: int) -> None:
+def test_a_queue_has_as_many_exchanges_at_once_as_connections(connections: int) -> None:
     world = World(PolitenessRules(connections_per_host=connections))
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(*(page(i, 1) for i in range(5)))
     assert len(world.requests(0.0)) == connections
 
 
-def test_the_memory_of_waiting_lanes_does_not_grow_with_their_wakes() -> None:
+def test_the_memory_of_waiting_queues_does_not_grow_with_their_wakes() -> None:
     world = World()
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(page(0, 1))
@@ -193,7 +193,7 @@ def test_the_memory_of_waiting_lanes_does_not_grow_with_their_wakes() -> None:
 def test_the_frontier_uses_what_time_politeness_leaves() -> None:
     world = World()
     for host_id in range(20):
-        world.add(host_id, f"lane {host_id}", parsed(ALLOW, 0.0))
+        world.add(host_id, f"queue {host_id}", parsed(ALLOW, 0.0))
         world.supply(*(page(host_id * 1_000 + i, host_id) for i in range(100)))
     order = world.order(99.0, response_s=0.25)
     # 20 hosts, 1.25 s for each exchange: what a perfect crawler would do in 100 seconds.
@@ -202,8 +202,8 @@ def test_the_frontier_uses_what_time_politeness_leaves() -> None:
 
 def test_a_host_is_active_unless_it_is_kept_waiting_or_has_no_work() -> None:
     world = World()
-    for host_id, lane in ((1, "a"), (2, "b"), (3, "c")):
-        world.add(host_id, lane, parsed(ALLOW, 0.0))
+    for host_id, queue in ((1, "a"), (2, "b"), (3, "c")):
+        world.add(host_id, queue, parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 2), page(3, 2))
     assert world.frontier.active(0.0) == 2
     assert len(world.requests(0.0)) == 2

@@ -23,8 +23,8 @@ from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, SLOW, World, pag
 
 
 @dataclass
-class LaneModel:
-    """What must hold of one lane, by the answers that it was given."""
+class QueueModel:
+    """What must hold of one queue, by the answers that it was given."""
 
     under_way: int = 0
     not_before: float = 0.0
@@ -34,7 +34,7 @@ class LaneModel:
 class HostModel:
     """What its robots.txt was when last fetched; ``body`` None: there is no copy."""
 
-    lane: str
+    queue: str
     body: bytes | None = None
     fetched_at: float = -inf
     is_unreachable: bool = False
@@ -56,18 +56,18 @@ PAGE_ANSWERS = st.sampled_from(
 RESPONSE_S = st.sampled_from([0.0, 0.2, 3.0, 100.0])
 PATHS = st.sampled_from(["", "", "private/"])
 BODIES = st.sampled_from([ALLOW, PRIVATE, SLOW])
-LANES = ("own", "shared")
+QUEUES = ("own", "shared")
 
 
 class FrontierMachine(RuleBasedStateMachine):
     """Drives a frontier as the pool does, with any timing and any answers."""
 
     @initialize(
-        lanes=st.lists(st.sampled_from(LANES), min_size=1, max_size=5),
+        queues=st.lists(st.sampled_from(QUEUES), min_size=1, max_size=5),
         connections=st.integers(1, 3),
         seed=st.integers(0, 3),
     )
-    def begin(self, lanes: list[str], connections: int, seed: int) -> None:
+    def begin(self, queues: list[str], connections: int, seed: int) -> None:
         self.politeness = PolitenessRules(connections_per_host=connections, forbidden_burst=2)
         self.seed = seed
         self.now = 1_000.0
@@ -75,14 +75,14 @@ class FrontierMachine(RuleBasedStateMachine):
         self.handed_out: set[int] = set()
         self.retries: list[tuple[float, DueUrl]] = []
         self.under_way: list[PageRequest | RobotsRequest] = []
-        self.lanes: dict[str, LaneModel] = defaultdict(LaneModel)
+        self.queues: dict[str, QueueModel] = defaultdict(QueueModel)
         self.hosts = {
-            host_id: HostModel(f"lane {host_id}" if lane == "own" else lane)
-            for host_id, lane in enumerate(lanes)
+            host_id: HostModel(f"queue {host_id}" if queue == "own" else queue)
+            for host_id, queue in enumerate(queues)
         }
         self.world = World(self.politeness, seed)
         for host_id, host in self.hosts.items():
-            self.world.add(host_id, host.lane)
+            self.world.add(host_id, host.queue)
             self.links_are_found(host_id, ["", "private/", ""])
 
     # -- what happens outside ----------------------------------------------------
@@ -104,7 +104,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule(n=st.integers(1, 3))
     def a_full_pool_takes_a_few(self, n: int) -> None:
-        """Ready lanes may stay ready."""
+        """Ready queues may stay ready."""
         for _ in range(n):
             request = self.world.frontier.next(self.now)
             if request is not None:
@@ -145,11 +145,11 @@ class FrontierMachine(RuleBasedStateMachine):
         self.launch()
 
     @precondition(lambda self: any(isinstance(e, RobotsRequest) for e in self.under_way))
-    @rule(lane=st.sampled_from(["shared", "elsewhere"]), response_s=RESPONSE_S)
-    def a_robots_txt_redirects(self, lane: str, response_s: float) -> None:
+    @rule(queue=st.sampled_from(["shared", "elsewhere"]), response_s=RESPONSE_S)
+    def a_robots_txt_redirects(self, queue: str, response_s: float) -> None:
         request = next(e for e in self.under_way if isinstance(e, RobotsRequest))
         self.end(request, "fine", None, response_s)
-        hop = replace(request, url="http://else/robots.txt", lane=lane, redirects=1)
+        hop = replace(request, url="http://else/robots.txt", queue=queue, redirects=1)
         self.world.frontier.follow(hop)
 
     @rule()
@@ -160,7 +160,7 @@ class FrontierMachine(RuleBasedStateMachine):
             entry = old.book._entries.get(host_id)
             self.expect_restored(state)
             self.world.add(
-                host_id, self.hosts[host_id].lane, entry.record if entry else None,
+                host_id, self.hosts[host_id].queue, entry.record if entry else None,
                 state if state.last_exchange_at > 0 else None,
             )  # fmt: skip
         for request in self.under_way:
@@ -170,20 +170,20 @@ class FrontierMachine(RuleBasedStateMachine):
         self.under_way = []
         for host in self.hosts.values():
             host.is_asked = False
-        # A lane is remembered with its hosts: not that of a redirect to a stranger.
-        known = {host.lane for host in self.hosts.values()}
-        self.lanes = defaultdict(LaneModel, {k: m for k, m in self.lanes.items() if k in known})
-        for lane in self.lanes.values():
-            lane.under_way = 0
+        # A queue is remembered with its hosts: not that of a redirect to a stranger.
+        known = {host.queue for host in self.hosts.values()}
+        self.queues = defaultdict(QueueModel, {k: m for k, m in self.queues.items() if k in known})
+        for queue in self.queues.values():
+            queue.under_way = 0
         for urls in old.shelf.urls.values():
             self.supply(*urls)
 
     def expect_restored(self, state: HostState) -> None:
         """Of several connections' pauses the store keeps that of the last to end."""
         if self.politeness.connections_per_host > 1:
-            lane = self.lanes[state.lane]
+            queue = self.queues[state.queue]
             kept = max(state.last_exchange_at + state.delay_s, state.parked_until or -inf)
-            lane.not_before = min(lane.not_before, kept)
+            queue.not_before = min(queue.not_before, kept)
 
     def teardown(self) -> None:
         """Liveness: once the web behaves well, every URL is fetched or refused."""
@@ -227,8 +227,8 @@ class FrontierMachine(RuleBasedStateMachine):
     ) -> None:
         self.under_way.remove(request)
         self.advance(self.now + response_s)
-        lane = self.lanes[request.lane]
-        lane.under_way -= 1
+        queue = self.queues[request.queue]
+        queue.under_way -= 1
         pauses = [
             self.politeness.delay_s,
             min(retry_after_s or 0.0, self.politeness.retry_after_cap_s),
@@ -237,9 +237,9 @@ class FrontierMachine(RuleBasedStateMachine):
             pauses.append(min(response_s * self.politeness.slow_factor, self.politeness.slow_cap_s))
         if answer == "down" or (answer == "throttled" and not retry_after_s):
             pauses.append(self.politeness.back_off_initial_s)
-        lane.not_before = max(lane.not_before, self.now + max(pauses))
+        queue.not_before = max(queue.not_before, self.now + max(pauses))
         self.world.frontier.ended(
-            request.lane, self.now, response_s, answer, retry_after_s, str(answer)
+            request.queue, self.now, response_s, answer, retry_after_s, str(answer)
         )
 
     def end_page(
@@ -285,10 +285,10 @@ class FrontierMachine(RuleBasedStateMachine):
             return
         # No rule here sends a probe or a call.
         assert not isinstance(request, ProbeRequest | ApiRequest)
-        lane = self.lanes[request.lane]
-        assert lane.under_way < self.politeness.connections_per_host
-        assert self.now >= lane.not_before
-        lane.under_way += 1
+        queue = self.queues[request.queue]
+        assert queue.under_way < self.politeness.connections_per_host
+        assert self.now >= queue.not_before
+        queue.under_way += 1
         self.under_way.append(request)
         if isinstance(request, PageRequest):
             self.check_crawl_delay(request)
@@ -300,7 +300,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def check_crawl_delay(self, request: PageRequest) -> None:
         if self.hosts[request.due.host_id].body == SLOW:
-            last_end_at = self.world.frontier._queues[request.lane].state.last_end_at
+            last_end_at = self.world.frontier._queues[request.queue].state.last_end_at
             assert self.now >= last_end_at + 7.0
 
     def check_robots(self, due: DueUrl, *, is_allowed: bool) -> None:

@@ -1,10 +1,10 @@
-"""Which hosts share a lane."""
+"""Which hosts share a queue."""
 
 from typing import get_args
 
 import pytest
 
-from freshet.crawler.politeness import LaneKind, lane_key
+from freshet.crawler.politeness import QueueKind, queue_key
 
 ADDRESSES = {
     "www.example.org": ["192.0.2.9", "192.0.2.10"],
@@ -16,8 +16,8 @@ async def addresses(host: str) -> list[str]:
     return ADDRESSES.get(host, [])
 
 
-async def key_of(url: str, kind: LaneKind, groups: dict[str, list[str]] | None = None) -> str:
-    return await lane_key(url, kind, groups or {}, addresses)
+async def key_of(url: str, kind: QueueKind, groups: dict[str, list[str]] | None = None) -> str:
+    return await queue_key(url, kind, groups or {}, addresses)
 
 
 @pytest.mark.parametrize(
@@ -45,17 +45,19 @@ async def test_a_domain_is_the_registrable_one(url: str, key: str) -> None:
     assert await key_of(url, "domain") == key
 
 
-async def test_hosts_at_one_address_share_a_lane_whatever_the_order_of_the_answer() -> None:
+async def test_hosts_at_one_address_share_a_queue_whatever_the_order_of_the_answer() -> None:
     assert await key_of("https://www.example.org/", "ip") == "192.0.2.10"
     assert await key_of("https://shop.example.org/", "ip") == "192.0.2.10"
 
 
-async def test_a_host_without_an_address_has_a_lane_of_its_own() -> None:
+async def test_a_host_without_an_address_has_a_queue_of_its_own() -> None:
     assert await key_of("https://none.example/", "ip") == "none.example"
 
 
-@pytest.mark.parametrize("kind", get_args(LaneKind))
-async def test_a_group_comes_before_every_kind_and_the_first_that_fits_wins(kind: LaneKind) -> None:
+@pytest.mark.parametrize("kind", get_args(QueueKind))
+async def test_a_group_comes_before_every_kind_and_the_first_that_fits_wins(
+    kind: QueueKind,
+) -> None:
     groups = {"wiki": ["*.Wiki.example", "wiki.example"], "all": ["*.example"]}
     assert await key_of("https://de.wiki.example/x", kind, groups) == "group wiki"
     assert await key_of("https://wiki.example:8080/", kind, groups) == "group wiki"

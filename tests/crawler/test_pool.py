@@ -40,14 +40,14 @@ class Crawl:
         self.begun = 0
         self.pool = FetchPool(
             frontier=self.world.frontier, agenda=self.world.shelf, perform=self.perform,
-            probes=self.probes, write=self.write, lane_key=self.lane_key, clock=self.clock,
+            probes=self.probes, write=self.write, queue_key=self.queue_key, clock=self.clock,
             rules=rules or PoolRules(), pacer=Pacer(per_day, 0.0), begun=self.begin,
         )  # fmt: skip
 
     def begin(self) -> None:
         self.begun += 1
 
-    async def lane_key(self, url: str) -> str:
+    async def queue_key(self, url: str) -> str:
         return url
 
     async def write(self, entry: Entry) -> None:
@@ -65,7 +65,7 @@ class Crawl:
             await self.hanging.wait()
         if "/broken" in request.due.url:
             raise RuntimeError("a bug")
-        self.world.fine(request.lane, self.clock.now())
+        self.world.fine(request.queue, self.clock.now())
         return [visited(request, self.clock.now())]
 
     @property
@@ -238,11 +238,11 @@ async def test_a_visit_that_waits_for_a_probe_leaves_room_for_it() -> None:
 
     async def perform(request: FrontierRequest) -> Sequence[Entry]:
         if isinstance(request, ProbeRequest):
-            crawl.world.fine(request.lane, crawl.clock.now())
+            crawl.world.fine(request.queue, crawl.clock.now())
             crawl.probes.answered(request.host_id, answer)
             return []
         assert isinstance(request, PageRequest)
-        crawl.world.fine(request.lane, crawl.clock.now())
+        crawl.world.fine(request.queue, crawl.clock.now())
         found.append(await crawl.probes.ask(1, "http://h1/none"))
         return [visited(request, crawl.clock.now())]
 
@@ -258,7 +258,7 @@ async def test_a_visit_waits_for_no_probe_that_will_not_be_sent() -> None:
 
     async def perform(request: FrontierRequest) -> Sequence[Entry]:
         assert isinstance(request, PageRequest)
-        crawl.world.fine(request.lane, crawl.clock.now())
+        crawl.world.fine(request.queue, crawl.clock.now())
         crawl.pool.pause()
         found.append(await crawl.probes.ask(1, "http://h1/none"))
         return [visited(request, crawl.clock.now())]

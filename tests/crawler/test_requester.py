@@ -14,7 +14,7 @@ from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observatio
 from tests.crawler.frontier_world import ALLOW
 from tests.crawler.stages import DUE, NOON, SITE, Stages, answer, no_answer
 
-ROBOTS = RobotsRequest(1, SITE, f"{SITE}/robots.txt", "lane 1")
+ROBOTS = RobotsRequest(1, SITE, f"{SITE}/robots.txt", "queue 1")
 FILE = f"User-agent: *\nDisallow: /private\nSitemap: {SITE}/map.xml\n".encode()
 
 
@@ -30,13 +30,13 @@ class Hosts:
             clock=stages.clock, probes=self.probes,
             robots=stages.world.book, rules=RobotsRules(), admission=stages.admission,
             discovery=stages.discovery, seeding=Seeding([], stages.admission),
-            lane_key=self._lane_key, offsite_at=self._offsite_at, on_refusal=self._refused,
+            queue_key=self._queue_key, offsite_at=self._offsite_at, on_refusal=self._refused,
             lasting=lasting,
         )  # fmt: skip
         stages.admission.scope.add_seed(f"{SITE}/")
 
-    async def _lane_key(self, url: str) -> str:
-        return f"lane of {url}"
+    async def _queue_key(self, url: str) -> str:
+        return f"queue of {url}"
 
     async def _offsite_at(self, url: str, origin: str) -> list[tuple[str, int]]:
         return [(f"{SITE}/listed", 2)] if url == "http://h2/map.xml" else []
@@ -88,14 +88,14 @@ async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak() -
     assert visit.targets.depths == [0, 3]
 
 
-async def test_a_redirected_robots_txt_is_followed_on_the_lane_of_its_target() -> None:
+async def test_a_redirected_robots_txt_is_followed_on_the_queue_of_its_target() -> None:
     hosts = Hosts()
     hosts.stages.world.frontier.ask_robots(1)
     moved = no_answer("redirected", 301, "http_301", location="http://h9/robots.txt")
     assert await hosts.perform_next(moved) == []
     (request,) = hosts.stages.world.requests(NOON)
     assert request == replace(
-        ROBOTS, url="http://h9/robots.txt", lane="lane of http://h9/robots.txt", redirects=1
+        ROBOTS, url="http://h9/robots.txt", queue="queue of http://h9/robots.txt", redirects=1
     )
     hosts.stages.answers.results.append(answer(FILE))
     (visit,) = await hosts.requester.perform(request)

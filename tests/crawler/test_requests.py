@@ -1,4 +1,4 @@
-"""API requests go on their lane as politely as pages, and as robots.txt allows."""
+"""API requests go on their queue as politely as pages, and as robots.txt allows."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def world() -> World:
     return world
 
 
-def test_calls_keep_the_pause_of_their_lane_with_pages_and_each_other(world: World) -> None:
+def test_calls_keep_the_pause_of_their_queue_with_pages_and_each_other(world: World) -> None:
     world.supply(page(1, 1), page(2, 1))
     for name in ("key", "key2"):
         world.frontier.queue(ApiRequest(f"http://h1/{name}.txt", "a", lambda *_: []))

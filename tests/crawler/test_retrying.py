@@ -42,7 +42,7 @@ def test_each_try_waits_longer_until_the_last() -> None:
 
 
 @pytest.mark.parametrize("reason", ["dns", "connect", "timeout_connect", "not_tls"])
-def test_a_host_that_is_down_is_the_lanes_affair_however_often(reason: str) -> None:
+def test_a_host_that_is_down_is_the_queues_affair_however_often(reason: str) -> None:
     assert retry(None, reason, replace(DUE, attempt=99)) == (NOON, False)
 
 

@@ -94,7 +94,7 @@ class Hosts:
         kind = self.sites[host].answers[len(self.asked[host]) % len(self.sites[host].answers)]
         self.asked[host].append(now)
         self.frontier.ended(
-            request.lane, now, response_s=0.0, answer="fine", retry_after_s=None, why=""
+            request.queue, now, response_s=0.0, answer="fine", retry_after_s=None, why=""
         )
         return [Visit(request.due, Observation(request.due.page_id, now, kind))]
 
@@ -138,7 +138,7 @@ async def serve(sites: Sequence[Site], budget: float, store: SmallStore) -> tupl
 
         pool = FetchPool(
             frontier=frontier, agenda=agenda, perform=hosts.perform, probes=cast(Probes, Calm()),
-            write=submit, lane_key=key, clock=clock, rules=PoolRules(patience_s=inf),
+            write=submit, queue_key=key, clock=clock, rules=PoolRules(patience_s=inf),
             pacer=Pacer(budget, clock.now()),
         )  # fmt: skip
         await agenda.open()

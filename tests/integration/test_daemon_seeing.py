@@ -85,10 +85,10 @@ async def assert_shared_out(stage: Stage) -> None:
     assert max(asked.values()) <= 96
     assert asked["news.localhost"] >= 90
     assert asked.total() == pytest.approx(480, abs=3)
-    capped = {lane.lane: lane for lane in outlook.capped}
-    assert all(lane.most == pytest.approx(96.0) for lane in outlook.capped)
+    capped = {queue.queue: queue for queue in outlook.capped}
+    assert all(queue.most == pytest.approx(96.0) for queue in outlook.capped)
     assert capped["news.localhost"].wanted > 96
-    assert sum(lane.wanted for lane in outlook.capped) <= 480
+    assert sum(queue.wanted for queue in outlook.capped) <= 480
     assert {name: asked[name] for name in capped if asked[name] < 84} == {}
     assert sum(asked[name] < 84 for name in asked) >= 2
 

@@ -27,7 +27,7 @@ def store(tmp_path: Path, now: float) -> SmallStore:
     store = asyncio.run(small_store(tmp_path / "crawl.db"))
     store.run(now - 9_000)
     store.host(
-        lane="one.example", last_exchange_at=now - 65, delay_s=2.5, failures=3,
+        queue="one.example", last_exchange_at=now - 65, delay_s=2.5, failures=3,
         parked_until=now + 200, parked_reason="http_503",
     )  # fmt: skip
     store.insert(

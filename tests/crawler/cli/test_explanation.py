@@ -87,7 +87,7 @@ async def test_a_permanent_alias_is_asked_again_after_some_days(
 
 async def test_a_parked_host_stands_in_the_way_until_its_time(store: SmallStore) -> None:
     store.host(
-        lane="one.example", last_exchange_at=NOW - 5, delay_s=1.0, parked_until=NOW + 7_300,
+        queue="one.example", last_exchange_at=NOW - 5, delay_s=1.0, parked_until=NOW + 7_300,
         parked_reason="http_429",
     )  # fmt: skip
     store.due(store.page("/"), NOW - 1)

@@ -30,7 +30,7 @@ def order(policy: str = "site_clock", rules: Sequence[dict[str, object]] = RULES
 def store(small: SmallStore) -> SmallStore:
     """A daemon of one site, two of whose pages have a copy; the price is 0.1."""
     small.run(NOW - 40 * DAY_S, settings=order())
-    small.host(lane="one.example", last_exchange_at=NOW - 60, delay_s=1.0)
+    small.host(queue="one.example", last_exchange_at=NOW - 60, delay_s=1.0)
     small.insert(
         "seed", text="one", url=f"{HOST}/", root_url=f"{HOST}/", importance=1.0, added_at=0.0
     )
@@ -275,9 +275,9 @@ async def test_of_a_host_at_its_cap_that_is_told(store: SmallStore) -> None:
     page = looked_at(store, "/page", (9, "new"), (5, "changed"))
     believed(store, page, worth=0.5, paid=0.3, due_at=NOW)
     cap = {"outlook_at": NOW - 60, "most": 86_400.0, "wanted": 120_000.0, "pages": 2}
-    store.insert("capped_lane", lane="another.example", **cap)
+    store.insert("capped_queue", queue="another.example", **cap)
     assert "cap" not in await said(store, page)
-    store.insert("capped_lane", lane="one.example", **cap)
+    store.insert("capped_queue", queue="one.example", **cap)
     text = await said(store, page)
     assert "It is due when its host allows a request." in text
     assert "Its host allows 86,400 visits a day; 120,000 are wanted." in text

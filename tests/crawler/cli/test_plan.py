@@ -38,7 +38,7 @@ def sources(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(small: SmallStore) -> SmallStore:
     small.run(0.0)
-    small.host(lane="one.example", delay_s=30_000.0, last_exchange_at=1.0)
+    small.host(queue="one.example", delay_s=30_000.0, last_exchange_at=1.0)
     return small
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from freshet.crawler.cli.progress import Screen, watching
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.tally import DaemonSnapshot, Tally
-from freshet.storage.entries import CappedLane, Kind, Outlook, Rung
+from freshet.storage.entries import CappedQueue, Kind, Outlook, Rung
 from freshet.storage.records import Acknowledged, DueUrl, Observation, Visit
 
 DUE = DueUrl(1, "https://a.example/", "https://a.example/", 1, 0.0)
@@ -96,7 +96,7 @@ LOOK = Outlook(
     at=100.0, began_at=90.0, budget=5_000.0, policy="greedy_index", flowed=3.5, forgone=0.5,
     watched=4, captured=2, waiting=30, gone=1, stale=0.25, harmonic=0.3, price=0.125,
     changing=(0, 1, 1, 0, 0), clocked=0.5, next_at=117.0, next_page_id=None,
-    capped=(CappedLane("a.example", 100.0, 150.0, 7),),
+    capped=(CappedQueue("a.example", 100.0, 150.0, 7),),
 )  # fmt: skip
 
 

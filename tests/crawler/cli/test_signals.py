@@ -23,7 +23,7 @@ def test_a_source_is_judged_by_the_policy_of_the_last_daemon(
     said = {"daemon.budget": budget, "daemon.policy": policy}
     settings = load(None, said)[0].model_dump_json() if budget else "{}"
     store.run(0.0, settings=settings)
-    store.host(lane="one.example")
+    store.host(queue="one.example")
     page = store.page("/a", found_at=DAY_S, checked_at=9 * DAY_S, last_kind="changed")
     for day in range(1, 10):
         store.observe(page, day * DAY_S, "changed" if day > 1 else "new")

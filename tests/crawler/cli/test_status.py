@@ -23,7 +23,7 @@ def busy(small: SmallStore, now: float) -> SmallStore:
     small.due(small.page("/left"), now, deferred="http_503")
     small.page("/kept-out", held_back="nofollow")
     small.host(
-        "http://parked.example", parked_until=now + 3_630, parked_reason="http_429", lane="p"
+        "http://parked.example", parked_until=now + 3_630, parked_reason="http_429", queue="p"
     )
     closed = small.host("http://closed.example")
     small.insert(

@@ -9,7 +9,7 @@ import pytest
 from freshet.config.loading import load
 from freshet.config.settings import Daemon, Ephemeral, PageRule
 from freshet.crawler.lab.plan_files import PlanSources
-from freshet.crawler.lab.plan_sources import RateLearning, lane_delays_s, read_history, sources_of
+from freshet.crawler.lab.plan_sources import RateLearning, queue_delays_s, read_history, sources_of
 from freshet.scheduler.estimate import ESTIMATORS, poisson
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from tests.scheduler.estimate.pieces import pieces
@@ -22,7 +22,7 @@ DAY_S = 86_400.0
 def store(small: SmallStore) -> SmallStore:
     """A page that changes daily, one that never does, one seen once, and one that is gone."""
     small.run(0.0)
-    small.host(lane="one.example", delay_s=4.0, last_exchange_at=1.0)
+    small.host(queue="one.example", delay_s=4.0, last_exchange_at=1.0)
     other = small.host("https://other.example")
     lively, still = small.page("/lively", checked_at=9.0), small.page("/still", checked_at=9.0)
     for day in range(5):
@@ -48,7 +48,7 @@ def learned(store: SmallStore, estimator: str) -> tuple[PlanSources, RateLearnin
     return sources_of(asyncio.run(read_history(store.path, *said())), estimator)
 
 
-def test_pages_stand_with_their_lane_their_importance_and_their_rate(store: SmallStore) -> None:
+def test_pages_stand_with_their_queue_their_importance_and_their_rate(store: SmallStore) -> None:
     sources, told = learned(store, "poisson_mle")
     assert list(sources.url) == [f"{HOST}/lively", f"{HOST}/still", "https://other.example/once"]
     assert [sources.hosts[row] for row in sources.host] == [
@@ -102,11 +102,11 @@ def test_what_was_learnt_of_a_page_at_its_old_url_counts_where_it_stands_now(
     assert f"{HOST}/lively" not in rate
 
 
-def test_each_lane_has_the_delay_of_its_hosts(store: SmallStore) -> None:
-    store.host("https://one.example", lane="one.example", delay_s=1.0, last_exchange_at=0.0)
+def test_each_queue_has_the_delay_of_its_hosts(store: SmallStore) -> None:
+    store.host("https://one.example", queue="one.example", delay_s=1.0, last_exchange_at=0.0)
     history = asyncio.run(read_history(store.path, *said()))
     sources, _ = sources_of(history, "poisson_mle")
-    assert dict(zip(sources.hosts, lane_delays_s(history.pages), strict=True)) == {
+    assert dict(zip(sources.hosts, queue_delays_s(history.pages), strict=True)) == {
         "one.example": 4.0,
         "https://other.example": None,
     }

@@ -52,7 +52,7 @@ class Stage:
         minted = iter(["token", "secret" * 5])
         self.leases = Leases(lambda: next(minted))
 
-        async def lane(_url: str) -> str:
+        async def queue(_url: str) -> str:
             return "hub"
 
         self.subscriber = Subscriber(
@@ -61,7 +61,7 @@ class Stage:
             admission=admission,
             inbox=self.inbox,
             parser=Parser(),
-            lane_key=lane,
+            queue_key=queue,
             callback_base="https://cb.example/websub/",
         )
         self.pinging = Pinging(self.world.frontier, admission, self.inbox)

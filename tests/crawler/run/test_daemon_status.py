@@ -40,7 +40,7 @@ def store(tmp_path: Path, now: float, monkeypatch: pytest.MonkeyPatch) -> SmallS
             "audit", observation_id=seen, importance=1.0, since=0.0, expected=0.3, hazard=0.36
         )
     store.insert(
-        "capped_lane", outlook_at=now, lane="slow.example", most=1_440.0, wanted=2_000.4, pages=31
+        "capped_queue", outlook_at=now, queue="slow.example", most=1_440.0, wanted=2_000.4, pages=31
     )
     return store
 
@@ -103,7 +103,7 @@ def test_freshness_is_told_as_expected_and_as_measured(store: SmallStore) -> Non
     assert found["measured"]["binary"]["mean"] == pytest.approx(0.25)
     assert found["measured"]["binary"]["mean"] < found["measured"]["harmonic"]["mean"] < 0.32
     assert found["outlook"]["capped"] == [
-        {"lane": "slow.example", "most": 1_440.0, "wanted": 2_000.4, "pages": 31,
+        {"queue": "slow.example", "most": 1_440.0, "wanted": 2_000.4, "pages": 31,
          "refused": pytest.approx(560.4)}
     ]  # fmt: skip
 

@@ -30,7 +30,7 @@ def settings(policy: str = "greedy_index") -> Settings:
 def store(small: SmallStore) -> SmallStore:
     """Six pages, of which the first changes most often; the last one was not visited yet."""
     small.run(0.0)
-    small.host(lane="one.example", last_exchange_at=NOW, delay_s=1.0)
+    small.host(queue="one.example", last_exchange_at=NOW, delay_s=1.0)
     small.insert("seed", text="one", url=f"{HOST}/", importance=2.0, added_at=0.0)
     for n in range(5):
         page = small.page(

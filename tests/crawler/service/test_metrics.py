@@ -10,12 +10,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from freshet.crawler.service.health import DaemonPhase
 from freshet.crawler.service.metrics import Figures, Metrics
 from freshet.scheduler.agenda.audit import MeasuredMean, Staleness
-from freshet.storage.entries import CappedLane, HostState, Kind, Outlook, RobotsRecord
+from freshet.storage.entries import CappedQueue, HostState, Kind, Outlook, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl, Note, Observation, Visit
 
 OUTLOOK = Outlook(
     5e8, 4e8, 100.0, "greedy_index", 50.0, 1.0, 9, 7, 2, 1, 0.25, 0.3, None, (1, 2, 3, 4, 5), 0.0,
-    5e8, None, (CappedLane("a.example", 1.0, 2.0, 3),),
+    5e8, None, (CappedQueue("a.example", 1.0, 2.0, 3),),
 )  # fmt: skip
 FIGURES = Figures(
     2_400.0, 50.5, 48, 1.5, 9, 4, 2, 3, 6, 1, 4_096, 512, False, 4.9e8, OUTLOOK,
@@ -116,7 +116,7 @@ def test_the_number_of_series_does_not_grow_with_the_hosts() -> None:
     metrics.count([visit("new")])
     before = len(samples(metrics))
     for number in range(500):
-        host = state(lane=f"h{number}.example", host_id=number)
+        host = state(queue=f"h{number}.example", host_id=number)
         metrics.count([visit("new", f"h{number}.example"), visit("new", host=host)])
     assert len(samples(metrics)) == before + 1  # the state of the host became known
 

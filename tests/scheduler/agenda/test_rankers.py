@@ -183,7 +183,7 @@ def current(ranker: RateRanker, now: float) -> CrawlPlan:
     return ranker._current(ranker.table(), now)
 
 
-def test_sites_of_one_lane_share_its_limit_and_sites_that_come_later_have_none() -> None:
+def test_sites_of_one_queue_share_its_limit_and_sites_that_come_later_have_none() -> None:
     ranker = RateRanker(LambdaCrawl(), 10.0)
     sites = np.array([0, 1, 2])
     ranker.add(sites, np.zeros(3, np.intp), np.ones(3), np.zeros(3))

@@ -43,9 +43,9 @@ async def test_gone_pages_are_left_out_and_counted(site: SmallStore) -> None:
     assert (pages.page_id.tolist(), pages.gone) == ([here], 1)
 
 
-async def test_hosts_of_a_lane_have_the_delay_of_its_last_exchange(site: SmallStore) -> None:
-    site.host("http://two.example", lane="both", delay_s=7.0, last_exchange_at=20.0)
-    third = site.host("https://two.example", lane="both", delay_s=1.0, last_exchange_at=10.0)
+async def test_hosts_of_a_queue_have_the_delay_of_its_last_exchange(site: SmallStore) -> None:
+    site.host("http://two.example", queue="both", delay_s=7.0, last_exchange_at=20.0)
+    third = site.host("https://two.example", queue="both", delay_s=1.0, last_exchange_at=10.0)
     site.page("https://two.example/", host=third, checked_at=5.0)
     pages, _ = await read(site)
     assert [(host.origin, host.state and host.state.delay_s) for host in pages.hosts] == [

@@ -23,8 +23,8 @@ PLAIN = Estimate(2, 200.0, 100.0, 0.5, 0.25, 1.0, 0.125, 1.0)
 @pytest.fixture
 def store(small: SmallStore) -> SmallStore:
     small.run(0.0)
-    small.host(lane="one")
-    small.host("http://two.example", lane="two")
+    small.host(queue="one")
+    small.host("http://two.example", queue="two")
     for path, host in (("/a", 1), ("/b", 1), ("http://two.example/", 2)):
         small.page(path, host=host)
     return small

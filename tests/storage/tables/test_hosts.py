@@ -48,7 +48,7 @@ async def test_of_several_states_in_a_batch_the_last_holds_and_all_exchanges_cou
     assert await store.value("SELECT exchanges FROM host") == 4
 
 
-async def test_a_host_finds_what_was_last_stored_for_its_lane(store: CrawlStore) -> None:
+async def test_a_host_finds_what_was_last_stored_for_its_queue(store: CrawlStore) -> None:
     await store.admit("/", "http://a.example/", "https://other.example/", "https://c.example/")
     secure, plain, other, _ = await store.due()
     parked = HostState(plain.host_id, "a.example", START + 9, 1.0, 2, START + 3600, "http_429")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from freshet.storage.entries import CappedLane, Outlook
+from freshet.storage.entries import CappedQueue, Outlook
 from freshet.storage.records import Note
 from freshet.storage.tables import runs
 from freshet.storage.tables.runs import RunProgress
@@ -13,7 +13,7 @@ LOOK = Outlook(
     at=START, began_at=START - 60, budget=5_000.0, policy="greedy_index", flowed=3.5, forgone=0.5,
     watched=4, captured=2, waiting=1, gone=1, stale=0.25, harmonic=0.3, price=0.125,
     changing=(0, 1, 1, 0, 0), clocked=0.5, next_at=START + 17, next_page_id=None,
-    capped=(CappedLane("a.example", 100.0, 150.0, 7), CappedLane("b.example", 10.0, 20.0, 3)),
+    capped=(CappedQueue("a.example", 100.0, 150.0, 7), CappedQueue("b.example", 10.0, 20.0, 3)),
 )  # fmt: skip
 
 
@@ -28,7 +28,7 @@ async def test_an_outlook_is_read_as_it_was_noted(store: CrawlStore) -> None:
     assert await runs.latest_outlook(store.database.reader, store.run_id) == noted
     assert await runs.upcoming(store.database.reader, noted) == "https://a.example/first"
     assert await runs.upcoming(store.database.reader, LOOK) is None
-    assert [lane.refused for lane in noted.capped] == [50.0, 10.0]
+    assert [queue.refused for queue in noted.capped] == [50.0, 10.0]
 
 
 async def test_the_last_outlook_is_that_of_the_run(store: CrawlStore) -> None:
@@ -61,5 +61,5 @@ async def test_of_days_long_past_the_last_outlook_is_kept(tmp_path: Path) -> Non
         left = [row[0] for row in await store.rows("SELECT at FROM outlook ORDER BY at")]
         kept_days = [midnight - 25 * 3_600.0, midnight - 3_600.0, midnight + 23 * 3_600.0]
         assert left == [*kept_days, *hours[-6:], midnight + 32 * DAY_S]
-        lanes = await store.value("SELECT count(DISTINCT outlook_at) FROM capped_lane")
-        assert lanes == len(left)
+        queues = await store.value("SELECT count(DISTINCT outlook_at) FROM capped_queue")
+        assert queues == len(left)

@@ -1,4 +1,4 @@
-"""Lanes: what each answer does to the time of the next exchange."""
+"""Queues: what each answer does to the time of the next exchange."""
 
 from random import Random
 
@@ -13,12 +13,12 @@ RULES = PolitenessRules()
 NOON = 1_800_000_000.0
 
 
-def lane(rules: PolitenessRules = RULES) -> HostQueue:
+def queue(rules: PolitenessRules = RULES) -> HostQueue:
     return HostQueue("a", rules, Random(0))
 
 
 def end(
-    lane: HostQueue,
+    queue: HostQueue,
     now: float,
     answer: HostAnswer = "fine",
     *,
@@ -27,9 +27,9 @@ def end(
     why: str = "why",
 ) -> float:
     """One exchange that ends at ``now``; the pause that follows it."""
-    lane.start()
-    lane.end(now, response_s, answer, retry_after_s, why)
-    return lane.ready_at - now
+    queue.start()
+    queue.end(now, response_s, answer, retry_after_s, why)
+    return queue.ready_at - now
 
 
 @pytest.mark.parametrize(
@@ -90,19 +90,19 @@ def test_back_off_differs_between_hosts_that_failed_together() -> None:
 def test_the_delay_is_the_largest_of_configured_asked_and_slow_and_never_shorter(
     delay_s: float, crawl_delay_s: float, response_s: float
 ) -> None:
-    polite = lane(PolitenessRules(delay_s=delay_s))
+    polite = queue(PolitenessRules(delay_s=delay_s))
     polite.obey_crawl_delay(crawl_delay_s)
     pause = end(polite, NOON, response_s=response_s)
     expected = max(delay_s, min(crawl_delay_s, 60.0), min(response_s, 30.0))
     assert pause == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_lane_may_start_at_once_when_nothing_is_known_of_it() -> None:
-    assert lane().ready_at <= 0.0
+def test_a_queue_may_start_at_once_when_nothing_is_known_of_it() -> None:
+    assert queue().ready_at <= 0.0
 
 
 def test_the_delay_runs_from_the_end_of_an_exchange() -> None:
-    polite = lane()
+    polite = queue()
     polite.start()
     full_between = polite.is_full
     polite.end(NOON + 9.0, 0.5, "fine", None, "200")
@@ -112,21 +112,21 @@ def test_the_delay_runs_from_the_end_of_an_exchange() -> None:
 
 def test_the_first_retry_after_is_obeyed_as_it_stands() -> None:
     for answer in ("throttled", "failed"):
-        assert end(lane(), NOON, answer, retry_after_s=120.0) == 120.0
+        assert end(queue(), NOON, answer, retry_after_s=120.0) == 120.0
 
 
 def test_a_retry_after_is_obeyed_up_to_the_cap() -> None:
-    assert end(lane(), NOON, "throttled", retry_after_s=1e9) == RULES.retry_after_cap_s
+    assert end(queue(), NOON, "throttled", retry_after_s=1e9) == RULES.retry_after_cap_s
 
 
 def test_a_retry_after_shorter_than_the_delay_does_not_shorten_it() -> None:
-    polite = lane()
+    polite = queue()
     polite.obey_crawl_delay(30.0)
     assert end(polite, NOON, "throttled", retry_after_s=1.0) == 30.0
 
 
 def test_a_short_retry_after_is_outgrown_where_the_host_keeps_refusing() -> None:
-    polite, now, pauses = lane(), NOON, []
+    polite, now, pauses = queue(), NOON, []
     for _ in range(5):
         pauses.append(end(polite, now, "throttled", retry_after_s=2.0))
         now = polite.ready_at
@@ -136,11 +136,11 @@ def test_a_short_retry_after_is_outgrown_where_the_host_keeps_refusing() -> None
 
 
 def test_a_refusal_without_retry_after_backs_off_at_once() -> None:
-    assert 5.0 <= end(lane(), NOON, "throttled") <= 6.25
+    assert 5.0 <= end(queue(), NOON, "throttled") <= 6.25
 
 
 def test_a_host_that_is_down_is_parked_at_once_and_longer_each_time() -> None:
-    polite, now = lane(), NOON
+    polite, now = queue(), NOON
     for bare in (5.0, 20.0, 80.0):
         pause = end(polite, now, "down", why="dns")
         assert bare <= pause <= bare * 1.25
@@ -149,7 +149,7 @@ def test_a_host_that_is_down_is_parked_at_once_and_longer_each_time() -> None:
 
 
 def test_single_failures_do_not_park_but_several_in_a_row_do() -> None:
-    polite, pauses, now = lane(), [], NOON
+    polite, pauses, now = queue(), [], NOON
     for _ in range(4):
         pauses.append(end(polite, now, "failed"))
         now = polite.ready_at
@@ -159,7 +159,7 @@ def test_single_failures_do_not_park_but_several_in_a_row_do() -> None:
 
 
 def test_a_good_answer_ends_the_back_off() -> None:
-    polite = lane()
+    polite = queue()
     end(polite, NOON, "down")
     end(polite, NOON + 100.0)
     assert polite.state(1) == HostState(1, "a", NOON + 100.0, 1.0)
@@ -167,28 +167,28 @@ def test_a_good_answer_ends_the_back_off() -> None:
 
 
 def test_each_burst_of_403_answers_doubles_the_delay_and_a_good_answer_resets_it() -> None:
-    polite = lane()
+    polite = queue()
     pauses = [end(polite, NOON + i * 100, "forbidden") for i in range(10)]
     assert pauses == [1.0] * 4 + [2.0] * 5 + [4.0]
     assert end(polite, NOON + 9_999.0) == 1.0
 
 
 def test_bursts_of_403_answers_without_end_keep_to_the_cap() -> None:
-    polite = lane()
+    polite = queue()
     for i in range(6_000):
         end(polite, NOON + i, "forbidden")
     assert polite.delay_s == RULES.back_off_max_s
 
 
 def test_a_host_that_is_slow_is_asked_less_often_until_it_is_quick_again() -> None:
-    polite = lane()
+    polite = queue()
     assert end(polite, NOON, response_s=12.0) == 12.0
     assert end(polite, NOON + 24.0, response_s=900.0) == 30.0
     assert end(polite, NOON + 999.0, response_s=0.1) == 1.0
 
 
-def test_what_was_under_way_when_the_lane_was_parked_neither_counts_nor_frees_it() -> None:
-    polite = lane(PolitenessRules(connections_per_host=3))
+def test_what_was_under_way_when_the_queue_was_parked_neither_counts_nor_frees_it() -> None:
+    polite = queue(PolitenessRules(connections_per_host=3))
     for _ in range(3):
         polite.start()
     polite.end(NOON, 0.1, "throttled", 60.0, "http_429")
@@ -201,7 +201,7 @@ def test_what_was_under_way_when_the_lane_was_parked_neither_counts_nor_frees_it
 
 
 def test_the_pauses_of_several_connections_never_shorten_each_other() -> None:
-    polite = lane(PolitenessRules(connections_per_host=2))
+    polite = queue(PolitenessRules(connections_per_host=2))
     polite.start()
     polite.start()
     polite.end(NOON, 20.0, "fine", None, "200")
@@ -210,13 +210,13 @@ def test_the_pauses_of_several_connections_never_shorten_each_other() -> None:
 
 
 def restored(state: HostState, rules: PolitenessRules = RULES) -> HostQueue:
-    again = lane(rules)
+    again = queue(rules)
     again.restore(state)
     return again
 
 
 def test_a_restart_keeps_park_and_reason() -> None:
-    before = lane()
+    before = queue()
     end(before, NOON, "throttled", retry_after_s=3600.0, why="http_429")
     after = restored(before.state(1))
     assert after.ready_at == NOON + 3600.0
@@ -225,7 +225,7 @@ def test_a_restart_keeps_park_and_reason() -> None:
 
 
 def test_a_restart_keeps_the_exponent() -> None:
-    before, now = lane(), NOON
+    before, now = queue(), NOON
     for _ in range(3):
         end(before, now, "down")
         now = before.ready_at
@@ -233,7 +233,7 @@ def test_a_restart_keeps_the_exponent() -> None:
 
 
 def test_a_restart_keeps_the_delay_until_the_host_has_answered_well() -> None:
-    before = lane()
+    before = queue()
     for i in range(10):
         end(before, NOON + i * 100, "forbidden")
     after = restored(before.state(1))
@@ -243,29 +243,29 @@ def test_a_restart_keeps_the_delay_until_the_host_has_answered_well() -> None:
 
 
 def test_a_restart_with_a_longer_configured_delay_keeps_to_that() -> None:
-    before = lane()
+    before = queue()
     end(before, NOON)
     assert restored(before.state(1), PolitenessRules(delay_s=20.0)).ready_at == NOON + 20.0
 
 
 def test_a_park_that_is_over_is_not_stored() -> None:
-    polite = lane()
+    polite = queue()
     end(polite, NOON, "down")
     end(polite, NOON + 50.0)
     assert polite.state(1).parked_until is None
     assert polite.state(1).parked_reason is None
 
 
-def test_an_older_state_of_the_same_lane_is_not_news() -> None:
-    polite = lane()
+def test_an_older_state_of_the_same_queue_is_not_news() -> None:
+    polite = queue()
     end(polite, NOON)
     polite.restore(HostState(2, "a", NOON - 50.0, 40.0, 9, NOON + 9_999.0, "dns"))
     assert polite.ready_at == NOON + 1.0
     assert polite.troubles == 0
 
 
-def test_the_states_of_hosts_that_had_their_own_lanes_are_joined_at_their_strictest() -> None:
-    polite = lane()
+def test_the_states_of_hosts_that_had_their_own_queues_are_joined_at_their_strictest() -> None:
+    polite = queue()
     polite.restore(HostState(1, "x", NOON, 3.0, 2, None, None))
     polite.restore(HostState(2, "y", NOON - 60.0, 1.0, 0, NOON + 60.0, "http_429"))
     assert polite.ready_at == NOON + 60.0
