@@ -26,7 +26,7 @@ from freshet.crawler.admission.copies import Copies
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
-from freshet.crawler.compare.not_content.page import WallKind
+from freshet.crawler.compare.not_content.page import NotContentKind
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.responses import is_field_value
 from freshet.crawler.frontier import Frontier
@@ -67,7 +67,9 @@ _IN_A_THREAD_BYTES: Final = 256 * 1024
 _ANSWERED: Final = frozenset({"fetched", "not_modified"})
 _WITHOUT_CONTENT: Final = frozenset({"failed", "redirected"})
 #: Block pages that mean "too many requests": the host gets a pause, the page another visit.
-_TURNED_AWAY: Final = frozenset({str(WallKind.RATE_LIMITED_PAGE), str(WallKind.CAPTCHA)})
+_TURNED_AWAY: Final = frozenset(
+    {str(NotContentKind.RATE_LIMITED_PAGE), str(NotContentKind.CAPTCHA)}
+)
 _NO_PAGE: Final = ParsedPage("", None)
 
 
@@ -261,8 +263,8 @@ class Comparer:
             # The last text was extracted in another way: the two are not comparable.
             known = replace(due, digests=None)
         checked = await self.check.check(known, result, page.parsed, page.text)
-        if checked.wall is not None:
-            found = Verdict("failed", reason=str(checked.wall.kind), detail=checked.wall.why)
+        if checked.verdict is not None:
+            found = Verdict("failed", reason=str(checked.verdict.kind), detail=checked.verdict.why)
         else:
             found = await self._judged(due, result, page, checked.history)
             if page.parsed.links_truncated:
@@ -271,7 +273,7 @@ class Comparer:
                     f"only its first {taken} links were read; raise parse.max_links to read more"
                 )
                 found = replace(found, detail=detail)
-        return replace(found, walls=checked.walls, retractions=checked.retractions)
+        return replace(found, not_content=checked.not_content, retractions=checked.retractions)
 
     async def _judged(
         self,
@@ -334,7 +336,7 @@ class Recorder:
             host=self.frontier.host_state(due.host_id),
             memory=verdict.memory,
             amendments=verdict.amendments,
-            walls=verdict.walls,
+            not_content=verdict.not_content,
             retractions=verdict.retractions,
             copies=copies,
             said=said,

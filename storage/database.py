@@ -393,12 +393,12 @@ def _migrate(connection: sqlite3.Connection, number: int, name: str, sql: str) -
 
 
 #: Data kept as versioned bytes, in the words that users read.
-VersionedData: TypeAlias = Literal["sketches", "memories", "walls"]
+VersionedData: TypeAlias = Literal["sketches", "memories", "not_content"]
 
 _ROWS: Final[dict[VersionedData, str]] = {
     "sketches": "SELECT sketch FROM version WHERE sketch IS NOT NULL ORDER BY id",
     "memories": "SELECT data FROM memory ORDER BY page_id",
-    "walls": "SELECT data FROM wall ORDER BY host_id",
+    "not_content": "SELECT data FROM not_content ORDER BY host_id",
 }
 
 

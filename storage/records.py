@@ -258,9 +258,9 @@ class PageHistory:
 class Visit:
     """All changes that one visit makes to the store, in one transaction.
 
-    ``validators``, ``links`` and ``memory`` (versioned bytes) replace the page's own, and ``walls``
-    (versioned bytes) the block pages known of its host, when not None; ``offsite`` marks the
-    columns of ``links`` that leave the scope. ``retry_at`` keeps the URL in the frontier
+    ``validators``, ``links`` and ``memory`` (versioned bytes) replace the page's own,
+    ``not_content`` (versioned bytes) what is known of its host, when not None; ``offsite`` marks
+    the columns of ``links`` that leave the scope. ``retry_at`` keeps the URL in the frontier
     (``charged`` adds to its attempts), to be requested at ``fetch_url``. ``fetches`` counts
     requests. ``amendments`` correct earlier observations of the page, ``retractions`` name captures
     that were no content, ``copies`` count for patterns of bounded URLs. ``said`` are claims when
@@ -285,7 +285,7 @@ class Visit:
     new_root: str | None = None
     memory: bytes | None = None
     amendments: tuple[Amendment, ...] = ()
-    walls: bytes | None = None
+    not_content: bytes | None = None
     retractions: tuple[Retraction, ...] = ()
     copies: tuple[CopyFinding, ...] = ()
     said: Said | None = None

@@ -93,7 +93,9 @@ class VisitTables:
         }
         weighed = url_patterns.weigh(db, visits, self._run_id, self._rule, revealed)
         self._record_hosts(db, entries)
-        hosts.save_walls(db, [(v.due.host_id, v.walls) for v in visits if v.walls])
+        hosts.save_not_content(
+            db, [(v.due.host_id, v.not_content) for v in visits if v.not_content]
+        )
         for visit in visits:
             if visit.new_root is not None:
                 runs.move(db, visit.due.page_id, visit.new_root)

@@ -24,8 +24,8 @@ from freshet.crawler.clock import SteadyClock
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import look_at
 from freshet.crawler.compare.not_content.cues import is_short
-from freshet.crawler.compare.not_content.host import SiteWalls
-from freshet.crawler.compare.not_content.page import Wall
+from freshet.crawler.compare.not_content.host import HostJudge
+from freshet.crawler.compare.not_content.page import NotContent
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.reduce.markup import Blocks
@@ -176,9 +176,9 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
         _ShownBlock(kind, text)
         for kind, text in zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
     ]
-    wall = await _block_page(db, result, parsed, now)
-    if wall is not None:
-        found.steps.append(Step("content", str(wall.kind), wall.why))
+    verdict = await _block_page(db, result, parsed, now)
+    if verdict is not None:
+        found.steps.append(Step("content", str(verdict.kind), verdict.why))
         found.conclusion = "failed: this is no content, and the page's history would stay as it is"
         return found
     seen = Digests(body_digest(result.body), None, parser.text_version(result.url))
@@ -186,7 +186,9 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
     return found
 
 
-async def _block_page(db: Path, result: FetchResult, parsed: ParsedPage, now: float) -> Wall | None:
+async def _block_page(
+    db: Path, result: FetchResult, parsed: ParsedPage, now: float
+) -> NotContent | None:
     """Judge whether the page is a block page, by itself and by what its host has shown before."""
     if is_plain(result.header("Content-Type")) or not is_short(parsed.blocks.texts):
         return None
@@ -194,10 +196,10 @@ async def _block_page(db: Path, result: FetchResult, parsed: ParsedPage, now: fl
     if db.exists():
         async with reading(db) as connection:
             host = await hosts.find(connection, str(origin(result.url)))
-            stored = await hosts.walls(connection, host.host_id) if host is not None else None
+            stored = await hosts.not_content(connection, host.host_id) if host is not None else None
     blocks = parsed.blocks
     look = look_at(result, result.url, parsed, sketch(blocks.texts, blocks.places))
-    return SiteWalls.from_bytes(stored).judge(look, now)
+    return HostJudge.from_bytes(stored).judge(look, now)
 
 
 def _read(parsed: ParsedPage) -> Step:

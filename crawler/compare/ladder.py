@@ -80,7 +80,7 @@ class Verdict:
     keeps_sketch: bool = True
     memory: bytes | None = None
     amendments: tuple[Amendment, ...] = ()
-    walls: bytes | None = None
+    not_content: bytes | None = None
     retractions: tuple[Retraction, ...] = ()
 
 
@@ -368,13 +368,13 @@ class PageHistories:
 
     ``history`` of a page is None before its first capture with a text; ``predecessor`` is the
     history of the URL from which a page has moved here. ``sample`` returns histories of a host's
-    pages, at most so many; ``walls`` its block pages as stored (versioned bytes).
+    pages, at most so many; ``not_content`` its block pages as stored (versioned bytes).
     """
 
     history: Callable[[int], Awaitable[PageHistory | None]]
     predecessor: Callable[[int], Awaitable[PageHistory | None]]
     sample: Callable[[int, int], Awaitable[list[PageHistory]]]
-    walls: Callable[[int], Awaitable[bytes | None]]
+    not_content: Callable[[int], Awaitable[bytes | None]]
 
 
 #: The old memory names blocks that the text does not have any more.

@@ -233,7 +233,7 @@ async def make_report(
 _READ: dict[VersionedData, int] = {
     "sketches": sketch.VERSION,
     "memories": history.VERSION,
-    "walls": host.VERSION,
+    "not_content": host.VERSION,
 }
 
 

@@ -83,7 +83,7 @@ def stored_histories(reader: aiosqlite.Connection) -> PageHistories:
         history=partial(observations.load, reader),
         predecessor=partial(observations.predecessor, reader),
         sample=partial(observations.sample, reader),
-        walls=partial(hosts.walls, reader),
+        not_content=partial(hosts.not_content, reader),
     )
 
 

@@ -159,7 +159,7 @@ def _wrong(n: int, days: float, process: str) -> dict[str, object]:
 
 
 def _seconds(n: int, days: float) -> dict[str, object]:
-    """Wall time of one run of each policy, population and world included."""
+    """NotContent time of one run of each policy, population and world included."""
     return {
         "sources": n,
         "days": days,

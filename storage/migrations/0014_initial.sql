@@ -134,7 +134,7 @@ BEGIN
     SELECT RAISE(ABORT, 'observations are append-only');
 END;
 
--- What is known better of earlier visits. Captures that prove to be walls are taken back: their
+-- What is known better of earlier visits. Captures that prove to be no content are taken back: their
 -- observations are amended into failures, which have no rung, a sentence of their own, and nothing
 -- that a comparison found.
 CREATE TABLE amendment (
@@ -245,7 +245,7 @@ CREATE TABLE trap (
 ) STRICT, WITHOUT ROWID;
 
 -- What is known of a host's pages that are no content: its answers to probes, and their likes.
-CREATE TABLE wall (
+CREATE TABLE not_content (
     host_id INTEGER PRIMARY KEY REFERENCES host (id),
     data    BLOB NOT NULL
 ) STRICT;

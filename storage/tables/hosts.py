@@ -1,4 +1,4 @@
-"""Tables ``host``, ``robots``, ``wall``, ``host_signals``: state of hosts across runs."""
+"""Tables ``host``, ``robots``, ``not_content``, ``host_signals``: state of hosts across runs."""
 
 from __future__ import annotations
 
@@ -111,14 +111,14 @@ async def unreachable_robots(db: Reader) -> list[tuple[str, RobotsRecord]]:
     return [(row[0], row_to(RobotsRecord)(row[1:])) for row in rows]
 
 
-def save_walls(db: Connection, walls: Sequence[tuple[int, bytes]]) -> None:
+def save_not_content(db: Connection, not_content: Sequence[tuple[int, bytes]]) -> None:
     """Replace the known block pages of these hosts (versioned bytes)."""
-    db.executemany("INSERT OR REPLACE INTO wall (host_id, data) VALUES (?, ?)", walls)
+    db.executemany("INSERT OR REPLACE INTO not_content (host_id, data) VALUES (?, ?)", not_content)
 
 
-async def walls(db: Reader, host_id: int) -> bytes | None:
+async def not_content(db: Reader, host_id: int) -> bytes | None:
     """Return the known block pages of a host (versioned bytes), or None."""
-    rows = await db.execute_fetchall("SELECT data FROM wall WHERE host_id = ?", (host_id,))
+    rows = await db.execute_fetchall("SELECT data FROM not_content WHERE host_id = ?", (host_id,))
     return next((row[0] for row in rows), None)
 
 

@@ -92,7 +92,7 @@ class Past:
         async def sample(host_id: int, most: int) -> list[PageHistory]:
             return list(self.histories.values())[:most]
 
-        return PageHistories(history=history, predecessor=none, sample=sample, walls=none)
+        return PageHistories(history=history, predecessor=none, sample=sample, not_content=none)
 
     async def texts(self, host_id: int, most: int) -> Sequence[tuple[int, str, bytes]]:
         return []

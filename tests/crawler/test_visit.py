@@ -169,7 +169,7 @@ async def test_without_a_text_the_bytes_decide(stages: Stages) -> None:
 async def test_a_page_that_says_that_it_is_not_there_is_not_content(stages: Stages) -> None:
     verdict = await verdict_on(stages, NOT_FOUND)
     assert (verdict.kind, verdict.reason) == ("failed", "soft_404")
-    assert verdict.walls is not None
+    assert verdict.not_content is not None
 
 
 async def test_links_beyond_the_limit_are_told(stages: Stages) -> None:
@@ -235,7 +235,7 @@ async def test_of_what_is_not_content_nothing_is_kept_or_followed(stages: Stages
     assert (visit.observation.kind, visit.observation.status) == ("failed", 200)
     assert (visit.capture, visit.links, visit.targets, visit.signs) == (None, None, None, None)
     assert (visit.observation.size_bytes, visit.retry_at) == (None, None)
-    assert visit.walls is not None
+    assert visit.not_content is not None
 
 
 async def test_a_host_that_turns_us_away_is_left_alone_and_asked_again(stages: Stages) -> None:

@@ -40,10 +40,10 @@ def _found(db: Path, origin: str) -> set[str]:
 
 def _not_found(db: Path) -> set[str]:
     """The paths of the sites' own "not found" pages, to which their sitemaps lead."""
-    walls = "SELECT url FROM page JOIN observation AS o ON o.page_id = page.id "
+    block_pages = "SELECT url FROM page JOIN observation AS o ON o.page_id = page.id "
     return {
         f"/{unquote(url.split('/', 3)[3])}"
-        for url in urls(db, f"{walls} WHERE o.kind = 'failed' AND o.reason = 'soft_404'")
+        for url in urls(db, f"{block_pages} WHERE o.kind = 'failed' AND o.reason = 'soft_404'")
     }
 
 

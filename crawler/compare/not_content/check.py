@@ -20,8 +20,13 @@ from typing import Final
 
 from freshet.crawler.compare.ladder import PageHistories
 from freshet.crawler.compare.not_content.cues import is_short, tells
-from freshet.crawler.compare.not_content.host import MOST_PENDING, SiteWalls, probe_url
-from freshet.crawler.compare.not_content.page import PageLook, Wall, is_another_text, read_signs
+from freshet.crawler.compare.not_content.host import MOST_PENDING, HostJudge, probe_url
+from freshet.crawler.compare.not_content.page import (
+    NotContent,
+    PageLook,
+    is_another_text,
+    read_signs,
+)
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.page import ParsedPage, is_plain
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
@@ -89,12 +94,12 @@ class Probes:
 class CheckedPage:
     """The result of the check, and the host's block pages in bytes if they are to be stored.
 
-    ``wall`` is the block page, None for content; ``retractions`` are of captures that prove to be
-    block pages; ``history`` is the page's, if it was read.
+    ``verdict`` is None for content; ``retractions`` are of captures that prove to be block pages;
+    ``history`` is the page's, if it was read.
     """
 
-    wall: Wall | None = None
-    walls: bytes | None = None
+    verdict: NotContent | None = None
+    not_content: bytes | None = None
     retractions: tuple[Retraction, ...] = ()
     history: PageHistory | None = None
 
@@ -106,25 +111,27 @@ class _Host:
     ``taken`` are the visits that passed as content, by URL: page id and Unix seconds.
     """
 
-    walls: SiteWalls
+    known: HostJudge
     pages: int = 0
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     taken: LruCache[str, tuple[int, float]] = field(default_factory=lambda: LruCache(MOST_PENDING))
 
-    def judge(self, due: DueUrl, look: PageLook, at: float) -> Wall | None:
+    def judge(self, due: DueUrl, look: PageLook, at: float) -> NotContent | None:
         """Judge a page, and remember its visit if it passes as content."""
         self.taken.pop(due.fetch_url, None)
-        wall = self.walls.judge(look, at)
-        if wall is None:
+        verdict = self.known.judge(look, at)
+        if verdict is None:
             self.taken[due.fetch_url] = due.page_id, at
-        return wall
+        return verdict
 
-    def retractions(self, walls: Mapping[str, Wall], by: str) -> Iterator[Retraction]:
+    def retractions(self, verdicts: Mapping[str, NotContent], by: str) -> Iterator[Retraction]:
         """Yield retractions of these URLs' visits, which the page at ``by`` proves wrong."""
-        for url, wall in walls.items():
+        for url, verdict in verdicts.items():
             visit = self.taken.pop(url, None)
             if visit is not None:
-                yield Retraction(*visit, str(wall.kind), f"known since {by} was seen: {wall.why}")
+                yield Retraction(
+                    *visit, str(verdict.kind), f"known since {by} was seen: {verdict.why}"
+                )
 
 
 _CONTENT: Final = CheckedPage()
@@ -174,34 +181,34 @@ class NotContentCheck:
         suspicious: bool,
     ) -> CheckedPage:
         """Judge a page; without a sign it is only compared with its host's known block pages."""
-        walls, wall, shown = host.walls, None, None
+        judge, verdict, shown = host.known, None, None
         several = host.pages >= _PROBED_FROM
         # The first page may be a block page that only the next one's probe shows.
-        is_first = not several and walls.wants_probe(now)
-        if suspicious or is_first or walls.shows_pages(now):
-            wall = host.judge(due, look(), now)
-        if wall is None and walls.wants_probe(now, several=several):
-            shown = await self._probed(walls, due, now)
-            if shown is not None and walls.shows_pages(now):
-                wall = host.judge(due, look(), now)
-        known = {**(shown or {}), **(dict.fromkeys(wall.earlier, wall) if wall else {})}
+        is_first = not several and judge.wants_probe(now)
+        if suspicious or is_first or judge.shows_pages(now):
+            verdict = host.judge(due, look(), now)
+        if verdict is None and judge.wants_probe(now, several=several):
+            shown = await self._probed(judge, due, now)
+            if shown is not None and judge.shows_pages(now):
+                verdict = host.judge(due, look(), now)
+        known = {**(shown or {}), **(dict.fromkeys(verdict.earlier, verdict) if verdict else {})}
         retractions = list(host.retractions(known, due.url))
         # A page without any text is judged by its markup only: it may have been content then.
         text = due.digests.text if due.digests is not None else None
-        if wall is not None and text == look().sketch.text_digest and any(look().blocks.texts):
-            why = f"known since its next visit: {wall.why}"
-            retractions.append(Retraction(due.page_id, None, str(wall.kind), why))
-        keeps = shown is not None or wall is not None
-        return CheckedPage(wall, walls.to_bytes() if keeps else None, tuple(retractions))
+        if verdict is not None and text == look().sketch.text_digest and any(look().blocks.texts):
+            why = f"known since its next visit: {verdict.why}"
+            retractions.append(Retraction(due.page_id, None, str(verdict.kind), why))
+        keeps = shown is not None or verdict is not None
+        return CheckedPage(verdict, judge.to_bytes() if keeps else None, tuple(retractions))
 
     async def _host(self, host_id: int) -> _Host:
         host = self._hosts.use(host_id)
         if host is None:
-            stored = await self.past.walls(host_id)
+            stored = await self.past.not_content(host_id)
             # Another page of the host may have come while this waited.
             host = self._hosts.use(host_id)
             if host is None:
-                host = self._hosts[host_id] = _Host(SiteWalls.from_bytes(stored))
+                host = self._hosts[host_id] = _Host(HostJudge.from_bytes(stored))
         return host
 
     async def _before(
@@ -215,7 +222,9 @@ class NotContentCheck:
             return None, None
         return is_another_text(Sketch.from_bytes(history.sketch), new), history
 
-    async def _probed(self, walls: SiteWalls, due: DueUrl, now: float) -> dict[str, Wall] | None:
+    async def _probed(
+        self, judge: HostJudge, due: DueUrl, now: float
+    ) -> dict[str, NotContent] | None:
         """Ask the host for a URL beside this one that cannot exist, and learn its answer.
 
         Return the pages that this shows to be block pages, by URL; None without an answer.
@@ -232,7 +241,7 @@ class NotContentCheck:
             if not isinstance(parsed, Unparsable):
                 text = sketch(parsed.blocks.texts, parsed.blocks.places)
                 shown = look_at(result, url, parsed, text)
-        return walls.learn_probe(shown, now)
+        return judge.learn_probe(shown, now)
 
 
 def look_at(

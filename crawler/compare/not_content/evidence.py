@@ -24,7 +24,7 @@ from freshet.crawler.compare.not_content.cues import (
     weights,
     word_count,
 )
-from freshet.crawler.compare.not_content.page import PageLook, PageSigns, WallKind
+from freshet.crawler.compare.not_content.page import NotContentKind, PageLook, PageSigns
 
 # -- structure ---------------------------------------------------------------
 
@@ -52,7 +52,9 @@ _TRACE: Final = re.compile(
 _TICKET: Final = re.compile(
     r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{12,}\b", re.I
 )
-_TICKETED: Final = frozenset({WallKind.ERROR_PAGE, WallKind.CAPTCHA, WallKind.RATE_LIMITED_PAGE})
+_TICKETED: Final = frozenset(
+    {NotContentKind.ERROR_PAGE, NotContentKind.CAPTCHA, NotContentKind.RATE_LIMITED_PAGE}
+)
 _PAYWALL: Final = re.compile(
     r"paywall|regwall|premium-?(?:wall|vagg|box|gate)|is-?locked|subscri\w*-?(?:wall|gate|only)|"
     r"box-?lock|login-?wall|auth-?wall|muro|betalv", re.I
@@ -81,18 +83,18 @@ _QUEUE: Final = re.compile(
 _COOKIE: Final = re.compile(r"cookie", re.I)
 
 
-def structure(look: PageLook) -> dict[WallKind, Sign]:
+def structure(look: PageLook) -> dict[NotContentKind, Sign]:
     """Return the weight of the markup for each kind, 0 to 6, with its strongest sign."""
     has_ticket = any(map(_TICKET.search, look.signs.texts))
     way = _sum(_wayside(look))
     found = {}
     for kind, signs_of in _SIGNS.items():
         sign = _sum(signs_of(look))
-        if kind is WallKind.CAPTCHA and look.signs.long_fields:
+        if kind is NotContentKind.CAPTCHA and look.signs.long_fields:
             sign = min(sign[0], 1), sign[1]
         if has_ticket and kind in _TICKETED:
             sign = _sum((sign, (1, "the visitor's address or a number in its text")))
-        if sign[0] and way[0] and kind is not WallKind.SOFT_404:
+        if sign[0] and way[0] and kind is not NotContentKind.SOFT_404:
             sign = _sum((sign, way))
         found[kind] = sign
     return found
@@ -207,13 +209,13 @@ def _rate_limited(look: PageLook) -> Iterator[Sign]:
         yield 3, "a script that states 429"
 
 
-_SIGNS: Final[dict[WallKind, Callable[[PageLook], Iterator[Sign]]]] = {
-    WallKind.SOFT_404: _soft_404,
-    WallKind.ERROR_PAGE: _error,
-    WallKind.LOGIN_WALL: _login,
-    WallKind.CONSENT_WALL: _consent,
-    WallKind.CAPTCHA: _captcha,
-    WallKind.RATE_LIMITED_PAGE: _rate_limited,
+_SIGNS: Final[dict[NotContentKind, Callable[[PageLook], Iterator[Sign]]]] = {
+    NotContentKind.SOFT_404: _soft_404,
+    NotContentKind.ERROR_PAGE: _error,
+    NotContentKind.LOGIN_WALL: _login,
+    NotContentKind.CONSENT_WALL: _consent,
+    NotContentKind.CAPTCHA: _captcha,
+    NotContentKind.RATE_LIMITED_PAGE: _rate_limited,
 }
 
 
@@ -247,7 +249,7 @@ class KindEvidence:
     strongest cues.
     """
 
-    kind: WallKind
+    kind: NotContentKind
     score: int
     own_words: int
     about: int
@@ -271,7 +273,7 @@ class _CueWeights:
 def weigh(look: PageLook) -> list[KindEvidence]:
     """Weigh all kinds, the weightiest first; equals in the order of the enumeration."""
     cues, markup = _cue_weights(look), structure(look)
-    every = [_weighed(kind, cues, markup[kind], look) for kind in WallKind]
+    every = [_weighed(kind, cues, markup[kind], look) for kind in NotContentKind]
     return sorted(every, key=lambda weighed: -weighed.score)
 
 
@@ -311,7 +313,7 @@ def _greatest(many: Iterable[dict[str, int]]) -> dict[str, int]:
     return dict(found)
 
 
-def _weighed(kind: WallKind, cues: _CueWeights, markup: Sign, look: PageLook) -> KindEvidence:
+def _weighed(kind: NotContentKind, cues: _CueWeights, markup: Sign, look: PageLook) -> KindEvidence:
     title, heading = (
         # A weak cue does not name a page.
         weight if (weight := where.get(kind, 0)) > 1 else 0
@@ -328,7 +330,7 @@ def _weighed(kind: WallKind, cues: _CueWeights, markup: Sign, look: PageLook) ->
     ) + 2 * cues.quoted  # fmt: skip
     divided = sum(not said.get(kind, 0) and len(text) > 4 for text, said in cues.headings)
     signs = look.signs
-    traced = kind is WallKind.ERROR_PAGE and support >= 3
+    traced = kind is NotContentKind.ERROR_PAGE and support >= 3
     about += (
         max(0, divided - _MOST_HEADINGS) + bool(signs.dates) + (bool(signs.codes) and not traced)
     )
@@ -349,7 +351,7 @@ def _weighed(kind: WallKind, cues: _CueWeights, markup: Sign, look: PageLook) ->
 
 
 def _own_words(
-    kind: WallKind,
+    kind: NotContentKind,
     weights: Sequence[tuple[str, dict[str, int]]],
     linked: Sequence[str],
     said_by_the_way: float,

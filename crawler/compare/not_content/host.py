@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from freshet.crawler.compare.not_content.cues import folded, title_parts
 from freshet.crawler.compare.not_content.evidence import KindEvidence, has_wayside_sign, weigh
-from freshet.crawler.compare.not_content.page import PageLook, Wall, WallKind
+from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageLook
 from freshet.crawler.lru import LruCache
 
 # -- likeness ----------------------------------------------------------------
@@ -204,11 +204,11 @@ class Family:
 _STORED: Final = TypeAdapter(tuple[tuple[Probe, ...], tuple[Family, ...]])
 
 #: A page that was taken for content, and the kind of block page that it resembled.
-_Taken: TypeAlias = tuple[Print, WallKind | None]
+_Taken: TypeAlias = tuple[Print, NotContentKind | None]
 
 
 @dataclass(slots=True)
-class SiteWalls:
+class HostJudge:
     """Judge of the pages of one host, which learns from them."""
 
     probes: tuple[Probe, ...] = ()
@@ -218,25 +218,25 @@ class SiteWalls:
         default_factory=lambda: LruCache(MOST_PENDING), compare=False
     )
 
-    def judge(self, look: PageLook, at: float) -> Wall | None:
+    def judge(self, look: PageLook, at: float) -> NotContent | None:
         """Judge a page seen at ``at`` (Unix seconds), and learn its print."""
         weighed = weigh(look)
         best, page = weighed[0], print_of(look)
         taken = page, best.kind if best.score >= _DOUBTFUL else None
         family = self._family(page)
         by_probe = self._by_probe(look.url, taken, at)
-        wall = by_probe or _by_itself(weighed, look) or _by_family(best, family, page, look)
-        known = _joined(family or Family(page, at), look, at, is_content=wall is None)
-        earlier = self._mistaken(page, look.url) if wall is not None else ()
+        verdict = by_probe or _by_itself(weighed, look) or _by_family(best, family, page, look)
+        known = _joined(family or Family(page, at), look, at, is_content=verdict is None)
+        earlier = self._mistaken(page, look.url) if verdict is not None else ()
         # A mistaken verdict of content does not count for the family.
         self._remember(family, replace(known, content=max(0, known.content - len(earlier))))
-        if wall is None:
+        if verdict is None:
             self._content[look.url] = taken
             self._doubtful = best.score - best.about >= _DOUBTFUL
             return None
         self._doubtful = False
         excused = {look.url, *filter(_is_root, earlier if by_probe is not None else ())}
-        return replace(wall, earlier=tuple(url for url in earlier if url not in excused))
+        return replace(verdict, earlier=tuple(url for url in earlier if url not in excused))
 
     # -- probes ----------------------------------------------------------------------
 
@@ -255,7 +255,7 @@ class SiteWalls:
         """Return whether the host answers with a page for missing URLs."""
         return any(page is not None for _, page in self._fresh(at))
 
-    def learn_probe(self, answer: PageLook | None, at: float) -> dict[str, Wall]:
+    def learn_probe(self, answer: PageLook | None, at: float) -> dict[str, NotContent]:
         """Learn the answer to a probe at ``at`` (Unix seconds): a page, or None if it is honest.
 
         An honest answer is a status, or a redirect elsewhere. Return the pages, by URL, that were
@@ -265,7 +265,7 @@ class SiteWalls:
         self.probes = (*self._fresh(at), (at, page))[-MOST_PROBES:]
         self._doubtful = False
         judged = {url: self._by_probe(url, taken, at) for url, taken in self._content.items()}
-        found = {url: wall for url, wall in judged.items() if wall is not None}
+        found = {url: verdict for url, verdict in judged.items() if verdict is not None}
         for url in found:
             family = self._family(self._content.pop(url)[0])
             if family is not None:
@@ -273,7 +273,7 @@ class SiteWalls:
                 self.families = tuple(corrected if f is family else f for f in self.families)
         return found
 
-    def _by_probe(self, url: str, taken: _Taken, at: float) -> Wall | None:
+    def _by_probe(self, url: str, taken: _Taken, at: float) -> NotContent | None:
         """Judge a page by its likeness to a probe's; one of few words needs a cue as well."""
         page, hint = taken
         # Any URL may show the root.
@@ -281,8 +281,8 @@ class SiteWalls:
         resemblance = max((_with_title(page, each) for each in shown), default=0.0)
         if resemblance < _LIKE_PROBE or (hint is None and page.words < FEW_WORDS):
             return None
-        return Wall(
-            hint or WallKind.SOFT_404,
+        return NotContent(
+            hint or NotContentKind.SOFT_404,
             f"it resembles ({resemblance:.2f}) the host's page for a URL that cannot exist",
         )
 
@@ -323,7 +323,7 @@ class SiteWalls:
         return bytes([VERSION]) + _STORED.dump_json((self.probes, self.families))
 
     @classmethod
-    def from_bytes(cls, data: bytes | None) -> SiteWalls:
+    def from_bytes(cls, data: bytes | None) -> HostJudge:
         """Read the bytes that :meth:`to_bytes` wrote; None: nothing is stored.
 
         Raises:
@@ -369,23 +369,23 @@ def _number(url: str) -> int:
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
 
 
-def _by_itself(weighed: Iterable[KindEvidence], look: PageLook) -> Wall | None:
+def _by_itself(weighed: Iterable[KindEvidence], look: PageLook) -> NotContent | None:
     thresholds = _RETURNING if look.had_content else ALONE
     for each in weighed:
         if is_enough(each, thresholds):
             before = " where there was content before" if look.had_content else ""
-            return Wall(each.kind, f"{each.why} say {_SAID[each.kind]}{before}")
+            return NotContent(each.kind, f"{each.why} say {_SAID[each.kind]}{before}")
     return None
 
 
-def _unnamed(look: PageLook) -> WallKind:
+def _unnamed(look: PageLook) -> NotContentKind:
     """Return the kind of a block page without a cue: an answerable one asks for a choice."""
-    return WallKind.CONSENT_WALL if look.signs.controls else WallKind.ERROR_PAGE
+    return NotContentKind.CONSENT_WALL if look.signs.controls else NotContentKind.ERROR_PAGE
 
 
 def _by_family(
     best: KindEvidence, family: Family | None, page: Print, look: PageLook
-) -> Wall | None:
+) -> NotContent | None:
     if family is None:
         return None
     url = _number(look.url)
@@ -393,26 +393,26 @@ def _by_family(
     returning = family.returning + (look.had_content is True and url not in family.urls)
     if returning >= _MANY and not family.content:
         kind = best.kind if best.score else _unnamed(look)
-        return Wall(kind, f"{returning} URLs with different content before show it now")
+        return NotContent(kind, f"{returning} URLs with different content before show it now")
     alike = len(others) >= _MANY and family.page.title == page.title and page.words >= FEW_WORDS
     if alike and best.own_words <= _FEW_OWN and has_wayside_sign(look):
         kind = best.kind if best.score else _unnamed(look)
-        return Wall(kind, f"{len(others)} other URLs show it, with {_WAYSIDE}")
+        return NotContent(kind, f"{len(others)} other URLs show it, with {_WAYSIDE}")
     thresholds = _LIKE_MANY if len(others) + 1 >= _MANY else _TWIN
     if others and is_enough(best, thresholds):
-        return Wall(
+        return NotContent(
             best.kind, f"{best.why} say {_SAID[best.kind]}, and {len(others)} other URLs show it"
         )
     return None
 
 
 _SAID: Final = {
-    WallKind.SOFT_404: "that there is nothing here",
-    WallKind.ERROR_PAGE: "that an error kept the page away",
-    WallKind.LOGIN_WALL: "that a reader must log in or subscribe",
-    WallKind.CONSENT_WALL: "that a reader must choose or consent first",
-    WallKind.CAPTCHA: "that a visitor must prove to be human",
-    WallKind.RATE_LIMITED_PAGE: "that the visitor is turned away for now",
+    NotContentKind.SOFT_404: "that there is nothing here",
+    NotContentKind.ERROR_PAGE: "that an error kept the page away",
+    NotContentKind.LOGIN_WALL: "that a reader must log in or subscribe",
+    NotContentKind.CONSENT_WALL: "that a reader must choose or consent first",
+    NotContentKind.CAPTCHA: "that a visitor must prove to be human",
+    NotContentKind.RATE_LIMITED_PAGE: "that the visitor is turned away for now",
 }
 
 

@@ -293,7 +293,7 @@ def _is_framed(node: LexborNode, tag: str, attributes: Mapping[str, str | None])
 _ANOTHER: Final = 0.25
 
 
-class WallKind(StrEnum):
+class NotContentKind(StrEnum):
     """The kind of page in the place of content."""
 
     SOFT_404 = "soft_404"
@@ -305,14 +305,14 @@ class WallKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wall:
+class NotContent:
     """The judgement that a page is not content; ``why`` is a sentence for people.
 
     ``earlier`` are URLs that showed the same page earlier in this run and were wrongly taken for
     content.
     """
 
-    kind: WallKind
+    kind: NotContentKind
     why: str
     earlier: tuple[str, ...] = ()
 

@@ -34,12 +34,15 @@ class Store:
         self.asked.append("host")
         return [self._last] * 3 if self._last is not None else []
 
-    async def walls(self, host_id: int) -> bytes | None:
+    async def not_content(self, host_id: int) -> bytes | None:
         return None
 
     def detector(self, significant_below: float = 1.0) -> Detector:
         past = PageHistories(
-            history=self.history, predecessor=self.predecessor, sample=self.sample, walls=self.walls
+            history=self.history,
+            predecessor=self.predecessor,
+            sample=self.sample,
+            not_content=self.not_content,
         )
         return Detector(past, significant_below=significant_below)
 

@@ -57,9 +57,10 @@ def test_sketches_of_a_later_freshet_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "what"), [("memory (page_id, data)", "memories"), ("wall (host_id, data)", "walls")]
+    ("table", "what"),
+    [("memory (page_id, data)", "memories"), ("not_content (host_id, data)", "not_content")],
 )
-def test_so_are_memories_and_walls(tmp_path: Path, table: str, what: str) -> None:
+def test_so_are_memories_and_block_pages(tmp_path: Path, table: str, what: str) -> None:
     async def spoil() -> None:
         database = await open_store(db)
         with writing(database) as connection:

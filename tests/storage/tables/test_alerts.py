@@ -162,10 +162,10 @@ async def test_what_is_amended_by_its_own_batch_is_told_as_amended(store: CrawlS
 async def test_a_wall_that_was_taken_for_a_new_page_is_withdrawn(store: CrawlStore) -> None:
     store.tables.alert_rules = (ALL,)
     await store.admit("/a", "/b")
-    wall, other = captured(await store.taken("/a"), "wall"), await store.taken("/b")
-    await store.apply(wall)
+    block_page, other = captured(await store.taken("/a"), "wall"), await store.taken("/b")
+    await store.apply(block_page)
     assert await put_into_message(store, "all")
-    taken_back = Retraction(wall.due.page_id, START, "captcha", "like others")
+    taken_back = Retraction(block_page.due.page_id, START, "captcha", "like others")
     await store.apply(replace(captured(other, "b", at=START + 1), retractions=(taken_back,)))
     assert [kind for kind, *_ in await told(store, "all")] == ["new", "new", "withdrawn"]
 

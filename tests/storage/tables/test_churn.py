@@ -80,7 +80,7 @@ async def test_feeds_and_what_is_held_back_are_no_items(front: Front, what: Targ
 async def test_what_a_wall_showed_is_undone(front: Front) -> None:
     await front.shows(0, *FRONT)
     assert await front.shows(1, "/login", "/1") is not None
-    wall = Retraction(1, START + DAY_S, "login", "a wall")
+    block_page = Retraction(1, START + DAY_S, "login", "a wall")
     other = captured(await front.store.taken("/old"), at=START + 2 * DAY_S)
-    await front.store.apply(replace(other, retractions=(wall,)))
+    await front.store.apply(replace(other, retractions=(block_page,)))
     assert await front.store.value("SELECT count(*) FROM churn") == 0

@@ -1,4 +1,4 @@
-"""Captures that prove to be walls count as the failures that they are, whoever asks."""
+"""Captures that prove to be block pages count as the failures that they are, whoever asks."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def changed(due: DueUrl, text: str, at: float) -> Visit:
     )  # fmt: skip
 
 
-async def new_wall(store: CrawlStore) -> tuple[DueUrl, DueUrl]:
+async def new_block_page(store: CrawlStore) -> tuple[DueUrl, DueUrl]:
     """Two pages in the frontier; the first is then visited and taken for content."""
     await store.admit("/a", "/b")
     first, second = await store.taken("/a"), await store.taken("/b")
@@ -52,7 +52,7 @@ async def new_wall(store: CrawlStore) -> tuple[DueUrl, DueUrl]:
 
 
 async def walled_later(store: CrawlStore) -> tuple[DueUrl, DueUrl]:
-    """The first page had content, with links, and shows at a later run what is a wall."""
+    """The first page had content, with links, and shows at a later run what is a block page."""
     await store.admit("/a", "/b")
     due = await store.taken("/a")
     content = captured(due, "content", to=["/kept", "/content-link"])
@@ -68,7 +68,7 @@ async def walled_later(store: CrawlStore) -> tuple[DueUrl, DueUrl]:
 async def test_a_first_capture_that_was_a_wall_leaves_a_page_without_content(
     store: CrawlStore,
 ) -> None:
-    first, second = await new_wall(store)
+    first, second = await new_block_page(store)
     (told,) = await store.apply(taken_back(second, first.page_id, START + 1, START + 2))
     assert told.retracted == (("new", "soft_404"),)
     reader = store.database.reader

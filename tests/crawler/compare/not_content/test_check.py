@@ -5,8 +5,8 @@ from dataclasses import replace
 from random import Random
 
 from freshet.crawler.compare.not_content.check import CheckedPage, NotContentCheck
-from freshet.crawler.compare.not_content.host import SiteWalls
-from freshet.crawler.compare.not_content.page import WallKind
+from freshet.crawler.compare.not_content.host import HostJudge
+from freshet.crawler.compare.not_content.page import NotContentKind
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sketch import sketch
@@ -60,9 +60,9 @@ async def test_plain_text_is_content_whatever_it_says() -> None:
 
 async def test_a_page_that_says_what_it_is_is_known_by_itself() -> None:
     checked = await Checked().see(1, NOT_FOUND)
-    assert checked.wall is not None
-    assert checked.wall.kind is WallKind.SOFT_404
-    assert checked.walls is not None
+    assert checked.verdict is not None
+    assert checked.verdict.kind is NotContentKind.SOFT_404
+    assert checked.not_content is not None
 
 
 async def test_what_a_host_shows_for_any_url_is_no_content_also_of_earlier_pages() -> None:
@@ -70,16 +70,16 @@ async def test_what_a_host_shows_for_any_url_is_no_content_also_of_earlier_pages
     first = await host.see(1, HOME)
     second = await host.see(2, HOME)
     assert len(host.probes) == 1
-    assert second.wall is not None
-    assert second.wall.kind is WallKind.SOFT_404
+    assert second.verdict is not None
+    assert second.verdict.kind is NotContentKind.SOFT_404
     taken_back = {each.page_id for each in (*first.retractions, *second.retractions)}
-    assert taken_back == ({1} if first.wall is None else set())
-    assert SiteWalls.from_bytes(second.walls).shows_pages(NOON + 3)
+    assert taken_back == ({1} if first.verdict is None else set())
+    assert HostJudge.from_bytes(second.not_content).shows_pages(NOON + 3)
 
 
 async def test_a_host_that_answers_honestly_is_probed_once() -> None:
     host = Checked(FetchResult(f"{SITE}/nowhere", "gone", NOON, 0.1, 404))
-    assert [(await host.see(n, HOME)).wall for n in range(1, 5)] == [None] * 4
+    assert [(await host.see(n, HOME)).verdict for n in range(1, 5)] == [None] * 4
     assert len(host.probes) == 1
 
 
@@ -88,8 +88,8 @@ async def test_pages_of_a_host_that_come_together_share_its_probe() -> None:
     found = await asyncio.gather(*(host.see(n, HOME) for n in range(1, 5)))
     assert len(host.probes) == 1
     retracted = {each.page_id for checked in found for each in checked.retractions}
-    walls = {n for n, checked in enumerate(found, 1) if checked.wall is not None}
-    assert walls | retracted == {1, 2, 3, 4}
+    block_pages = {n for n, checked in enumerate(found, 1) if checked.verdict is not None}
+    assert block_pages | retracted == {1, 2, 3, 4}
 
 
 async def test_the_history_that_had_to_be_read_is_passed_on() -> None:
@@ -98,7 +98,7 @@ async def test_the_history_that_had_to_be_read_is_passed_on() -> None:
     host.past.histories[1] = history = PageHistory(old.to_bytes(), None, 0)
     checked = await host.see(1, NOT_FOUND, Digests(b"old", old.text_digest))
     assert checked.history == history
-    assert checked.wall is not None
+    assert checked.verdict is not None
 
 
 async def test_a_wall_whose_text_was_captured_takes_that_capture_back() -> None:
@@ -109,4 +109,4 @@ async def test_a_wall_whose_text_was_captured_takes_that_capture_back() -> None:
     checked = await host.see(1, NOT_FOUND, Digests(b"old", text.text_digest))
     (retraction,) = checked.retractions
     assert (retraction.page_id, retraction.at, retraction.reason) == (1, None, "soft_404")
-    assert replace(checked, retractions=()).wall is not None
+    assert replace(checked, retractions=()).verdict is not None

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.compare.not_content.cues import MOST_BYTES
-from freshet.crawler.compare.not_content.host import SiteWalls
+from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import PageLook, PageSigns, read_signs
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.sketch import sketch
@@ -55,4 +55,4 @@ def test_hostile_bodies_cost_no_more_than_their_beginning() -> None:
 def test_no_body_is_too_odd_to_be_judged(body: bytes) -> None:
     signs = read_signs(body, "text/html")
     look = PageLook("https://h.example/a", None, Blocks(), sketch(()), signs)
-    SiteWalls().judge(look, 0.0)
+    HostJudge().judge(look, 0.0)

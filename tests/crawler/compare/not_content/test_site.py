@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from freshet.crawler.compare.not_content.host import (
     PROBE_LASTS_S,
     Family,
+    HostJudge,
     Print,
-    SiteWalls,
     probe_url,
 )
-from freshet.crawler.compare.not_content.page import PageLook, WallKind, is_another_text
+from freshet.crawler.compare.not_content.page import NotContentKind, PageLook, is_another_text
 from freshet.crawler.reduce.sketch import sketch
 from tests.crawler.compare.not_content.looks import look_at
 
@@ -26,53 +26,53 @@ def bare(path: str, *, had_content: bool | None = None) -> PageLook:
 
 
 @pytest.fixture
-def walls() -> SiteWalls:
-    return SiteWalls()
+def judge() -> HostJudge:
+    return HostJudge()
 
 
-def test_a_page_like_that_of_an_impossible_url_is_a_soft_404(walls: SiteWalls) -> None:
-    walls.learn_probe(bare("/things/zq7"), AT)
-    found = walls.judge(bare("/things/chair"), AT + 1)
+def test_a_page_like_that_of_an_impossible_url_is_a_soft_404(judge: HostJudge) -> None:
+    judge.learn_probe(bare("/things/zq7"), AT)
+    found = judge.judge(bare("/things/chair"), AT + 1)
     assert found is not None
-    assert found.kind is WallKind.SOFT_404
+    assert found.kind is NotContentKind.SOFT_404
     assert "cannot exist" in found.why
 
 
-def test_the_root_may_show_what_a_host_shows_everywhere(walls: SiteWalls) -> None:
-    walls.learn_probe(bare("/things/zq7"), AT)
-    assert walls.judge(bare("/"), AT + 1) is None
+def test_the_root_may_show_what_a_host_shows_everywhere(judge: HostJudge) -> None:
+    judge.learn_probe(bare("/things/zq7"), AT)
+    assert judge.judge(bare("/"), AT + 1) is None
 
 
-def test_an_empty_shell_is_no_soft_404_although_the_probe_shows_it_too(walls: SiteWalls) -> None:
+def test_an_empty_shell_is_no_soft_404_although_the_probe_shows_it_too(judge: HostJudge) -> None:
     shell = "<div id=root>Loading</div>"
-    walls.learn_probe(look_at(shell, title="App", path="/zq7"), AT)
-    assert walls.judge(look_at(shell, title="App", path="/a"), AT + 1) is None
+    judge.learn_probe(look_at(shell, title="App", path="/zq7"), AT)
+    assert judge.judge(look_at(shell, title="App", path="/a"), AT + 1) is None
 
 
-def test_a_probe_is_wanted_once_and_again_when_its_answer_is_old(walls: SiteWalls) -> None:
-    assert walls.wants_probe(AT)
-    walls.learn_probe(None, AT)
-    assert not walls.wants_probe(AT + 1)
-    assert walls.wants_probe(AT + PROBE_LASTS_S + 1)
+def test_a_probe_is_wanted_once_and_again_when_its_answer_is_old(judge: HostJudge) -> None:
+    assert judge.wants_probe(AT)
+    judge.learn_probe(None, AT)
+    assert not judge.wants_probe(AT + 1)
+    assert judge.wants_probe(AT + PROBE_LASTS_S + 1)
 
 
-def test_a_doubtful_page_is_worth_another_probe_but_not_ever_more(walls: SiteWalls) -> None:
+def test_a_doubtful_page_is_worth_another_probe_but_not_ever_more(judge: HostJudge) -> None:
     for n in range(10):
-        if not walls.wants_probe(AT + n):
+        if not judge.wants_probe(AT + n):
             break
-        walls.learn_probe(None, AT + n)
-        walls.judge(look_at(WEAK, path=f"/items/{n}"), AT + n)
-    assert len(walls.probes) <= 3
-    assert not walls.wants_probe(AT + 20)
+        judge.learn_probe(None, AT + n)
+        judge.judge(look_at(WEAK, path=f"/items/{n}"), AT + n)
+    assert len(judge.probes) <= 3
+    assert not judge.wants_probe(AT + 20)
 
 
-def test_three_urls_that_had_content_and_show_one_page_now_need_no_cue(walls: SiteWalls) -> None:
-    found = [walls.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abcd"]
+def test_three_urls_that_had_content_and_show_one_page_now_need_no_cue(judge: HostJudge) -> None:
+    found = [judge.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abcd"]
     assert [each is not None for each in found] == [False, False, True, True]
 
 
-def test_a_page_that_turns_out_to_be_a_wall_names_those_before_it(walls: SiteWalls) -> None:
-    found = [walls.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abc"]
+def test_a_page_that_turns_out_to_be_a_block_page_names_those_before_it(judge: HostJudge) -> None:
+    found = [judge.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abc"]
     assert found[-1] is not None
     assert sorted(found[-1].earlier) == [
         "https://shop.example/things/a",
@@ -80,87 +80,87 @@ def test_a_page_that_turns_out_to_be_a_wall_names_those_before_it(walls: SiteWal
     ]
 
 
-def test_a_probe_tells_which_pages_seen_before_were_walls(walls: SiteWalls) -> None:
-    assert walls.judge(bare("/things/chair"), AT) is None
-    assert walls.judge(look_at(WEAK, path="/items/oak"), AT) is None
-    found = walls.learn_probe(bare("/things/zq7"), AT + 1)
-    assert [(url, wall.kind) for url, wall in found.items()] == [
-        ("https://shop.example/things/chair", WallKind.SOFT_404)
+def test_a_probe_tells_which_pages_seen_before_were_block_pages(judge: HostJudge) -> None:
+    assert judge.judge(bare("/things/chair"), AT) is None
+    assert judge.judge(look_at(WEAK, path="/items/oak"), AT) is None
+    found = judge.learn_probe(bare("/things/zq7"), AT + 1)
+    assert [(url, verdict.kind) for url, verdict in found.items()] == [
+        ("https://shop.example/things/chair", NotContentKind.SOFT_404)
     ]
-    assert walls.learn_probe(bare("/things/zq8"), AT + 2) == {}
-    assert [family.content for family in walls.families] == [0, 1]
+    assert judge.learn_probe(bare("/things/zq8"), AT + 2) == {}
+    assert [family.content for family in judge.families] == [0, 1]
 
 
-def test_the_root_is_no_wall_because_a_host_shows_it_everywhere(walls: SiteWalls) -> None:
-    assert walls.judge(bare("/"), AT) is None
-    assert walls.learn_probe(bare("/things/zq7"), AT + 1) == {}
-    found = walls.judge(bare("/things/chair"), AT + 2)
+def test_the_root_is_no_block_page_because_a_host_shows_it_everywhere(judge: HostJudge) -> None:
+    assert judge.judge(bare("/"), AT) is None
+    assert judge.learn_probe(bare("/things/zq7"), AT + 1) == {}
+    found = judge.judge(bare("/things/chair"), AT + 2)
     assert found is not None
     assert found.earlier == ()
 
 
-def test_pages_of_hardly_any_words_are_not_taken_for_one_another(walls: SiteWalls) -> None:
+def test_pages_of_hardly_any_words_are_not_taken_for_one_another(judge: HostJudge) -> None:
     box = "<form><input type=password><button>Log in</button></form>"
-    assert walls.judge(look_at("<p>Log in</p>", title="Chairs", path="/a"), AT) is None
-    found = walls.judge(look_at("<p>Log in</p>" + box, title="Log in", path="/b"), AT)
+    assert judge.judge(look_at("<p>Log in</p>", title="Chairs", path="/a"), AT) is None
+    found = judge.judge(look_at("<p>Log in</p>" + box, title="Log in", path="/b"), AT)
     assert found is None or found.earlier == ()
 
 
-def test_pages_alike_at_a_first_visit_are_kept_without_a_cue(walls: SiteWalls) -> None:
-    assert [walls.judge(bare(f"/things/{n}"), AT) for n in "abcdef"] == [None] * 6
+def test_pages_alike_at_a_first_visit_are_kept_without_a_cue(judge: HostJudge) -> None:
+    assert [judge.judge(bare(f"/things/{n}"), AT) for n in "abcdef"] == [None] * 6
 
 
-def test_pages_that_were_alike_as_content_stay_content(walls: SiteWalls) -> None:
+def test_pages_that_were_alike_as_content_stay_content(judge: HostJudge) -> None:
     for n in "abc":
-        walls.judge(bare(f"/things/{n}"), AT)
-    again = [walls.judge(bare(f"/things/{n}", had_content=True), AT + 9) for n in "defg"]
+        judge.judge(bare(f"/things/{n}"), AT)
+    again = [judge.judge(bare(f"/things/{n}", had_content=True), AT + 9) for n in "defg"]
     assert again == [None] * 4
 
 
-def test_a_weak_cue_is_enough_where_another_url_shows_the_page(walls: SiteWalls) -> None:
-    assert walls.judge(look_at(WEAK, path="/items/oak"), AT) is None
-    found = walls.judge(look_at(WEAK, path="/other/elm"), AT)
+def test_a_weak_cue_is_enough_where_another_url_shows_the_page(judge: HostJudge) -> None:
+    assert judge.judge(look_at(WEAK, path="/items/oak"), AT) is None
+    found = judge.judge(look_at(WEAK, path="/other/elm"), AT)
     assert found is not None
-    assert found.kind is WallKind.SOFT_404
+    assert found.kind is NotContentKind.SOFT_404
 
 
-def test_empty_categories_are_kept(walls: SiteWalls) -> None:
+def test_empty_categories_are_kept(judge: HostJudge) -> None:
     for name in ("chairs", "tables", "lamps", "rugs", "clocks"):
         main = f"<h1>{name}</h1><p>There are no products in this category yet.</p>"
-        assert walls.judge(look_at(main, title=name, path=f"/c/{name}"), AT) is None
+        assert judge.judge(look_at(main, title=name, path=f"/c/{name}"), AT) is None
 
 
-def test_a_product_in_several_categories_is_kept(walls: SiteWalls) -> None:
+def test_a_product_in_several_categories_is_kept(judge: HostJudge) -> None:
     main = "<h1>Blue chair</h1><p>Made of oak and wool.</p><form><button>Buy</button></form>"
     for name in ("chairs", "sale", "new", "oak", "gifts", "wool"):
         assert (
-            walls.judge(look_at(main, title="Blue chair", path=f"/{name}/blue-chair"), AT) is None
+            judge.judge(look_at(main, title="Blue chair", path=f"/{name}/blue-chair"), AT) is None
         )
 
 
-def test_a_page_with_a_form_at_unrelated_urls_is_a_wall(walls: SiteWalls) -> None:
+def test_a_page_with_a_form_at_unrelated_urls_is_a_block_page(judge: HostJudge) -> None:
     main = "<p>Say where the geese fly by full moon.</p><form><button>Go</button></form>"
-    found = [walls.judge(look_at(main, title="Geese", path=f"/{n}/item-{n}"), AT) for n in "abcde"]
+    found = [judge.judge(look_at(main, title="Geese", path=f"/{n}/item-{n}"), AT) for n in "abcde"]
     assert [each is not None for each in found] == [False, False, False, True, True]
 
 
-def test_judging_a_page_twice_teaches_nothing(walls: SiteWalls) -> None:
-    walls.judge(bare("/a", had_content=True), AT)
-    before = walls.to_bytes()
-    assert walls.judge(bare("/a", had_content=True), AT) is None
-    assert walls.to_bytes() == before
+def test_judging_a_page_twice_teaches_nothing(judge: HostJudge) -> None:
+    judge.judge(bare("/a", had_content=True), AT)
+    before = judge.to_bytes()
+    assert judge.judge(bare("/a", had_content=True), AT) is None
+    assert judge.to_bytes() == before
 
 
-def test_a_new_family_has_a_place_among_large_ones(walls: SiteWalls) -> None:
+def test_a_new_family_has_a_place_among_large_ones(judge: HostJudge) -> None:
     for n in range(40):
         main = "".join(
             f"<p>{word}{chr(97 + n % 26)}{chr(97 + n // 26)} stands</p>" for word in "xyzuvw"
         )
-        walls.judge(look_at(main, title=f"t{n}", path=f"/{n}a"), AT)
-        walls.judge(look_at(main, title=f"t{n}", path=f"/{n}b"), AT)
-    found = [walls.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abc"]
+        judge.judge(look_at(main, title=f"t{n}", path=f"/{n}a"), AT)
+        judge.judge(look_at(main, title=f"t{n}", path=f"/{n}b"), AT)
+    found = [judge.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abc"]
     assert found[-1] is not None
-    assert len(walls.to_bytes()) <= 12_000
+    assert len(judge.to_bytes()) <= 12_000
 
 
 def test_an_edited_text_is_no_other_text() -> None:
@@ -177,7 +177,7 @@ PRINTS = st.builds(
 )  # fmt: skip
 TIMES = st.floats(0, 4e9)
 SITES = st.builds(
-    SiteWalls,
+    HostJudge,
     st.lists(st.tuples(TIMES, st.none() | PRINTS), max_size=3).map(tuple),
     st.lists(
         st.builds(
@@ -194,24 +194,24 @@ SITES = st.builds(
 
 
 @given(SITES)
-def test_what_is_known_survives_its_bytes_which_are_few(walls: SiteWalls) -> None:
-    data = walls.to_bytes()
-    assert SiteWalls.from_bytes(data) == walls
+def test_what_is_known_survives_its_bytes_which_are_few(judge: HostJudge) -> None:
+    data = judge.to_bytes()
+    assert HostJudge.from_bytes(data) == judge
     assert len(data) <= 12_000
 
 
 @given(SITES, st.data())
 def test_bytes_cut_short_or_of_another_version_are_refused(
-    walls: SiteWalls, data: st.DataObject
+    judge: HostJudge, data: st.DataObject
 ) -> None:
-    whole = walls.to_bytes()
+    whole = judge.to_bytes()
     cut = data.draw(st.integers(0, len(whole) - 1))
     with pytest.raises(ValueError, match="damaged" if cut else "version"):
-        SiteWalls.from_bytes(whole[:cut])
+        HostJudge.from_bytes(whole[:cut])
     with pytest.raises(ValueError, match="damaged"):
-        SiteWalls.from_bytes(whole + b"x")
+        HostJudge.from_bytes(whole + b"x")
     with pytest.raises(ValueError, match="version"):
-        SiteWalls.from_bytes(b"\xff" + whole[1:])
+        HostJudge.from_bytes(b"\xff" + whole[1:])
 
 
 @pytest.mark.parametrize(

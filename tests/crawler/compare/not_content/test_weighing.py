@@ -4,7 +4,7 @@ import pytest
 
 from freshet.crawler.compare.not_content.evidence import weigh
 from freshet.crawler.compare.not_content.host import ALONE, is_enough
-from freshet.crawler.compare.not_content.page import PageLook, WallKind
+from freshet.crawler.compare.not_content.page import NotContentKind, PageLook
 from tests.crawler.compare.not_content.looks import look_at
 
 FILLER = (
@@ -12,39 +12,43 @@ FILLER = (
 )
 
 
-def kind_of(look: PageLook) -> WallKind | None:
+def kind_of(look: PageLook) -> NotContentKind | None:
     return next((w.kind for w in weigh(look) if is_enough(w, ALONE)), None)
 
 
 @pytest.mark.parametrize(
     ("title", "main", "kind"),
     [
-        ("Page not found", "<h1>404</h1><p>We can't find that page.</p>", WallKind.SOFT_404),
-        ("Error", "<h1>Internal Server Error</h1><p>Try again later.</p>", WallKind.ERROR_PAGE),
+        ("Page not found", "<h1>404</h1><p>We can't find that page.</p>", NotContentKind.SOFT_404),
+        (
+            "Error",
+            "<h1>Internal Server Error</h1><p>Try again later.</p>",
+            NotContentKind.ERROR_PAGE,
+        ),
         (
             "Log in",
             "<form><label>Password</label><input type=password><button>Log in</button></form>",
-            WallKind.LOGIN_WALL,
+            NotContentKind.LOGIN_WALL,
         ),
         (
             "Your privacy",
             "<h1>We value your privacy</h1><p>Our partners use cookies.</p><button>Agree</button>",
-            WallKind.CONSENT_WALL,
+            NotContentKind.CONSENT_WALL,
         ),
         (
             "Just a moment...",
             "<p>Checking your browser before you proceed.</p><div id=captcha-box></div>",
-            WallKind.CAPTCHA,
+            NotContentKind.CAPTCHA,
         ),
         (
             "Slow down",
             "<h1>Too many requests</h1><p>Please wait 60 seconds and try again.</p>",
-            WallKind.RATE_LIMITED_PAGE,
+            NotContentKind.RATE_LIMITED_PAGE,
         ),
     ],
 )
-def test_a_page_that_says_what_it_is_and_nothing_else_is_a_wall(
-    title: str, main: str, kind: WallKind
+def test_a_page_that_says_what_it_is_and_nothing_else_is_a_block_page(
+    title: str, main: str, kind: NotContentKind
 ) -> None:
     assert kind_of(look_at(main, title=title)) is kind
 
@@ -74,16 +78,16 @@ def test_a_page_about_such_things_or_with_text_of_its_own_is_kept(title: str, ma
 
 def test_a_script_that_states_an_error_counts_where_hardly_anything_is_said() -> None:
     look = look_at("<div id=app><p>Oops</p></div><script>s={'statusCode':500}</script>")
-    assert kind_of(look) is WallKind.ERROR_PAGE
+    assert kind_of(look) is NotContentKind.ERROR_PAGE
 
 
 def test_a_page_of_nothing_but_a_cookie_and_a_reload_is_a_captcha() -> None:
     look = look_at("<script>document.cookie='a=1';location.reload()</script>")
-    assert kind_of(look) is WallKind.CAPTCHA
+    assert kind_of(look) is NotContentKind.CAPTCHA
 
 
 def test_a_retry_after_header_speaks_for_a_limit() -> None:
     plain = look_at("<p>Please wait a moment and try again.</p>")
     told = look_at("<p>Please wait a moment and try again.</p>", retry_after=True)
     assert kind_of(plain) is None
-    assert kind_of(told) is WallKind.RATE_LIMITED_PAGE
+    assert kind_of(told) is NotContentKind.RATE_LIMITED_PAGE

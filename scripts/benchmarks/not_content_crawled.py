@@ -1,7 +1,7 @@
-"""The hosts of the benchmark of walls in whole crawls, as the store finds each visit in the end.
+"""The hosts of the benchmark of block pages in whole crawls, as the store judges in the end.
 
 Everything is on but the network. Visits follow one another as a host's home page links to the
-pages, so that what proves to be a wall only later is amended as it would be.
+pages, so that what proves to be a block page only later is amended as it would be.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from typing import Final
 from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.compare.not_content.page import Wall, WallKind
+from freshet.crawler.compare.not_content.page import NotContent, NotContentKind
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.wiring import Observer
 from freshet.storage.records import FetchResult
 
 _HTML: Final = ((b"Content-Type", b"text/html; charset=utf-8"),)
-#: A home page that says enough of its own to be no wall, whatever it links to.
+#: A home page that says enough of its own to be no block page, whatever it links to.
 _HOME: Final = "".join(
     f"<p>This house has {n} rooms and as many windows, and in the room with the number {n} "
     f"stands a table on which lies the book of its guests.</p>"
     for n in range(30)
 )
-#: Walls that a host turns visitors away with, in a row, until it would be left alone for good.
+#: Block pages in a row until the host would be left alone for good.
 _NEVER: Final = 1_000_000
 
 
@@ -39,11 +39,11 @@ _NEVER: Final = 1_000_000
 class Findings:
     """What crawls found, by URL and crawl, counted from 0.
 
-    ``walls`` are what stood there, None for content; what ``led_away`` at once, by a refresh in
+    ``verdicts`` are what stood there, None for content; what ``led_away`` at once, by a refresh in
     its markup, was a redirect and no page.
     """
 
-    walls: Mapping[tuple[str, int], Wall | None]
+    verdicts: Mapping[tuple[str, int], NotContent | None]
     led_away: frozenset[tuple[str, int]]
 
 
@@ -92,7 +92,7 @@ class _HostsFetcher:
 
 def crawled(hosts: Sequence[CrawledHost], folder: Path) -> Findings:
     """Crawl these hosts, which all have as many crawls, and read what was found."""
-    db = folder / "walls.db"
+    db = folder / "pages.db"
     asyncio.run(_crawl(hosts, db))
     with closing(sqlite3.connect(db)) as connection:
         rows = connection.execute(
@@ -100,15 +100,15 @@ def crawled(hosts: Sequence[CrawledHost], folder: Path) -> Findings:
             "FROM finding AS f JOIN page AS p ON p.id = f.page_id ORDER BY f.id"
         ).fetchall()
     return Findings(
-        {(url, n): _wall(kind, *why) for url, n, kind, *why in rows},
+        {(url, n): _verdict(kind, *why) for url, n, kind, *why in rows},
         frozenset((url, n) for url, n, kind, *_ in rows if kind == "redirected"),
     )
 
 
-def _wall(kind: str, reason: str | None, detail: str | None) -> Wall | None:
+def _verdict(kind: str, reason: str | None, detail: str | None) -> NotContent | None:
     if kind != "failed":
         return None
-    return Wall(WallKind(reason or ""), detail or "")
+    return NotContent(NotContentKind(reason or ""), detail or "")
 
 
 async def _crawl(hosts: Sequence[CrawledHost], db: Path) -> None:

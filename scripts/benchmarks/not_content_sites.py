@@ -1,7 +1,7 @@
-"""Hosts for the benchmark of walls: generated pages of all sorts, and the walls on them.
+"""Hosts for the benchmark of block pages: generated pages of all sorts, some of them blocked.
 
 Every page of a host stands in the host's frame. Beside long articles there are the short
-pages that are hard to tell from walls: empty categories, products, notes, lists, log-in boxes
+pages that are hard to tell from block pages: empty categories, products, notes, lists, log-in boxes
 in the header, cookie banners above an article.
 """
 
@@ -23,7 +23,7 @@ _FILL = "the a of and with under near for from that is was are has seen made kep
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A page of a host: its URL, its HTML, and whether it is a wall of some kind."""
+    """A page of a host: its URL, its HTML, and whether it is a block page of some kind."""
 
     url: str
     html: str
@@ -49,8 +49,8 @@ class SiteMaker:
         url = f"https://{self.host}/{self._draw.choice(_WORDS)}/{name}"
         return Served(url, self._framed(title, main))
 
-    def wall(self, template: str, kind: str, url: str | None = None) -> Served:
-        """A URL that answers with the wall, with fresh values."""
+    def block_page(self, template: str, kind: str, url: str | None = None) -> Served:
+        """A URL that answers with the block page, with fresh values."""
         url = url or f"https://{self.host}/{self._draw.choice(_WORDS)}/{self._name()}"
         return Served(url, self.filled(template, url), kind)
 

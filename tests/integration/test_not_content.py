@@ -170,12 +170,14 @@ async def test_a_wall_over_content_is_taken_back_and_the_content_comes_back_unch
     with closing(sqlite3.connect(db)) as connection:
         titles = connection.execute("SELECT title FROM page WHERE title LIKE 'words%'").fetchall()
         assert len(titles) == 3
-        # Links that the wall did not have are current again.
+        # Links that the block page did not have are current again.
         current = "SELECT count(*) FROM link WHERE gone_at IS NULL"
         assert connection.execute(current).fetchone() == (3 + 3 * 4,)
 
 
-async def test_a_page_that_proves_to_be_a_wall_was_one_at_the_visits_before(tmp_path: Path) -> None:
+async def test_a_page_that_proves_to_be_a_block_page_was_one_at_earlier_visits(
+    tmp_path: Path,
+) -> None:
     db, pages = tmp_path / "c.db", Everywhere(PAGES)
     del pages["/gone"]
     async with scripted({"h": pages}) as web:

@@ -1,12 +1,13 @@
 """How many pages that are no content are recognised, and how many real ones taken for such.
 
-The wall pages are those of ``walls/tuned``, on which the words and thresholds were found, and
-of ``walls/held_out`` by other authors, which nobody has read who worked on the code. Each is
-met alone (the only page of its host, first visit, no probe), in a site (eight URLs of a host
-of thirty answer with it; a probe finds it where it is a soft 404) and at a recrawl (six URLs
-that had content answer with it). Recall and precision are over the last two, and once more
-("amended") over the same pages in whole crawls, as the store finds them in the end. Pages without
-walls can be added: ``--pages DIR`` for HTML files, FRESHET_EVOLUTION_DIR for recorded sites.
+The pages are those of ``not_content_pages/tuned``, on which the words and thresholds were
+found, and of ``not_content_pages/held_out`` by other authors, which nobody has read who worked
+on the code. Each is met alone (the only page of its host, first visit, no probe), in a site
+(eight URLs of a host of thirty answer with it; a probe finds it where it is a soft 404) and at
+a recrawl (six URLs that had content answer with it). Recall and precision are over the last
+two, and once more ("amended") over the same pages in whole crawls, as the store finds them in
+the end. Pages without block pages can be added: ``--pages DIR`` for HTML files,
+FRESHET_EVOLUTION_DIR for recorded sites.
 """
 
 from __future__ import annotations
@@ -24,24 +25,29 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from freshet.crawler.compare.not_content.cues import is_short, tells
-from freshet.crawler.compare.not_content.host import SiteWalls, probe_url
-from freshet.crawler.compare.not_content.page import PageLook, Wall, is_another_text, read_signs
+from freshet.crawler.compare.not_content.host import HostJudge, probe_url
+from freshet.crawler.compare.not_content.page import (
+    NotContent,
+    PageLook,
+    is_another_text,
+    read_signs,
+)
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from scripts.benchmarks.command import arguments, finish, say, workspace
+from scripts.benchmarks.not_content_crawled import CrawledHost, crawled
+from scripts.benchmarks.not_content_sites import Served, SiteMaker
 from scripts.benchmarks.recorded import Recording
-from scripts.benchmarks.walls_crawled import CrawledHost, crawled
-from scripts.benchmarks.walls_sites import Served, SiteMaker
 
 SEED = 20_261_121
 _DAY_S = 86_400.0
-_FOLDER = Path(__file__).parent / "walls"
+_FOLDER = Path(__file__).parent / "not_content_pages"
 _REAL = "real"
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A page of the data: ``kind`` is that of the wall, or ``real``."""
+    """A page of the data: ``kind`` is that of the block page, or ``real``."""
 
     name: str
     kind: str
@@ -54,7 +60,7 @@ class Verdict:
 
     sample: str
     kind: str | None
-    wall: Wall | None
+    verdict: NotContent | None
     page: Served
     visit: int = 0
     soft: str | None = None
@@ -67,12 +73,12 @@ class Visitor:
     maker: SiteMaker
     soft: str | None = None
     probing: bool = True
-    walls: SiteWalls = field(default_factory=SiteWalls)
+    judge: HostJudge = field(default_factory=HostJudge)
     at: float = 1_790_000_000.0
     probes: int = 0
     texts: dict[str, Sketch] = field(default_factory=dict)
 
-    def visit(self, page: Served, *, had_content: bool | None = None) -> Wall | None:
+    def visit(self, page: Served, *, had_content: bool | None = None) -> NotContent | None:
         """The verdict on a page, after a probe if one is wanted.
 
         ``had_content`` is found out from earlier visits unless it is given.
@@ -81,24 +87,24 @@ class Visitor:
         text = _text(page)
         if page.url in self.texts and had_content is None:
             had_content = is_another_text(self.texts[page.url], text)
-        wall = self._judged(page, had_content)
-        if wall is None:
+        verdict = self._judged(page, had_content)
+        if verdict is None:
             self.texts[page.url] = text
-        return wall
+        return verdict
 
-    def _judged(self, page: Served, had_content: bool | None) -> Wall | None:
+    def _judged(self, page: Served, had_content: bool | None) -> NotContent | None:
         look = look_at(page, had_content)
         if look is None:
             return None
-        wall = None
+        verdict = None
         suspicious = had_content or tells(look.title, look.blocks.texts, page.html.encode())
-        if suspicious or self.walls.shows_pages(self.at):
-            wall = self.walls.judge(look, self.at)
-        if wall is None and self.probing and self.walls.wants_probe(self.at):
+        if suspicious or self.judge.shows_pages(self.at):
+            verdict = self.judge.judge(look, self.at)
+        if verdict is None and self.probing and self.judge.wants_probe(self.at):
             self._probe(page.url)
-            if self.walls.shows_pages(self.at):
-                wall = self.walls.judge(look, self.at)
-        return wall
+            if self.judge.shows_pages(self.at):
+                verdict = self.judge.judge(look, self.at)
+        return verdict
 
     def _probe(self, beside: str) -> None:
         self.probes += 1
@@ -106,11 +112,11 @@ class Visitor:
         answer = None
         if self.soft is not None:
             answer = look_at(Served(url, self.maker.filled(self.soft, url)), None)
-        self.walls.learn_probe(answer, self.at)
+        self.judge.learn_probe(answer, self.at)
 
 
 def look_at(page: Served, had_content: bool | None) -> PageLook | None:
-    """What the walls are shown of a page, or None where it is not worth a look."""
+    """What the block pages are shown of a page, or None where it is not worth a look."""
     body = page.html.encode()
     parsed = parse(body, page.url, "text/html; charset=utf-8")
     if not is_short(parsed.blocks.texts, had_content=had_content):
@@ -133,33 +139,33 @@ def samples(folder: Path) -> list[Sample]:
     ]
 
 
-def alone(walls: Sequence[Sample]) -> Iterator[Verdict]:
-    """Each wall as the only page of its host."""
-    for n, sample in enumerate(walls):
+def alone(block_pages: Sequence[Sample]) -> Iterator[Verdict]:
+    """Each block page as the only page of its host."""
+    for n, sample in enumerate(block_pages):
         maker = SiteMaker(f"www.alone{n}.example", random.Random(SEED + n))
         visitor = Visitor(maker, probing=False)
-        page = maker.wall(sample.template, sample.kind)
+        page = maker.block_page(sample.template, sample.kind)
         yield Verdict(sample.name, sample.kind, visitor.visit(page), page)
 
 
-def in_sites(walls: Sequence[Sample], real: Sequence[Sample]) -> Iterator[Verdict]:
-    """Each wall on some URLs of a host, in a first crawl."""
-    for n, sample in enumerate(walls):
+def in_sites(block_pages: Sequence[Sample], real: Sequence[Sample]) -> Iterator[Verdict]:
+    """Each block page on some URLs of a host, in a first crawl."""
+    for n, sample in enumerate(block_pages):
         draw = random.Random(SEED + 1000 + n)
         maker = SiteMaker(f"www.site{n}.example", draw)
         soft = sample.template if sample.kind == "soft_404" else None
         visitor = Visitor(maker, soft)
         pages = [(f"generated {k % 7}", maker.page(k)) for k in range(20)]
         pages += [(each.name, _real_page(maker, each)) for each in _some(real, n, 2)]
-        pages += [(sample.name, maker.wall(sample.template, sample.kind)) for _ in range(8)]
+        pages += [(sample.name, maker.block_page(sample.template, sample.kind)) for _ in range(8)]
         draw.shuffle(pages)
         for name, page in pages:
             yield Verdict(name, page.kind, visitor.visit(page), page, soft=soft)
 
 
-def recrawls(walls: Sequence[Sample], real: Sequence[Sample]) -> Iterator[Verdict]:
-    """Each wall at a later visit of URLs that had content; the other pages were edited."""
-    for n, sample in enumerate(walls):
+def recrawls(block_pages: Sequence[Sample], real: Sequence[Sample]) -> Iterator[Verdict]:
+    """Each block page at a later visit of URLs that had content; the other pages were edited."""
+    for n, sample in enumerate(block_pages):
         draw = random.Random(SEED + 2000 + n)
         maker = SiteMaker(f"www.again{n}.example", draw)
         soft = sample.template if sample.kind == "soft_404" else None
@@ -172,9 +178,9 @@ def recrawls(walls: Sequence[Sample], real: Sequence[Sample]) -> Iterator[Verdic
         turned = frozenset(draw.sample(range(20), 6))
         for k, (name, page) in enumerate(pages):
             if k in turned:
-                wall = maker.wall(sample.template, sample.kind, page.url)
-                found = visitor.visit(wall)
-                yield Verdict(sample.name, sample.kind, found, wall, 1, soft)
+                block_page = maker.block_page(sample.template, sample.kind, page.url)
+                found = visitor.visit(block_page)
+                yield Verdict(sample.name, sample.kind, found, block_page, 1, soft)
             else:
                 edited = Served(page.url, page.html.replace("</main>", "<p>Edited.</p></main>"))
                 yield Verdict(name, None, visitor.visit(edited), edited, 1, soft)
@@ -236,7 +242,7 @@ def in_the_store(verdicts: Sequence[Verdict]) -> list[Verdict]:
     with workspace() as work:
         found = crawled([_crawled_host(host, each) for host, each in hosts.items()], work)
     return [
-        replace(v, wall=found.walls[v.page.url, v.visit])
+        replace(v, verdict=found.verdicts[v.page.url, v.visit])
         for v in verdicts
         if (v.page.url, v.visit) not in found.led_away
     ]
@@ -252,38 +258,40 @@ def _crawled_host(host: str, verdicts: Sequence[Verdict]) -> CrawledHost:
 
 
 def figures(verdicts: Sequence[Verdict]) -> dict[str, object]:
-    """Recall of walls by kind, false ones, and which kinds were taken for which."""
-    walls = [v for v in verdicts if v.kind is not None]
+    """Recall of block pages by kind, false ones, and which kinds were taken for which."""
+    block_pages = [v for v in verdicts if v.kind is not None]
     real = [v for v in verdicts if v.kind is None]
-    false = [v for v in real if v.wall is not None]
+    false = [v for v in real if v.verdict is not None]
     by_kind: defaultdict[str, list[bool]] = defaultdict(list)
-    for v in walls:
-        by_kind[v.kind or ""].append(v.wall is not None)
-    found = [v for v in walls if v.wall is not None]
-    claimed = Counter(v.wall.kind.value for v in verdicts if v.wall is not None)
-    false_kinds = Counter(v.wall.kind.value for v in false if v.wall is not None)
+    for v in block_pages:
+        by_kind[v.kind or ""].append(v.verdict is not None)
+    found = [v for v in block_pages if v.verdict is not None]
+    claimed = Counter(v.verdict.kind.value for v in verdicts if v.verdict is not None)
+    false_kinds = Counter(v.verdict.kind.value for v in false if v.verdict is not None)
     return {
-        "walls": len(walls),
-        "recognised": _share(len(found), len(walls)),
+        "block_pages": len(block_pages),
+        "recognised": _share(len(found), len(block_pages)),
         "by_kind": {kind: _share(sum(hits), len(hits)) for kind, hits in sorted(by_kind.items())},
         "precision_by_kind": {
             kind: _share(count - false_kinds[kind], count)
             for kind, count in sorted(claimed.items())
         },
         "kind_right": _share(
-            sum(v.wall is not None and v.wall.kind == v.kind for v in found), len(found)
+            sum(v.verdict is not None and v.verdict.kind == v.kind for v in found), len(found)
         ),
         "confused": dict(
             Counter(
-                f"{v.kind} taken for {v.wall.kind}"
+                f"{v.kind} taken for {v.verdict.kind}"
                 for v in found
-                if v.wall is not None and v.wall.kind != v.kind
+                if v.verdict is not None and v.verdict.kind != v.kind
             ).most_common()
         ),
         "real_pages": len(real),
-        "real_taken_for_walls": len(false),
+        "real_taken": len(false),
         "real_taken_share": _share(len(false), len(real)),
-        "false": [f"{v.sample}: {v.wall.kind}, {v.wall.why}" for v in false if v.wall][:20],
+        "false": [f"{v.sample}: {v.verdict.kind}, {v.verdict.why}" for v in false if v.verdict][
+            :20
+        ],
     }
 
 
@@ -292,22 +300,22 @@ def _share(part: int, whole: int) -> float:
 
 
 def misses(verdicts: Iterable[Verdict]) -> dict[str, int]:
-    """How often each wall page was not recognised."""
-    return dict(Counter(v.sample for v in verdicts if v.kind and v.wall is None).most_common())
+    """How often each page was not recognised."""
+    return dict(Counter(v.sample for v in verdicts if v.kind and v.verdict is None).most_common())
 
 
 def of_set(name: str, *, tell_names: bool) -> dict[str, object]:
-    """All figures of one set of wall pages."""
+    """All figures of one set of pages."""
     every = samples(_FOLDER / name)
-    walls = [each for each in every if each.kind != _REAL]
+    block_pages = [each for each in every if each.kind != _REAL]
     real = [each for each in every if each.kind == _REAL]
     by_itself, sites, again = (
-        list(alone(walls)),
-        list(in_sites(walls, real)),
-        list(recrawls(walls, real)),
+        list(alone(block_pages)),
+        list(in_sites(block_pages, real)),
+        list(recrawls(block_pages, real)),
     )
     result: dict[str, object] = {
-        "pages": len(walls),
+        "pages": len(block_pages),
         "goal": figures([*sites, *again]),
         "goal_amended": figures([*in_the_store(sites), *in_the_store(again)]),
         "alone": figures(by_itself),
@@ -331,7 +339,7 @@ def look_cost() -> dict[str, float]:
     return {
         "long_page_us": _microseconds(lambda: is_short(texts), 2000),
         "short_page_signs_us": _microseconds(lambda: read_signs(body, "text/html"), 200),
-        "short_page_judge_us": _microseconds(lambda: SiteWalls().judge(look, 0.0), 100),
+        "short_page_judge_us": _microseconds(lambda: HostJudge().judge(look, 0.0), 100),
     }
 
 
@@ -345,15 +353,15 @@ def _microseconds(action: object, times: int) -> float:
 
 def _table(sets: dict[str, dict[str, object]]) -> None:
     say(
-        f"{'set':10} {'scenario':16} {'walls':>6} {'found':>7} {'kind':>7} {'real':>6} {'false':>6}"
+        f"{'set':10} {'scenario':16} {'pages':>6} {'found':>7} {'kind':>7} {'real':>6} {'false':>6}"
     )
     for name, result in sets.items():
         for scenario, row in result.items():
             if isinstance(row, dict) and "recognised" in row:
                 say(
-                    f"{name:10} {scenario:16} {row['walls']:6} {row['recognised']:7.4f} "
+                    f"{name:10} {scenario:16} {row['block_pages']:6} {row['recognised']:7.4f} "
                     f"{row['kind_right']:7.4f} {row['real_pages']:6} "
-                    f"{row['real_taken_for_walls']:6}"
+                    f"{row['real_taken']:6}"
                 )
 
 
