@@ -297,25 +297,25 @@ class Discovered:
     """Shares of the visits of an invocation, and the expected unknown pages.
 
     Attributes:
-        first_looks: visits to pages that were never captured.
-        revealing_looks: visits worth more for the new pages they may reveal than for freshness.
-        refreshing_looks: all others.
+        first_visits: visits to pages that were never captured.
+        revealing_visits: visits worth more for the new pages they may reveal than for freshness.
+        refreshing_visits: all others.
         unknown_pages: expected pages that no visit has revealed yet.
         new_per_day: expected new pages a day.
     """
 
-    first_looks: int = 0
-    revealing_looks: int = 0
-    refreshing_looks: int = 0
+    first_visits: int = 0
+    revealing_visits: int = 0
+    refreshing_visits: int = 0
     unknown_pages: float = 0.0
     new_per_day: float = 0.0
 
     @property
     def share(self) -> float | None:
         """Return the share of visits that went to finding pages; None before the first one."""
-        found = self.first_looks + self.revealing_looks
-        looks = found + self.refreshing_looks
-        return found / looks if looks else None
+        found = self.first_visits + self.revealing_visits
+        visits = found + self.refreshing_visits
+        return found / visits if visits else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ _NO_RECORD = "no WARC record begins here"
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 #: So much of a block is read at once, and kept of it.
 _SCAN_BYTES = 2 * MAX_HEAD_BYTES
-#: Up to so many bytes, a chunked payload whose digest is wrong is looked at without its framing:
+#: Up to so many bytes, a chunked payload whose digest is wrong is tried without its framing:
 #: the standard wants the digest of that, most tools take what came.
 _MAX_UNCHUNKED_BYTES = 16 * 1024 * 1024
 

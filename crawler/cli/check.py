@@ -22,7 +22,7 @@ from freshet.crawler.cli.options import (
 )
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.compare.ladder import Detector, Verdict
-from freshet.crawler.compare.not_content.check import look_at
+from freshet.crawler.compare.not_content.check import facts_of
 from freshet.crawler.compare.not_content.cues import is_short
 from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import NotContent
@@ -198,8 +198,8 @@ async def _block_page(
             host = await hosts.find(connection, str(origin(result.url)))
             stored = await hosts.not_content(connection, host.host_id) if host is not None else None
     blocks = parsed.blocks
-    look = look_at(result, result.url, parsed, sketch(blocks.texts, blocks.places))
-    return HostJudge.from_bytes(stored).judge(look, now)
+    facts = facts_of(result, result.url, parsed, sketch(blocks.texts, blocks.places))
+    return HostJudge.from_bytes(stored).judge(facts, now)
 
 
 def _read(parsed: ParsedPage) -> Step:

@@ -99,8 +99,8 @@ def _show_pages(cover: Cover) -> None:
         _HEADER,
         [
             (
-                each.url, percent(each.share), amount(each.expected), each.revealed, each.looks,
-                _date(each.looked_at * _DAY_S), each.cluster,
+                each.url, percent(each.share), amount(each.expected), each.revealed, each.visits,
+                _date(each.visited_at * _DAY_S), each.cluster,
             )
             for each in cover.pages
         ],
@@ -124,7 +124,7 @@ def as_json(cover: Cover) -> dict[str, object]:
         "new_per_day": history.new_per_day,
         "algorithm": cover.algorithm,
         "budget": cover.budget,
-        "cover": [asdict(each) | {"looked_at": each.looked_at * _DAY_S} for each in cover.pages],
+        "cover": [asdict(each) | {"visited_at": each.visited_at * _DAY_S} for each in cover.pages],
         "new_sites": None
         if history.new_sites is None
         else [{"site": site, "seen_at": at * _DAY_S} for site, at in history.new_sites.items()],
@@ -241,7 +241,7 @@ def discover_command(
         str, typer.Option(metavar="NAME", help=f"The algorithm: {', '.join(ALGORITHMS)}.")
     ] = BEST,
     budget: Annotated[
-        int, typer.Option(metavar="K", min=1, help="Old pages that may be looked at again.")
+        int, typer.Option(metavar="K", min=1, help="Old pages that may be visited again.")
     ] = 10,
     step: Annotated[
         float | None,

@@ -115,7 +115,7 @@ def daemon_settings(text: str | None) -> Settings | None:
 
 async def rate_of(connection: aiosqlite.Connection, page_id: int) -> Rate:
     """Estimate the change rate of a page from its own visits alone."""
-    visits = await columns.looks(connection, page_id)
+    visits = await columns.visit_columns(connection, page_id)
     at = visits.at / _DAY_S
     spans = np.diff(at, prepend=at[:1])
     tells = visits.compared & (spans > 0)

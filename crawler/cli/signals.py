@@ -142,18 +142,18 @@ def _percent(share: float | None) -> str | None:
 def _header_row(it: HostSignals) -> Sequence[str | None]:
     skew = None if it.skew_s is None else f"{it.skew_s:+.0f} s"
     modified = it.modified_now + it.modified_past
-    looks = it.etag_right + it.etag_idle + it.etag_missed
+    visits = it.etag_right + it.etag_idle + it.etag_missed
     return (
         it.origin,
         skew,
         f"{it.modified_past / modified:.0%} not the time of the answer" if modified else None,
-        _etag(it, looks) if looks else None,
+        _etag(it, visits) if visits else None,
     )
 
 
-def _etag(it: HostSignals, looks: int) -> str:
+def _etag(it: HostSignals, visits: int) -> str:
     wrong = [
         f"another one for nothing {it.etag_idle:,} times" if it.etag_idle else "",
         f"the same for a change {it.etag_missed:,} times" if it.etag_missed else "",
     ]
-    return "; ".join([f"right {it.etag_right:,} of {looks:,} times", *filter(None, wrong)])
+    return "; ".join([f"right {it.etag_right:,} of {visits:,} times", *filter(None, wrong)])

@@ -63,7 +63,7 @@ def print_standing(it: DaemonStatus, now: float) -> None:
             "discovery": _discovery(found),
             "refresh": None
             if found.share is None
-            else f"{percent(1 - found.share)} of visits: {found.refreshing_looks:,}",
+            else f"{percent(1 - found.share)} of visits: {found.refreshing_visits:,}",
             "pages": _pages(outlook),
             "new pages": f"{amount(found.new_per_day)} a day expected, "
             f"{amount(found.unknown_pages)} unknown by now"
@@ -131,8 +131,8 @@ def _discovery(it: Discovered) -> str | None:
     if it.share is None:
         return None
     return (
-        f"{percent(it.share)} of visits: {it.first_looks:,} first ones, "
-        f"{it.revealing_looks:,} to hub pages"
+        f"{percent(it.share)} of visits: {it.first_visits:,} first ones, "
+        f"{it.revealing_visits:,} to hub pages"
     )
 
 

@@ -72,14 +72,14 @@ def write_charts(comparison: Comparison, folder: Path) -> list[str]:
     import matplotlib as mpl  # noqa: PLC0415 - an extra
 
     names = list(dict.fromkeys(each.policy for each in comparison.verdicts))
-    look = {
+    style = {
         name: {
             "color": _COLOURS[place % len(_COLOURS)],
             "linestyle": _DASHES[place // len(_COLOURS) % len(_DASHES)],
         }
         for place, name in enumerate(names)
     }
-    drawing = _Drawing(comparison, folder, look, [])
+    drawing = _Drawing(comparison, folder, style, [])
     with mpl.rc_context(_STYLE):
         drawing.change_rates()
         budgets = groupby(comparison.verdicts, key=lambda each: each.budget)
@@ -97,7 +97,7 @@ class _Drawing:
 
     comparison: Comparison
     folder: Path
-    look: dict[str, dict[str, str]]
+    style: dict[str, dict[str, str]]
     written: list[str]
 
     def of_budget(self, budget: float, verdicts: Sequence[PolicyVerdict]) -> None:
@@ -147,7 +147,7 @@ class _Drawing:
         ordered = sorted(self.comparison.verdicts, key=lambda each: each.budget)
         with self._figure("budgets", "Cost by budget", 1, 2, 4.0) as panels:
             for cost, axes in zip(_COSTS, panels, strict=True):
-                for name in self.look:
+                for name in self.style:
                     mine = [each for each in ordered if each.policy == name]
                     columns = cost.scale * np.array([_three(cost.of(each)) for each in mine])
                     self._line(axes, name, [each.budget for each in mine], columns)
@@ -164,7 +164,7 @@ class _Drawing:
     def _ranges(self, axes: Axes, cost: _Cost, verdicts: Sequence[PolicyVerdict]) -> None:
         for place, each in enumerate(verdicts):
             low, high, highest = cost.scale * np.array(_three(cost.of(each)))
-            colour = self.look[each.policy]["color"]
+            colour = self.style[each.policy]["color"]
             axes.hlines(place, high, highest, color=colour, alpha=0.35, linewidth=2)
             axes.hlines(place, low, high, color=colour, linewidth=6)
             axes.plot(high, place, "o", color=colour)
@@ -185,10 +185,10 @@ class _Drawing:
         """Draw the early cost, with the range below it where few enough policies have one."""
         low, high, _ = columns.T
         # Marks show a day between two gaps, too.
-        look: dict[str, Any] = {**self.look[policy]}
-        axes.plot(x, high, marker="o", markersize=3, label=policy, **look)
-        if len(self.look) <= _RANGES:
-            colour = self.look[policy]["color"]
+        style: dict[str, Any] = {**self.style[policy]}
+        axes.plot(x, high, marker="o", markersize=3, label=policy, **style)
+        if len(self.style) <= _RANGES:
+            colour = self.style[policy]["color"]
             axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
 
     def _calibration(self, axes: Axes, verdict: PolicyVerdict) -> None:
@@ -198,7 +198,7 @@ class _Drawing:
         expected, observed = calibration.expected[used] / asks, calibration.changed[used] / asks
         intervals = [wilson(k, n) for k, n in zip(calibration.changed[used], asks, strict=True)]
         low, high = np.array(intervals).T
-        colour = self.look[verdict.policy]["color"]
+        colour = self.style[verdict.policy]["color"]
         axes.plot([0, 1], [0, 1], **_BOUND)
         axes.vlines(expected, low, high, color=colour, linewidth=1)
         axes.scatter(expected, observed, 6 + 120 * asks / asks.max(), color=colour, alpha=0.7)

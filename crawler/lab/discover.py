@@ -80,7 +80,7 @@ def _since(sites: Sequence[str], first_at: Floats, times: Floats) -> dict[str, f
 # -- site history ------------------------------------------------------------
 #: A step where nothing else is said, in days, from so many weeks on; before there are ten.
 _WEEK, _WEEKS, _STEPS = 7.0, 4, 10
-#: Before each of them every algorithm looks at all the others.
+#: Before each of them every algorithm visits all the others.
 MOST_STEPS: Final = 1_000
 #: An hour.
 _SHORTEST: Final = 1 / 24
@@ -137,8 +137,8 @@ async def read_site(
         pages = await link_columns.read(connection, host_ids)
         history = Sightings(
             found_at=pages.found_at / _DAY_S, source=pages.source, target=pages.target,
-            seen_at=pages.seen_at / _DAY_S, look_page=pages.look_page,
-            look_at=pages.look_at / _DAY_S,
+            seen_at=pages.seen_at / _DAY_S, visit_page=pages.visit_page,
+            visit_at=pages.visit_at / _DAY_S,
         )  # fmt: skip
         others = await other_sites(connection, host_ids, pages, history) if is_of_sites else None
     times = _times(history, step)
@@ -170,9 +170,9 @@ async def hosts_of(connection: aiosqlite.Connection, db: Path, site: str) -> lis
 
 def _times(history: Sightings, step: float | None) -> Floats:
     """Return the bounds of the steps; the last step ends with the last visit."""
-    if not history.look_at.size:
+    if not history.visit_at.size:
         return np.zeros(0)
-    begin, end = float(history.look_at[0]), float(history.look_at[-1])
+    begin, end = float(history.visit_at[0]), float(history.visit_at[-1])
     suits = _WEEK if end - begin >= _WEEKS * _WEEK else max((end - begin) / _STEPS, _SHORTEST)
     length = step or suits
     steps = int((end - begin) / length + 1e-9)
@@ -185,7 +185,7 @@ def _times(history: Sightings, step: float | None) -> Floats:
     return np.asarray(end - length * np.arange(steps, -1, -1), np.float64)
 
 
-#: What the algorithms are set beside: who knew, and whoever looks at all that ever revealed any.
+#: What the algorithms are set beside: one that knew, and one that visits all that ever paid.
 KNEW: Final = "greedy with hindsight"
 EVER: Final = "all hub pages"
 
@@ -204,8 +204,8 @@ class _Chosen:
     share: float
     expected: float
     revealed: int
-    looks: int
-    looked_at: float
+    visits: int
+    visited_at: float
     cluster: int | None
 
 
@@ -261,20 +261,20 @@ def _choosing(choose: Algorithm, budget: int) -> Callable[[RecrawlHistory, Revea
 
 
 def _chosen(history: _SiteHistory, cover: Ints, share: Floats) -> list[_Chosen]:
-    looks, revealed = yields(history.sightings)
+    visits, revealed = yields(history.sightings)
     if history.new_sites is not None:
         revealed = _revealed(history)
     pages, now = history.pages, float(history.times[-1]) if history.times.size else 0.0
-    looked_at = history.sightings.looked_before(cover, np.full(cover.size, np.inf))
+    visited_at = history.sightings.visited_before(cover, np.full(cover.size, np.inf))
     cluster_of = _clusters(history, cover)
     return [
         _Chosen(
             url=pages.url[page], role=pages.role[page], share=float(share[page]),
             expected=float(share[page]) * history.new_per_day * max(now - float(at), 0.0),
-            revealed=int(revealed[page]), looks=int(looks[page]) + 1, looked_at=float(at),
+            revealed=int(revealed[page]), visits=int(visits[page]) + 1, visited_at=float(at),
             cluster=cluster,
         )
-        for page, at, cluster in zip(cover.tolist(), looked_at, cluster_of, strict=True)
+        for page, at, cluster in zip(cover.tolist(), visited_at, cluster_of, strict=True)
     ]  # fmt: skip
 
 
@@ -297,8 +297,8 @@ def _clusters(history: _SiteHistory, cover: Ints) -> list[int | None]:
 
 
 # -- throttled ---------------------------------------------------------------
-#: URLs of one reason that are looked at for an example of each shape.
-_LOOKED_AT: Final = 5_000
+#: URLs of one reason that are read for an example of each shape.
+_EXAMPLES: Final = 5_000
 _WHY: Final = {
     "session": "a session id tells them apart",
     "calendar": "a date alone tells them apart",
@@ -374,7 +374,7 @@ async def _with_examples(
     wanted = {(each.host_id, each.kind) for each in found if each.example is None and each.held}
     examples: dict[tuple[int, str, str | None], str] = {}
     for host_id, kind in sorted(wanted):
-        for url in reversed(await url_patterns.held(connection, host_id, kind, _LOOKED_AT)):
+        for url in reversed(await url_patterns.held(connection, host_id, kind, _EXAMPLES)):
             sign = classify(url, TrapLimits())
             examples[host_id, kind, sign.shape if sign is not None else None] = url
     return [

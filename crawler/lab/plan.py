@@ -98,7 +98,7 @@ def _told(
     found: JointPlan, fading: FadingSources, sources: PlanSources, pages: EphemeralPages, day: float
 ) -> tuple[PlannedEphemeral, ...]:
     row = pages.row
-    waited = np.maximum(day - pages.last_look, 0.0)
+    waited = np.maximum(day - pages.last_visit, 0.0)
     index = np.asarray(
         whittle.index_after(waited, fading.income, 1.0, fading.decay, cost=fading.cost)
     )
@@ -117,7 +117,7 @@ def _told(
             shown_elsewhere=float(1 - pages.own[k]),
             half_life_hours=float(pages.half_life_hours[k]),
             index=float(index[k]),
-            **_next(float(interval[k]), float(pages.last_look[k]), float(reward[k]), day),
+            **_next(float(interval[k]), float(pages.last_visit[k]), float(reward[k]), day),
         )
         for k in np.lexsort((row, -index)).tolist()
     )

@@ -41,7 +41,7 @@ class EphemeralPages:
         own: the share of them that count here: an item is divided among the sources that show it.
         decay: μ, per day.
         declared: whether the site list or a rule says so.
-        last_look: Unix days of the last visit.
+        last_visit: Unix days of the last visit.
     """
 
     row: Rows
@@ -49,7 +49,7 @@ class EphemeralPages:
     own: Floats
     decay: Floats
     declared: Bools
-    last_look: Floats
+    last_visit: Floats
 
     def __len__(self) -> int:
         return len(self.row)
@@ -81,7 +81,7 @@ async def ephemeral_pages(
     links = await links_tables.shown(connection, pages.page_id[row].tolist())
     return EphemeralPages(
         row=row, rate=rate, own=_own_share(pages.page_id[row], links),
-        decay=decays(half_life[row], on), declared=half_life[row] > 0, last_look=since[row],
+        decay=decays(half_life[row], on), declared=half_life[row] > 0, last_visit=since[row],
     )  # fmt: skip
 
 

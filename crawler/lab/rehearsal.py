@@ -95,8 +95,8 @@ def freshness(
     """
     stretches: list[tuple[float, float, float, float]] = []
     missed: list[list[float]] = []
-    for page, looks in pages:
-        for since, until in _kept(page, looks, end):
+    for page, visits in pages:
+        for since, until in _kept(page, visits, end):
             if until > begin:
                 stretches.append((page.importance, since, max(since, begin), until))
                 missed.append(_missed(page, since, until))
@@ -129,8 +129,8 @@ def discovery(
     pages: Iterable[tuple[TruePage, Sequence[float]]], begin: float, end: float
 ) -> FoundPages:
     """Evaluate how the pages born in (``begin``, ``end``] were found."""
-    born = [(page, looks) for page, looks in pages if begin < page.born_at <= end]
-    first = [(next(iter(_answered(page, looks)), inf), page.born_at) for page, looks in born]
+    born = [(page, visits) for page, visits in pages if begin < page.born_at <= end]
+    first = [(next(iter(_answered(page, visits)), inf), page.born_at) for page, visits in born]
     delays = [(at - born_at) / _DAY_S for at, born_at in first if at <= end]
     return FoundPages(
         len(born),
@@ -144,20 +144,20 @@ def discovery(
 def held(pages: Iterable[tuple[TruePage, Sequence[float]]], at: float) -> int:
     """Count the pages alive at a time that have a copy."""
     return sum(
-        page.born_at <= at < page.died_at and any(look <= at for look in _answered(page, looks))
-        for page, looks in pages
+        page.born_at <= at < page.died_at and any(visit <= at for visit in _answered(page, visits))
+        for page, visits in pages
     )
 
 
-def _answered(page: TruePage, looks: Sequence[float]) -> Iterator[float]:
-    return (at for at in looks if page.born_at <= at < page.died_at)
+def _answered(page: TruePage, visits: Sequence[float]) -> Iterator[float]:
+    return (at for at in visits if page.born_at <= at < page.died_at)
 
 
-def _kept(page: TruePage, looks: Sequence[float], end: float) -> Iterator[tuple[float, float]]:
+def _kept(page: TruePage, visits: Sequence[float], end: float) -> Iterator[tuple[float, float]]:
     """Yield the copies of a page, from visit to visit."""
-    answered = list(_answered(page, looks))
+    answered = list(_answered(page, visits))
     if answered:
-        found_dead = next((at for at in looks if at >= page.died_at), end)
+        found_dead = next((at for at in visits if at >= page.died_at), end)
         yield from pairwise([*answered, min(found_dead, end)])
 
 
@@ -215,7 +215,7 @@ class _Watched:
 
     inner: SyntheticFetcher
     requests: int = 0
-    looks: defaultdict[Place, list[float]] = field(default_factory=lambda: defaultdict(list))
+    visits: defaultdict[Place, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make the request and record it."""
@@ -223,7 +223,7 @@ class _Watched:
         result = await self.inner.fetch(request)
         place = self.inner.addresses.place(request.url)
         if place is not None and result.status in _ANSWERS | _ENDS:
-            self.looks[place._replace(target=without_utm(place.target))].append(result.started_at)
+            self.visits[place._replace(target=without_utm(place.target))].append(result.started_at)
         return result
 
     async def close(self) -> None:
@@ -304,7 +304,7 @@ def _pages(
                 inf if life.died_at is None else life.died_at,
                 life.changed_at,
             ),
-            fetcher.looks.get(life.place, []),
+            fetcher.visits.get(life.place, []),
         )
         for life, importance, never in zip(lives, ruled.importance, ruled.never, strict=True)
         if not never

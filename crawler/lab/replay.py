@@ -245,7 +245,7 @@ class _Replay:
 
 
 # -- replaying archives ------------------------------------------------------
-#: A probe is what its host is sent next: so many exchanges of it, and of all, are looked at.
+#: A probe is what its host is sent next: so many exchanges of it, and of all, are compared.
 _NEXT_OF_HOST: Final = 4
 _NEXT: Final = 2_000
 _TOLD_EVERY: Final = 500

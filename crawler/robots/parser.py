@@ -91,7 +91,7 @@ class _Rules:
     Those without special characters are prefixes: one dictionary look-up for each
     distinct length, longest first. The others are tried by rank while they outrank the
     prefix that was found, and only where the path has their longest part somewhere: they stand
-    under the last characters of that part, so that of thousands only few are looked at.
+    under the last characters of that part, so that of thousands only few are tried.
     """
 
     __slots__ = ("_lengths", "_prefixes", "_wildcards")

@@ -285,7 +285,7 @@ class Service:
             held=not it.pool.pacer.allows(it.pool.clock.now()),
             store_is_away=it.outages.is_on,
         )
-        self._vitality.look(self._state, vitals, now)
+        self._vitality.check(self._state, vitals, now)
 
     async def _sampling(self, parts: _Parts) -> None:
         """Read values that are not in memory, from time to time."""

@@ -56,7 +56,7 @@ class Vitality:
         self._state: DaemonPhase = "starting"
         self._turned_at = self._committed_at = self._asked_at = now
 
-    def look(self, state: DaemonPhase, vitals: Vitals, now: float) -> None:
+    def check(self, state: DaemonPhase, vitals: Vitals, now: float) -> None:
         """Note the progress since the last call."""
         last, self._last, self._state = self._last, vitals, state
         waits = vitals.store_is_away or state != "fetching"

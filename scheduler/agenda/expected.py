@@ -163,14 +163,14 @@ def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) ->
     if isinstance(policy, RatePolicy):
         fresh = np.full(len(new), min(1.0, budget / stride / max(len(new), 1)))
         left = budget / stride - fresh.sum()
-        looks = _unlimited(policy, table.take(known), left) if left > 0 else np.zeros(len(known))
+        visits = _unlimited(policy, table.take(known), left) if left > 0 else np.zeros(len(known))
     elif isinstance(policy, IndexPolicy):
         worth = table.importance[new] * (waited[new] + 1.0)
-        looks, fresh = _at_one_price(policy, table.take(known), worth, budget / stride)
+        visits, fresh = _at_one_price(policy, table.take(known), worth, budget / stride)
     else:
         return np.zeros(hosts)
     host = np.concatenate([table.host[known], table.host[new]])
-    total = np.bincount(host, np.concatenate([looks, fresh]), minlength=hosts)
+    total = np.bincount(host, np.concatenate([visits, fresh]), minlength=hosts)
     return np.asarray(stride * total, np.float64)
 
 
@@ -193,13 +193,13 @@ def _at_one_price(
     low, high = np.log(positive.min()) - _MOMENT, np.log(positive.max()) + _MOMENT
     for _ in range(_HALVINGS):
         price = float(np.exp((low + high) / 2))
-        total = _looks(indices, price).sum() + (worth >= price).sum()
+        total = _visits(indices, price).sum() + (worth >= price).sum()
         low, high = (np.log(price), high) if total > budget else (low, np.log(price))
-    looks, certain = _looks(indices, float(np.exp(high))), worth >= np.exp(high)
+    visits, certain = _visits(indices, float(np.exp(high))), worth >= np.exp(high)
     marginal = (worth >= np.exp(low)) & ~certain
-    room = max(0.0, budget - float(looks.sum() + certain.sum()))
+    room = max(0.0, budget - float(visits.sum() + certain.sum()))
     share = min(1.0, room / max(int(marginal.sum()), 1))
-    return looks, certain + share * marginal
+    return visits, certain + share * marginal
 
 
 def _indices(policy: IndexPolicy, table: SourceTable) -> Floats:
@@ -211,7 +211,7 @@ def _indices(policy: IndexPolicy, table: SourceTable) -> Floats:
     return np.maximum.accumulate(found, axis=0)
 
 
-def _looks(indices: Floats, price: float) -> Floats:
+def _visits(indices: Floats, price: float) -> Floats:
     """Return (n,), 1/T where the index reaches the price at age T; 0 where it never does."""
     below: Rows = (indices < price).sum(axis=0)
     columns = np.arange(indices.shape[1])

@@ -38,7 +38,7 @@ _NO_NEWS: Final = CLAIM_KINDS.index("last_modified")
 class News:
     """Visits, and groups of signals with the number of visits before each, ascending."""
 
-    looks: VisitResults
+    visits: VisitResults
     heard: Sequence[tuple[int, SignalBatch]] = ()
 
     def teach(self, ranker: Ranker) -> None:
@@ -46,11 +46,11 @@ class News:
         first = 0
         for after, said in self.heard:
             if after > first:
-                ranker.learn(self.looks.take(slice(first, after)))
+                ranker.learn(self.visits.take(slice(first, after)))
                 first = after
             ranker.hear(said)
-        if len(self.looks) > first:
-            ranker.learn(self.looks.take(slice(first, len(self.looks))))
+        if len(self.visits) > first:
+            ranker.learn(self.visits.take(slice(first, len(self.visits))))
 
 
 class Unlearnt:
@@ -59,14 +59,14 @@ class Unlearnt:
     def __init__(self, reader: aiosqlite.Connection, pages: Watchlist) -> None:
         self._reader = reader
         self._pages = pages
-        self._looks: list[VisitResult] = []
+        self._visits: list[VisitResult] = []
         self._claims: list[Claims] = []
         self._met: set[int] = set()
         self._asked: Mapping[int, int] = {}
 
     def seen(self, row: int, it: Observation) -> None:
         """Note the result of a visit."""
-        self._looks.append((row, it.at / _DAY_S, it.kind, it.rung))
+        self._visits.append((row, it.at / _DAY_S, it.kind, it.rung))
 
     def claimed(self, said: Claims) -> None:
         """Note claims."""
@@ -82,18 +82,18 @@ class Unlearnt:
 
     def news(self) -> News:
         """Return what has come since the last call; it counts as learnt."""
-        looks, self._looks = told(self._looks), []
+        visits, self._visits = told(self._visits), []
         said, self._claims = [no_claims(), *self._claims], []
         joined = (np.concatenate([getattr(s, it.name) for s in said]) for it in fields(Claims))
-        return _news(looks, Claims(*joined), self._pages.rows, self._asked)
+        return _news(visits, Claims(*joined), self._pages.rows, self._asked)
 
     async def all(self) -> News:
         """Return the whole history of the store; it counts as learnt."""
-        self._looks, self._claims = [], []
+        self._visits, self._claims = [], []
         self._asked = await claims.asked(self._reader)
-        stored = await columns.looks(self._reader)
+        stored = await columns.visit_columns(self._reader)
         rows, known = self._pages.rows(stored.page_id)
-        looks = VisitResults(
+        visits = VisitResults(
             row=rows,
             at=stored.at[known] / _DAY_S,
             compared=stored.compared[known],
@@ -101,10 +101,10 @@ class Unlearnt:
             gone=stored.gone[known],
             moved=stored.moved[known],
         )
-        return _news(looks, await claims.load(self._reader), self._pages.rows, self._asked)
+        return _news(visits, await claims.load(self._reader), self._pages.rows, self._asked)
 
 
-def _news(looks: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[int, int]) -> News:
+def _news(visits: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[int, int]) -> News:
     """Merge visits and claims; ``pages`` has the page of each source that is requested.
 
     Sitemaps and feeds are pages, too: a visit to the page of a source that finds no claim moved
@@ -133,18 +133,18 @@ def _news(looks: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[int
         )
 
     heard: list[tuple[int, SignalBatch]] = []
-    for k in np.flatnonzero(np.isin(looks.row, asked_rows) & ~looks.gone).tolist():
-        day = float(looks.at[k])
+    for k in np.flatnonzero(np.isin(visits.row, asked_rows) & ~visits.gone).tolist():
+        day = float(visits.at[k])
         heard.extend(
             (k + 1, hearing(source, day, groups.pop((source, day), _NONE)))
-            for source in sources_of[int(looks.row[k])]
+            for source in sources_of[int(visits.row[k])]
         )
     for (source, day), places in groups.items():
         # Within a batch the visits' order is nearly that of their days.
-        after = int(np.searchsorted(looks.at, day, "right"))
+        after = int(np.searchsorted(visits.at, day, "right"))
         heard.append((after, hearing(source, day, places)))
     heard.sort(key=lambda each: (each[0], each[1].at, each[1].source))
-    return News(looks, heard)
+    return News(visits, heard)
 
 
 def _by_hearing(source: Ints, at: Floats) -> dict[tuple[int, float], Rows]:

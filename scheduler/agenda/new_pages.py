@@ -18,7 +18,7 @@ from freshet.scheduler.agenda.history import RowsOf
 from freshet.scheduler.agenda.pages import Watchlist
 from freshet.scheduler.arrays import Bools, Column, Floats
 from freshet.scheduler.discovery.precedents import PageSnapshot, Precedents, Revealing
-from freshet.scheduler.discovery.reveals import looked_before
+from freshet.scheduler.discovery.reveals import visited_before
 from freshet.scheduler.ephemeral.sources import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import Rows
@@ -180,7 +180,7 @@ class Discovering:
             if displaced is not None:
                 self._row_of.pop(self._key_of.pop(displaced), None)
 
-    def looked(
+    def visited(
         self,
         by: int,
         before: float | None,
@@ -241,23 +241,23 @@ _AT_ONCE: Final = 10_000
 
 
 async def recall(
-    reader: aiosqlite.Connection, discovering: Discovering, pages: Watchlist, looks: VisitResults
+    reader: aiosqlite.Connection, discovering: Discovering, pages: Watchlist, visits: VisitResults
 ) -> None:
     """Learn from all visits which of these pages revealed new ones."""
     newest = np.array(discovering.newest, np.intp)
     moved = await columns_queries.moves(reader)
     await recall_churn(reader, discovering.churning, pages.rows, pages["found_at"])
-    order = np.argsort(looks.at, kind="stable")
-    shown = order[~looks.gone[order]]
+    order = np.argsort(visits.at, kind="stable")
+    shown = order[~visits.gone[order]]
     for first in range(0, len(newest), _AT_ONCE):
         ids = pages["page_id"][newest[first : first + _AT_ONCE]].tolist()
         found = await link_columns.leading_to(reader, ids)
         by, is_watched = pages.rows(columns_queries.where_now(found.source, moved))
         row, _ = pages.rows(found.target[is_watched])
         at = found.seen_at[is_watched] / _DAY_S
-        before = looked_before(looks.row[order], looks.at[order], by, at)
+        before = visited_before(visits.row[order], visits.at[order], by, at)
         # A page that was never more than gone was not visited before.
-        ever = looked_before(looks.row[shown], looks.at[shown], by, at)
+        ever = visited_before(visits.row[shown], visits.at[shown], by, at)
         before[np.isneginf(ever)] = -np.inf
         found_at = pages["found_at"][row]
         is_first = np.isneginf(before)

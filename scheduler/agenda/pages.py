@@ -124,13 +124,13 @@ class Watchlist:
         self._row_of.update(zip(page_id.tolist(), rows.tolist(), strict=True))
         return rows
 
-    def recall_gone(self, looks: VisitResults) -> None:
+    def recall_gone(self, visits: VisitResults) -> None:
         """Count for each page how often in a row it was gone at its last visits."""
-        there = ~looks.gone
+        there = ~visits.gone
         last_there = np.full(len(self), -1)
-        last_there[looks.row[there]] = np.flatnonzero(there)
-        since = looks.gone & (np.arange(len(looks)) > last_there[looks.row])
-        times = np.bincount(looks.row[since], minlength=len(self))
+        last_there[visits.row[there]] = np.flatnonzero(there)
+        since = visits.gone & (np.arange(len(visits)) > last_there[visits.row])
+        times = np.bincount(visits.row[since], minlength=len(self))
         gone = self._rows["gone"] > 0
         self._rows["gone"][gone] = np.clip(times[gone], 1, _MOST_TIMES)
 

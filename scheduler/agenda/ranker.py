@@ -43,7 +43,7 @@ class Ranker(Protocol):
         """Append rows: pages of these sites and areas (integer codes), found on these days."""
         ...
 
-    def learn(self, looks: VisitResults) -> None:
+    def learn(self, visits: VisitResults) -> None:
         """Take in visits, in their order; a page that is gone counts again when it is back."""
         ...
 

@@ -143,7 +143,7 @@ class PolicyRanker:
         self._importance = Column[np.float64](np.float64)
         self._last = Column[np.float64](np.float64)
         self._rate = Column[np.float64](np.float64)
-        self._looked = Column[np.bool_](np.bool_)
+        self._visited = Column[np.bool_](np.bool_)
         self._site = Column[np.intp](np.intp)
         self._signals = SignalRates()
         self._host, self._per_day = np.empty(0, np.intp), np.empty(0)
@@ -157,28 +157,28 @@ class PolicyRanker:
         self._signals.add(site)
         self._importance.extend(importance)
         self._last.extend(at)
-        self._looked.append(len(at))
+        self._visited.append(len(at))
         self._rate.extend(self._learner.change_rate(np.arange(first, first + len(site))))
 
-    def learn(self, looks: VisitResults) -> None:
+    def learn(self, visits: VisitResults) -> None:
         """Learn rates, and how reliable signals are."""
-        self._signals.learn(looks)
+        self._signals.learn(visits)
         if self._guard is not None:
-            self._guard.visited(looks.row)
+            self._guard.visited(visits.row)
         if self._together:
-            self._learn_together(looks)
+            self._learn_together(visits)
             return
         last = self._last.rows
-        told = np.zeros(len(looks), np.bool_)
-        self._looked.rows[looks.row] = True
-        for k in range(len(looks)):
-            row, at = int(looks.row[k]), float(looks.at[k])
+        told = np.zeros(len(visits), np.bool_)
+        self._visited.rows[visits.row] = True
+        for k in range(len(visits)):
+            row, at = int(visits.row[k]), float(visits.at[k])
             span = at - last[row]
             last[row] = max(at, last[row])
-            if looks.compared[k] and span > 0:
+            if visits.compared[k] and span > 0:
                 told[k] = True
-                self._learn_one(looks.row[k : k + 1], at, span, changed=bool(looks.changed[k]))
-        rows = np.unique(looks.row[told])
+                self._learn_one(visits.row[k : k + 1], at, span, changed=bool(visits.changed[k]))
+        rows = np.unique(visits.row[told])
         if len(rows):
             self._rate.rows[rows] = self._learner.change_rate(rows)
 
@@ -188,18 +188,18 @@ class PolicyRanker:
         if self._learner.fit_is_due:
             self._rate.rows[:] = self._learner.change_rate()
 
-    def _learn_together(self, looks: VisitResults) -> None:
+    def _learn_together(self, visits: VisitResults) -> None:
         last = self._last.rows
-        order = np.argsort(looks.row, kind="stable")
-        row, at = looks.row[order], looks.at[order]
+        order = np.argsort(visits.row, kind="stable")
+        row, at = visits.row[order], visits.at[order]
         before = last[row]
         follows = np.flatnonzero(np.diff(row, prepend=-1) == 0)
         before[follows] = np.maximum(before[follows], at[follows - 1])
         np.maximum.at(last, row, at)
-        self._looked.rows[row] = True
-        told = looks.compared[order] & (at > before)
+        self._visited.rows[row] = True
+        told = visits.compared[order] & (at > before)
         row, at, span = row[told], at[told], (at - before)[told]
-        changes = looks.changed[order][told].astype(np.int64)
+        changes = visits.changed[order][told].astype(np.int64)
         self._learner.observe(Evidence(row, at, span, changes, np.zeros(len(row), np.bool_)))
         if self._learner.fit_is_due:
             self._rate.rows[:] = self._learner.change_rate()
@@ -232,7 +232,7 @@ class PolicyRanker:
         """Hand the state of one page on to another, visited at the same time."""
         self._learner.inherit(old, new)
         self._signals.inherit(old, new)
-        if not self._looked.rows[new]:
+        if not self._visited.rows[new]:
             self._last.rows[new] = self._last.rows[old]
         self._rate.rows[new] = self._learner.change_rate(np.array([new]))[0]
 
@@ -365,10 +365,10 @@ class IntervalRanker(PolicyRanker):
         self._due.extend(np.full(len(at), np.inf))
         self._modified.extend(at)
 
-    def learn(self, looks: VisitResults) -> None:
+    def learn(self, visits: VisitResults) -> None:
         """Set the paces of the pages that were visited."""
-        super().learn(looks)
-        rows, days, changed = looks.row.tolist(), looks.at.tolist(), looks.changed.tolist()
+        super().learn(visits)
+        rows, days, changed = visits.row.tolist(), visits.at.tolist(), visits.changed.tolist()
         for row, at, is_changed in zip(rows, days, changed, strict=True):
             if is_changed or self._paces[row] is None:
                 self._modified.rows[row] = at

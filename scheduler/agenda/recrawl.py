@@ -193,9 +193,9 @@ class RecrawlAgenda:
         if len(self.pages):
             return
         await self._watch(await columns.pages(self._reader))
-        looks = await self._learn_all()
-        self.pages.recall_gone(looks)
-        await recall(self._reader, self._discovering, self.pages, looks)
+        visits = await self._learn_all()
+        self.pages.recall_gone(visits)
+        await recall(self._reader, self._discovering, self.pages, visits)
 
     async def relearn(self, ranker: Ranker) -> None:
         """Teach another ranker the store's history as judged now."""
@@ -208,12 +208,12 @@ class RecrawlAgenda:
         """Learn from all visits and claims of the store; return the visits."""
         past = await self._unlearnt.all()
         with self.timed("learn"):
-            if len(past.looks) > self._many:
-                log.info("learning from %s visits", f"{len(past.looks):,}")
+            if len(past.visits) > self._many:
+                log.info("learning from %s visits", f"{len(past.visits):,}")
                 await asyncio.to_thread(past.teach, self.ranker)
             else:
                 past.teach(self.ranker)
-        return past.looks
+        return past.visits
 
     async def reweigh(self, page_ids: Sequence[int] | None = None) -> None:
         """Apply the present terms to all pages, or to those of these ids."""
@@ -333,7 +333,7 @@ class RecrawlAgenda:
                 await self.inherit([visit.due.page_id])
             if visit.targets is not None:
                 is_known = has_come or visit.due.digests is not None
-                self._discovering.looked(
+                self._discovering.visited(
                     row, float(self.pages["since"][row]) if is_known else None,
                     visit.observation.at / _DAY_S, visit.targets.urls, self.pages["found_at"],
                 )  # fmt: skip

@@ -42,8 +42,8 @@ from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.estimate.grid import POINTS, credible_interval
 from freshet.scheduler.estimate.site_clock import REWRITTEN, SHARED, ClockState
 from freshet.scheduler.estimate.site_model import (
-    LOOK,
     PAGE,
+    VISIT,
     Pages,
     SiteLearner,
     SiteState,
@@ -91,13 +91,13 @@ class SiteClockRanker:
         while len(self._learners) <= site.max(initial=-1):
             self._learners.append(SiteLearner())
 
-    def learn(self, looks: VisitResults) -> None:
+    def learn(self, visits: VisitResults) -> None:
         """Take in visits, in their order."""
-        table = np.zeros(len(looks), LOOK)
+        table = np.zeros(len(visits), VISIT)
         for name in ("row", "at", "compared", "changed", "gone", "moved"):
-            table[name] = getattr(looks, name)
+            table[name] = getattr(visits, name)
         self._count = int(_count(self._there.rows, table, self._count, self._budget))
-        site = self._site_of.rows[looks.row]
+        site = self._site_of.rows[visits.row]
         order = np.argsort(site, kind="stable")
         bounds = np.flatnonzero(np.diff(site[order], prepend=-1, append=-1))
         pages = self._pages()
@@ -219,13 +219,13 @@ class SiteClockRanker:
 
 
 @compiled
-def _count(there: Bools, looks: NDArray[np.void], count: int, budget: float) -> int:
+def _count(there: Bools, visits: NDArray[np.void], count: int, budget: float) -> int:
     """Fill in how long a turn is at each visit; return how many pages count in the end."""
-    for k in range(len(looks)):
-        row = looks[k].row
-        count += int(not looks[k].gone) - int(there[row])
-        there[row] = not looks[k].gone
-        looks[k].turn = max(count, 1) / budget
+    for k in range(len(visits)):
+        row = visits[k].row
+        count += int(not visits[k].gone) - int(there[row])
+        there[row] = not visits[k].gone
+        visits[k].turn = max(count, 1) / budget
     return count
 
 
@@ -309,15 +309,15 @@ def prepare() -> None:
     ranker, n = SiteClockRanker(1.0), 6
     rows, none = np.arange(n), np.zeros(n, np.bool_)
 
-    def look(day: float, seen: Bools) -> None:
+    def visit(day: float, seen: Bools) -> None:
         at = np.full(n, day)
-        looks = VisitResults(row=rows, at=at, compared=seen, changed=seen, gone=none, moved=seen)
-        ranker.learn(looks)
+        visits = VisitResults(row=rows, at=at, compared=seen, changed=seen, gone=none, moved=seen)
+        ranker.learn(visits)
 
     ranker.add(np.zeros(n, np.intp), np.zeros(n, np.intp), np.ones(n), np.zeros(n))
-    look(0.0, none)
-    look(1.0, ~none)
+    visit(0.0, none)
+    visit(1.0, ~none)
     days = np.full(n - 1, 1.2)
     ranker.hear(SignalBatch(source=0, asked=0, at=1.5, row=rows[1:], since=days, until=days))
-    look(1.8, ~none)
+    visit(1.8, ~none)
     worthiest(ranker.worth(2.0), np.zeros(n, np.intp), np.ones(1, np.intp), 1)

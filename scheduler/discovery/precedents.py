@@ -59,7 +59,7 @@ _FIRST_DAYS: Final = 7.0
 #: What it costs to find a page too late, in times the limit, and what is as long: days add up.
 _TOO_LATE: Final = 4.0
 _SAME_DAYS: Final = 1e-6
-_OF_A_LOOK: Final = 10.0
+_OF_A_VISIT: Final = 10.0
 _OF_THE_SITE: Final = 0.05
 #: The new pages that each site is taken to have had, in its first days.
 _PRIOR_PAGES: Final = 1.0
@@ -244,7 +244,7 @@ class Precedents:
         counts = (row >= 0) & pages.captured[row]
         table, site = table[counts], site[counts]
         size = np.bincount(pages.site, minlength=len(days))[site]
-        most = np.maximum(_OF_A_LOOK, _OF_THE_SITE * size)
+        most = np.maximum(_OF_A_VISIT, _OF_THE_SITE * size)
         share = np.minimum(1.0, most / self._batch_size.rows[table["batch"]])
         age = np.maximum(now - table["found_at"], 0.0)
         rate[counts] = share * np.exp(-age / _AGE) / days[site]

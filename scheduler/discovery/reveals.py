@@ -234,23 +234,23 @@ class Sightings:
         found_at: when each page was found, ascending; pages are numbered so. Of shape (pages,).
         source, target: the pages that a link leads from and to; of shape (links,), as the next.
         seen_at: when it was first seen.
-        look_page, look_at: the page and the time of each visit, in order of time; (visits,).
+        visit_page, visit_at: the page and the time of each visit, in order of time; (visits,).
     """
 
     found_at: Floats
     source: Ints
     target: Ints
     seen_at: Floats
-    look_page: Ints
-    look_at: Floats
+    visit_page: Ints
+    visit_at: Floats
 
     def __post_init__(self) -> None:
-        if np.any(np.diff(self.found_at) < 0) or np.any(np.diff(self.look_at) < 0):
+        if np.any(np.diff(self.found_at) < 0) or np.any(np.diff(self.visit_at) < 0):
             raise ValueError("pages and visits must be in the order of time")
 
-    def looked_before(self, page: Ints, at: Floats) -> Floats:
+    def visited_before(self, page: Ints, at: Floats) -> Floats:
         """Return the last visit to each page before a time; -inf where none was."""
-        return looked_before(self.look_page, self.look_at, page, at)
+        return visited_before(self.visit_page, self.visit_at, page, at)
 
     def between(self, start: float, end: float) -> Reveals:
         """Return H_t of the pages that were found after ``start``, up to ``end``.
@@ -271,24 +271,24 @@ class Sightings:
 
     def may_be_there(self, source: Ints, seen_at: Floats, end: float) -> Bools:
         """Return which links may have existed at the end, by when they were seen."""
-        possible = (seen_at <= end) | (self.looked_before(source, seen_at) < end)
+        possible = (seen_at <= end) | (self.visited_before(source, seen_at) < end)
         return np.asarray(possible, np.bool_)
 
 
-def looked_before(look_page: Ints, look_at: Floats, page: Ints, at: Floats) -> Floats:
+def visited_before(visit_page: Ints, visit_at: Floats, page: Ints, at: Floats) -> Floats:
     """Return the last visit to each page before a time, by visits in the order of time.
 
     (m,) like ``page`` and ``at``; -inf where it never was.
     """
-    moments = look_at.size + 1
-    key = look_page * moments + np.searchsorted(look_at, look_at, "left")
+    moments = visit_at.size + 1
+    key = visit_page * moments + np.searchsorted(visit_at, visit_at, "left")
     order = np.argsort(key, kind="stable")
-    wanted = page * moments + np.searchsorted(look_at, at, "left")
+    wanted = page * moments + np.searchsorted(visit_at, at, "left")
     last = np.searchsorted(key[order], wanted, "left") - 1
     found = np.full(page.size, -np.inf)
     is_one = np.zeros(page.size, np.bool_)
     is_one[last >= 0] = key[order[last[last >= 0]]] // moments == page[last >= 0]
-    found[is_one] = look_at[order[last[is_one]]]
+    found[is_one] = visit_at[order[last[is_one]]]
     return found
 
 
@@ -299,9 +299,9 @@ def yields(sightings: Sightings) -> tuple[Ints, Ints]:
     Both are of shape (pages,).
     """
     pages = sightings.found_at.size
-    before = sightings.looked_before(sightings.look_page, sightings.look_at)
-    again = sightings.look_page[np.isfinite(before)]
-    seen_before = sightings.looked_before(sightings.source, sightings.seen_at)
+    before = sightings.visited_before(sightings.visit_page, sightings.visit_at)
+    again = sightings.visit_page[np.isfinite(before)]
+    seen_before = sightings.visited_before(sightings.source, sightings.seen_at)
     is_news = np.isfinite(seen_before) & (sightings.found_at[sightings.target] > seen_before)
     return (
         np.bincount(again, minlength=pages),

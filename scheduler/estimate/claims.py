@@ -123,7 +123,7 @@ SOURCE: Final = np.dtype(
         ("days", np.float64),
         ("told", np.float64),
         # Recent visits to pages of which it claimed a change, and the changes found at these.
-        ("looked", np.float64),
+        ("visited", np.float64),
         ("found", np.float64),
         # Changes found lately at any of its pages, and those that it had claimed.
         ("changes", np.float64),
@@ -139,7 +139,7 @@ FACTS: Final = np.dtype(
         ("pages", np.int64),
         ("sources", np.int64),
         ("events", np.int64),
-        ("looks", np.int64),
+        ("visits", np.int64),
         ("fit_at", np.int64),
         # Decayed log losses with and without claims.
         ("loss", np.float64),
@@ -282,13 +282,13 @@ def score(state: ClaimState, slot: int, changed: bool, heard: float) -> None:
         if page.by >> j & 1:
             it = state.source[j]
             claimed = _claims(state, slot, j)
-            it.looked += claimed
+            it.visited += claimed
             it.found += claimed * changed
             it.claimed += claimed * changed * heard
             it.changes += changed * heard
-            if it.looked > _LATELY:
-                it.found *= _LATELY / it.looked
-                it.looked = _LATELY
+            if it.visited > _LATELY:
+                it.found *= _LATELY / it.visited
+                it.visited = _LATELY
             if it.changes > _LATELY:
                 it.claimed *= _LATELY / it.changes
                 it.changes = _LATELY
@@ -507,10 +507,10 @@ def learn(state: ClaimState, visits: NDArray[np.void], slots: Rows, alive: int) 
         if visit.compared and not visit.gone and visit.begin > -np.inf and visit.at > visit.begin:
             _learn_one(state, slots[k], visit, alive)
         page.standing = 0
-        if facts.looks >= facts.fit_at:
+        if facts.visits >= facts.fit_at:
             _fit(state)
             every = max(_FIT_EVERY, facts.pages // 4)
-            facts.fit_at += max(FIRST_FIT, min(facts.looks // 2, every))
+            facts.fit_at += max(FIRST_FIT, min(facts.visits // 2, every))
 
 
 @part
@@ -524,7 +524,7 @@ def _learn_one(state: ClaimState, slot: int, visit: Record, alive: int) -> None:
     facts.loss = facts.loss * fading + heard * log_loss(own + other, visit.changed)
     facts.loss_without *= fading
     facts.loss_without += heard * log_loss(visit.hazard, visit.changed)
-    facts.looks += 1
+    facts.visits += 1
     score(state, slot, visit.changed, heard)
     if page.standing == 0:
         if visit.moved:

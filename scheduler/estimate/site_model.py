@@ -57,7 +57,7 @@ PAGE: Final = np.dtype(
     ],
     align=True,
 )
-LOOK: Final = np.dtype(
+VISIT: Final = np.dtype(
     [
         ("row", np.int64),
         ("at", np.float64),
@@ -78,7 +78,7 @@ _FACTS: Final = np.dtype(
     [
         ("known", np.int64),
         ("alive", np.int64),
-        ("looks", np.int64),
+        ("visits", np.int64),
         # How many there are when the priors are fitted again.
         ("fit_at", np.int64),
         ("clocked", np.bool_),
@@ -255,10 +255,10 @@ def _learn_one(pages: Pages, site: SiteState, clock: ClockState, visit: Record) 
     if facts.clocked:
         _tell_clock(pages, site, clock, row)
     page.rate = _estimate(pages, site, clock, row)
-    facts.looks += 1
-    if facts.looks >= facts.fit_at:
+    facts.visits += 1
+    if facts.visits >= facts.fit_at:
         _fit(pages, site, clock)
-        facts.fit_at += max(FIRST_FIT, min(facts.looks // 2, max(_FIT_EVERY, facts.alive // 4)))
+        facts.fit_at += max(FIRST_FIT, min(facts.visits // 2, max(_FIT_EVERY, facts.alive // 4)))
 
 
 @part

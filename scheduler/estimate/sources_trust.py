@@ -50,7 +50,7 @@ _LEAST: Final = 1e-6
 _LEAST_GAIN: Final = 0.12
 #: The least belief in a source: it is polled now and then.
 _NOW_AND_THEN: Final = 0.001
-#: Part of what a source tells that comes of hearing it: some of its pages would have been looked at
+#: Part of what a source tells that comes of hearing it: some of its pages would have been visited
 #: anyway, or wait for their turn. By trial on recorded sites, where 0.1 to 1 are much alike.
 _POLL: Final = 0.3
 #: How much more asking a source is worth after a surprise: a change that it had not claimed.
@@ -184,7 +184,7 @@ class Listening:
         ]
 
     def _reputation(self, it: np.void, pages: int) -> Reputation:
-        precision, recall = _share(it["found"], it["looked"]), _share(it["claimed"], it["changes"])
+        precision, recall = _share(it["found"], it["visited"]), _share(it["claimed"], it["changes"])
         trust: Trust = "worthless" if against(self.told) > _JUDGED else "unjudged"
         if self.proven:
             trust = "complete" if min(precision or 0.0, recall or 0.0) >= _COMPLETE else "noisy"
@@ -410,20 +410,20 @@ class SignalRates:
         page["pending"][rows] += until > np.maximum(page["visited"], page["until"])[rows]
         page["until"][rows] = np.maximum(page["until"][rows], until)
 
-    def learn(self, looks: VisitResults) -> None:
+    def learn(self, visits: VisitResults) -> None:
         """Take in visits, in their order."""
         page = self._page.rows
-        some = np.flatnonzero(page["signalled"][looks.row])
+        some = np.flatnonzero(page["signalled"][visits.row])
         for row, at, is_compared, is_changed in zip(
-            looks.row[some].tolist(), looks.at[some].tolist(), looks.compared[some].tolist(),
-            looks.changed[some].tolist(), strict=True,
+            visits.row[some].tolist(), visits.at[some].tolist(), visits.compared[some].tolist(),
+            visits.changed[some].tolist(), strict=True,
         ):  # fmt: skip
             span = at - float(page["visited"][row])
             if is_compared and 0 < span < np.inf:
                 self._count(row, span, is_changed=is_changed)
             page["pending"][row] = 0
             page["visited"][row] = max(at, float(page["visited"][row]))
-        np.maximum.at(page["visited"], looks.row, looks.at)
+        np.maximum.at(page["visited"], visits.row, visits.at)
 
     def _count(self, row: int, span: float, *, is_changed: bool) -> None:
         only = slice(row, row + 1)

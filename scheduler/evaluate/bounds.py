@@ -68,7 +68,7 @@ class _Sums(NamedTuple):
 
 
 def bill(
-    timeline: Timeline, looked: PageVisits, importance: Floats, start: float, end: float
+    timeline: Timeline, visited: PageVisits, importance: Floats, start: float, end: float
 ) -> tuple[Floats, Floats]:
     """Return the costs of the copies between two days, by page and by day.
 
@@ -90,35 +90,37 @@ def bill(
         harmonic=np.asarray(harmonic_number(np.arange(most)), np.float64),
         start=float(start),
     )
-    _sweep(timeline, looked, sums, float(end))
+    _sweep(timeline, visited, sums, float(end))
     return sums.pages, (sums.bins + np.cumsum(sums.steps, axis=0))[:days]
 
 
 @compiled
-def _sweep(known: Timeline, looked: PageVisits, sums: _Sums, end: float) -> None:
+def _sweep(known: Timeline, visited: PageVisits, sums: _Sums, end: float) -> None:
     """Go through each page's visits, and from each to the next through the captures."""
     for page in range(len(known.offsets) - 1):
         place, stop = known.offsets[page], known.offsets[page + 1]
-        last = looked.offsets[page + 1]
-        for k in range(looked.offsets[page] - 1, last):
-            look = looked.copy[page] if k < looked.offsets[page] else looked.at[k]
-            until = min(looked.at[k + 1], end) if k + 1 < last else end
-            while place < stop and known.at[place] <= look and known.until[place] <= look:
+        last = visited.offsets[page + 1]
+        for k in range(visited.offsets[page] - 1, last):
+            visit = visited.copy[page] if k < visited.offsets[page] else visited.at[k]
+            until = min(visited.at[k + 1], end) if k + 1 < last else end
+            while place < stop and known.at[place] <= visit and known.until[place] <= visit:
                 place += 1
-            _interval(known=known, sums=sums, page=page, first=place, look=look, end=until)
+            _interval(known=known, sums=sums, page=page, first=place, visit=visit, end=until)
 
 
 @part
-def _interval(known: Timeline, sums: _Sums, page: int, first: int, look: float, end: float) -> None:
+def _interval(
+    known: Timeline, sums: _Sums, page: int, first: int, visit: float, end: float
+) -> None:
     """Add the cost of a copy from its visit to the next one."""
     certain, possible, hidden = 0, 0, 0
     for k in range(first, known.offsets[page + 1]):
         since, at = known.since[k], known.at[k]
         if since >= end:
             break
-        missed = at > look and (known.changed[k] or (known.appears[k] and look == -np.inf))
+        missed = at > visit and (known.changed[k] or (known.appears[k] and visit == -np.inf))
         unsure = known.gap_counts[k] and not known.changed[k] and since < at
-        if unsure and since < look < at:
+        if unsure and since < visit < at:
             hidden = 1
         if missed:
             possible += 1
@@ -127,30 +129,30 @@ def _interval(known: Timeline, sums: _Sums, page: int, first: int, look: float, 
             _add(
                 sums=sums,
                 page=page,
-                begin=max(since, look),
+                begin=max(since, visit),
                 end=min(at, end),
-                look=look,
+                visit=visit,
                 missed=(certain, possible, feared),
             )
-        if missed and since >= look:
+        if missed and since >= visit:
             certain += 1
         if known.counts[k]:
             until = min(known.until[k], end)
             counts = (certain, possible, possible + hidden)
-            _add(sums=sums, page=page, begin=max(at, look), end=until, look=look, missed=counts)
+            _add(sums=sums, page=page, begin=max(at, visit), end=until, visit=visit, missed=counts)
 
 
 @part
 def _add(
-    sums: _Sums, page: int, begin: float, end: float, look: float, missed: tuple[int, int, int]
+    sums: _Sums, page: int, begin: float, end: float, visit: float, missed: tuple[int, int, int]
 ) -> None:
     """Add a stretch of time in which only the age of the copy grows."""
     begin = max(begin, sums.start) - sums.start
     end = end - sums.start
     if end <= begin:
         return
-    copied = look > -np.inf
-    age = (begin + end) / 2 + sums.start - look if copied else 0.0
+    copied = visit > -np.inf
+    age = (begin + end) / 2 + sums.start - visit if copied else 0.0
     weight = sums.importance[page]
     for column in range(9):
         if column < 3:
@@ -210,7 +212,7 @@ class _Moments(NamedTuple):
 
 
 def least_cost(
-    timeline: Timeline, copy: Floats, importance: Floats, span: tuple[float, float], looks: int,
+    timeline: Timeline, copy: Floats, importance: Floats, span: tuple[float, float], visits: int,
     *, harmonic: bool,
 ) -> float:  # fmt: skip
     """Return a lower bound of the importance-weighted cost of all pages, in days.
@@ -220,7 +222,7 @@ def least_cost(
         copy: (n,), the days of the visits before ``span``; −inf: there is no copy.
         importance: (n,), μ.
         span: the days between which costs count.
-        looks: F.
+        visits: F.
         harmonic: whether the cost is the harmonic one, else the binary one.
     """
     moments = _moments_of(timeline, copy, *span)
@@ -231,12 +233,12 @@ def least_cost(
     for round_ in range(_ROUNDS):
         price = 0.0 if round_ == 0 else (low + high) / 2
         cost, taken = _relaxed(moments, importance, price, harmonic)
-        best = max(best, cost - price * looks)
-        if taken > looks:
+        best = max(best, cost - price * visits)
+        if taken > visits:
             low = price
         else:
             high = price
-        if price == 0.0 and taken <= looks:
+        if price == 0.0 and taken <= visits:
             break
     return best
 
@@ -288,7 +290,7 @@ def _relaxed(
     moments: _Moments, importance: Floats, price: float, harmonic: bool
 ) -> tuple[float, int]:
     """Return the cost of all pages with their visits at this price, and the visits."""
-    total, looks = 0.0, 0
+    total, visits = 0.0, 0
     most = 0
     for page in range(len(importance)):
         most = max(most, moments.offsets[page + 1] - moments.offsets[page])
@@ -309,8 +311,8 @@ def _relaxed(
                     number=number,
                 )
             total += weight * value[0]
-            looks += number[0]
-    return total, looks
+            visits += number[0]
+    return total, visits
 
 
 @part
@@ -320,12 +322,12 @@ def _choose(
 ) -> tuple[float, int]:  # fmt: skip
     """Return the least cost after all changes before the a-th are seen, and its visits."""
     day, since = moments
-    best, looks = np.inf, 0
+    best, visits = np.inf, 0
     # What it cost until here, by how much it grows in a day, what a visit at a would have spared.
     cost, missed, spared = 0.0, 0.0, 0.0
     for b in range(a, len(day)):
         if price + cost + value[b + 1] < best:
-            best, looks = price + cost + value[b + 1], 1 + number[b + 1]
+            best, visits = price + cost + value[b + 1], 1 + number[b + 1]
         cost += missed * (day[b] - since[b])
         if b > a and harmonic:
             spared += (day[b] - since[b]) / (b - a)
@@ -337,5 +339,5 @@ def _choose(
         if harmonic or b == a:
             spared += (until - day[b]) / (b - a + 1)
         if spared > price:
-            return best, looks
-    return (cost, 0) if cost < best else (best, looks)
+            return best, visits
+    return (cost, 0) if cost < best else (best, visits)

@@ -103,7 +103,7 @@ class _ArchiveReplay:
     """An archive as an environment of the serving loop, with the results so far.
 
     By page: ``_content`` is the number of its copy (GONE: none), ``_capture`` the place of what it
-    got last, ``_looked`` the day of its last answer, ``_gone`` how often in a row it was gone,
+    got last, ``_visited`` the day of its last answer, ``_gone`` how often in a row it was gone,
     ``_tries`` how often it missed or failed.
     """
 
@@ -117,7 +117,7 @@ class _ArchiveReplay:
         self._gone = np.zeros(n, np.int64)
         self._tries = np.zeros(n, np.int64)
         self._not_before = np.full(n, -np.inf)
-        self._looked = np.full(n, -np.inf)
+        self._visited = np.full(n, -np.inf)
         self._copy = np.full(n, -np.inf)
         self._asked: list[Sequence[NDArray[Any]]] = [[np.empty(0, kind) for kind in _ASKED]]
         self._turn = max(n, 1) / terms.budget
@@ -132,14 +132,14 @@ class _ArchiveReplay:
         before = content_before(page, content)
         compared = (content >= 0) & (before >= 0)
         changed = compared & (content != before)
-        looks = VisitResults(
+        visits = VisitResults(
             row=page, at=at, compared=compared, changed=changed, gone=content == GONE, moved=changed
         )
-        self._ranker.learn(looks.take(np.argsort(at, kind="stable")))
+        self._ranker.learn(visits.take(np.argsort(at, kind="stable")))
         if isinstance(self._ranker, IntervalRanker):
             self._ranker.restart()
         # What comes last in a page stays.
-        self._looked[page] = self._copy[page] = at
+        self._visited[page] = self._copy[page] = at
         self._capture[captures.page[early]] = np.flatnonzero(early)
         self._content[page] = np.where(content >= 0, content, before)
         self._gone[page] = _in_a_row(page, content == GONE)
@@ -161,9 +161,9 @@ class _ArchiveReplay:
         expected = self._expected(rows, at)
         places = self._captures.latest(rows, at)
         again = (places >= 0) & (places == self._capture[rows])
-        *answer, looks = self._take(rows, at, places)
+        *answer, visits = self._take(rows, at, places)
         self._asked.append((rows, at, places, *answer, again, expected))
-        return looks
+        return visits
 
     def asks(self) -> Asks:
         """Return all visits, and the pages that were found last."""
@@ -194,7 +194,7 @@ class _ArchiveReplay:
             rows = np.arange(first, self._known)[found > self._terms.start]
             places = captures.latest(rows, captures.found[rows])
             self._ranker.learn(self._take(rows, captures.found[rows], places)[-1])
-            self._copy[rows] = self._looked[rows]
+            self._copy[rows] = self._visited[rows]
 
     def weighed(self, worth: Floats, now: float) -> Floats:
         """Return (known,), the values for the choice; 0: not now."""
@@ -202,7 +202,7 @@ class _ArchiveReplay:
         if worth.shape != (self._known,):
             raise ValueError(f"answers with {worth.shape} values for {self._known} pages")
         worth = worth * _GONE_FACTOR ** np.minimum(self._gone[known], 300)
-        new = np.flatnonzero(np.isneginf(self._looked[known]))
+        new = np.flatnonzero(np.isneginf(self._visited[known]))
         # The largest numbers there are, in the order of the rows.
         worth[new] = np.finfo(float).max * (1 - np.arange(len(new)) / max(4 * len(new), 1))
         worth[self._not_before[known] > now] = 0.0
@@ -221,7 +221,7 @@ class _ArchiveReplay:
         mine = rows[answered]
         self._tries[mine] = 0
         self._not_before[mine] = -np.inf
-        self._looked[mine] = at[answered]
+        self._visited[mine] = at[answered]
         self._gone[mine] = np.where(gone[answered], self._gone[mine] + 1, 0)
         self._content[rows[content]] = got[content]
         self._capture[rows] = np.where(places >= 0, places, self._capture[rows])

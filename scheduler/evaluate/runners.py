@@ -236,15 +236,15 @@ class IndexedSources:
         self._worth[self._candidates] = self._index(self._table.take(self._candidates), now)
         return self._worth
 
-    def learn(self, looks: VisitResults) -> None:
+    def learn(self, visits: VisitResults) -> None:
         """Note the crawls; learn from them together, once an hour."""
-        rows, before = looks.row, self._table.last_crawl[looks.row]
-        self._table.last_crawl[rows] = looks.at
+        rows, before = visits.row, self._table.last_crawl[visits.row]
+        self._table.last_crawl[rows] = visits.at
         self._table.pending_signals[rows] = 0
         if self._learner is not None:
-            self._seen.append((rows, looks.at, looks.at - before, looks.changed))
-            if looks.at[-1] >= self._hour:
-                self._hour = (np.floor(looks.at[-1] * 24) + 1) / 24
+            self._seen.append((rows, visits.at, visits.at - before, visits.changed))
+            if visits.at[-1] >= self._hour:
+                self._hour = (np.floor(visits.at[-1] * 24) + 1) / 24
                 source, at, span, changed = map(np.concatenate, zip(*self._seen, strict=True))
                 self._seen.clear()
                 self._learner.see(source, at, span, changed)
@@ -323,12 +323,12 @@ class WaitingSources:
         # What is due at this very moment is worth a crawl.
         return np.where(late >= 0, late + np.finfo(float).tiny, 0.0)
 
-    def learn(self, looks: VisitResults) -> None:
+    def learn(self, visits: VisitResults) -> None:
         """Ask the policy for the next interval of what was crawled."""
-        rows = looks.row
-        self.last_crawl[rows] = looks.at
-        self.modified_at[rows[looks.changed]] = looks.at[looks.changed]
-        columns = rows, looks.at, looks.changed, self.modified_at[rows]
+        rows = visits.row
+        self.last_crawl[rows] = visits.at
+        self.modified_at[rows[visits.changed]] = visits.at[visits.changed]
+        columns = rows, visits.at, visits.changed, self.modified_at[rows]
         for row, at, changed, modified_at in zip(*map(np.ndarray.tolist, columns), strict=True):
             revisit = Revisit(at, changed, modified_at)
             pace = self.paces[row] = self._policy.next_interval(self.paces[row], revisit)

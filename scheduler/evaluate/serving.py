@@ -35,7 +35,7 @@ class Valuer(Protocol):
         """Return the value of a visit to each known source on this day; 0: none is wanted."""
         ...
 
-    def learn(self, looks: VisitResults) -> None:
+    def learn(self, visits: VisitResults) -> None:
         """Learn from visits, in the order of time."""
         ...
 

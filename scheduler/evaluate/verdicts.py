@@ -147,7 +147,7 @@ def _judged(
 ) -> PolicyVerdict:
     """Return the verdict on visits; ``least`` are the clairvoyant's sums, harmonic and binary."""
     captures = bench.captures
-    pages, days = bill(bench.timeline, _looked(asks), captures.importance, terms.start, terms.end)
+    pages, days = bill(bench.timeline, _visited(asks), captures.importance, terms.start, terms.end)
     total = pages.T @ captures.importance
     counted = max(float(total[COUNTED]), np.finfo(float).tiny)
     by_day = np.where(days[:, COUNTED] > 0, days[:, COUNTED], np.nan)[:, None]
@@ -186,7 +186,7 @@ def _bounded(cost: Floats, clairvoyant: float, daily: Floats) -> Bounded:
     return Bounded(optimistic, early, pessimistic, clairvoyant, daily)
 
 
-def _looked(asks: Asks) -> PageVisits:
+def _visited(asks: Asks) -> PageVisits:
     """Return the answered visits by page."""
     page, at = asks.page[asks.answered], asks.at[asks.answered]
     order = np.lexsort((at, page))
@@ -344,11 +344,11 @@ def _asked(name: str, captures: Captures, terms: ReplayTerms, progress: PolicyPr
 
 
 def _least(bench: Bench, copy: Floats, terms: ReplayTerms) -> tuple[float, float]:
-    looks = int(terms.budget * (terms.end - terms.start) * (1 + 1e-12))
+    visits = int(terms.budget * (terms.end - terms.start) * (1 + 1e-12))
     span = terms.start, terms.end
     harmonic, binary = (
         bounds.least_cost(
-            bench.timeline, copy, bench.captures.importance, span, looks, harmonic=harmonic
+            bench.timeline, copy, bench.captures.importance, span, visits, harmonic=harmonic
         )
         for harmonic in (True, False)
     )

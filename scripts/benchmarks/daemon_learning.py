@@ -1,7 +1,7 @@
 """What learning and replanning cost a daemon of very many pages, and what fetching feels of it.
 
-A store with so many pages, 500 a host, each looked at several times, is opened by the agenda of a
-daemon as it is. What is measured: a look at its start (the law of the looks is that of pages
+A store with so many pages, 500 a host, each visited several times, is opened by the agenda of a
+daemon as it is. What is measured: a visit to its start (the law of the visits is that of pages
 that change at Poisson times, those of a host also together now and then), the CPU of one valuation
 (learning from what came and looking over all pages), and how late the event loop is meanwhile, at
 most: so much later may a fetch begin.
@@ -37,14 +37,14 @@ _ROUNDS = 5
 def measured(pages: int, policy: str, directory: Path) -> dict[str, object]:
     """The figures, in JSON values."""
     path = directory / "many.db"
-    looks = asyncio.run(_filled(path, pages))
+    visits = asyncio.run(_filled(path, pages))
     return {"pages": pages, "hosts": -(-pages // _OF_A_HOST), "policy": policy} | asyncio.run(
-        _kept(path, pages, looks, policy)
+        _kept(path, pages, visits, policy)
     )
 
 
 async def _filled(path: Path, pages: int) -> int:
-    """A store of so many pages; how many looks at them it holds."""
+    """A store of so many pages; how many visits to them it holds."""
     await (await open_store(path)).close()
     rng = np.random.default_rng(1)
     rate = np.exp(rng.normal(np.log(0.02), 1.5, pages))
@@ -84,11 +84,11 @@ async def _filled(path: Path, pages: int) -> int:
 
 
 def _at(turn: int, page: int, pages: int) -> float:
-    """All pages are looked at in turn, hosts alternating, every five days."""
+    """All pages are visited in turn, hosts alternating, every five days."""
     return _BEGIN + (turn + (page * 7919 % pages) / pages) * 5 * _DAY_S
 
 
-async def _kept(path: Path, pages: int, looks: int, policy: str) -> dict[str, object]:
+async def _kept(path: Path, pages: int, visits: int, policy: str) -> dict[str, object]:
     database = await open_store(path)
     ranker = ranker_of(policy, pages / 5)
     now = _BEGIN + (_LOOKS * 5 + 1) * _DAY_S
@@ -102,9 +102,9 @@ async def _kept(path: Path, pages: int, looks: int, policy: str) -> dict[str, ob
     await agenda.rest()
     await database.close()
     return {
-        "looks": looks,
+        "visits": visits,
         "start_s": round(start_s, 1),
-        "start_cpu_us_a_look": round(1e6 * start_cpu_s / looks, 1),
+        "start_cpu_us_a_look": round(1e6 * start_cpu_s / visits, 1),
         "replan_cpu_s": round(max(spent for spent, _ in rounds[1:]), 3),
         "goal_replan_cpu_s": 2.0,
         "late_ms": round(1e3 * max(late for _, late in rounds[1:]), 1),

@@ -1,11 +1,11 @@
 """The whole daemon on recorded sites in virtual time, judged by their true history.
 
 It begins with an empty store and each site's start page. Staleness is that of the pages it has
-found, from the first look at them to their end; changes are significant ones, as for looks
-without fetching (:mod:`scripts.benchmarks.daemon_sites`). Beside it stand uniform periodic looks at
-the same pages from the same days on, one for each request that the daemon sent: whatever it
+found, from the first visit to them to their end; changes are significant ones, as for visits
+without fetching (:mod:`scripts.benchmarks.daemon_sites`). Beside it stand uniform periodic visits
+to the same pages from the same days on, one for each request that the daemon sent: whatever it
 spends on robots.txt, redirects, audits and pages that are not there is to its own account; and as
-many looks as it had requests answered by pages. A recording ends where its repository did: links
+many visits as it had requests answered by pages. A recording ends where its repository did: links
 to what else stood on the host lead nowhere. Pages that live under 30 days are left out.
 """
 
@@ -97,9 +97,9 @@ def _kept(recording: Recording, path: Path, stretch: Stretch, policy: str) -> di
             keep(settings, order, watch=unwatched, fetcher=web, clock=clock, rng=Random(1))
         )
     took = perf_counter() - started
-    looks: defaultdict[int, list[float]] = defaultdict(list)
+    visits: defaultdict[int, list[float]] = defaultdict(list)
     for page, at in web.shown:
-        looks[page].append((at - begin) / _DAY_S)
+        visits[page].append((at - begin) / _DAY_S)
     requests = len(web.asked)
     return {
         "budget_a_day": round(budget, 2),
@@ -107,8 +107,10 @@ def _kept(recording: Recording, path: Path, stretch: Stretch, policy: str) -> di
         "requests_of_budget": round(requests / (budget * stretch.days), 4),
         "requests_by_status": dict(sorted(web.statuses.items())),
         "requests_for_robots": web.robots,
-        **staleness(pages, looks, requests, stretch.days),
-        **discovery(pages, looks, recording.reachable(begin + stretch.days * _DAY_S), stretch.days),
+        **staleness(pages, visits, requests, stretch.days),
+        **discovery(
+            pages, visits, recording.reachable(begin + stretch.days * _DAY_S), stretch.days
+        ),
         "changes_told": report.changed,
         "ms_a_request": round(1e3 * took / requests, 2),
     }
@@ -130,12 +132,12 @@ def within(pages: Mapping[int, Page], stretch: Stretch) -> dict[int, Page]:
 
 
 def staleness(
-    pages: Mapping[int, Page], looks: Mapping[int, Sequence[float]], requests: int, days: float
+    pages: Mapping[int, Page], visits: Mapping[int, Sequence[float]], requests: int, days: float
 ) -> dict[str, object]:
-    """Costs of the pages that were found, and what uniform looks at these would have cost."""
+    """Costs of the pages that were found, and what uniform visits to these would have cost."""
     ours, known, number_of_looks, to_be_told = Costs(), [], 0, 0
     for number, page in pages.items():
-        seen = [day for day in looks.get(number, ()) if page.birth <= day < page.death]
+        seen = [day for day in visits.get(number, ()) if page.birth <= day < page.death]
         if not seen:
             continue
         known.append(replace(page, birth=seen[0]))
@@ -158,21 +160,21 @@ def staleness(
 
 def discovery(
     pages: Mapping[int, Page],
-    looks: Mapping[int, Sequence[float]],
+    visits: Mapping[int, Sequence[float]],
     reachable: set[int],
     days: float,
 ) -> dict[str, object]:
     """Which pages were found, and after how many days those that came later."""
     alive = {number for number, page in pages.items() if page.death >= days}
     born = {number: page for number, page in pages.items() if page.birth > 0}
-    first = {number: min(days_) for number, days_ in looks.items()}
+    first = {number: min(days_) for number, days_ in visits.items()}
     delays = [first[n] - page.birth for n, page in born.items() if n in first]
     return {
         "alive_at_end": len(alive),
-        "found_of_alive": round(len(alive & looks.keys()) / len(alive), 4),
+        "found_of_alive": round(len(alive & visits.keys()) / len(alive), 4),
         "linked_at_end": len(alive & reachable),
         "found_of_linked": round(
-            len(alive & reachable & looks.keys()) / max(1, len(alive & reachable)), 4
+            len(alive & reachable & visits.keys()) / max(1, len(alive & reachable)), 4
         ),
         "new_pages": len(born),
         "new_found": len(delays),

@@ -25,7 +25,7 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Of the worth of a look and the probability of being stale, over all pages.
+    """Of the worth of a visit and the probability of being stale, over all pages.
 
     ``worth`` and ``stale`` are the largest relative differences, ``agreement`` is the rank
     correlation (Spearman's) of the worths: 1 where both would look at the same pages.
@@ -38,18 +38,18 @@ class Differences:
 
 
 async def replayed(store: Path, policy: str, budget: float, split: float) -> Differences:
-    """Compare a daemon that was killed after a part (``split``) of the looks with a new one.
+    """Compare a daemon that was killed after a part (``split``) of the visits with a new one.
 
-    The first one opens the store as it was then, and takes in what came later look by look, each
+    The first one opens the store as it was then, and takes in what came later visit by visit, each
     page when it was found; the second one takes in all at once.
     """
     async with reading(store) as connection:
         pages = await columns_queries.pages(connection)
-        looks = await columns_queries.looks(connection)
+        visits = await columns_queries.visit_columns(connection)
     return differences(
-        _interrupted(pages, looks, policy, budget, split),
-        learnt_at_once(pages, looks, policy, budget),
-        float(looks.at.max()) / _DAY_S + 0.01,
+        _interrupted(pages, visits, policy, budget, split),
+        learnt_at_once(pages, visits, policy, budget),
+        float(visits.at.max()) / _DAY_S + 0.01,
     )
 
 
@@ -79,45 +79,45 @@ def _apart(one: Floats, other: Floats) -> float:
 
 
 class _Columns:
-    """The rows of a store for a ranker, and the looks at them."""
+    """The rows of a store for a ranker, and the visits to them."""
 
-    def __init__(self, pages: WatchedPages, looks: VisitColumns) -> None:
+    def __init__(self, pages: WatchedPages, visits: VisitColumns) -> None:
         hosts = {host: code for code, host in enumerate(dict.fromkeys(pages.host_id.tolist()))}
         self.site = np.array([hosts[host] for host in pages.host_id.tolist()], np.intp)
         self.area = areas()(pages.url)
         self.found = pages.found_at / _DAY_S
-        place = np.minimum(np.searchsorted(pages.page_id, looks.page_id), len(pages) - 1)
-        known = pages.page_id[place] == looks.page_id
-        self.looks = recrawl.VisitResults(
-            place[known].astype(np.intp), looks.at[known] / _DAY_S, looks.compared[known],
-            looks.changed[known], looks.gone[known], looks.moved[known],
+        place = np.minimum(np.searchsorted(pages.page_id, visits.page_id), len(pages) - 1)
+        known = pages.page_id[place] == visits.page_id
+        self.visits = recrawl.VisitResults(
+            place[known].astype(np.intp), visits.at[known] / _DAY_S, visits.compared[known],
+            visits.changed[known], visits.gone[known], visits.moved[known],
         )  # fmt: skip
 
     def add(self, to: Ranker, rows: Rows) -> None:
         to.add(self.site[rows], self.area[rows], np.ones(len(rows)), self.found[rows])
 
 
-def learnt_at_once(pages: WatchedPages, looks: VisitColumns, policy: str, budget: float) -> Ranker:
-    """What is known of pages of which all looks are learnt at once."""
-    columns, found = _Columns(pages, looks), ranker_of(policy, budget)
+def learnt_at_once(pages: WatchedPages, visits: VisitColumns, policy: str, budget: float) -> Ranker:
+    """What is known of pages of which all visits are learnt at once."""
+    columns, found = _Columns(pages, visits), ranker_of(policy, budget)
     columns.add(found, np.arange(len(pages)))
-    found.learn(columns.looks)
+    found.learn(columns.visits)
     return found
 
 
 def _interrupted(
-    pages: WatchedPages, looks: VisitColumns, policy: str, budget: float, split: float
+    pages: WatchedPages, visits: VisitColumns, policy: str, budget: float, split: float
 ) -> Ranker:
-    it, found = _Columns(pages, looks), ranker_of(policy, budget)
-    end = int(len(it.looks) * split)
-    known = int(it.looks.row[:end].max()) + 1 if end else 0
+    it, found = _Columns(pages, visits), ranker_of(policy, budget)
+    end = int(len(it.visits) * split)
+    known = int(it.visits.row[:end].max()) + 1 if end else 0
     it.add(found, np.arange(known))
-    found.learn(it.looks.take(slice(end)))
-    for place in range(end, len(it.looks)):
-        row = int(it.looks.row[place])
+    found.learn(it.visits.take(slice(end)))
+    for place in range(end, len(it.visits)):
+        row = int(it.visits.row[place])
         if row >= known:
             it.add(found, np.arange(known, row + 1))
             known = row + 1
-        found.learn(it.looks.take(slice(place, place + 1)))
+        found.learn(it.visits.take(slice(place, place + 1)))
     it.add(found, np.arange(known, len(pages)))
     return found

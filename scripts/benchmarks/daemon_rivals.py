@@ -1,6 +1,6 @@
 """What others would look at next: rivals of the daemon on recorded sites.
 
-All are given as many looks as the daemon. Where a rival says of a page only when it is due, the
+All are given as many visits as the daemon. Where a rival says of a page only when it is due, the
 page due longest goes first, and the one that is due next where none is.
 """
 
@@ -61,19 +61,19 @@ RIVALS: Mapping[str, Rival] = {
 
 
 class _Rival:
-    """What they have in common: they learn look by look, and nothing here audits."""
+    """What they have in common: they learn visit by visit, and nothing here audits."""
 
-    def learn(self, looks: VisitResults) -> None:
-        """Take in each look; what was not compared is the page's first, or its end."""
-        for k in range(len(looks)):
-            row = int(looks.row[k])
-            if looks.compared[k]:
-                self.looked(row, float(looks.at[k]), changed=bool(looks.changed[k]))
-            elif looks.gone[k]:
+    def learn(self, visits: VisitResults) -> None:
+        """Take in each visit; what was not compared is the page's first, or its end."""
+        for k in range(len(visits)):
+            row = int(visits.row[k])
+            if visits.compared[k]:
+                self.visited(row, float(visits.at[k]), changed=bool(visits.changed[k]))
+            elif visits.gone[k]:
                 self.gone(row)
 
-    def looked(self, row: int, at: float, *, changed: bool) -> None:
-        """Learn from a look."""
+    def visited(self, row: int, at: float, *, changed: bool) -> None:
+        """Learn from a visit."""
         raise NotImplementedError
 
     def gone(self, row: int) -> None:
@@ -103,7 +103,7 @@ class _Rival:
 class ByPace(_Rival):
     """An interval policy as a ranker: the earliest due first.
 
-    No server says here when a page changed; the last look that saw a change stands for it.
+    No server says here when a page changed; the last visit that saw a change stands for it.
     """
 
     def __init__(self, policy: IntervalPolicy) -> None:
@@ -120,7 +120,7 @@ class ByPace(_Rival):
         self._modified_at += days
         self._due = np.append(self._due, [pace.due_at for pace in paces])
 
-    def looked(self, row: int, at: float, *, changed: bool) -> None:
+    def visited(self, row: int, at: float, *, changed: bool) -> None:
         """Set the page's next interval."""
         if changed:
             self._modified_at[row] = at
@@ -138,7 +138,7 @@ class Published(_Rival):
     """LambdaCrawl with unknown rates, executed as the paper has it.
 
     A page's crawls are a Poisson process of the rate of the plan in force: the next one comes
-    when the integral of that rate since the last look reaches an exponentially distributed draw.
+    when the integral of that rate since the last visit reaches an exponentially distributed draw.
     """
 
     def __init__(self, pages: int, rate: float, seed: int) -> None:
@@ -159,7 +159,7 @@ class Published(_Rival):
         self._gone = np.append(self._gone, np.zeros(len(at), np.bool_))
         self._planned_at = -np.inf
 
-    def looked(self, row: int, at: float, *, changed: bool) -> None:
+    def visited(self, row: int, at: float, *, changed: bool) -> None:
         """Keep the interval, and draw the next."""
         span = np.array([at - self._last[row]])
         rows, none = np.array([row], np.intp), np.zeros(1, np.bool_)

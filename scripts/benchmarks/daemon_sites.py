@@ -1,10 +1,10 @@
 """The daemon's learning against the true history of recorded sites, without fetching.
 
 Accounting: a change is significant if the main text is another and resembles the one before by
-0.98 at most, and that is what a look sees. Pages that live under 30 days are left out; the first
-1,200 days; every page is known and fresh at the start or at its birth; one look every 1/R days,
-R the mean number of pages alive divided by the interval; nothing but looks is heard. Costs are
-shares of those of uniform periodic looks, as many.
+0.98 at most, and that is what a visit sees. Pages that live under 30 days are left out; the first
+1,200 days; every page is known and fresh at the start or at its birth; one visit every 1/R days,
+R the mean number of pages alive divided by the interval; nothing but visits is heard. Costs are
+shares of those of uniform periodic visits, as many.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _shares(
     even: Sequence[Costs],
     make: Callable[[int, int, float], Ranker],
 ) -> Shares:
-    """What looks cost beside uniform ones, for each order of the pages."""
+    """What visits cost beside uniform ones, for each order of the pages."""
     rate = looks_a_day(pages, interval)
     costs = [kept(pages, rate, seed, make(len(pages), seed, rate)) for seed in range(len(even))]
     both = list(zip(costs, even, strict=True))
@@ -224,7 +224,7 @@ def looks_a_day(pages: Sequence[Page], interval: float) -> float:
 
 
 def uniform(pages: Sequence[Page], rate: float, seed: int) -> Costs:
-    """All pages in turn, the one looked at longest ago next."""
+    """All pages in turn, the one visited longest ago next."""
     return Run(pages, seed, None).costs(rate)
 
 
@@ -237,9 +237,9 @@ class Run:
     """Looks at a site, one after the other; the pages that were there first in a random order.
 
     Attributes:
-        pages, last, alive: in the order of the births; the days of the last looks.
+        pages, last, alive: in the order of the births; the days of the last visits.
         bill: what the copies cost.
-        ranker: what values pages, None for looks in turn.
+        ranker: what values pages, None for visits in turn.
         first_row: the row of the first page there.
     """
 
@@ -259,13 +259,13 @@ class Run:
         self.bill = Costs()
 
     def costs(self, rate: float) -> Costs:
-        """What the copies cost under so many looks a day."""
+        """What the copies cost under so many visits a day."""
         end, number = float(self._death.max()), 1
         while (now := number / rate) < end:
             self._be_born(now)
             self._die(now)
             if self.alive.any():
-                self.look(now)
+                self.visit(now)
             number += 1
         self._die(end)
         return self.bill
@@ -299,7 +299,7 @@ class Run:
                     VisitResults.one(row + self.first_row, now, changed=None, gone=True)
                 )
 
-    def look(self, now: float) -> None:
+    def visit(self, now: float) -> None:
         """Spend one request."""
         known = slice(0, self._born)
         worth = -self.last[known] if self.ranker is None else self.ranker.worth(now)

@@ -1,7 +1,7 @@
 """Finding new pages beside keeping known ones fresh; or what learning who reveals them costs.
 
 Without ``--joint`` it measures the daemon's bookkeeping: a site of so many pages is crawled, every
-look shows a hundred links, one look in ten a page that is new. With it, the daemon on recorded
+look shows a hundred links, one visit in ten a page that is new. With it, the daemon on recorded
 sites is set beside fixed shares (:mod:`scripts.benchmarks.discovery_joint`).
 """
 
@@ -90,7 +90,7 @@ def updated(count: int) -> dict[str, object]:
             links[-1] = url
             _found(pages, discovering, [url], len(pages), day)
         began = process_time()
-        discovering.looked(rng.randrange(count), 0.0, day, links, pages["found_at"])
+        discovering.visited(rng.randrange(count), 0.0, day, links, pages["found_at"])
         took += process_time() - began
     began = process_time()
     revealing = discovering.revealing(pages, 3.0)

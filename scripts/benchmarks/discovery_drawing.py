@@ -1,4 +1,4 @@
-"""Freshness beside the delay of new pages, for each way of sharing the looks, drawn."""
+"""Freshness beside the delay of new pages, for each way of sharing the visits, drawn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def draw(found: Mapping[str, Mapping[str, Mapping[str, Judged]]], path: Path) ->
         for row, (when, of_sites) in zip(grid, found.items(), strict=True):
             for axes, site in zip(row, sites, strict=True):
                 _panel(axes, of_sites[site])
-                axes.set_title(f"{site}, a look per page and {when}", fontsize=9)
+                axes.set_title(f"{site}, a visit per page and {when}", fontsize=9)
             row[0].set_ylabel("mean H(missed changes)")
         for axes in grid[-1]:
             axes.set_xlabel("days that a new page is missing")

@@ -4,7 +4,7 @@ The whole daemon on recorded sites in virtual time. A site is first crawled whol
 pays for; from there on each variant has the same budget. Judged by the true history are both ends:
 *freshness*, what the copies cost (the harmonic number of the changes that a copy misses, over the
 days for which there is a copy), and *delay*, the days for which a page was missing that was born
-later and to which a link led: until its first look, or its end where it never had one.
+later and to which a link led: until its first visit, or its end where it never had one.
 """
 
 from __future__ import annotations
@@ -146,11 +146,11 @@ def _kept(site: _Site, crawled: Path, variant: Variant) -> Judged:
     lived = sum(page.death - max(page.birth, 0.0) for page in pages.values())
     budget = lived / days / site.stretch.interval
     web = _run(site, db, VirtualClock(site.begin), budget, days, variant.settings())
-    looks: defaultdict[int, list[float]] = defaultdict(list)
+    visits: defaultdict[int, list[float]] = defaultdict(list)
     for page, at in web.shown:
-        looks[page].append((at - site.begin) / _DAY_S)
+        visits[page].append((at - site.begin) / _DAY_S)
     db.unlink()
-    return judged(pages, looks, site.linked(), len(web.asked))
+    return judged(pages, visits, site.linked(), len(web.asked))
 
 
 def _run(
@@ -166,12 +166,15 @@ def _run(
 
 
 def judged(
-    pages: Mapping[int, Page], looks: Mapping[int, Sequence[float]], linked: set[int], requests: int
+    pages: Mapping[int, Page],
+    visits: Mapping[int, Sequence[float]],
+    linked: set[int],
+    requests: int,
 ) -> Judged:
-    """What the looks at each page (days, ascending) came to; a page of before was seen on day 0."""
+    """What the visits to each page (days, ascending) came to; older pages were seen on day 0."""
     costs, kept, missing, early, new = Costs(), 0.0, 0.0, 0, 0
     for number, page in pages.items():
-        seen = [day for day in looks.get(number, ()) if page.birth <= day < page.death]
+        seen = [day for day in visits.get(number, ()) if page.birth <= day < page.death]
         if page.birth <= 0:
             seen = [0.0, *seen]
         elif number in linked:

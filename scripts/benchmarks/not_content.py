@@ -28,7 +28,7 @@ from freshet.crawler.compare.not_content.cues import is_short, tells
 from freshet.crawler.compare.not_content.host import HostJudge, probe_url
 from freshet.crawler.compare.not_content.page import (
     NotContent,
-    PageLook,
+    PageFacts,
     is_another_text,
     read_signs,
 )
@@ -93,17 +93,17 @@ class Visitor:
         return verdict
 
     def _judged(self, page: Served, had_content: bool | None) -> NotContent | None:
-        look = look_at(page, had_content)
-        if look is None:
+        facts = facts_of(page, had_content)
+        if facts is None:
             return None
         verdict = None
-        suspicious = had_content or tells(look.title, look.blocks.texts, page.html.encode())
+        suspicious = had_content or tells(facts.title, facts.blocks.texts, page.html.encode())
         if suspicious or self.judge.shows_pages(self.at):
-            verdict = self.judge.judge(look, self.at)
+            verdict = self.judge.judge(facts, self.at)
         if verdict is None and self.probing and self.judge.wants_probe(self.at):
             self._probe(page.url)
             if self.judge.shows_pages(self.at):
-                verdict = self.judge.judge(look, self.at)
+                verdict = self.judge.judge(facts, self.at)
         return verdict
 
     def _probe(self, beside: str) -> None:
@@ -111,19 +111,19 @@ class Visitor:
         url = probe_url(beside, f"zq{self.probes}x7k")
         answer = None
         if self.soft is not None:
-            answer = look_at(Served(url, self.maker.filled(self.soft, url)), None)
+            answer = facts_of(Served(url, self.maker.filled(self.soft, url)), None)
         self.judge.learn_probe(answer, self.at)
 
 
-def look_at(page: Served, had_content: bool | None) -> PageLook | None:
-    """What the block pages are shown of a page, or None where it is not worth a look."""
+def facts_of(page: Served, had_content: bool | None) -> PageFacts | None:
+    """What the block pages are shown of a page, or None where it is not judged."""
     body = page.html.encode()
     parsed = parse(body, page.url, "text/html; charset=utf-8")
     if not is_short(parsed.blocks.texts, had_content=had_content):
         return None
     signs = read_signs(body, "text/html; charset=utf-8")
     text = sketch(parsed.blocks.texts, parsed.blocks.places)
-    return PageLook(page.url, parsed.title, parsed.blocks, text, signs, had_content)
+    return PageFacts(page.url, parsed.title, parsed.blocks, text, signs, had_content)
 
 
 def _text(page: Served) -> Sketch:
@@ -334,12 +334,12 @@ def look_cost() -> dict[str, float]:
     long, short = maker.page(0), maker.page(4)
     texts = parse(long.html.encode(), long.url, "text/html").blocks.texts * 20
     body = short.html.encode()
-    look = look_at(short, None)
-    assert look is not None
+    facts = facts_of(short, None)
+    assert facts is not None
     return {
         "long_page_us": _microseconds(lambda: is_short(texts), 2000),
         "short_page_signs_us": _microseconds(lambda: read_signs(body, "text/html"), 200),
-        "short_page_judge_us": _microseconds(lambda: HostJudge().judge(look, 0.0), 100),
+        "short_page_judge_us": _microseconds(lambda: HostJudge().judge(facts, 0.0), 100),
     }
 
 

@@ -12,9 +12,9 @@ from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.costs import noisy_harmonic
 from freshet.scheduler.sources import Rows, SourceTable
 
-#: Crawls between two looks at all sources.
+#: Crawls between two valuations of all sources.
 _BATCH = 20
-#: Rows that are looked at in between.
+#: Rows that are visited in between.
 _FRONT = 4 * _BATCH
 
 _X, _W = np.polynomial.legendre.leggauss(24)

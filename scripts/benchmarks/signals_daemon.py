@@ -123,7 +123,7 @@ class Kept:
 
     @property
     def crawls(self) -> Crawls:
-        """The looks at pages."""
+        """The visits to pages."""
         return Crawls(np.array(self.web.pages.rows, np.intp), np.array(self.web.pages.days))
 
     def polls_of(self, host: int) -> Floats:

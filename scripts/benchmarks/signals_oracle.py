@@ -1,7 +1,7 @@
 """What would be paid if it were known which signals are true, but the rates had to be learnt.
 
 The learning is the daemon's (:mod:`scheduler.agenda.site_clock_ranker`), host by host, without the
-daemon: no robots.txt, no polls, no window, and no page waits for its first look.
+daemon: no robots.txt, no polls, no window, and no page waits for its first visit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def learning(stage: Stage, hosts: Hosts, budget: float) -> Crawls:
     crawler = _Learning(stage, hosts, budget)
     for first in range(0, int(stage.days * budget), _BATCH):
         at = np.asarray((first + 0.5 + np.arange(_BATCH)) / budget, np.float64)
-        crawler.look(crawler.worthiest(first / budget), at)
+        crawler.visit(crawler.worthiest(first / budget), at)
     return Crawls(np.concatenate(crawler.rows), np.concatenate(crawler.days))
 
 
@@ -56,7 +56,7 @@ class _Learning:
         best = np.argpartition(-worth, _BATCH)[:_BATCH]
         return best[np.argsort(-worth[best], kind="stable")]
 
-    def look(self, rows: Rows, at: Floats) -> None:
+    def visit(self, rows: Rows, at: Floats) -> None:
         """Look at these pages."""
         compared = self._last[rows] >= 0
         found = self._stage.changes.count(rows, self._last[rows], at) > 0

@@ -2,7 +2,7 @@
 
 The accounting is that of :mod:`scripts.benchmarks.daemon_sites`, but the site has a sitemap, which
 gives for each page the time of its last version, whatever changed in it. It is asked when the
-daemon's learning finds it worth most, and each poll is one of the looks that are paid.
+daemon's learning finds it worth most, and each poll is one of the visits that are paid.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Listening(Run):
         one = np.zeros(1, np.intp)
         ranker.add(one, one, np.ones(1), np.zeros(1))
 
-    def look(self, now: float) -> None:
+    def visit(self, now: float) -> None:
         """Ask for a page, or for the sitemap; for that at first."""
         worth = self._learning.worth(now)
         mine = np.where(self.alive[: len(worth) - 1], worth[1:], -np.inf)
@@ -123,7 +123,7 @@ class _Listening(Run):
 
 
 def silent(pages: Sequence[Versioned], interval: float, seed: int) -> float:
-    """The harmonic cost of looks without claims, as a share of that of uniform ones."""
+    """The harmonic cost of visits without claims, as a share of that of uniform ones."""
     rate = looks_a_day(pages, interval)
     even = uniform(pages, rate, seed)
     return kept(pages, rate, seed, ranker_of("site_clock", rate)).harmonic / even.harmonic
@@ -132,7 +132,7 @@ def silent(pages: Sequence[Versioned], interval: float, seed: int) -> float:
 def listened(
     pages: Sequence[Versioned], interval: float, seed: int, *, stamped: bool
 ) -> tuple[float, float]:
-    """The same with a sitemap, and the share of the looks that went to it."""
+    """The same with a sitemap, and the share of the visits that went to it."""
     rate = looks_a_day(pages, interval)
     even = uniform(pages, rate, seed)
     ranker = SiteClockRanker(rate)

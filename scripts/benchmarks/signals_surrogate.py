@@ -2,11 +2,11 @@
 
 The pages lie on 50 hosts. Two of them, 4 % of the pages, have a true sitemap; in a second run two
 more have one that stamps every page every day. A daemon begins with an empty store; what it pays
-over the last 5 days, after the 5 in which all pages could be looked at once and 14 more, is set
+over the last 5 days, after the 5 in which all pages could be visited once and 14 more, is set
 beside others, on the same changes:
 
 - the greedy index that knows all rates and which signals are true, and hears them at once for
-  nothing; also with no more looks than the daemon had left when it had paid for polls and
+  nothing; also with no more visits than the daemon had left when it had paid for polls and
   robots.txt, and, of these, hearing a change only when the daemon polled: so one sees what of the
   difference are polls, what their delay, and what is left for misjudgement;
 - the daemon's learning where it is known which signals are true, and these cost nothing;
@@ -183,16 +183,16 @@ class Judge:
     def knowing(self, budget: float, run: Kept) -> dict[str, dict[str, float]]:
         """The costs of those who know rates and signals."""
         stage = self._stage
-        looks = run.crawls.within(1 / SHARE, stage.days) / (stage.days - 1 / SHARE)
+        visits = run.crawls.within(1 / SHARE, stage.days) / (stage.days - 1 / SHARE)
         return {
             "index": self.costs(informed(stage, budget)),
-            "index_fewer_looks": self.costs(informed(stage, looks)),
-            "index_fewer_looks_polling": self.costs(informed(stage, looks, self._heard(run))),
+            "index_fewer_looks": self.costs(informed(stage, visits)),
+            "index_fewer_looks_polling": self.costs(informed(stage, visits, self._heard(run))),
             "index_best_polling": self._polling(budget),
             "learning": self.costs(learning(stage, self._hosts, budget)),
-            "learning_fewer_looks": self.costs(learning(stage, self._hosts, looks)),
+            "learning_fewer_looks": self.costs(learning(stage, self._hosts, visits)),
             "index_without": self.costs(uninformed(stage, budget)),
-            "index_without_fewer_looks": self.costs(uninformed(stage, looks)),
+            "index_without_fewer_looks": self.costs(uninformed(stage, visits)),
         }
 
     def _polling(self, budget: float) -> dict[str, float]:
@@ -201,9 +201,9 @@ class Judge:
         found = []
         for period in _PERIODS:
             heard = np.ceil(changed / period) * period
-            looks = budget - len(TRUE) / period
-            if looks > 0:
-                crawls = informed(self._stage, looks, heard)
+            visits = budget - len(TRUE) / period
+            if visits > 0:
+                crawls = informed(self._stage, visits, heard)
                 found.append({"period_hours": round(period * 24, 2)} | self.costs(crawls))
         return min(found, key=lambda each: each["all"])
 

@@ -134,7 +134,7 @@ def show_limits(found: Sequence[Collection], printed: dict[str, Any]) -> None:
 
 
 def show_sites(sites: Sequence[Collection]) -> None:
-    """Each recorded site for itself, with ten looks a week."""
+    """Each recorded site for itself, with ten visits a week."""
     names = ("OD-WIN", "CLIQ-WIN", "COV", measures.OPTIMAL)
     header = ("site", "new pages", "weeks", "without any",
               *(part for name in names for part in (name, "overall")), "bound")  # fmt: skip
@@ -343,7 +343,7 @@ def show(
         show_table(each, printed)
     show_line(
         "OD-WIN, CLIQ-WIN and COV-WIN (ours): means over full recrawls every 2 to 6 weeks; OD-1, "
-        "OD-ALL-1, CLIQ-1 and COV: every week. Overhead: the mean, over sites and weeks, of looks "
+        "OD-ALL-1, CLIQ-1 and COV: every week. Overhead: the mean, over sites and weeks, of visits "
         "for each new page found, where any was. Overall: all looks for all pages found.",
         "dim",
     )

@@ -47,7 +47,7 @@ class Trace:
     found: Ints
 
     def size(self, budget: float) -> int:
-        """How many pages are looked at with a budget."""
+        """How many pages are visited with a budget."""
         return int(min(budget, self.found.size - 1))
 
 
@@ -55,7 +55,7 @@ class Trace:
 class Row:
     """Means over sites and weeks, as in Table 3.2; shares, not per cent.
 
-    ``overhead`` is the mean of looks per page found over the covers that found any,
+    ``overhead`` is the mean of visits per page found over the covers that found any,
     ``overall`` all looks for all pages found, weeks in which nothing was new among them.
     """
 
@@ -163,7 +163,7 @@ class Bandit:
 
 
 def bandit(site: Sequence[Reveals], budget: int, is_told: bool = False) -> Iterator[Trace]:
-    """The bandit, which learns from its own looks only, from the first week on.
+    """The bandit, which learns from its own visits only, from the first week on.
 
     One that is told looks at all pages in that week.
     """
@@ -178,16 +178,16 @@ def bandit(site: Sequence[Reveals], budget: int, is_told: bool = False) -> Itera
 def row(traces: Iterable[Trace], budget: float = inf) -> Row:
     """The means with a budget."""
     cut = [(each.size(budget), each.new, each) for each in traces]
-    looks = np.array([size for size, _, _ in cut], float)
+    visits = np.array([size for size, _, _ in cut], float)
     new = np.array([new for _, new, _ in cut], float)
     found = np.array([each.found[size] for size, _, each in cut], float)
     if not new.sum():
         return Row(nan, nan, nan, nan)
     hits = found > 0
     return Row(
-        float(looks[new > 0].mean()),
-        float((looks[hits] / found[hits]).mean()) if hits.any() else inf,
-        float(looks.sum() / found.sum()) if hits.any() else inf,
+        float(visits[new > 0].mean()),
+        float((visits[hits] / found[hits]).mean()) if hits.any() else inf,
+        float(visits.sum() / found.sum()) if hits.any() else inf,
         float(found.sum() / new.sum()),
     )
 

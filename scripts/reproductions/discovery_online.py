@@ -1,6 +1,6 @@
-"""Within seven days of birth: who finds new pages by looks that are spread over the week.
+"""Within seven days of birth: who finds new pages by visits that are spread over the week.
 
-A look at a page reveals what it links to at that moment; new pages are fetched, which is no look,
+A visit to a page reveals what it links to at that moment; new pages are fetched, which is no visit,
 and reveal what is behind them. What is known of a site beforehand are full recrawls of every week,
 as the thesis gives them, each told a week late: so that no page of which anybody was told is still
 to be found within its seven days.
@@ -42,11 +42,11 @@ _LATE: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What ``looks`` found: ``found`` in time of ``new`` pages."""
+    """What ``visits`` found: ``found`` in time of ``new`` pages."""
 
     new: int
     found: int
-    looks: int
+    visits: int
 
     @property
     def coverage(self) -> float:
@@ -56,7 +56,7 @@ class Score:
     @property
     def overhead(self) -> float:
         """Looks for each page found; infinite where none was."""
-        return self.looks / self.found if self.found else inf
+        return self.visits / self.found if self.found else inf
 
 
 #: By who chose, and looks a week.
@@ -94,7 +94,7 @@ class Chooser(Protocol):
         """The page to look at on a day; None: none."""
 
     def saw(self, page: int, day: float, shown: Shown) -> None:
-        """What the look showed."""
+        """What the visit showed."""
 
 
 class InOrder:
@@ -163,18 +163,18 @@ def in_turn(site: Site, budget: int) -> list[Ints]:
 
 
 def in_order(site: Site, chosen: Sequence[Ints], budget: int, *, is_spread: bool = True) -> Score:
-    """What is found by looks at given pages, in their order over the week, or all at its start."""
-    chooser, found, looks = InOrder(chosen), unknown(site.course), 0
+    """What is found by visits to given pages, in their order over the week, or all at its start."""
+    chooser, found, visits = InOrder(chosen), unknown(site.course), 0
     for week in range(site.weeks):
         chooser.begin(week)
         days = [WEEK * (week + n / budget * is_spread) for n in range(budget)]
-        looks += _looked(site.links, found, chooser, days) * (week >= FIRST)
-    return score(site, found, looks)
+        visits += _visited(site.links, found, chooser, days) * (week >= FIRST)
+    return score(site, found, visits)
 
 
 def by_worth(site: Site, budget: int, *, is_told: bool) -> Score:
-    """What is found by looks at the page worth most at each moment, evenly spread."""
-    chooser, found, looks = ByWorth(site.course, is_told=is_told), unknown(site.course), 0
+    """What is found by visits at the page worth most at each moment, evenly spread."""
+    chooser, found, visits = ByWorth(site.course, is_told=is_told), unknown(site.course), 0
     numbers = site.pages.tolist()
     for week in range(site.weeks):
         told = week - _LATE
@@ -182,8 +182,8 @@ def by_worth(site: Site, budget: int, *, is_told: bool) -> Score:
             gone = site.pages[np.flatnonzero(~site.alive[told])].tolist()
             chooser.told(site.recrawls[told - 1], numbers, gone, WEEK * week)
         days = [WEEK * (week + n / budget) for n in range(budget)]
-        looks += _looked(site.links, found, chooser, days) * (week >= FIRST)
-    return score(site, found, looks)
+        visits += _visited(site.links, found, chooser, days) * (week >= FIRST)
+    return score(site, found, visits)
 
 
 def unknown(course: Course) -> Floats:
@@ -191,24 +191,24 @@ def unknown(course: Course) -> Floats:
     return np.where(course.born <= 0.0, 0.0, inf)
 
 
-def score(site: Site, found: Floats, looks: int) -> Score:
+def score(site: Site, found: Floats, visits: int) -> Score:
     """What counts of the days on which pages were found."""
     in_time = site.judged & (found <= site.course.born + WEEK)
-    return Score(int(site.judged.sum()), int(in_time.sum()), looks)
+    return Score(int(site.judged.sum()), int(in_time.sum()), visits)
 
 
-def _looked(links: Links, found: Floats, chooser: Chooser, days: Sequence[float]) -> int:
-    """Let one look on some days; how many looks there were."""
-    looks = 0
+def _visited(links: Links, found: Floats, chooser: Chooser, days: Sequence[float]) -> int:
+    """Let one visit on some days; how many visits there were."""
+    visits = 0
     for day in days:
         page = chooser.choose(day)
         if page is not None:
-            looks += 1
-            chooser.saw(page, day, look(links, found, page, day))
-    return looks
+            visits += 1
+            chooser.saw(page, day, visit(links, found, page, day))
+    return visits
 
 
-def look(links: Links, found: Floats, page: int, day: float) -> Shown:
+def visit(links: Links, found: Floats, page: int, day: float) -> Shown:
     """Fetch a page and the new ones behind it; marks those as found on this day."""
     shown = {page: links.of(page, day)}
     open_ = [page]

@@ -1,4 +1,4 @@
-"""What looks spread over the week find within seven days of birth, as tables for people."""
+"""What visits spread over the week find within seven days of birth, as tables for people."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def show(found: Mapping[str, Scores]) -> None:
             for name in next(iter(sites.values()))
         ]
     show_list(
-        "New pages found within seven days of birth by looks spread over the week, and looks for "
+        "New pages found within seven days of birth by visits spread over the week, and looks for "
         "each page found", header, rows,
     )  # fmt: skip
     show_line(
-        "Full recrawls of all weeks are told a week late. Precedents choose at each look; the "
-        "others at the start of a week, for the whole of it (at once: all looks at its start).",
+        "Full recrawls of all weeks are told a week late. Precedents choose at each visit; the "
+        "others at the start of a week, for the whole of it (at once: all visits at its start).",
         "dim",
     )
     for kind, sites in groups.items():

@@ -14,7 +14,7 @@ from scripts.reproductions.courses import WEEK, Course
 
 #: The pages that each page led to when it was fetched, itself the first; None: it was gone.
 Shown = Mapping[int, Sequence[int] | None]
-#: Who is told nothing explores with every so manieth look: by the law to which nothing is too late.
+#: Without full recrawls, one visit in so many explores, by the law to which nothing is too late.
 _EXPLORING: Final = 4
 #: Pages that are remembered: a year of 20 a week. The others remember all.
 _REMEMBERED: Final = 1_000
@@ -23,13 +23,13 @@ _REMEMBERED: Final = 1_000
 class ByWorth:
     """Chooses by :class:`freshet.scheduler.discovery.precedents.Precedents`, to find within a week.
 
-    Told of full recrawls it learns from nothing else, as the others do, but for when its own looks
-    were; otherwise from what its own looks show, as a daemon does.
+    Told of full recrawls it learns from nothing else, as the others do, but for when its own visits
+    were; otherwise from what its own visits show, as a daemon does.
     """
 
     def __init__(self, course: Course, *, is_told: bool) -> None:
         pages = course.born.size
-        self._is_told, self._looks = is_told, 0
+        self._is_told, self._visits = is_told, 0
         self._precedents = Precedents(_REMEMBERED)
         self._row = np.full(pages, -1)
         self._pages: list[int] = []
@@ -50,9 +50,9 @@ class ByWorth:
         self._gone[self._row[list(gone)]] = True
 
     def choose(self, day: float) -> int | None:
-        """The page that is worth most; None: none is worth a look."""
-        self._looks += 1
-        explores = not self._is_told and self._looks % _EXPLORING == 0
+        """The page that is worth most; None: none is worth a visit."""
+        self._visits += 1
+        explores = not self._is_told and self._visits % _EXPLORING == 0
         known = len(self._pages)
         standing = PageSnapshot(
             np.zeros(known, np.intp), np.ones(known), self._found_at[:known],
@@ -63,7 +63,7 @@ class ByWorth:
         return self._pages[best] if worth[best] > 0 and not self._gone[best] else None
 
     def saw(self, page: int, day: float, shown: Shown) -> None:
-        """A look at a page, and at the new ones behind it."""
+        """A visit to a page, and at the new ones behind it."""
         row = int(self._row[page])
         before, self._since[row] = self._since[row], day
         if shown[page] is None:
@@ -76,7 +76,7 @@ class ByWorth:
                 self._learn(by, target, day if by != page else before, day)
 
     def _learn(self, by: int, target: int, before: float, day: float) -> None:
-        """A page led to another one; ``before`` is when it had been looked at before."""
+        """A page led to another one; ``before`` is when it had been visited before."""
         is_first = before == day
         self._admit(target, day)
         found_at = self._found_at[self._row[target]]

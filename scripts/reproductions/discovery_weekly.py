@@ -1,7 +1,7 @@
-"""Within seven days: what each algorithm finds of a week's new pages, with as many looks as others.
+"""Within seven days: what each algorithm finds of a week's new pages, with equally many visits.
 
 Every site is crawled whole every week, and every algorithm is given all these recrawls and the
-pages that were still there in the last one. Beside them: as many looks at all pages in turn, the
+pages that were still there in the last one. Beside them: as many visits to all pages in turn, the
 bound, and GREEDY, which knows.
 """
 

@@ -32,7 +32,7 @@ steps or, at the other end, at one of ten to 25; which of the two is a matter of
 
 Edge cases: iterates that are not finite end the learning, not the run: q and r stay what they were,
 and ``diverged`` says when. Sources that do not fade have no upper threshold and are refused, as are
-those without items; the number crawled is not limited, and costs are not looked at.
+those without items; the number crawled is not limited, and costs are not visited.
 
 Reference: K. Avrachenkov, V. S. Borkar, "A learning algorithm for the Whittle index policy for
 scheduling web crawlers", Allerton 2019, sections III to V. Differs from the paper in: the third

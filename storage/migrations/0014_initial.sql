@@ -165,7 +165,7 @@ CREATE TABLE audit (
     importance     REAL NOT NULL,
     since          REAL NOT NULL,
     expected       REAL NOT NULL,
-    -- The changes expected since the last look.
+    -- The changes expected since the last visit.
     hazard         REAL
 ) STRICT;
 
@@ -221,7 +221,7 @@ CREATE TABLE memory (
     data    BLOB NOT NULL
 ) STRICT;
 
--- What looks showed of how the links of a page churn.
+-- What visits showed of how the links of a page churn.
 CREATE TABLE churn (
     page_id  INTEGER NOT NULL REFERENCES page (id),
     at       REAL NOT NULL,
@@ -383,7 +383,7 @@ CREATE INDEX alert_told ON alert (message_id) WHERE message_id IS NOT NULL;
 CREATE TABLE alert_review (
     observation_id INTEGER PRIMARY KEY REFERENCES observation (id)
 ) STRICT;
--- Whoever amends a verdict, and however: the alerts that rest on it are looked at again.
+-- Whoever amends a verdict, and however: the alerts that rest on it are visited again.
 CREATE TRIGGER amendment_is_reviewed AFTER INSERT ON amendment BEGIN
     INSERT OR IGNORE INTO alert_review VALUES (NEW.observation_id);
 END;
@@ -413,9 +413,9 @@ CREATE TABLE outlook (
     clocked      REAL NOT NULL,
     next_at      REAL NOT NULL,
     next_page_id INTEGER REFERENCES page (id),
-    first_looks      INTEGER NOT NULL DEFAULT 0,
-    revealing_looks  INTEGER NOT NULL DEFAULT 0,
-    refreshing_looks INTEGER NOT NULL DEFAULT 0,
+    first_visits      INTEGER NOT NULL DEFAULT 0,
+    revealing_visits  INTEGER NOT NULL DEFAULT 0,
+    refreshing_visits INTEGER NOT NULL DEFAULT 0,
     unknown_pages    REAL NOT NULL DEFAULT 0,
     new_per_day      REAL NOT NULL DEFAULT 0
 ) STRICT;

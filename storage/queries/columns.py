@@ -146,7 +146,7 @@ _SEEN = (
 )
 
 
-async def looks(db: Reader, page_id: int | None = None) -> VisitColumns:
+async def visit_columns(db: Reader, page_id: int | None = None) -> VisitColumns:
     """Return all visits that found content or its end, as judged today; or those of one page.
 
     Visits of a page that has moved count for the page at its new place.

@@ -153,7 +153,7 @@ class SitePages:
         found_at: (n,), Unix seconds; -1e308 for sitemaps and feeds.
         gone_at: (n,), when it was first found gone since its last content; STAYS if it is not gone.
         source, target, seen_at: a row for each link between them, and when it was first seen.
-        look_page, look_at: a row for each visit to one of them, in the order of time.
+        visit_page, visit_at: a row for each visit to one of them, in the order of time.
     """
 
     page_id: NDArray[np.int64]
@@ -164,8 +164,8 @@ class SitePages:
     source: NDArray[np.int64]
     target: NDArray[np.int64]
     seen_at: NDArray[np.float64]
-    look_page: NDArray[np.int64]
-    look_at: NDArray[np.float64]
+    visit_page: NDArray[np.int64]
+    visit_at: NDArray[np.float64]
 
 
 async def read(db: Reader, host_ids: Sequence[int]) -> SitePages:
@@ -188,8 +188,8 @@ async def read(db: Reader, host_ids: Sequence[int]) -> SitePages:
         source=source[is_known],
         target=target[is_known],
         seen_at=links[2][is_known],
-        look_page=page[has_page],
-        look_at=visits[1][has_page],
+        visit_page=page[has_page],
+        visit_at=visits[1][has_page],
     )
 
 

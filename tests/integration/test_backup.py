@@ -53,14 +53,14 @@ def count(db: Path, where: str = "true") -> int:
 
 async def looks_of(db: Path) -> VisitColumns:
     async with reading(db) as connection:
-        return await columns.looks(connection)
+        return await columns.visit_columns(connection)
 
 
-def early(looks: VisitColumns, many: int) -> VisitColumns:
+def early(visits: VisitColumns, many: int) -> VisitColumns:
     first = slice(many)
     return VisitColumns(
-        looks.page_id[first], looks.at[first], looks.compared[first], looks.changed[first],
-        looks.gone[first], looks.moved[first],
+        visits.page_id[first], visits.at[first], visits.compared[first], visits.changed[first],
+        visits.gone[first], visits.moved[first],
     )  # fmt: skip
 
 

@@ -188,12 +188,12 @@ async def test_the_same_seed_gives_the_same_daemon(showcase_run: Stage, tmp_path
 
 
 def test_what_changes_often_is_looked_at_more_often(showcase_run: Stage) -> None:
-    looks = showcase_run.rows(
+    visits = showcase_run.rows(
         "SELECT sum(kind = 'changed'), count(*) FROM finding "
         "WHERE kind IN ('changed', 'unchanged') GROUP BY page_id HAVING count(*) > 1"
     )
-    busy = [count for changed, count in looks if isinstance(changed, int) and changed >= 3]
-    quiet = [count for changed, count in looks if changed == 0]
+    busy = [count for changed, count in visits if isinstance(changed, int) and changed >= 3]
+    quiet = [count for changed, count in visits if changed == 0]
     assert busy
     assert quiet
     assert sum(map(int, map(str, busy))) / len(busy) > 2 * sum(map(int, map(str, quiet))) / len(
@@ -236,8 +236,8 @@ async def test_a_reload_that_cannot_be_followed_changes_nothing(
 
 async def test_pages_drawn_at_random_measure_the_freshness(capped_run: Stage) -> None:
     stage = capped_run
-    looks = stage.rows("SELECT count(*) FROM audit")[0][0]
-    assert 0.2 * 1_920 < int(str(looks)) < 0.3 * 1_920
+    visits = stage.rows("SELECT count(*) FROM audit")[0][0]
+    assert 0.2 * 1_920 < int(str(visits)) < 0.3 * 1_920
     async with reading(stage.db) as connection:
         found = await observations.results(connection, 0.0)
     measured = staleness(
@@ -355,7 +355,7 @@ async def told(stage: Stage, url: str) -> Importance:
 
 
 async def test_what_is_linked_much_is_looked_at_more_than_what_is_not(tmp_path: Path) -> None:
-    looks = {}
+    visits = {}
     for by in ("list", "pagerank"):
         stage = Stage(tmp_path / f"{by}.db", importance=by, sitemaps=False)
         await stage.keep(80.0, 12.0, ["docs"])
@@ -365,13 +365,13 @@ async def test_what_is_linked_much_is_looked_at_more_than_what_is_not(tmp_path: 
             "SELECT p.url FROM page AS p JOIN link AS l ON l.dst_id = p.id WHERE p.role = 'page' "
             "AND p.checked_at NOTNULL GROUP BY p.id ORDER BY count(*) DESC, p.id LIMIT 5"
         )
-        looks[by] = sum(urls[str(url)] for (url,) in linked)
+        visits[by] = sum(urls[str(url)] for (url,) in linked)
         if by == "pagerank":
             home = await told(stage, "http://docs.localhost/")
             assert home.divided_by == "pagerank"
             assert home.share > 2
             assert home.value == pytest.approx(home.share)
-    assert looks["pagerank"] > 1.5 * looks["list"]
+    assert visits["pagerank"] > 1.5 * visits["list"]
 
 
 async def test_a_reload_takes_over_where_importance_comes_from(tmp_path: Path) -> None:

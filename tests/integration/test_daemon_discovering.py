@@ -82,9 +82,9 @@ async def test_status_tells_how_looks_were_shared(showcase_run: Stage) -> None:
     standing = await read_status(stage.db, stage.clock.now())
     assert standing is not None
     it = standing.outlook.discovered
-    looks = it.first_looks + it.revealing_looks + it.refreshing_looks
-    assert 0.9 * fetches < looks <= fetches
-    assert it.first_looks >= int(str(new)) > 10
+    visits = it.first_visits + it.revealing_visits + it.refreshing_visits
+    assert 0.9 * fetches < visits <= fetches
+    assert it.first_visits >= int(str(new)) > 10
     assert 0 < it.unknown_pages < 3 * it.new_per_day
 
 
@@ -103,7 +103,7 @@ async def test_a_floor_that_is_the_ceiling_is_the_share(tmp_path: Path) -> None:
 
 
 async def test_new_pages_are_found_before_a_turn_has_passed(tmp_path: Path) -> None:
-    """With one look at each page in eight days, most news are there within two."""
+    """With one visit to each page in eight days, most news are there within two."""
     stage = Stage(tmp_path / "crawl.db", sitemaps=False)
     await stage.keep(400.0, 1.0, ["news"])
     ((pages,),) = stage.rows("SELECT count(*) FROM page WHERE version_id IS NOT NULL")
@@ -132,5 +132,5 @@ async def test_where_only_listed_pages_are_kept_none_is_looked_at_for_new_ones(
     standing = await read_status(stage.db, stage.clock.now())
     assert standing is not None
     it = standing.outlook.discovered
-    assert it.revealing_looks == 0
-    assert it.refreshing_looks > 100
+    assert it.revealing_visits == 0
+    assert it.refreshing_visits > 100

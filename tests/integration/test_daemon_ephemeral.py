@@ -37,12 +37,12 @@ async def test_what_appears_is_reached_sooner_and_at_once(tmp_path: Path) -> Non
     assert found.freshness is not None
     assert plain.freshness is not None
     assert found.freshness.fresh > plain.freshness.fresh - 0.05
-    # Between the look that shows an item and its first fetch hardly anything else is asked for.
+    # Between the visit that shows an item and its first fetch hardly anything else is asked for.
     assert others_between(tmp_path / "crawl.db") < 0.2
 
 
 def others_between(db: Path) -> float:
-    """How many looks at captured pages come between finding a new page and fetching it, mean."""
+    """How many visits to captured pages come between finding a new page and fetching it, mean."""
     with closing(sqlite3.connect(db)) as connection:
         ((mean,),) = connection.execute(
             "WITH item AS (SELECT p.id, p.found_at, min(o.at) AS at FROM page AS p "

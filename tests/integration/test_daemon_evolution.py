@@ -84,13 +84,13 @@ def most_in_an_hour(times: Sequence[float]) -> int:
 
 
 def truly_stale(
-    pages: dict[int, Page], looks: dict[str, list[float]], begin: float, end: float
+    pages: dict[int, Page], visits: dict[str, list[float]], begin: float, end: float
 ) -> float:
     """The share of time for which copies were stale; days of the recording."""
     costs, lived = Costs(), 0.0
     for page in pages.values():
         path = page.url.split("/", 3)[3]
-        seen = [day for day in looks[f"/{path}"] if page.birth <= day < min(page.death, end)]
+        seen = [day for day in visits[f"/{path}"] if page.birth <= day < min(page.death, end)]
         for since, until in pairwise([*seen, min(page.death, end)]):
             if until > begin:
                 # What was missed before the span is stale from its first moment on.
@@ -103,13 +103,13 @@ def truly_stale(
 
 
 def verdicts(
-    pages: dict[int, Page], looks: dict[str, list[float]], begin: float
+    pages: dict[int, Page], visits: dict[str, list[float]], begin: float
 ) -> dict[float, bool]:
-    """Whether the look of a second found its page changed since the look before, by the history."""
+    """Whether the visit of a second found a change since the visit before, by the history."""
     return {
         round(begin + day * DAY_S): Costs().add(page, since, day)
         for page in pages.values()
-        for since, day in pairwise(looks[f"/{page.url.split('/', 3)[3]}"])
+        for since, day in pairwise(visits[f"/{page.url.split('/', 3)[3]}"])
     }
 
 
@@ -147,16 +147,16 @@ async def test_budget_and_delays_hold_by_the_servers_log_and_pages_are_as_fresh_
     assert most_in_an_hour(slow) <= SLOW / 24 + 1
     assert len(slow) == pytest.approx(14 * SLOW, abs=1)
     pages = load_pages(tmp_path / "lean.sqlite", ANY_CHANGE)
-    looks: dict[str, list[float]] = defaultdict(list)
+    visits: dict[str, list[float]] = defaultdict(list)
     for line in log:
         if line["page"] and line["status"] in {200, 304}:
-            looks[line["page"]].append((line["vt"] - begin) / DAY_S)
-    assert len([page for page in pages.values() if looks[f"/{page.url.split('/', 3)[3]}"]]) > 40
+            visits[line["page"]].append((line["vt"] - begin) / DAY_S)
+    assert len([page for page in pages.values() if visits[f"/{page.url.split('/', 3)[3]}"]]) > 40
     async with reading(db) as connection:
         audits = await observations.results(connection, begin)
     found = [each for each in audits if each[0] >= middle]
     assert_unbiased(
-        audits, {line["vt"]: line["page"] for line in log}, verdicts(pages, looks, begin)
+        audits, {line["vt"]: line["page"] for line in log}, verdicts(pages, visits, begin)
     )
     claimed = staleness(
         [audit.importance for _, audit, _ in found],
@@ -164,7 +164,7 @@ async def test_budget_and_delays_hold_by_the_servers_log_and_pages_are_as_fresh_
         [audit.hazard for _, audit, _ in found],
     )
     assert claimed is not None
-    stale = truly_stale(pages, looks, 7.0, (end - begin) / DAY_S)
+    stale = truly_stale(pages, visits, 7.0, (end - begin) / DAY_S)
     assert claimed.binary.lower <= stale <= claimed.binary.upper
     assert claimed.binary.expected == pytest.approx(stale, abs=0.05)
     assert 0.005 < stale < 0.5

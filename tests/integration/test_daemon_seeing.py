@@ -79,7 +79,7 @@ async def test_so_it_does_by_the_plan_of_a_rate_policy(tmp_path: Path) -> None:
 
 
 async def assert_shared_out(stage: Stage) -> None:
-    # One look in 15 minutes at each host, 96 a day, of one in three minutes in all.
+    # One visit in 15 minutes at each host, 96 a day, of one in three minutes in all.
     outlook, day = await last_noted(stage), stage.clock.now() - DAY_S
     asked = Counter(url.split("/")[2] for at, url in stage.server.asked if at > day)
     assert max(asked.values()) <= 96

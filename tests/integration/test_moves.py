@@ -37,7 +37,7 @@ async def test_a_page_that_moves_takes_its_history_and_its_place_along(
     assert run.kinds("/new")[0] in COMPARED
     moved_at = site.days("/new")[0]
     assert moved_at - site.days("/old")[-1] < 3.5
-    # It is looked at as often as before, at once: what was learnt holds.
+    # It is visited as often as before, at once: what was learnt holds.
     before = [day for day in site.days("/old") if 10 < day < 20]
     after = [day for day in site.days("/new") if moved_at < day < moved_at + 10]
     assert len(before) >= 4

@@ -177,7 +177,7 @@ async def test_a_week_of_an_operator(
     async def copies() -> None:
         back_up(week.stage.db, copy, replace=False, progress=lambda _what, _share: None)
 
-    async def looks() -> None:
+    async def visits() -> None:
         for verb, option in (("gc", "--dry-run"), ("status", "--json"), ("alerts", "--json")):
             said[verb] = await ask(verb, option, "--db", str(week.stage.db))
 
@@ -191,7 +191,7 @@ async def test_a_week_of_an_operator(
         begin + 1.5 * DAY_S: copies,
         begin + 4.5 * DAY_S: partial(reloads, narrower),
         begin + 5.0 * DAY_S: partial(reloads, unusable),
-        begin + 5.5 * DAY_S: looks,
+        begin + 5.5 * DAY_S: visits,
     }
     runs = [await week.keep(4.0), await week.keep(3.0)]
     assert not week.world.deeds

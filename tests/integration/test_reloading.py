@@ -85,8 +85,8 @@ async def test_rules_and_the_share_of_audits_are_taken_over(tmp_path: Path) -> N
     )
     later = await kept(stage, ["news", "docs"], then, quick(daemon__audit_share=0.0))
     assert not [url for url in later if url.startswith("http://news.localhost/2")]
-    (looks,) = stage.rows("SELECT count(*), min(observation_id) FROM audit")
-    assert int(str(looks[0])) > 80
+    (visits,) = stage.rows("SELECT count(*), min(observation_id) FROM audit")
+    assert int(str(visits[0])) > 80
 
 
 async def test_a_longer_delay_holds_at_once_and_what_needs_a_restart_is_named(

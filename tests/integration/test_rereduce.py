@@ -173,9 +173,9 @@ def test_without_rereading_all_pages_take_a_new_baseline_that_teaches_nothing(
 async def told_since(db: Path, at: float) -> tuple[int, list[str]]:
     """Count the visits from which change rates are learnt, and list what `changes` shows."""
     async with reading(db) as connection:
-        looks = await columns.looks(connection)
+        visits = await columns.visit_columns(connection)
         shown = await overview.since(connection, at, 100, all_kinds=True)
-    return int((looks.compared & (looks.at > at)).sum()), [change.url for change in shown]
+    return int((visits.compared & (visits.at > at)).sum()), [change.url for change in shown]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="kills a process")

@@ -25,7 +25,7 @@ async def test_the_tightest_retention_changes_nothing_that_is_learnt(tmp_path: P
     stage = Stage(tmp_path / "crawl.db", audit_share=0.05)
     await stage.keep(BUDGET, 5.0)
     async with reading(stage.db) as connection:
-        pages, looks = await columns.pages(connection), await columns.looks(connection)
+        pages, visits = await columns.pages(connection), await columns.visit_columns(connection)
         moves = await columns.moves(connection)
         kept = await columns.page_histories(connection)
     database = await open_store(stage.db)
@@ -35,16 +35,19 @@ async def test_the_tightest_retention_changes_nothing_that_is_learnt(tmp_path: P
     assert {"bodies", "failures", "links that went"} <= gone.keys()
     assert_consistent(stage.db)
     async with reading(stage.db) as connection:
-        pages_then, looks_then = await columns.pages(connection), await columns.looks(connection)
+        pages_then, visits_then = (
+            await columns.pages(connection),
+            await columns.visit_columns(connection),
+        )
         assert await columns.moves(connection) == moves
         assert (await columns.page_histories(connection)).url == kept.url
-    for each in fields(looks):
-        assert np.array_equal(getattr(looks, each.name), getattr(looks_then, each.name))
+    for each in fields(visits):
+        assert np.array_equal(getattr(visits, each.name), getattr(visits_then, each.name))
     for each in fields(pages):
         assert np.array_equal(getattr(pages, each.name), getattr(pages_then, each.name))
-    before = learnt_at_once(pages, looks, stage.policy, BUDGET)
-    after = learnt_at_once(pages_then, looks_then, stage.policy, BUDGET)
-    apart = differences(before, after, float(looks.at.max()) / DAY_S + 0.01)
+    before = learnt_at_once(pages, visits, stage.policy, BUDGET)
+    after = learnt_at_once(pages_then, visits_then, stage.policy, BUDGET)
+    apart = differences(before, after, float(visits.at.max()) / DAY_S + 0.01)
     assert (apart.worth, apart.stale) == (0.0, 0.0)
     stage.at(VirtualClock(stage.clock.now()))
     report = await stage.keep(BUDGET, 1.0)

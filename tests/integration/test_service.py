@@ -36,14 +36,14 @@ class Looked:
 
     inner: Fetcher
     service: Service
-    look: Look
+    visit: Look
     asked: int = 0
 
     async def fetch(self, request: Request) -> FetchResult:
         self.asked += 1
         if self.asked == LAST:
             assert self.service.address is not None
-            await self.look(self.service.address)
+            await self.visit(self.service.address)
         return await self.inner.fetch(request)
 
     async def close(self) -> None:
@@ -51,7 +51,7 @@ class Looked:
 
 
 async def served(
-    stage: Stage, service: Service, look: Look, reload_at: float = float("inf")
+    stage: Stage, service: Service, visit: Look, reload_at: float = float("inf")
 ) -> None:
     """Keep two sites for half a day at 240 requests a day."""
     stage.server.hang_up_at = reload_at
@@ -60,7 +60,7 @@ async def served(
     async with service:
         await keep(
             quick(daemon__audit_share=0.2), order, watch=unwatched, clock=stage.clock,
-            fetcher=Looked(stage.server, service, look), rng=Random(1),
+            fetcher=Looked(stage.server, service, visit), rng=Random(1),
             reread=partial(replace, order), service=service,
         )  # fmt: skip
 
@@ -76,13 +76,13 @@ async def test_a_scrape_tells_what_the_store_will_hold(tmp_path: Path) -> None:
     found: dict[str, float] = {}
     health: dict[str, object] = {}
 
-    async def look(address: str) -> None:
+    async def visit(address: str) -> None:
         for family in text_string_to_metric_families(await get(f"{address}metrics")):
             for sample in family.samples:
                 found[sample.name] = found.get(sample.name, 0.0) + sample.value
         health.update(json.loads(await get(f"{address}healthz")))
 
-    await served(stage, service, look)
+    await served(stage, service, visit)
     # The last one has been sent, and those that have not committed are at most in flight.
     assert found["freshet_budget_spent_requests_total"] == LAST
     assert LAST - 9 <= found["freshet_exchanges_total"] < LAST
@@ -113,10 +113,10 @@ async def test_the_manager_hears_of_start_reload_and_end(tmp_path: Path) -> None
         manager.setblocking(False)
         service = Service(OPERATION, {"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "60000000"})
 
-        async def look(_address: str) -> None:
+        async def visit(_address: str) -> None:
             return None
 
-        await served(Stage(tmp_path / "crawl.db"), service, look, reload_at=40)
+        await served(Stage(tmp_path / "crawl.db"), service, visit, reload_at=40)
         messages = []
         while True:
             try:
@@ -149,10 +149,10 @@ async def test_promtool_finds_nothing_wrong_with_the_metrics(tmp_path: Path) -> 
     assert PROMTOOL is not None
     scraped: list[str] = []
 
-    async def look(address: str) -> None:
+    async def visit(address: str) -> None:
         scraped.append(await get(f"{address}metrics"))
 
-    await served(Stage(tmp_path / "crawl.db"), Service(OPERATION), look)
+    await served(Stage(tmp_path / "crawl.db"), Service(OPERATION), visit)
     checked = await asyncio.to_thread(
         subprocess.run, [PROMTOOL, "check", "metrics"], input=scraped[0], text=True,
         capture_output=True, timeout=60, check=False,

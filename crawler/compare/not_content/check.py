@@ -23,7 +23,7 @@ from freshet.crawler.compare.not_content.cues import is_short, tells
 from freshet.crawler.compare.not_content.host import MOST_PENDING, HostJudge, probe_url
 from freshet.crawler.compare.not_content.page import (
     NotContent,
-    PageLook,
+    PageFacts,
     is_another_text,
     read_signs,
 )
@@ -116,10 +116,10 @@ class _Host:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     taken: LruCache[str, tuple[int, float]] = field(default_factory=lambda: LruCache(MOST_PENDING))
 
-    def judge(self, due: DueUrl, look: PageLook, at: float) -> NotContent | None:
+    def judge(self, due: DueUrl, facts: PageFacts, at: float) -> NotContent | None:
         """Judge a page, and remember its visit if it passes as content."""
         self.taken.pop(due.fetch_url, None)
-        verdict = self.known.judge(look, at)
+        verdict = self.known.judge(facts, at)
         if verdict is None:
             self.taken[due.fetch_url] = due.page_id, at
         return verdict
@@ -165,17 +165,17 @@ class NotContentCheck:
             host.pages += 1
             suspicious = bool(had_content) or tells(parsed.title, texts, result.body)
             # Read at most once, and only for a page that is judged.
-            look = cache(
-                partial(look_at, result, due.fetch_url, parsed, new, had_content=had_content)
+            facts = cache(
+                partial(facts_of, result, due.fetch_url, parsed, new, had_content=had_content)
             )
-            checked = await self._judged(host, due, look, result.ended_at, suspicious=suspicious)
+            checked = await self._judged(host, due, facts, result.ended_at, suspicious=suspicious)
             return replace(checked, history=history)
 
     async def _judged(
         self,
         host: _Host,
         due: DueUrl,
-        look: Callable[[], PageLook],
+        facts: Callable[[], PageFacts],
         now: float,
         *,
         suspicious: bool,
@@ -186,16 +186,16 @@ class NotContentCheck:
         # The first page may be a block page that only the next one's probe shows.
         is_first = not several and judge.wants_probe(now)
         if suspicious or is_first or judge.shows_pages(now):
-            verdict = host.judge(due, look(), now)
+            verdict = host.judge(due, facts(), now)
         if verdict is None and judge.wants_probe(now, several=several):
             shown = await self._probed(judge, due, now)
             if shown is not None and judge.shows_pages(now):
-                verdict = host.judge(due, look(), now)
+                verdict = host.judge(due, facts(), now)
         known = {**(shown or {}), **(dict.fromkeys(verdict.earlier, verdict) if verdict else {})}
         retractions = list(host.retractions(known, due.url))
         # A page without any text is judged by its markup only: it may have been content then.
         text = due.digests.text if due.digests is not None else None
-        if verdict is not None and text == look().sketch.text_digest and any(look().blocks.texts):
+        if verdict is not None and text == facts().sketch.text_digest and any(facts().blocks.texts):
             why = f"known since its next visit: {verdict.why}"
             retractions.append(Retraction(due.page_id, None, str(verdict.kind), why))
         keeps = shown is not None or verdict is not None
@@ -240,15 +240,15 @@ class NotContentCheck:
             parsed = await self.parser.parse(result.body, url, result.header("Content-Type"))
             if not isinstance(parsed, Unparsable):
                 text = sketch(parsed.blocks.texts, parsed.blocks.places)
-                shown = look_at(result, url, parsed, text)
+                shown = facts_of(result, url, parsed, text)
         return judge.learn_probe(shown, now)
 
 
-def look_at(
+def facts_of(
     result: FetchResult, url: str, parsed: ParsedPage, new: Sketch, had_content: bool | None = None
-) -> PageLook:
+) -> PageFacts:
     """Return the signs of a page by itself, without its host."""
-    return PageLook(
+    return PageFacts(
         url=url,
         title=parsed.title,
         blocks=parsed.blocks,

@@ -24,7 +24,7 @@ from freshet.crawler.compare.not_content.cues import (
     weights,
     word_count,
 )
-from freshet.crawler.compare.not_content.page import NotContentKind, PageLook, PageSigns
+from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts, PageSigns
 
 # -- structure ---------------------------------------------------------------
 
@@ -83,14 +83,14 @@ _QUEUE: Final = re.compile(
 _COOKIE: Final = re.compile(r"cookie", re.I)
 
 
-def structure(look: PageLook) -> dict[NotContentKind, Sign]:
+def structure(facts: PageFacts) -> dict[NotContentKind, Sign]:
     """Return the weight of the markup for each kind, 0 to 6, with its strongest sign."""
-    has_ticket = any(map(_TICKET.search, look.signs.texts))
-    way = _sum(_wayside(look))
+    has_ticket = any(map(_TICKET.search, facts.signs.texts))
+    way = _sum(_wayside(facts))
     found = {}
     for kind, signs_of in _SIGNS.items():
-        sign = _sum(signs_of(look))
-        if kind is NotContentKind.CAPTCHA and look.signs.long_fields:
+        sign = _sum(signs_of(facts))
+        if kind is NotContentKind.CAPTCHA and facts.signs.long_fields:
             sign = min(sign[0], 1), sign[1]
         if has_ticket and kind in _TICKETED:
             sign = _sum((sign, (1, "the visitor's address or a number in its text")))
@@ -109,26 +109,26 @@ def _sum(signs: Iterable[Sign]) -> Sign:
     return total, strongest
 
 
-def returns(look: PageLook) -> bool:
+def returns(facts: PageFacts) -> bool:
     """Return whether a form leads back to this very page once an action is done."""
-    path = urlsplit(look.url).path
+    path = urlsplit(facts.url).path
     if len(path) < 2:
         return False
-    return any(path in unquote(value.partition("=")[2]) for value in look.signs.hidden)
+    return any(path in unquote(value.partition("=")[2]) for value in facts.signs.hidden)
 
 
-def has_wayside_sign(look: PageLook) -> bool:
+def has_wayside_sign(facts: PageFacts) -> bool:
     """Return whether a form, script or head suggests a page on the way to another."""
-    path = urlsplit(look.url).path
-    if returns(look) or look.signs.noindex or look.signs.form_count or look.signs.controls:
+    path = urlsplit(facts.url).path
+    if returns(facts) or facts.signs.noindex or facts.signs.form_count or facts.signs.controls:
         return True
-    return len(path) > 4 and path in unquote(look.signs.scripts)
+    return len(path) > 4 and path in unquote(facts.signs.scripts)
 
 
-def _wayside(look: PageLook) -> Iterator[Sign]:
-    if returns(look):
+def _wayside(facts: PageFacts) -> Iterator[Sign]:
+    if returns(facts):
         yield 1, "a form that leads back here"
-    if look.signs.noindex or look.signs.refresh_s is not None:
+    if facts.signs.noindex or facts.signs.refresh_s is not None:
         yield 1, "a note to search engines or a timer"
 
 
@@ -136,8 +136,8 @@ def _matches(pattern: re.Pattern[str], texts: Iterable[str]) -> bool:
     return any(map(pattern.search, texts))
 
 
-def _soft_404(look: PageLook) -> Iterator[Sign]:
-    signs, path = look.signs, urlsplit(look.url).path
+def _soft_404(facts: PageFacts) -> Iterator[Sign]:
+    signs, path = facts.signs, urlsplit(facts.url).path
     if signs.statuses & {404, 410}:
         yield 3, "a script that states 404"
     if _matches(_NOT_FOUND, signs.names):
@@ -146,8 +146,8 @@ def _soft_404(look: PageLook) -> Iterator[Sign]:
         yield 1, "its own URL in the text"
 
 
-def _error(look: PageLook) -> Iterator[Sign]:
-    signs = look.signs
+def _error(facts: PageFacts) -> Iterator[Sign]:
+    signs = facts.signs
     if any(status >= 500 for status in signs.statuses):
         yield 3, "a script that states an error of the server"
     if _matches(_ERROR, signs.names):
@@ -156,8 +156,8 @@ def _error(look: PageLook) -> Iterator[Sign]:
         yield 3, "a stack trace"
 
 
-def _login(look: PageLook) -> Iterator[Sign]:
-    signs = look.signs
+def _login(facts: PageFacts) -> Iterator[Sign]:
+    signs = facts.signs
     if any(map(_SAML.match, signs.hidden)):
         yield 4, "a form for single sign-on"
     if signs.passwords and not signs.long_fields:
@@ -170,16 +170,16 @@ def _login(look: PageLook) -> Iterator[Sign]:
         yield 1, "the names of its form"
 
 
-def _consent(look: PageLook) -> Iterator[Sign]:
-    signs = look.signs
+def _consent(facts: PageFacts) -> Iterator[Sign]:
+    signs = facts.signs
     if _matches(_CONSENT, signs.names):
         yield 2, "the names of its elements"
     if _matches(_CONSENT, signs.addresses):
         yield 2 if signs.iframes and not signs.texts else 1, "its embedded addresses"
 
 
-def _captcha(look: PageLook) -> Iterator[Sign]:
-    signs = look.signs
+def _captcha(facts: PageFacts) -> Iterator[Sign]:
+    signs = facts.signs
     if _matches(_CHALLENGE, signs.names):
         yield 2, "the names of its elements"
     if _matches(_CHALLENGE, signs.addresses):
@@ -199,17 +199,17 @@ def _is_bare_script(signs: PageSigns) -> bool:
     return bool(empty and _COOKIE.search(scripts) and "location" in scripts)
 
 
-def _rate_limited(look: PageLook) -> Iterator[Sign]:
-    signs = look.signs
+def _rate_limited(facts: PageFacts) -> Iterator[Sign]:
+    signs = facts.signs
     if _matches(_QUEUE, (*signs.names, *signs.addresses)) or "lineModel" in signs.scripts:
         yield 2, "the names of its elements"
-    if look.retry_after:
+    if facts.retry_after:
         yield 3, "a Retry-After header"
     if 429 in signs.statuses:
         yield 3, "a script that states 429"
 
 
-_SIGNS: Final[dict[NotContentKind, Callable[[PageLook], Iterator[Sign]]]] = {
+_SIGNS: Final[dict[NotContentKind, Callable[[PageFacts], Iterator[Sign]]]] = {
     NotContentKind.SOFT_404: _soft_404,
     NotContentKind.ERROR_PAGE: _error,
     NotContentKind.LOGIN_WALL: _login,
@@ -270,21 +270,21 @@ class _CueWeights:
     quoted: int
 
 
-def weigh(look: PageLook) -> list[KindEvidence]:
+def weigh(facts: PageFacts) -> list[KindEvidence]:
     """Weigh all kinds, the weightiest first; equals in the order of the enumeration."""
-    cues, markup = _cue_weights(look), structure(look)
-    every = [_weighed(kind, cues, markup[kind], look) for kind in NotContentKind]
+    cues, markup = _cue_weights(facts), structure(facts)
+    every = [_weighed(kind, cues, markup[kind], facts) for kind in NotContentKind]
     return sorted(every, key=lambda weighed: -weighed.score)
 
 
-def _cue_weights(look: PageLook) -> _CueWeights:
-    signs = look.signs
+def _cue_weights(facts: PageFacts) -> _CueWeights:
+    signs = facts.signs
     said = [_QUOTED.sub(" ", text) for text in signs.texts]
-    titles = title_parts(_QUOTED.sub(" ", look.title or ""))
+    titles = title_parts(_QUOTED.sub(" ", facts.title or ""))
     headings = sentences(_QUOTED.sub(" ", text) for text in signs.headings)
     texts = sentences([*said, signs.noscript])
     controls, linked = sentences(signs.controls), sentences(signs.linked)
-    quotes = sentences(q[0] for t in (*signs.texts, look.title or "") for q in _QUOTED.finditer(t))
+    quotes = sentences(q[0] for t in (*signs.texts, facts.title or "") for q in _QUOTED.finditer(t))
     quotes = [quote for quote in quotes if quote not in controls]  # a text that tells what to press
     every = [*titles, *headings, *texts, *controls, *linked, *quotes]
     found = partial(weights, list(possible_cues(signs.language, " ".join(every))))
@@ -313,7 +313,9 @@ def _greatest(many: Iterable[dict[str, int]]) -> dict[str, int]:
     return dict(found)
 
 
-def _weighed(kind: NotContentKind, cues: _CueWeights, markup: Sign, look: PageLook) -> KindEvidence:
+def _weighed(
+    kind: NotContentKind, cues: _CueWeights, markup: Sign, facts: PageFacts
+) -> KindEvidence:
     title, heading = (
         # A weak cue does not name a page.
         weight if (weight := where.get(kind, 0)) > 1 else 0
@@ -329,14 +331,14 @@ def _weighed(kind: NotContentKind, cues: _CueWeights, markup: Sign, look: PageLo
         said.get(ABOUT, 0) for _, said in cues.texts
     ) + 2 * cues.quoted  # fmt: skip
     divided = sum(not said.get(kind, 0) and len(text) > 4 for text, said in cues.headings)
-    signs = look.signs
+    signs = facts.signs
     traced = kind is NotContentKind.ERROR_PAGE and support >= 3
     about += (
         max(0, divided - _MOST_HEADINGS) + bool(signs.dates) + (bool(signs.codes) and not traced)
     )
     by_the_way = _BY_THE_WAY_TITLED if max(title, heading) >= 3 and not about else _BY_THE_WAY
     reasons = [
-        (title, f"its title “{(look.title or '')[:60]}”"), (heading, "its heading"),
+        (title, f"its title “{(facts.title or '')[:60]}”"), (heading, "its heading"),
         (spoken, "its text"), (controls, "its buttons"), (support, sign),
     ]  # fmt: skip
     said = [why for weight, why in sorted(reasons, key=lambda each: -each[0]) if weight]

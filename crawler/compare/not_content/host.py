@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from freshet.crawler.compare.not_content.cues import folded, title_parts
 from freshet.crawler.compare.not_content.evidence import KindEvidence, has_wayside_sign, weigh
-from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageLook
+from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageFacts
 from freshet.crawler.lru import LruCache
 
 # -- likeness ----------------------------------------------------------------
@@ -47,15 +47,15 @@ class Print:
     title: int = 0
 
 
-def print_of(look: PageLook) -> Print:
+def print_of(facts: PageFacts) -> Print:
     """Return the print of a page's own part: headings, text and controls, not links and frame."""
-    signs = look.signs
+    signs = facts.signs
     # A page may repeat the words of its URL.
-    masked = frozenset(word for word in _PART.split(folded(look.url)) if len(word) > 2)
+    masked = frozenset(word for word in _PART.split(folded(facts.url)) if len(word) > 2)
     said = (*signs.headings, *signs.texts, *signs.controls, signs.noscript)
     words = _masked_words(said, masked)
     # Without the URL's names: the titles of two empty categories differ by just that.
-    parts = title_parts(_unplaced(look.title or "", look.url))
+    parts = title_parts(_unplaced(facts.title or "", facts.url))
     title = " ".join(_masked_words(parts, frozenset()))
     pairs = (f"{first} {second}" for first, second in pairwise(words))
     kept = sorted({_hash(each) for each in (*words, *pairs)})[:KEPT]
@@ -218,24 +218,24 @@ class HostJudge:
         default_factory=lambda: LruCache(MOST_PENDING), compare=False
     )
 
-    def judge(self, look: PageLook, at: float) -> NotContent | None:
+    def judge(self, facts: PageFacts, at: float) -> NotContent | None:
         """Judge a page seen at ``at`` (Unix seconds), and learn its print."""
-        weighed = weigh(look)
-        best, page = weighed[0], print_of(look)
+        weighed = weigh(facts)
+        best, page = weighed[0], print_of(facts)
         taken = page, best.kind if best.score >= _DOUBTFUL else None
         family = self._family(page)
-        by_probe = self._by_probe(look.url, taken, at)
-        verdict = by_probe or _by_itself(weighed, look) or _by_family(best, family, page, look)
-        known = _joined(family or Family(page, at), look, at, is_content=verdict is None)
-        earlier = self._mistaken(page, look.url) if verdict is not None else ()
+        by_probe = self._by_probe(facts.url, taken, at)
+        verdict = by_probe or _by_itself(weighed, facts) or _by_family(best, family, page, facts)
+        known = _joined(family or Family(page, at), facts, at, is_content=verdict is None)
+        earlier = self._mistaken(page, facts.url) if verdict is not None else ()
         # A mistaken verdict of content does not count for the family.
         self._remember(family, replace(known, content=max(0, known.content - len(earlier))))
         if verdict is None:
-            self._content[look.url] = taken
+            self._content[facts.url] = taken
             self._doubtful = best.score - best.about >= _DOUBTFUL
             return None
         self._doubtful = False
-        excused = {look.url, *filter(_is_root, earlier if by_probe is not None else ())}
+        excused = {facts.url, *filter(_is_root, earlier if by_probe is not None else ())}
         return replace(verdict, earlier=tuple(url for url in earlier if url not in excused))
 
     # -- probes ----------------------------------------------------------------------
@@ -255,7 +255,7 @@ class HostJudge:
         """Return whether the host answers with a page for missing URLs."""
         return any(page is not None for _, page in self._fresh(at))
 
-    def learn_probe(self, answer: PageLook | None, at: float) -> dict[str, NotContent]:
+    def learn_probe(self, answer: PageFacts | None, at: float) -> dict[str, NotContent]:
         """Learn the answer to a probe at ``at`` (Unix seconds): a page, or None if it is honest.
 
         An honest answer is a status, or a redirect elsewhere. Return the pages, by URL, that were
@@ -339,17 +339,17 @@ class HostJudge:
             raise ValueError(f"block pages of {len(data)} bytes are damaged") from error
 
 
-def _joined(family: Family, look: PageLook, at: float, *, is_content: bool) -> Family:
+def _joined(family: Family, facts: PageFacts, at: float, *, is_content: bool) -> Family:
     """Return the family with this page in it; a URL counts once."""
-    url, at = _number(look.url), max(at, family.at)
+    url, at = _number(facts.url), max(at, family.at)
     if url in family.urls or len(family.urls) >= _MOST_URLS:
         return replace(family, at=at)
     return replace(
         family,
         at=at,
         urls=(*family.urls, url),
-        returning=family.returning + (look.had_content is True),
-        content=family.content + (is_content and look.had_content is not True),
+        returning=family.returning + (facts.had_content is True),
+        content=family.content + (is_content and facts.had_content is not True),
     )
 
 
@@ -369,34 +369,34 @@ def _number(url: str) -> int:
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
 
 
-def _by_itself(weighed: Iterable[KindEvidence], look: PageLook) -> NotContent | None:
-    thresholds = _RETURNING if look.had_content else ALONE
+def _by_itself(weighed: Iterable[KindEvidence], facts: PageFacts) -> NotContent | None:
+    thresholds = _RETURNING if facts.had_content else ALONE
     for each in weighed:
         if is_enough(each, thresholds):
-            before = " where there was content before" if look.had_content else ""
+            before = " where there was content before" if facts.had_content else ""
             return NotContent(each.kind, f"{each.why} say {_SAID[each.kind]}{before}")
     return None
 
 
-def _unnamed(look: PageLook) -> NotContentKind:
+def _unnamed(facts: PageFacts) -> NotContentKind:
     """Return the kind of a block page without a cue: an answerable one asks for a choice."""
-    return NotContentKind.CONSENT_WALL if look.signs.controls else NotContentKind.ERROR_PAGE
+    return NotContentKind.CONSENT_WALL if facts.signs.controls else NotContentKind.ERROR_PAGE
 
 
 def _by_family(
-    best: KindEvidence, family: Family | None, page: Print, look: PageLook
+    best: KindEvidence, family: Family | None, page: Print, facts: PageFacts
 ) -> NotContent | None:
     if family is None:
         return None
-    url = _number(look.url)
+    url = _number(facts.url)
     others = [each for each in family.urls if each != url]
-    returning = family.returning + (look.had_content is True and url not in family.urls)
+    returning = family.returning + (facts.had_content is True and url not in family.urls)
     if returning >= _MANY and not family.content:
-        kind = best.kind if best.score else _unnamed(look)
+        kind = best.kind if best.score else _unnamed(facts)
         return NotContent(kind, f"{returning} URLs with different content before show it now")
     alike = len(others) >= _MANY and family.page.title == page.title and page.words >= FEW_WORDS
-    if alike and best.own_words <= _FEW_OWN and has_wayside_sign(look):
-        kind = best.kind if best.score else _unnamed(look)
+    if alike and best.own_words <= _FEW_OWN and has_wayside_sign(facts):
+        kind = best.kind if best.score else _unnamed(facts)
         return NotContent(kind, f"{len(others)} other URLs show it, with {_WAYSIDE}")
     thresholds = _LIKE_MANY if len(others) + 1 >= _MANY else _TWIN
     if others and is_enough(best, thresholds):

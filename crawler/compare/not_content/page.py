@@ -318,7 +318,7 @@ class NotContent:
 
 
 @dataclass(frozen=True, slots=True)
-class PageLook:
+class PageFacts:
     """A page that was answered with 200.
 
     ``blocks`` and ``sketch`` are of its main text. ``had_content`` says whether an earlier

@@ -29,8 +29,8 @@ def test_staleness_is_that_of_what_was_found_beside_uniform_looks() -> None:
         2: Page("http://a/2", -1.0, DAYS, ()),
         3: Page("http://a/3", -1.0, DAYS, (5.0,)),
     }
-    # Stale for one day and for two, of 80. With 40 requests uniform looks see the page every
-    # other day, for 0.75 days each; with 4 looks on day 20 only, for 8.75 each.
+    # Stale for one day and for two, of 80. With 40 requests uniform visits see the page every
+    # other day, for 0.75 days each; with 4 visits on day 20 only, for 8.75 each.
     found = staleness(pages, {1: [0.0, 12.25, 33.25], 2: [0.0]}, 40, DAYS)
     assert found["fresh"] == pytest.approx(1 - 3 / 80, abs=1e-4)
     assert found["fresh_if_uniform"] == pytest.approx(1 - 1.5 / 80, abs=1e-4)

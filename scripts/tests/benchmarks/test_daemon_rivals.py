@@ -17,8 +17,8 @@ def test_the_page_that_is_due_first_comes_first() -> None:
     by_pace = ByPace(StormCrawlerAdaptive(first_days=4.0, min_days=1.0))
     by_pace.add(ZEROS, ZEROS, np.ones(2), np.array([0.0, 1.0]))
     assert by_pace.worth(4.5).tolist() == [0.5, -0.5]
-    by_pace.looked(0, 4.5, changed=False)
-    by_pace.looked(1, 5.5, changed=True)
+    by_pace.visited(0, 4.5, changed=False)
+    by_pace.visited(1, 5.5, changed=True)
     # 4 · 1.5 days after day 4.5, (4 + 1)/2 days after day 5.5
     assert by_pace.worth(10.0).tolist() == [-0.5, 2.0]
 
@@ -30,7 +30,7 @@ def test_the_published_lambda_crawl_looks_at_the_times_of_a_poisson_process() ->
     for tick in range(1, 12_000):
         now = tick / 8
         if published.worth(now)[0] >= 0:
-            published.looked(0, now, changed=False)
+            published.visited(0, now, changed=False)
             spans.append(now - last)
             last = now
     # In ticks of an eighth of a day: the exponential law with mean 2, rounded up.

@@ -27,38 +27,38 @@ SITES = os.environ.get("FRESHET_EVOLUTION_DIR")
 
 
 class _Noted(Run):
-    """Keeps what was looked at when."""
+    """Keeps what was visited when."""
 
     def __init__(self, pages: list[Page]) -> None:
         super().__init__(pages, 1, None)
-        self.looks: list[tuple[Page, float]] = []
+        self.visits: list[tuple[Page, float]] = []
 
-    def look(self, now: float) -> None:
+    def visit(self, now: float) -> None:
         before = self.last.copy()
-        super().look(now)
+        super().visit(now)
         (row,) = np.flatnonzero(self.last != before)
-        self.looks.append((self.pages[row], now))
+        self.visits.append((self.pages[row], now))
 
 
-def looked(run: _Noted, pages: list[Page]) -> PageVisits:
+def page_visits(run: _Noted, pages: list[Page]) -> PageVisits:
     row_of = {id(page): row for row, page in enumerate(pages)}
-    looks = sorted((row_of[id(page)], at) for page, at in run.looks)
-    number = np.bincount([row for row, _ in looks], minlength=len(pages))
+    visits = sorted((row_of[id(page)], at) for page, at in run.visits)
+    number = np.bincount([row for row, _ in visits], minlength=len(pages))
     copy = np.array([max(page.birth, 0.0) for page in pages])
-    return PageVisits(np.append(0, np.cumsum(number)), np.array([at for _, at in looks]), copy)
+    return PageVisits(np.append(0, np.cumsum(number)), np.array([at for _, at in visits]), copy)
 
 
 def agrees(pages: list[Page], every: float) -> None:
     run = _Noted(pages)
     true = run.costs(len(pages) / every)
     end = max(page.death for page in pages)
-    looks, one = looked(run, pages), np.ones(len(pages))
-    found = bill(Timeline.of(complete(pages)), looks, one, 0.0, end)[0].sum(axis=0)
+    visits, one = page_visits(run, pages), np.ones(len(pages))
+    found = bill(Timeline.of(complete(pages)), visits, one, 0.0, end)[0].sum(axis=0)
     assert found[HARMONIC] == pytest.approx([true.harmonic] * 3)
     assert found[BINARY] == pytest.approx([true.binary] * 3)
     daily = visited(pages, 1.0)
     thin = thinned(daily, kept(daily, 0.1, seed=1))
-    opened = bill(Timeline.of(thin), looks, one, 0.0, end)[0].sum(axis=0)
+    opened = bill(Timeline.of(thin), visits, one, 0.0, end)[0].sum(axis=0)
     for columns, cost in ((HARMONIC, true.harmonic), (BINARY, true.binary)):
         optimistic, early, pessimistic = opened[columns].tolist()
         assert optimistic < cost < early < pessimistic

@@ -54,7 +54,7 @@ def test_one_command_writes_five_figures_and_its_numbers(
     assert "Appendix 9.1" in shown
     assert "New pages found within seven days" in shown
     assert "10 a week: above on" in shown
-    assert "by looks spread over the week" in shown
+    assert "by visits spread over the week" in shown
     assert "Synthetic sites, 7 a week: precedents" in shown
     assert "Recorded sites" not in shown
 
@@ -222,7 +222,7 @@ def test_the_bandit_finds_the_pages_that_reveal_most() -> None:
 
 
 def test_arms_that_pay_nothing_do_not_bury_one_that_pays() -> None:
-    """Of 500 pages one reveals a third of what is new; 10 are looked at in a step."""
+    """Of 500 pages one reveals a third of what is new; 10 are visited in a step."""
     bandit, pulls = Bandit(), np.zeros(500)
     for _ in range(100):
         arms = bandit.choose(500, 10)

@@ -43,14 +43,14 @@ def test_a_look_reveals_what_is_linked_now_and_what_is_behind_new_pages() -> Non
         {4: 2.0},
     )  # fmt: skip
     found = online.unknown(site)
-    assert online.look(Links(site), found, 0, 3.0) == {0: [1], 1: [2], 2: []}
+    assert online.visit(Links(site), found, 0, 3.0) == {0: [1], 1: [2], 2: []}
     assert found.tolist() == [0.0, 3.0, 3.0, inf, inf]
-    # Page 1 is known by now: a look at what leads there does not fetch it again.
-    assert online.look(Links(site), found, 0, 6.0) == {0: [1]}
+    # Page 1 is known by now: a visit to what leads there does not fetch it again.
+    assert online.visit(Links(site), found, 0, 6.0) == {0: [1]}
     assert found[3] == inf
-    online.look(Links(site), found, 1, 6.5)
+    online.visit(Links(site), found, 1, 6.5)
     assert found[3] == 6.5
-    assert online.look(Links(site), found, 4, 6.5) == {4: None}
+    assert online.visit(Links(site), found, 4, 6.5) == {4: None}
 
 
 def test_who_looks_all_the_time_finds_what_anybody_can_find() -> None:
@@ -76,7 +76,7 @@ def test_looks_count_that_are_in_time_and_all_that_cost() -> None:
     always = [np.array([0])] * site.weeks
     # The week's page is found at the start of the next, six days old.
     assert online.in_order(site, always, 1) == Score(5, 5, 6)
-    # A look in vain costs as much; every other week is too late for three of five.
+    # A visit in vain costs as much; every other week is too late for three of five.
     both = [np.array([0, 1])] * site.weeks
     assert online.in_order(site, both, 2) == Score(5, 5, 12)
     seldom = [np.array([week % 2]) for week in range(site.weeks)]
@@ -105,8 +105,8 @@ def test_precedents_learn_the_index_told_or_by_themselves() -> None:
     scores = online.compared(weekly_index(30))
     for budget in online.BUDGETS:
         assert scores[PRECEDENTS][budget].coverage == 1
-        assert scores[PRECEDENTS][budget].looks == 24 * budget
-    # Some looks explore.
+        assert scores[PRECEDENTS][budget].visits == 24 * budget
+    # Some visits explore.
     assert 0.9 < scores[UNTOLD][3].coverage < 1
     assert scores[UNIFORM][1].coverage < 0.3
     assert online.lead(scores, 1) == 0

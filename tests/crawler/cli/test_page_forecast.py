@@ -57,23 +57,23 @@ def believed(store: SmallStore, page: int, *, days: float = 0.0, **columns: obje
     store.insert("estimate", **plain | columns)
 
 
-def looked_at(
+def page_with(
     store: SmallStore,
     path: str,
-    *looks: tuple[float, str],
+    *visits: tuple[float, str],
     reason: str | None = None,
     detail: str | None = None,
     found_at: float = NOW - 30 * DAY_S,
 ) -> int:
     """A page with its visits, so many days ago each; ``reason`` is that of those that failed."""
     answers = {"new", "changed", "unchanged"}
-    good = [NOW - days * DAY_S for days, kind in looks if kind in answers]
-    last = [(NOW - days * DAY_S, kind) for days, kind in looks[-1:]]
+    good = [NOW - days * DAY_S for days, kind in visits if kind in answers]
+    last = [(NOW - days * DAY_S, kind) for days, kind in visits[-1:]]
     page = store.page(
         path, found_at=found_at, checked_at=max(good, default=None),
         last_kind=last[0][1] if last else None, last_at=last[0][0] if last else None,
     )  # fmt: skip
-    for days, kind in looks:
+    for days, kind in visits:
         why = {} if kind in answers else {"reason": reason, "detail": detail}
         store.observe(page, NOW - days * DAY_S, kind, **why)
     return page
@@ -91,7 +91,7 @@ async def said(store: SmallStore, page: int, obstacle: str | None = None) -> str
 
 
 async def test_a_page_that_is_kept(store: SmallStore) -> None:
-    page = looked_at(store, "/page", (6, "new"), (5, "changed"), (3, "changed"), (1, "unchanged"))
+    page = page_with(store, "/page", (6, "new"), (5, "changed"), (3, "changed"), (1, "unchanged"))
     believed(store, page, days=0.5, worth=0.05, paid=0.2, due_at=NOW + DAY_S)
     text = await said(store, page)
     assert text.startswith("It changes about every 2 d (every 26 h to every 5 d, from 3 compari")
@@ -106,7 +106,7 @@ async def test_a_page_that_is_kept(store: SmallStore) -> None:
 
 
 async def test_a_chance_is_carried_on_to_the_moment_of_the_question(store: SmallStore) -> None:
-    page = looked_at(store, "/page", (6, "new"), (4, "changed"))
+    page = page_with(store, "/page", (6, "new"), (4, "changed"))
     believed(store, page, days=2.0, worth=0.05, due_at=NOW - DAY_S)
     found = await ahead(store, page)
     assert found.stale == pytest.approx(-expm1(-0.5 * 4))
@@ -118,7 +118,7 @@ async def test_a_chance_is_carried_on_to_the_moment_of_the_question(store: Small
 async def test_after_a_visit_that_the_estimate_does_not_know_only_its_rate_holds(
     store: SmallStore,
 ) -> None:
-    page = looked_at(store, "/page", (6, "new"), (4, "changed"), (1, "unchanged"))
+    page = page_with(store, "/page", (6, "new"), (4, "changed"), (1, "unchanged"))
     believed(
         store, page, days=2.0, visited_at=NOW - 4 * DAY_S, hazard=1.0, worth=0.05, paid=0.3,
         due_at=NOW,
@@ -135,8 +135,8 @@ async def test_after_a_visit_that_the_estimate_does_not_know_only_its_rate_holds
 
 
 async def test_without_an_estimate_the_rate_is_that_of_its_own_visits(store: SmallStore) -> None:
-    looks = [(float(day), "changed") for day in range(40, 1, -2)]
-    page = looked_at(store, "/page", (42.0, "new"), *looks)
+    visits = [(float(day), "changed") for day in range(40, 1, -2)]
+    page = page_with(store, "/page", (42.0, "new"), *visits)
     found = await ahead(store, page)
     assert (found.estimated_at, found.worth, found.due_in_days) == (None, None, None)
     assert found.rate.lower < found.rate.per_day < found.rate.upper
@@ -148,7 +148,7 @@ async def test_without_an_estimate_the_rate_is_that_of_its_own_visits(store: Sma
 
 
 async def test_a_page_that_was_found_and_not_fetched_yet(store: SmallStore) -> None:
-    page = looked_at(store, "/new", found_at=NOW - 0.25 * DAY_S)
+    page = page_with(store, "/new", found_at=NOW - 0.25 * DAY_S)
     believed(store, page, rate=0.0, low=0.0, high=0.0, worth=1 / 3)
     text = await said(store, page)
     assert text.startswith("Found 6 h ago and not fetched yet. Its importance is 1")
@@ -159,12 +159,12 @@ async def test_a_page_that_was_found_and_not_fetched_yet(store: SmallStore) -> N
 
 
 async def test_a_page_that_a_rule_excludes(store: SmallStore) -> None:
-    page = looked_at(store, "/tag/x")
+    page = page_with(store, "/tag/x")
     assert await said(store, page) == "Not visited: the rule for /tag/* says never."
 
 
 async def test_a_page_whose_importance_a_rule_sets(store: SmallStore) -> None:
-    page = looked_at(store, "/dear/x", (6, "new"), (1, "unchanged"))
+    page = page_with(store, "/dear/x", (6, "new"), (1, "unchanged"))
     assert "Its importance is 7.5 (rule “/dear/*”)." in await said(store, page)
 
 
@@ -179,7 +179,7 @@ async def test_a_page_whose_importance_a_rule_sets(store: SmallStore) -> None:
 async def test_an_importance_comes_with_its_origin(store: SmallStore, by: str, words: str) -> None:
     settings, _ = load(None, {"daemon.budget": "24/day", "daemon.importance": by})
     store.execute("UPDATE crawl_run SET settings = ?", settings.model_dump_json())
-    page = looked_at(store, "/page", (6, "new"))
+    page = page_with(store, "/page", (6, "new"))
     believed(store, page, importance=1.5)
     assert f"Its importance is {words}" in await said(store, page)
     store.execute("DELETE FROM seed")
@@ -188,7 +188,7 @@ async def test_an_importance_comes_with_its_origin(store: SmallStore, by: str, w
 
 
 async def test_copies_share_the_importance_of_one_page(store: SmallStore) -> None:
-    pages = [looked_at(store, f"/copy{n}", (6, "new")) for n in range(3)]
+    pages = [page_with(store, f"/copy{n}", (6, "new")) for n in range(3)]
     for page in pages:
         version = store.insert("version", page_id=page, at=NOW - 6 * DAY_S, body_digest=b"d" * 16)
         store.insert("lsh_page", page_id=page, version_id=version, leader_id=pages[0])
@@ -198,7 +198,7 @@ async def test_copies_share_the_importance_of_one_page(store: SmallStore) -> Non
 
 
 async def test_a_page_that_is_gone(store: SmallStore) -> None:
-    page = looked_at(
+    page = page_with(
         store, "/gone", (9, "new"), (4, "gone"), (2, "gone"), reason="http_404", detail="no"
     )
     text = await said(store, page)
@@ -207,7 +207,7 @@ async def test_a_page_that_is_gone(store: SmallStore) -> None:
 
 
 async def test_a_page_that_fails_waits_for_its_next_try(store: SmallStore) -> None:
-    page = looked_at(store, "/down", (9, "new"), (0.01, "failed"), reason="timeout", detail="slow")
+    page = page_with(store, "/down", (9, "new"), (0.01, "failed"), reason="timeout", detail="slow")
     store.due(page, NOW + 600, attempt=1)
     believed(store, page, worth=5.0, hazard=4.5, due_at=NOW)
     found = await ahead(store, page)
@@ -222,7 +222,7 @@ async def test_a_page_that_fails_waits_for_its_next_try(store: SmallStore) -> No
 async def test_a_page_that_never_answered_is_visited_again_when_its_wait_is_over(
     store: SmallStore,
 ) -> None:
-    page = looked_at(store, "/never", (0.2, "failed"), (0.1, "failed"), reason="dns")
+    page = page_with(store, "/never", (0.2, "failed"), (0.1, "failed"), reason="dns")
     believed(store, page, rate=0.0, not_before=NOW + 3_600)
     text = await said(store, page)
     assert text.startswith("Visits failed twice (dns), last 2 h ago; there is no copy yet.")
@@ -239,7 +239,7 @@ async def test_a_page_that_never_answered_is_visited_again_when_its_wait_is_over
     ],
 )
 async def test_a_page_that_is_none_waits(store: SmallStore, kind: str, words: str) -> None:
-    page = looked_at(store, "/x", (3, kind), reason="type", detail="https://b.example/")
+    page = page_with(store, "/x", (3, kind), reason="type", detail="https://b.example/")
     believed(store, page, rate=0.0, not_before=NOW + 27 * DAY_S)
     text = await said(store, page)
     assert text.startswith(words)
@@ -247,7 +247,7 @@ async def test_a_page_that_is_none_waits(store: SmallStore, kind: str, words: st
 
 
 async def test_a_page_that_was_drawn_at_random(store: SmallStore) -> None:
-    page = looked_at(store, "/drawn", (9, "new"), (1, "unchanged"))
+    page = page_with(store, "/drawn", (9, "new"), (1, "unchanged"))
     with closing(sqlite3.connect(store.path)) as connection:
         ((seen,),) = connection.execute("SELECT max(id) FROM observation").fetchall()
     store.insert("audit", observation_id=seen, importance=1.0, since=0.0, expected=0.1)
@@ -255,24 +255,24 @@ async def test_a_page_that_was_drawn_at_random(store: SmallStore) -> None:
 
 
 async def test_rules_keep_visits_apart_and_let_none_wait_too_long(store: SmallStore) -> None:
-    page = looked_at(store, "/slow/x", (9, "new"), (1, "changed"))
+    page = page_with(store, "/slow/x", (9, "new"), (1, "changed"))
     believed(store, page, worth=1.0, not_before=NOW + 9 * DAY_S, due_at=NOW)
     found = await ahead(store, page)
     assert found.not_before == NOW + 9 * DAY_S
     assert found.due_in_days == pytest.approx(9)
     assert "A rule keeps visits at least 10 d apart." in await said(store, page)
-    late = looked_at(store, "/must/late", (9, "new"), (3, "unchanged"))
+    late = page_with(store, "/must/late", (9, "new"), (3, "unchanged"))
     believed(store, late, due_at=NOW - DAY_S)
     text = await said(store, late)
     assert (
         "A rule asks for a visit every 2 d: it is overdue and comes first. It is due now." in text
     )
-    soon = looked_at(store, "/must/soon", (9, "new"), (1, "unchanged"))
+    soon = page_with(store, "/must/soon", (9, "new"), (1, "unchanged"))
     assert "A rule asks for a visit every 2 d." in await said(store, soon)
 
 
 async def test_of_a_host_at_its_cap_that_is_told(store: SmallStore) -> None:
-    page = looked_at(store, "/page", (9, "new"), (5, "changed"))
+    page = page_with(store, "/page", (9, "new"), (5, "changed"))
     believed(store, page, worth=0.5, paid=0.3, due_at=NOW)
     cap = {"outlook_at": NOW - 60, "most": 86_400.0, "wanted": 120_000.0, "pages": 2}
     store.insert("capped_queue", queue="another.example", **cap)
@@ -286,17 +286,17 @@ async def test_of_a_host_at_its_cap_that_is_told(store: SmallStore) -> None:
 async def test_a_page_under_a_rate_policy_has_a_plan(store: SmallStore) -> None:
     store.execute("UPDATE crawl_run SET settings = ?", order("lambda_crawl", []))
     store.execute("UPDATE outlook SET price = NULL")
-    page = looked_at(store, "/page", (9, "new"), (0.5, "changed"))
+    page = page_with(store, "/page", (9, "new"), (0.5, "changed"))
     believed(store, page, planned=1.0, due_at=NOW + DAY_S / 2)
     found = await ahead(store, page)
     assert found.due_in_days == pytest.approx(0.5)
     assert found.price is found.worth is None
     text = await said(store, page)
     assert "The plan of lambda_crawl for 24 requests a day visits it every 24 h." in text
-    none = looked_at(store, "/none", (9, "new"), (0.5, "changed"))
+    none = page_with(store, "/none", (9, "new"), (0.5, "changed"))
     believed(store, none, planned=0.0)
     assert "gives it no visits: other pages gain more." in await said(store, none)
-    new = looked_at(store, "/new")
+    new = page_with(store, "/new")
     believed(store, new, rate=0.0, planned=0.0)
     assert "Without a copy, it is chosen by its importance and its" in await said(store, new)
 
@@ -312,13 +312,13 @@ async def test_a_page_under_a_rate_policy_has_a_plan(store: SmallStore) -> None:
 async def test_the_basis_of_a_chance_is_told(
     store: SmallStore, columns: dict[str, float], words: str
 ) -> None:
-    page = looked_at(store, "/page", (9, "new"), (5, "changed"))
+    page = page_with(store, "/page", (9, "new"), (5, "changed"))
     believed(store, page, **columns)
     assert words in await said(store, page)
 
 
 async def test_what_stands_in_the_way_and_that_no_daemon_runs_comes_last(store: SmallStore) -> None:
-    page = looked_at(store, "/page", (9, "new"), (5, "changed"))
+    page = page_with(store, "/page", (9, "new"), (5, "changed"))
     believed(store, page)
     forecast = await ahead(store, page)
     *_, one, last = sentences(forecast, NOW, obstacle="its host is parked", is_running=False)
@@ -337,12 +337,12 @@ async def test_of_a_crawl_and_of_what_is_held_back_a_daemon_has_nothing_to_say(
 
 
 async def test_a_source_of_news_and_its_newest_item_are_told_as_such(store: SmallStore) -> None:
-    front = looked_at(store, "/news", (2, "new"), (0.5, "changed"))
+    front = page_with(store, "/news", (2, "new"), (0.5, "changed"))
     believed(store, front, arrival_rate=4.0, half_life_hours=6.0, worth=1.0)
     words = await said(store, front)
     assert "an ephemeral source: about 4 new items appear a day, which lose half of" in words
     assert "of their value in 6 h." in words
-    item = looked_at(store, "/item", found_at=NOW - DAY_S / 2)
+    item = page_with(store, "/item", found_at=NOW - DAY_S / 2)
     believed(store, item, rate=0.0, urgent=1, due_at=NOW - 60)
     new = await ahead(store, item)
     assert (new.urgent, new.worth, new.due_in_days) == (True, None, 0.0)

@@ -270,7 +270,7 @@ def test_ephemeral_sources_share_the_budget_at_the_same_price(store: SmallStore)
     assert first["half_life_hours"] == pytest.approx(6.0)
     decay = log(2) / 0.25
     income = 7.0 * first["arrival_rate"]
-    # All that appeared has faded since 1970; an interval later a look is worth the price.
+    # All that appeared has faded since 1970; an interval later a visit is worth the price.
     assert first["index"] == pytest.approx(income / decay)
     assert report["price"] == pytest.approx(
         index_after(first["interval_days"], income, 1.0, decay), rel=1e-2

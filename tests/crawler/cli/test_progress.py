@@ -92,7 +92,7 @@ def test_the_screen_says_that_pages_are_compared_when_the_last_has_come() -> Non
     assert "looking for near-duplicates: 4,000 pages compared" in shown(Screen(parts))
 
 
-LOOK = Outlook(
+VISIT = Outlook(
     at=100.0, began_at=90.0, budget=5_000.0, policy="greedy_index", flowed=3.5, forgone=0.5,
     watched=4, captured=2, waiting=30, gone=1, stale=0.25, harmonic=0.3, price=0.125,
     changing=(0, 1, 1, 0, 0), clocked=0.5, next_at=117.0, next_page_id=None,
@@ -104,7 +104,7 @@ def test_the_screen_of_a_daemon_shows_budget_freshness_and_what_is_next() -> Non
     clock = Clock()
     parts, tally = live(Hosts(waiting={1: "http_429"}), clock)
     seen = DaemonSnapshot(
-        spent=1_204, flowed=1_210.7, next_at=112.4, next_url="https://a.example/next", outlook=LOOK
+        spent=1_204, flowed=1_210.7, next_at=112.4, next_url="https://a.example/next", outlook=VISIT
     )
     screen = Screen(replace(parts, snapshot=lambda now: seen))
     tally.add([committed("changed", "blocks")])
@@ -121,7 +121,7 @@ def test_the_screen_of_a_daemon_shows_budget_freshness_and_what_is_next() -> Non
 def test_a_daemon_off_a_terminal_logs_every_ten_minutes(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     parts, _ = live(Hosts(), clock)
-    seen = DaemonSnapshot(spent=7, flowed=8.5, next_at=0.0, next_url=None, outlook=LOOK)
+    seen = DaemonSnapshot(spent=7, flowed=8.5, next_at=0.0, next_url=None, outlook=VISIT)
     parts = replace(parts, snapshot=lambda now: replace(seen, next_at=now))
     with watching(quiet=False, verbose=False) as watch:
         observer = watch(parts)

@@ -16,7 +16,7 @@ replay = partial(freshet, "replay")
 
 
 def fill(small: SmallStore) -> None:
-    """Ten pages, looked at once a day: one changes each day, the others never."""
+    """Ten pages, visited once a day: one changes each day, the others never."""
     small.run(0.0)
     small.host()
     for number in range(10):

@@ -47,8 +47,8 @@ def test_a_copy_of_a_page_that_died_is_stale_until_that_is_seen() -> None:
 
 def test_means_are_weighted_with_importance_and_pages_without_a_copy_are_none_of_them() -> None:
     changed, still = page(5.0, importance=3.0), page(importance=1.0)
-    looked = [(changed, days(0.0)), (still, days(0.0)), (page(1.0), [])]
-    found = freshness(looked, 0.0, 10 * DAY_S)
+    visited = [(changed, days(0.0)), (still, days(0.0)), (page(1.0), [])]
+    found = freshness(visited, 0.0, 10 * DAY_S)
     assert found is not None
     assert found.binary == pytest.approx(3 * 5 / 40)
     assert freshness([(page(), [])], 0.0, DAY_S) is None
@@ -75,9 +75,9 @@ def test_a_new_page_is_worth_half_of_what_it_was_for_every_six_hours_that_it_wai
     st.floats(0.0, 19.0),
 )
 def test_the_harmonic_cost_lies_between_the_binary_one_and_the_number_missed(
-    changes: list[float], looks: list[float], begin: float
+    changes: list[float], visits: list[float], begin: float
 ) -> None:
-    found = freshness([(page(*sorted(changes)), days(*sorted(looks)))], begin * DAY_S, 20 * DAY_S)
+    found = freshness([(page(*sorted(changes)), days(*sorted(visits)))], begin * DAY_S, 20 * DAY_S)
     if found is not None:
         assert 0 <= found.binary <= 1 + 1e-9
         assert found.binary <= found.harmonic + 1e-9

@@ -17,7 +17,7 @@ replay = partial(freshet, "replay")
 
 @pytest.fixture
 def store(site: SmallStore) -> SmallStore:
-    """Six pages, looked at once a day; one of them changes every day."""
+    """Six pages, visited once a day; one of them changes every day."""
     for number in range(6):
         page = site.page(f"/{number}", checked_at=1.0)
         for day in range(40):

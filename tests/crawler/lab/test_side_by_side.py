@@ -24,7 +24,7 @@ TERMS = (ReplayTerms(3.0, 10.0, 38.0), ReplayTerms(9.0, 10.0, 38.0))
 
 @pytest.fixture(scope="module")
 def captures() -> Captures:
-    """Of thirty pages, looked at every other day; they change more and less often."""
+    """Of thirty pages, visited every other day; they change more and less often."""
     rng = np.random.default_rng(8)
     number = rng.poisson(DAYS / np.arange(1, 31))
     at = np.concatenate([np.sort(rng.uniform(0.1, DAYS, each)) for each in number])

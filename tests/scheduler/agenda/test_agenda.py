@@ -120,10 +120,10 @@ async def test_a_new_item_of_a_source_comes_before_what_has_waited_long(
     day = 86_400.0
     front = site.page("/", checked_at=20.0 * day)
     site.observe(front, 9.0 * day, "new")
-    for look in range(10, 21):
-        site.observe(front, look * day, "changed")
+    for visit in range(10, 21):
+        site.observe(front, visit * day, "changed")
         site.insert(
-            "churn", page_id=front, at=look * day, since=(look - 1) * day, appeared=3, dropped=3,
+            "churn", page_id=front, at=visit * day, since=(visit - 1) * day, appeared=3, dropped=3,
             stayed=5,
         )  # fmt: skip
     site.page("/old", found_at=day)
@@ -150,7 +150,7 @@ async def test_what_appears_at_a_source_makes_way_in_the_window(site: SmallStore
         await agenda.open()
         await agenda.replenish(21.0 * day)
         assert len(agenda.queue) == 2
-        # The front page is looked at, and shows an item while the window is full.
+        # The front page is visited, and shows an item while the window is full.
         item = site.page("/item", found_at=21.0 * day)
         site.link(front, item, 21.0 * day)
         due = DueUrl(front, f"{HOST}/", f"{HOST}/", 1, 0.0, digests=Digests(b"", None))

@@ -6,23 +6,23 @@ import pytest
 from freshet.scheduler.agenda.new_pages import Churning, rate_of_silent
 from freshet.scheduler.ephemeral.sources import Arrivals
 
-#: (day, the look before, appeared, dropped, stayed): two items a look, a quarter of a day apart.
+#: (day, the visit before, appeared, dropped, stayed): two items a visit, a quarter of a day apart.
 STEADY = [(0.25 * n, 0.25 * (n - 1), 2, 2, 4) for n in range(1, 13)]
 
 
 Look = tuple[float, float, int, int, int]
 
 
-def known_of(*looks: Look, row: int = 0) -> Churning:
+def known_of(*visits: Look, row: int = 0) -> Churning:
     known = Churning()
-    for at, _, *links in looks:
+    for at, _, *links in visits:
         known.saw(row, at, 0.0, (links[0], links[1], links[2]))
     return known
 
 
-def churning(*looks: Look, until: float | None = None) -> bool:
-    since = np.array([looks[-1][0] if until is None else until])
-    _, _, (found,) = known_of(*looks).rates(since)
+def churning(*visits: Look, until: float | None = None) -> bool:
+    since = np.array([visits[-1][0] if until is None else until])
+    _, _, (found,) = known_of(*visits).rates(since)
     return bool(found)
 
 
@@ -32,7 +32,7 @@ def test_links_that_come_steadily_while_old_ones_drop_off_churn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "looks"),
+    ("why", "visits"),
     [
         ("an archive keeps what it has", [(*each[:3], 0, 9) for each in STEADY]),
         ("a list that shows others each time keeps none", [(*each[:4], 0) for each in STEADY]),
@@ -40,8 +40,8 @@ def test_links_that_come_steadily_while_old_ones_drop_off_churn() -> None:
         ("less than one a day", [(9.0 * n, 9.0 * (n - 1), 2, 2, 4) for n in range(1, 13)]),
     ],
 )
-def test_what_is_no_churn(why: str, looks: list[Look]) -> None:
-    assert not churning(*looks), why
+def test_what_is_no_churn(why: str, visits: list[Look]) -> None:
+    assert not churning(*visits), why
 
 
 def test_what_has_fallen_silent_churns_no_more() -> None:

@@ -21,7 +21,7 @@ _PER_DAY = 12.0
 
 @dataclass
 class Site:
-    """Pages 1 to n of a site with a sitemap, row 0; a look is taken 12 times a day.
+    """Pages 1 to n of a site with a sitemap, row 0; a visit is taken 12 times a day.
 
     From day ``lies_from`` on the sitemap says every day that every page has changed.
     """
@@ -65,7 +65,7 @@ class Site:
         self.polls.append(now)
         self.ranker.hear(SignalBatch(0, 0, now, moved + 1, said[moved], said[moved]))
 
-    def look(self, now: float) -> None:
+    def visit(self, now: float) -> None:
         worth = self.ranker.worth(now)
         best = int(np.argmax(worth))
         if best == 0:
@@ -86,7 +86,7 @@ class Site:
     def run(self, until: float | None = None) -> Site:
         begun = self.polls[-1] if self.polls else 0.0
         for k in range(1, int(((until or self.days) - begun) * _PER_DAY)):
-            self.look(begun + k / _PER_DAY)
+            self.visit(begun + k / _PER_DAY)
         return self
 
     def settle(self) -> float:
@@ -133,7 +133,7 @@ def test_a_sitemap_that_begins_to_lie_is_found_out_within_days() -> None:
 HEARD = st.lists(
     st.one_of(
         st.tuples(
-            st.just("look"), st.integers(1, 11), st.floats(0.05, 3.0),
+            st.just("visit"), st.integers(1, 11), st.floats(0.05, 3.0),
             st.sampled_from([True, False, None]),
         ),
         st.tuples(
@@ -176,7 +176,7 @@ def test_in_which_batches_looks_come_between_claims_does_not_show(
 
     for kind, number, pause, what in heard:
         now += pause
-        if kind == "look":
+        if kind == "visit":
             assert what is None or isinstance(what, bool)
             one_by_one.learn(VisitResults.one(number, now, changed=what))
             batch.append((number, now, what))
@@ -243,12 +243,12 @@ def test_all_that_was_heard_after_one_visit_is_learnt() -> None:
     heard: list[object] = []
 
     class Hearing(SiteClockRanker):
-        def learn(self, looks: VisitResults) -> None:
-            heard.append(looks.row.tolist())
+        def learn(self, visits: VisitResults) -> None:
+            heard.append(visits.row.tolist())
 
         def hear(self, said: SignalBatch) -> None:
             heard.append(said.source)
 
-    looks = VisitResults(np.array([1, 2]), np.array([1.0, 2.0]), *(np.zeros(2, np.bool_),) * 4)
-    News(looks, [(0, said[0]), (1, said[1]), (1, said[2])]).teach(Hearing(1.0))
+    visits = VisitResults(np.array([1, 2]), np.array([1.0, 2.0]), *(np.zeros(2, np.bool_),) * 4)
+    News(visits, [(0, said[0]), (1, said[1]), (1, said[2])]).teach(Hearing(1.0))
     assert heard == [0, [1], 1, 2, [2]]

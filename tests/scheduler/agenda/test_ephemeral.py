@@ -1,4 +1,4 @@
-"""What looks at ephemeral sources are worth, and which items come at once."""
+"""What visits to ephemeral sources are worth, and which items come at once."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Site:
         self.since[row] = NOW
         return self
 
-    def looked(self, row: int, at: float) -> Site:
+    def visited(self, row: int, at: float) -> Site:
         self.since[row] = at
         return self
 
     def items(self, count: int, by: tuple[int, ...], at: float, *, captured: bool = True) -> Site:
-        """So many items, which these lists showed first at looks on this day."""
+        """So many items, which these lists showed first at visits on this day."""
         first = len(self.found)
         self.found += [at] * count
         n = len(self.found)
@@ -87,7 +87,7 @@ class Site:
 
 
 def law(rate: float, tau: float, decay: float = DECAY) -> float:
-    """Theorem 1 for periods that are short, by adding up what a look earns later."""
+    """Theorem 1 for periods that are short, by adding up what a visit earns later."""
     steps = 200_000
     age = (np.arange(steps) + 0.5) * (tau / steps)
     # Each moment's wait has cost what all that had come by then lost in it, seen from now.
@@ -125,11 +125,11 @@ def test_a_look_costs_by_the_delay_where_that_is_asked_for() -> None:
 
 def test_what_another_list_showed_a_moment_ago_is_not_paid_twice() -> None:
     alone = Site((inf, 0.0)).items(4, (0,), NOW - 0.5).fading(now=NOW)
-    shared = Site((inf, 0.0)).items(4, (0, 1), NOW - 0.5).looked(1, NOW).fading(now=NOW)
+    shared = Site((inf, 0.0)).items(4, (0, 1), NOW - 0.5).visited(1, NOW).fading(now=NOW)
     half = Site((inf, 0.0)).items(2, (0,), NOW - 0.5).items(2, (0, 1), NOW - 0.5)
     assert alone.worth[0] > 0
     assert shared.worth[0] == 0
-    assert half.looked(1, NOW).fading(now=NOW).worth[0] == pytest.approx(alone.worth[0] / 2)
+    assert half.visited(1, NOW).fading(now=NOW).worth[0] == pytest.approx(alone.worth[0] / 2)
 
 
 def test_new_items_of_a_source_come_at_once_while_there_is_something_to_lose() -> None:

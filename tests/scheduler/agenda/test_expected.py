@@ -95,9 +95,9 @@ NONE_NEW = np.full(3, np.nan)
 def test_all_pages_are_looked_at_at_one_index_and_spend_the_budget(
     importance: list[float], rate: list[float], budget: float
 ) -> None:
-    looks = wanted(GreedyIndex(), a_page_each(importance, rate), NONE_NEW, budget)
-    assert looks.sum() == pytest.approx(budget, rel=1e-3)
-    at_look = SourceTable.of(importance, rate, last_crawl=-1 / looks)
+    visits = wanted(GreedyIndex(), a_page_each(importance, rate), NONE_NEW, budget)
+    assert visits.sum() == pytest.approx(budget, rel=1e-3)
+    at_look = SourceTable.of(importance, rate, last_crawl=-1 / visits)
     prices = GreedyIndex().index(at_look, 0.0)
     assert prices == pytest.approx(np.full(3, prices.mean()), rel=0.05)
 

@@ -37,11 +37,11 @@ class Told:
     def hear(self, said: SignalBatch) -> None:
         """Claims are not listened to."""
 
-    def learn(self, looks: VisitResults) -> None:
-        for k in range(len(looks)):
-            found = bool(looks.changed[k]) if looks.compared[k] else None
-            what = "gone" if looks.gone[k] else "looked"
-            self.heard.append((what, int(looks.row[k]), float(looks.at[k]), found))
+    def learn(self, visits: VisitResults) -> None:
+        for k in range(len(visits)):
+            found = bool(visits.changed[k]) if visits.compared[k] else None
+            what = "gone" if visits.gone[k] else "visited"
+            self.heard.append((what, int(visits.row[k]), float(visits.at[k]), found))
 
     def inherit(self, old: int, new: int) -> None:
         self.heard.append(("inherited", old, new))
@@ -92,7 +92,7 @@ def redirect(store: SmallStore, kind: AliasKind = "permanent") -> Acknowledged:
     return settled(OLD, 10, "redirected", Alias(f"{HOST}/new", kind))
 
 
-def look(store: SmallStore, kind: Kind, day: float = 11.0) -> Acknowledged:
+def visit(store: SmallStore, kind: Kind, day: float = 11.0) -> Acknowledged:
     store.observe(NEW, day * DAY_S, kind)
     store.execute(f"UPDATE page SET checked_at = ? WHERE id = {NEW}", day * DAY_S)
     return settled(NEW, day, kind)
@@ -109,7 +109,7 @@ async def told(store: SmallStore, *happens: object) -> tuple[RecrawlAgenda, Told
         for each in happens:
             assert callable(each)
             agenda.done(each(store))
-            # A look over all pages is taken, and what has come is learnt, once a minute at most.
+            # A visit over all pages is taken, and what has come is learnt, once a minute at most.
             now += 0.1 * DAY_S
             await agenda.replenish(now)
     return agenda, refresher
@@ -118,8 +118,8 @@ async def told(store: SmallStore, *happens: object) -> tuple[RecrawlAgenda, Told
 async def test_the_first_copy_at_the_new_url_is_a_look_at_a_page_long_known(
     store: SmallStore,
 ) -> None:
-    agenda, refresher = await told(store, redirect, lambda s: look(s, "changed"))
-    assert refresher.heard == [("inherited", 0, 1), ("looked", 1, 11.0, True)]
+    agenda, refresher = await told(store, redirect, lambda s: visit(s, "changed"))
+    assert refresher.heard == [("inherited", 0, 1), ("visited", 1, 11.0, True)]
     assert agenda.pages["captured"].tolist() == [False, True, True]
 
 
@@ -134,15 +134,15 @@ async def test_what_leads_elsewhere_for_now_moves_nothing(
     store: SmallStore, kind: AliasKind
 ) -> None:
     agenda, refresher = await told(
-        store, lambda s: redirect(s, kind), lambda s: look(s, "unchanged")
+        store, lambda s: redirect(s, kind), lambda s: visit(s, "unchanged")
     )
     assert agenda.pages["since"].tolist() == [5.0, 11.0, 5.0]
-    assert refresher.heard == [("looked", 1, 11.0, False)]
+    assert refresher.heard == [("visited", 1, 11.0, False)]
 
 
 async def test_another_page_at_the_new_url_has_a_history_of_its_own(store: SmallStore) -> None:
-    _, refresher = await told(store, redirect, lambda s: look(s, "new"))
-    assert refresher.heard == [("looked", 1, 11.0, None)]
+    _, refresher = await told(store, redirect, lambda s: visit(s, "new"))
+    assert refresher.heard == [("visited", 1, 11.0, None)]
 
 
 async def test_what_proves_to_have_moved_later_is_still_compared_with_its_last_look(
@@ -152,7 +152,7 @@ async def test_what_proves_to_have_moved_later_is_still_compared_with_its_last_l
     async with reading(store.path) as connection:
         agenda = RecrawlAgenda(connection, refresher, alike, Random(0))
         await agenda.open()
-        agenda.done(look(store, "new"))
+        agenda.done(visit(store, "new"))
         agenda.done(redirect(store))
         await agenda.replenish(12 * DAY_S)
         store.insert(
@@ -165,14 +165,14 @@ async def test_what_proves_to_have_moved_later_is_still_compared_with_its_last_l
 
 async def test_after_a_restart_the_same_is_known(store: SmallStore) -> None:
     redirect(store)
-    look(store, "changed")
+    visit(store, "changed")
     refresher = Told()
     async with reading(store.path) as connection:
         agenda = RecrawlAgenda(connection, refresher, alike, Random(0))
         await agenda.open()
     assert refresher.heard == [
-        ("looked", 1, 1.0, None), ("looked", 1, 3.0, True), ("looked", 1, 5.0, False),
-        ("looked", 1, 11.0, True),
+        ("visited", 1, 1.0, None), ("visited", 1, 3.0, True), ("visited", 1, 5.0, False),
+        ("visited", 1, 11.0, True),
     ]  # fmt: skip
     assert refresher.found_on == [1.0, 1.0, 1.0]
     assert agenda.pages["not_before"].tolist() == [40.0, -np.inf, -np.inf]
@@ -186,4 +186,4 @@ async def test_a_url_that_is_answered_again_is_a_page_again(store: SmallStore) -
     agenda, refresher = await told(store, redirect, answered)
     assert agenda.pages["away"].tolist() == [False, False, False]
     assert agenda.pages["captured"].tolist() == [True, False, True]
-    assert refresher.heard[-1] == ("looked", 0, 50.0, False)
+    assert refresher.heard[-1] == ("visited", 0, 50.0, False)

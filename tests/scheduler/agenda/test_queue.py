@@ -27,8 +27,8 @@ def test_the_share_stays_between_floor_and_ceiling(
     for worthier in would:
         favoured = sharing.favoured
         sharing.took(discovers=worthier if favoured is None else favoured, captured=False)
-    looks = len(would)
-    assert least * looks - 1 <= sharing.found <= most * looks + 1
+    visits = len(would)
+    assert least * visits - 1 <= sharing.found <= most * visits + 1
 
 
 def due(number: int, reason: Reason = "refresh", host: int = 1) -> DueUrl:

@@ -31,7 +31,7 @@ def pages(ranker: Ranker, n: int = 4, at: float = 0.0) -> None:
     ranker.learn(VisitResults(np.arange(n), np.full(n, at), none, none, none, none))
 
 
-def look(ranker: Ranker, row: int, at: float, *, changed: bool | None) -> None:
+def visit(ranker: Ranker, row: int, at: float, *, changed: bool | None) -> None:
     ranker.learn(VisitResults.one(row, at, changed=changed))
 
 
@@ -41,15 +41,15 @@ def greedy() -> PolicyRanker:
 
 @given(LOOKS, st.integers(1, 9))
 def test_in_which_batches_looks_come_does_not_show(
-    looks: list[tuple[int, float, bool | None]], size: int
+    visits: list[tuple[int, float, bool | None]], size: int
 ) -> None:
     told, recalled = greedy(), greedy()
     pages(told)
     pages(recalled)
     now, batch = 0.0, []
-    for page, pause, changed in looks:
+    for page, pause, changed in visits:
         now += pause
-        look(told, page, now, changed=changed)
+        visit(told, page, now, changed=changed)
         batch.append((page, now, changed))
     for first in range(0, len(batch), size):
         row, at, found = zip(*batch[first : first + size], strict=True)
@@ -67,19 +67,19 @@ def test_in_which_batches_looks_come_does_not_show(
 
 
 def test_looks_tell_the_same_together_as_one_by_one() -> None:
-    """Each day a look at every page; the higher its row, the more often it has changed."""
+    """Each day a visit to every page; the higher its row, the more often it has changed."""
     rng = np.random.default_rng(4)
     row = np.tile(np.arange(10), 40)
     at = np.repeat(np.arange(40), 10) + row / 10
     changed = (at >= 1) & (rng.random(len(row)) < row / 10)
-    looks = VisitResults(row, at, at >= 1, changed, np.zeros(len(row), np.bool_), changed)
+    visits = VisitResults(row, at, at >= 1, changed, np.zeros(len(row), np.bool_), changed)
     tables = []
     # A batch may have a page more than once.
     for together, batch in ((False, 1), (True, 100)):
         ranker = PolicyRanker(GreedyIndex().index, together=together)
         ranker.add(*(np.zeros(10, np.intp),) * 2, np.ones(10), np.zeros(10))
-        for first in range(0, len(looks), batch):
-            ranker.learn(looks.take(slice(first, first + batch)))
+        for first in range(0, len(visits), batch):
+            ranker.learn(visits.take(slice(first, first + batch)))
         tables.append(ranker.table())
     one_by_one, many = tables
     assert many.last_crawl.tolist() == one_by_one.last_crawl.tolist()
@@ -93,7 +93,7 @@ def test_pages_that_come_later_are_like_those_of_their_site() -> None:
     pages(learning, 40)
     for day in range(1, 9):
         for row in range(40):
-            look(learning, row, float(day), changed=row % 2 == 0)
+            visit(learning, row, float(day), changed=row % 2 == 0)
     learning.add(np.array([0, 1, 2]), np.zeros(3, np.intp), np.ones(3), np.full(3, 8.0))
     busy, quiet, unknown = learning.table().change_rate[-3:]
     assert busy > 5 * quiet
@@ -105,18 +105,18 @@ def test_an_index_policy_values_the_page_that_changes_and_was_not_looked_at() ->
     pages(ranker)
     for day in range(1, 20):
         for row in range(4):
-            look(ranker, row, float(day), changed=row == 2)
+            visit(ranker, row, float(day), changed=row == 2)
     assert int(np.argmax(ranker.worth(21.0))) == 2
 
 
 def plan(ranker: Ranker, days: float, per_day: float, n: int) -> Floats:
-    """How often each page is looked at if always the worthiest is."""
+    """How often each page is visited if always the worthiest is."""
     counts = np.zeros(n)
     for tick in range(1, round(days * per_day) + 1):
         now = tick / per_day
         row = int(np.argmax(ranker.worth(now)))
         counts[row] += 1
-        look(ranker, row, now, changed=None)
+        visit(ranker, row, now, changed=None)
     return counts
 
 
@@ -165,7 +165,7 @@ def test_the_same_looks_make_the_same_due() -> None:
     for _ in range(2):
         ranker = RateRanker(LambdaCrawl(), 1.0)
         pages(ranker)
-        look(ranker, 1, 2.5, changed=True)
+        visit(ranker, 1, 2.5, changed=True)
         worths.append(ranker.worth(4.0))
     assert np.array_equal(worths[0], worths[1])
 
@@ -210,7 +210,7 @@ def test_pages_are_believed_to_change_as_they_were_seen_to(name: str) -> None:
     pages(ranker)
     for day in range(1, 12):
         for row in range(4):
-            look(ranker, row, float(day), changed=row == 2)
+            visit(ranker, row, float(day), changed=row == 2)
     found, later = ranker.beliefs(14.0), ranker.beliefs(16.0)
     assert (later.hazard > found.hazard).all()
     assert found.hazard == pytest.approx(3 * found.rate, rel=0.5)
@@ -252,7 +252,7 @@ def test_a_faulty_policy_is_told_of_once_and_its_last_good_plan_holds(
     pages(ranker)
     good = ranker.worth(1.0)
     policy.answer = answer
-    look(ranker, 3, 1.5, changed=None)
+    visit(ranker, 3, 1.5, changed=None)
     for now in (2.0, 3.0):
         worth = ranker.worth(now)
         assert worth[:3].tolist() == good[:3].tolist()
@@ -277,7 +277,7 @@ def test_a_fault_that_moves_from_page_to_page_is_told_once(
 def test_a_policy_that_never_worked_leaves_pages_to_go_by_their_age() -> None:
     ranker = RateRanker(Faulty(), 1.0, guard="theirs")
     pages(ranker)
-    look(ranker, 0, 1.0, changed=None)
+    visit(ranker, 0, 1.0, changed=None)
     worth = ranker.worth(3.0)
     assert worth[1] == worth[2] > worth[0] > 0
 
@@ -286,7 +286,7 @@ def test_a_signal_moves_the_index_of_its_page_alone() -> None:
     ranker = PolicyRanker(NoisySignalIndex().index)
     pages(ranker)
     for row in range(4):
-        look(ranker, row, 2.0, changed=False)
+        visit(ranker, row, 2.0, changed=False)
     rows = np.arange(4)
     ranker.hear(SignalBatch(0, UNASKED, 3.0, rows, np.full(4, 1.0), np.full(4, 1.0)))
     before = ranker.worth(4.0)
@@ -309,7 +309,7 @@ class Doubling:
 def test_an_interval_policy_makes_pages_wait_until_they_are_due() -> None:
     ranker = IntervalRanker(Doubling())
     pages(ranker)
-    look(ranker, 1, 1.0, changed=False)
+    visit(ranker, 1, 1.0, changed=False)
     assert ranker.worth(2.5).tolist() == [1.5, 0.0, 1.5, 1.5]
     assert ranker.due(2.5).tolist() == [True, False, True, True]
     ranker.add(*(np.zeros(1, np.intp),) * 2, np.ones(1), np.zeros(1))
@@ -325,8 +325,8 @@ def test_where_an_interval_policy_fails_the_page_goes_by_its_age(
 ) -> None:
     ranker = IntervalRanker(Doubling(), guard="theirs")
     pages(ranker)
-    look(ranker, 1, 1.0, changed=True)
-    look(ranker, 2, 1.5, changed=True)
+    visit(ranker, 1, 1.0, changed=True)
+    visit(ranker, 2, 1.5, changed=True)
     assert ranker.worth(2.0).tolist() == [1.0, 1.0, 0.5, 1.0]
     assert [each.getMessage() for each in caplog.records] == [
         "policy theirs: ZeroDivisionError: oh; its last good plan goes on"
@@ -334,4 +334,4 @@ def test_where_an_interval_policy_fails_the_page_goes_by_its_age(
     archived = IntervalRanker(Doubling())
     pages(archived)
     with pytest.raises(ZeroDivisionError):
-        look(archived, 0, 1.0, changed=True)
+        visit(archived, 0, 1.0, changed=True)

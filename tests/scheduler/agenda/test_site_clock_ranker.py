@@ -14,7 +14,7 @@ from freshet.scheduler.costs import ein
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.estimate.site_model import PAGE
 
-#: Page, days since the look before, and what it found.
+#: Page, days since the visit before, and what it found.
 LOOKS = st.lists(
     st.tuples(
         st.integers(0, 11), st.floats(0.05, 9.0), st.sampled_from([True, False, False, None])
@@ -36,20 +36,20 @@ def stale(ranker: SiteClockRanker, day: float) -> Floats:
     return -np.expm1(-ranker.beliefs(day).hazard)
 
 
-def look(ranker: SiteClockRanker, row: int, at: float, *, changed: bool | None) -> None:
+def visit(ranker: SiteClockRanker, row: int, at: float, *, changed: bool | None) -> None:
     ranker.learn(VisitResults.one(row, at, changed=changed))
 
 
 @given(LOOKS, st.integers(1, 7), st.integers(1, 3))
 @settings(deadline=None)
 def test_in_which_batches_looks_come_does_not_show(
-    looks: list[tuple[int, float, bool | None]], size: int, sites: int
+    visits: list[tuple[int, float, bool | None]], size: int, sites: int
 ) -> None:
     told, recalled = pages(12, sites), pages(12, sites)
     now, batch = 0.0, []
-    for row, pause, found in looks:
+    for row, pause, found in visits:
         now += pause
-        look(told, row, now, changed=found)
+        visit(told, row, now, changed=found)
         batch.append((row, now, found))
     for first in range(0, len(batch), size):
         row_of, at, found_of = zip(*batch[first : first + size], strict=True)
@@ -75,7 +75,7 @@ def test_pages_that_are_found_meanwhile_change_nothing_of_what_is_known() -> Non
         if at_once:
             ranker.add(np.zeros(5, np.intp), np.full(5, 4), np.ones(5), np.zeros(5))
         for day in range(1, 40):
-            look(ranker, day % 8, float(day), changed=day % 5 == 0)
+            visit(ranker, day % 8, float(day), changed=day % 5 == 0)
         if not at_once:
             ranker.add(np.zeros(5, np.intp), np.full(5, 4), np.ones(5), np.zeros(5))
     assert np.array_equal(early.worth(41.0), late.worth(41.0))
@@ -91,15 +91,15 @@ def test_a_site_that_changes_at_once_has_its_pages_suspected_together() -> None:
         now = tick / 15
         row = int(rng.integers(0, 30))
         changed = bool(((rewritten > last[row]) & (rewritten <= now)).any())
-        look(ranker, row, now, changed=changed)
+        visit(ranker, row, now, changed=changed)
         last[row] = now
     assert ranker._learners[0].proven
     # The site is rewritten on day 270, and the first three pages tell.
     for row in range(30):
-        look(ranker, row, 269.9, changed=False)
+        visit(ranker, row, 269.9, changed=False)
     before = stale(ranker, 270.5)[3:]
     for row in range(3):
-        look(ranker, row, 270.5, changed=True)
+        visit(ranker, row, 270.5, changed=True)
     after = stale(ranker, 270.5)[3:]
     assert before.mean() < 0.2
     assert after.mean() > max(0.2, 10 * float(before.mean()))
@@ -113,7 +113,7 @@ def test_pages_that_know_nothing_of_each_other_go_by_the_days() -> None:
         now = tick / 20
         row = int(np.argmax(ranker.worth(now)))
         changed = rng.random() < -np.expm1(-rate[row] * (now - last[row]))
-        look(ranker, row, now, changed=bool(changed))
+        visit(ranker, row, now, changed=bool(changed))
         last[row] = now
         used += ranker._learners[0].proven
     assert used < 2_000
@@ -123,14 +123,14 @@ def test_the_page_that_waits_too_long_is_looked_at_before_all_others() -> None:
     ranker = pages(10, per_day=10)
     for day in range(1, 8):
         for row in range(1, 10):
-            look(ranker, row, float(day), changed=row % 2 == 0)
+            visit(ranker, row, float(day), changed=row % 2 == 0)
     assert int(np.argmax(ranker.worth(8.0))) == 0
 
 
 def test_after_years_it_holds_no_more_than_after_months() -> None:
     ranker, sizes = pages(6, per_day=3), []
     for tick in range(1, 6_001):
-        look(ranker, tick % 6, tick / 3, changed=tick % 7 == 0)
+        visit(ranker, tick % 6, tick / 3, changed=tick % 7 == 0)
         if tick % 1_500 == 0:
             sizes.append(sum(array.nbytes for array in ranker._learners[0].clock))
     assert float(ranker._learners[0].clock.facts[0]["at"]) > 1_000
@@ -141,18 +141,18 @@ def test_after_years_it_holds_no_more_than_after_months() -> None:
 def test_a_page_that_slept_through_what_the_clock_remembers_goes_by_when_it_was_seen() -> None:
     ranker = pages(6, per_day=3)
     for tick in range(1, 3_000):
-        look(ranker, tick % 5, tick / 3, changed=tick % 4 == 0)
+        visit(ranker, tick % 5, tick / 3, changed=tick % 4 == 0)
     assert float(ranker._learners[0].clock.facts[0]["at"]) > 0
     found = stale(ranker, 1_000.0)
     assert found[5] > found[:5].max()
-    look(ranker, 5, 1_000.0, changed=True)
+    visit(ranker, 5, 1_000.0, changed=True)
     assert np.isfinite(ranker.worth(1_001.0)).all()
 
 
 def test_looks_that_become_known_out_of_order_are_harmless() -> None:
     ranker = pages(8)
     for at, row in ((5.0, 0), (4.9, 1), (4.8, 0), (5.0, 2), (4.7, 3), (5.1, 4), (4.95, 5)):
-        look(ranker, row, at, changed=True)
+        visit(ranker, row, at, changed=True)
     assert np.isfinite(ranker.worth(6.0)).all()
 
 
@@ -169,7 +169,7 @@ def test_the_compiled_ein_is_ein() -> None:
 
 
 class Drifting:
-    """Twelve pages, three of them busy, that are looked at every other day in turn."""
+    """Twelve pages, three of them busy, that are visited every other day in turn."""
 
     def __init__(self) -> None:
         self.ranker, self.rng = pages(12, per_day=6), np.random.default_rng(3)
@@ -179,10 +179,10 @@ class Drifting:
     def go_on(self) -> None:
         self.day += 1
         for row in range(self.day % 2, 12, 2):
-            look(self.ranker, row, self.day, changed=bool(self.rng.random() < self.chance[row]))
+            visit(self.ranker, row, self.day, changed=bool(self.rng.random() < self.chance[row]))
 
     def looks_until(self, row: int, *, above: float = 0.0, below: float = inf) -> int:
-        """How many looks at a page until its rate is between these; 99: never."""
+        """How many visits to a page until its rate is between these; 99: never."""
         for count in range(1, 100):
             self.go_on()
             self.go_on()
@@ -212,7 +212,7 @@ def test_new_pages_begin_with_what_is_usual_in_their_area() -> None:
     for tick in range(1, 1_200):
         row = tick % n
         found = bool(rng.random() < (0.9 if row % 2 else 0.05))
-        look(ranker, row, tick / 30, changed=found)
+        visit(ranker, row, tick / 30, changed=found)
     new, first = np.array([n, n + 1]), np.full(2, 41.0)
     ranker.add(np.zeros(2, np.intp), np.array([0, 1]), np.ones(2), first)
     ranker.learn(VisitResults(new, first, none[:2], none[:2], none[:2], none[:2]))

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 from freshet.scheduler.discovery.covers import SiteSightings
 from freshet.scheduler.discovery.reveals import Sightings
 
-#: Pages and sites of a drawn history; all pages are looked at at times 0, 1 and 2.
+#: Pages and sites of a drawn history; all pages are visited at times 0, 1 and 2.
 PAGES, SITES = 5, 4
 
 
 def story(
     found_at: list[float], links: list[tuple[int, int, float]], out: list[tuple[int, int, float]]
 ) -> SiteSightings:
-    looks = [(page, at) for at in (0.0, 1.0, 2.0) for page, found in enumerate(found_at)
+    visits = [(page, at) for at in (0.0, 1.0, 2.0) for page, found in enumerate(found_at)
              if found <= at]  # fmt: skip
     pages = Sightings(
         np.array(found_at, float), np.array([each[0] for each in links], np.int64),
         np.array([each[1] for each in links], np.int64),
         np.array([each[2] for each in links], float),
-        np.array([page for page, _ in looks], np.int64), np.array([at for _, at in looks], float),
+        np.array([page for page, _ in visits], np.int64), np.array([at for _, at in visits], float),
     )  # fmt: skip
     first = [min((at for _, site, at in out if site == n), default=9.0) for n in range(SITES)]
     return SiteSightings(

@@ -1,4 +1,4 @@
-"""What looks are expected to reveal, by the new pages that came before."""
+"""What visits are expected to reveal, by the new pages that came before."""
 
 from collections import Counter
 from math import exp, inf
@@ -118,7 +118,7 @@ def histories(draw: st.DrawFn) -> tuple[PageSnapshot, list[tuple[int, int]]]:
 
 
 def test_what_is_too_late_waits_for_what_will_be() -> None:
-    # Page 0 brought two pages and was looked at yesterday, page 1 brought one, a month ago.
+    # Page 0 brought two pages and was visited yesterday, page 1 brought one, a month ago.
     pages = standing([39.0, 10.0, 40.0, 40.0, 40.0], found_at=[0.0, 0.0, 8.0, 8.0, 8.0])
     found = known(pages, {2: [0], 3: [0], 4: [1]})
     within = found.value(pages, NOW, 7.0)

@@ -1,4 +1,4 @@
-"""The history of a site: windows of it, and what looks revealed."""
+"""The history of a site: windows of it, and what visits revealed."""
 
 import numpy as np
 import pytest
@@ -11,14 +11,14 @@ INF = float("inf")
 
 
 def sightings(
-    found_at: list[float], links: list[tuple[int, int, float]], looks: list[tuple[int, float]]
+    found_at: list[float], links: list[tuple[int, int, float]], visits: list[tuple[int, float]]
 ) -> Sightings:
-    looks = sorted(looks, key=lambda look: look[1])
+    visits = sorted(visits, key=lambda visit: visit[1])
     return Sightings(
         np.array(found_at, float), np.array([source for source, _, _ in links], np.int64),
         np.array([target for _, target, _ in links], np.int64),
         np.array([at for _, _, at in links], float),
-        np.array([page for page, _ in looks], np.int64), np.array([at for _, at in looks], float),
+        np.array([page for page, _ in visits], np.int64), np.array([at for _, at in visits], float),
     )  # fmt: skip
 
 
@@ -43,13 +43,13 @@ def test_windows_between_full_recrawls() -> None:
 def test_a_page_that_was_not_looked_at_in_a_window_may_have_had_the_link() -> None:
     late = sightings([0, 0, 1], [(0, 2, 1), (1, 2, 5)], [(0, 0), (1, 0), (0, 1), (1, 5)])
     assert late.between(0, 1).degrees.tolist() == [1, 1]
-    looked = sightings([0, 0, 1], [(0, 2, 1), (1, 2, 5)], [(0, 0), (1, 0), (0, 1), (1, 1), (1, 5)])
-    assert looked.between(0, 1).degrees.tolist() == [1, 0]
+    visited = sightings([0, 0, 1], [(0, 2, 1), (1, 2, 5)], [(0, 0), (1, 0), (0, 1), (1, 1), (1, 5)])
+    assert visited.between(0, 1).degrees.tolist() == [1, 0]
 
 
 def test_what_looks_revealed() -> None:
-    looks, revealed = yields(STORY)
-    assert looks.tolist() == [2, 2, 1, 0, 0]
+    visits, revealed = yields(STORY)
+    assert visits.tolist() == [2, 2, 1, 0, 0]
     assert revealed.tolist() == [2, 1, 0, 0, 0]
 
 
@@ -57,13 +57,13 @@ def test_what_looks_revealed() -> None:
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), max_size=12),
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 7)), min_size=1, max_size=8),
 )
-def test_the_look_before(looks: list[tuple[int, int]], asked: list[tuple[int, int]]) -> None:
-    history = sightings([0, 0, 0, 0], [], [(page, float(at)) for page, at in looks])
+def test_the_look_before(visits: list[tuple[int, int]], asked: list[tuple[int, int]]) -> None:
+    history = sightings([0, 0, 0, 0], [], [(page, float(at)) for page, at in visits])
     pages, times = np.array([p for p, _ in asked]), np.array([t for _, t in asked], float)
     expected = [
-        max((t for p, t in looks if p == page and t < at), default=-INF) for page, at in asked
+        max((t for p, t in visits if p == page and t < at), default=-INF) for page, at in asked
     ]
-    assert history.looked_before(pages, times).tolist() == expected
+    assert history.visited_before(pages, times).tolist() == expected
 
 
 def test_an_empty_site() -> None:

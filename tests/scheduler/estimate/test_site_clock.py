@@ -73,13 +73,13 @@ def test_a_rewritten_area_is_suspected_and_others_a_little() -> None:
 
 
 def test_what_it_says_of_the_last_bins_does_not_depend_on_those_it_let_go() -> None:
-    looks = [(day, day + 3.0, 0.1, 0.5, int(day) % 3, int(day) % 4 == 0) for day in range(300)]
+    visits = [(day, day + 3.0, 0.1, 0.5, int(day) % 3, int(day) % 4 == 0) for day in range(300)]
     old, young = started(0.25), started(0.25)
-    for look in looks:
-        _look(old, *look)
+    for visit in visits:
+        _look(old, *visit)
     assert float(old.facts[0]["at"]) > 100.0
-    for look in looks[-120:]:
-        _look(young, *look)
+    for visit in visits[-120:]:
+        _look(young, *visit)
     for mine, other in zip(
         read(old, [250.0, 280.0, 303.0], 1), read(young, [250.0, 280.0, 303.0], 1), strict=True
     ):
@@ -106,10 +106,10 @@ LOOKS = st.lists(st.tuples(st.integers(0, 4), st.floats(0.05, 30.0), st.booleans
 @given(LOOKS)
 @settings(deadline=None)
 def test_time_never_goes_back_and_evidence_stays_finite(
-    looks: list[tuple[int, float, bool]],
+    visits: list[tuple[int, float, bool]],
 ) -> None:
     clock, now = started(0.1), 0.0
-    for page, pause, changed in looks:
+    for page, pause, changed in visits:
         _look(clock, now, now + pause, 0.01 * 4**page, 0.5, page, changed)
         now += pause
     kept = float(clock.facts[0]["at"])

@@ -46,7 +46,7 @@ def test_a_complete_history_closes_and_a_sampled_one_does_not(changes: ChangeTim
         assert cost.optimistic < cost.early < cost.pessimistic
         assert verdict.harmonic.clairvoyant <= cost.optimistic
         assert verdict.fetches == true.fetches
-    # Twelve a day is a look every 2.5 days, where the archive looked once a week.
+    # Twelve a day is a visit every 2.5 days, where the archive looked once a week.
     assert set(range(30)) >= set(weekly.verdicts[-1].flagged.tolist()) != set()
 
 

@@ -15,7 +15,7 @@ from tests.scheduler.evaluate.archives import one_page, sampled
 
 
 class Turn:
-    """Asks for the page looked at longest ago; keeps what it was told."""
+    """Asks for the page visited longest ago; keeps what it was told."""
 
     def __init__(self) -> None:
         self.last: list[float] = []
@@ -26,12 +26,12 @@ class Turn:
         self.last += at.tolist()
         self.known_on += at.tolist()
 
-    def learn(self, looks: VisitResults) -> None:
-        for k in range(len(looks)):
-            row, at = int(looks.row[k]), float(looks.at[k])
+    def learn(self, visits: VisitResults) -> None:
+        for k in range(len(visits)):
+            row, at = int(visits.row[k]), float(visits.at[k])
             self.last[row] = at
-            changed = bool(looks.changed[k]) if looks.compared[k] else None
-            self.told.append((row, at, changed, bool(looks.gone[k])))
+            changed = bool(visits.changed[k]) if visits.compared[k] else None
+            self.told.append((row, at, changed, bool(visits.gone[k])))
 
     def worth(self, now: float) -> Floats:
         return np.maximum(now - np.array(self.last), 0.0) + 1e-9
@@ -77,7 +77,7 @@ def test_a_miss_is_no_404_and_teaches_nothing() -> None:
     assert asks.at.tolist()[:5] == [1, 3, 5, 7, 8]
     assert asks.capture.tolist()[:5] == [-1, -1, -1, 0, 0]
     assert asks.answered.tolist()[:5] == [False, False, False, True, True]
-    assert [look[0:2] for look in turn.told][:2] == [(0, 7.0), (0, 8.0)]
+    assert [visit[0:2] for visit in turn.told][:2] == [(0, 7.0), (0, 8.0)]
 
 
 def test_a_page_exists_from_the_day_on_which_the_archive_shows_it() -> None:

@@ -308,7 +308,7 @@ def test_an_interval_policy_sees_what_changed_since_the_last_crawl_of_each_sourc
     environment = runners.RandomWorld(world, last_crawl)
     for day in range(1, 8):
         rows, at = np.arange(60), np.full(60, float(day))
-        looks = environment.visit(rows, at)
+        visits = environment.visit(rows, at)
         changed = world.changes.count(rows, last_crawl, at) > 0
-        assert looks.changed.tolist() == changed.tolist()
+        assert visits.changed.tolist() == changed.tolist()
         last_crawl = at

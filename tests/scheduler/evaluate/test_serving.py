@@ -23,10 +23,10 @@ class Fixed:
     def worth(self, now: float) -> Floats:
         return self.values
 
-    def learn(self, looks: VisitResults) -> None:
-        self.told += zip(looks.row.tolist(), looks.at.tolist(), strict=True)
+    def learn(self, visits: VisitResults) -> None:
+        self.told += zip(visits.row.tolist(), visits.at.tolist(), strict=True)
         self.values = self.values.copy()
-        self.values[looks.row] = 0.0
+        self.values[visits.row] = 0.0
 
 
 class Days:

@@ -29,9 +29,9 @@ async def test_a_move_is_told_where_the_first_copy_was_that_of_the_old_url(
     async with reading(site.path) as connection:
         assert await columns.moves(connection) == {latest: new, earlier: new}
         assert await columns.moves(connection, front) == {}
-        looks = await columns.looks(connection)
-        assert looks.page_id.tolist().count(new) == 6
-        assert latest not in looks.page_id
+        visits = await columns.visit_columns(connection)
+        assert visits.page_id.tolist().count(new) == 6
+        assert latest not in visits.page_id
 
 
 async def test_a_page_that_was_not_asked_for_yet_has_the_place_of_what_leads_to_it(

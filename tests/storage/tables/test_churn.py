@@ -1,4 +1,4 @@
-"""What looks show of links that come and go is stored beside them, and undone with them."""
+"""What visits show of links that come and go is stored beside them, and undone with them."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -15,7 +15,7 @@ FRONT = ("/about", "/1", "/2")
 
 
 class Front:
-    """A front page that is looked at again and again."""
+    """A front page that is visited again and again."""
 
     due: DueUrl
 
@@ -23,7 +23,7 @@ class Front:
         self.store = store
 
     async def shows(self, day: float, *paths: str) -> Churn | None:
-        """What a look says of churn."""
+        """What a visit says of churn."""
         if day == 0:
             self.due = await self.store.taken("/")
         visit = captured(self.due, f"text of {day}", at=START + day * DAY_S, to=paths)

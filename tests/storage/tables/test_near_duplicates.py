@@ -165,7 +165,7 @@ async def test_a_leader_that_leaves_takes_its_buckets_along_and_its_group_waits(
 
 async def test_the_sketches_are_those_that_the_pages_were_placed_by(store: SketchedStore) -> None:
     leader, _ = await group(store, ["/a", "/b"])
-    store.version(leader, b"not looked at")
+    store.version(leader, b"not visited")
     with writing(store.database) as connection:
         assert near_duplicates.sketches(connection, [leader]) == {leader: b"sketch"}
 

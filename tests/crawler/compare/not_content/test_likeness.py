@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.compare.not_content.host import Print, likeness, print_of
-from tests.crawler.compare.not_content.looks import look_at
+from tests.crawler.compare.not_content.facts import facts_of
 
 SORRY = "<h1>Nothing at {path}</h1><p>Nobody put a thing here on 2026-11-{n}, ticket {n}f7a9b.</p>"
 
 
 def at(path: str, n: int) -> Print:
-    return print_of(look_at(SORRY.format(path=path, n=n), path=path, title=f"Nothing at {path}"))
+    return print_of(facts_of(SORRY.format(path=path, n=n), path=path, title=f"Nothing at {path}"))
 
 
 def test_urls_numbers_and_ids_make_no_difference() -> None:
@@ -20,20 +20,20 @@ def test_urls_numbers_and_ids_make_no_difference() -> None:
 
 
 def test_other_words_do() -> None:
-    other = print_of(look_at("<h1>Blue chair</h1><p>Made of oak, with a seat of wool.</p>"))
+    other = print_of(facts_of("<h1>Blue chair</h1><p>Made of oak, with a seat of wool.</p>"))
     assert likeness(at("/chairs/blue", 17), other) < 0.2
 
 
 def test_chinese_and_japanese_are_compared_by_characters() -> None:
-    first = print_of(look_at("<p>访问过于频繁请稍后再试</p>", lang="zh"))
-    second = print_of(look_at("<p>访问过于频繁请明天再试</p>", lang="zh"))
+    first = print_of(facts_of("<p>访问过于频繁请稍后再试</p>", lang="zh"))
+    second = print_of(facts_of("<p>访问过于频繁请明天再试</p>", lang="zh"))
     assert 0.5 < likeness(first, second) < 1.0
 
 
 def test_pages_without_words_are_alike_only_by_their_titles() -> None:
-    first, second = print_of(look_at("", title="Shop")), print_of(look_at("", title="Shop"))
+    first, second = print_of(facts_of("", title="Shop")), print_of(facts_of("", title="Shop"))
     assert likeness(first, second) == 1.0
-    assert likeness(first, print_of(look_at("", title="Bank"))) == 0.0
+    assert likeness(first, print_of(facts_of("", title="Bank"))) == 0.0
 
 
 PRINTS = st.builds(

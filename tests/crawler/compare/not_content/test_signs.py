@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 
 from freshet.crawler.compare.not_content.cues import MOST_BYTES
 from freshet.crawler.compare.not_content.host import HostJudge
-from freshet.crawler.compare.not_content.page import PageLook, PageSigns, read_signs
+from freshet.crawler.compare.not_content.page import PageFacts, PageSigns, read_signs
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.sketch import sketch
-from tests.crawler.compare.not_content.looks import look_at
+from tests.crawler.compare.not_content.facts import facts_of
 
 
 def test_the_frame_is_told_apart_from_the_main_part() -> None:
-    signs = look_at(
+    signs = facts_of(
         "<nav><a href='/'>Home of all</a></nav><main><h1>Gone</h1><p>Nothing here.</p></main>"
         "<footer>Our address</footer>"
     ).signs
@@ -21,17 +21,17 @@ def test_the_frame_is_told_apart_from_the_main_part() -> None:
 
 
 def test_a_page_that_is_all_frame_is_read_as_it_is() -> None:
-    assert look_at("<footer>Request blocked</footer>").signs.texts == ["Request blocked"]
+    assert facts_of("<footer>Request blocked</footer>").signs.texts == ["Request blocked"]
 
 
 def test_a_form_in_the_header_is_none_of_the_page() -> None:
     form = "<form action='/login'><input name=u><input type=password></form>"
-    assert look_at(f"<header>{form}</header><p>Text</p>").signs.passwords == 0
-    assert look_at(f"<main>{form}</main>").signs.passwords == 1
+    assert facts_of(f"<header>{form}</header><p>Text</p>").signs.passwords == 0
+    assert facts_of(f"<main>{form}</main>").signs.passwords == 1
 
 
 def test_scripts_meta_elements_and_hidden_fields_are_facts() -> None:
-    signs = look_at(
+    signs = facts_of(
         "<meta name=robots content='NOINDEX'><meta http-equiv=refresh content='5'>"
         "<script>x = {'statusCode': 503}</script><script src='/challenge.js'></script>"
         "<form action='/go'><input type=hidden name=next value='/a/b'></form>"
@@ -54,5 +54,5 @@ def test_hostile_bodies_cost_no_more_than_their_beginning() -> None:
 )
 def test_no_body_is_too_odd_to_be_judged(body: bytes) -> None:
     signs = read_signs(body, "text/html")
-    look = PageLook("https://h.example/a", None, Blocks(), sketch(()), signs)
-    HostJudge().judge(look, 0.0)
+    facts = PageFacts("https://h.example/a", None, Blocks(), sketch(()), signs)
+    HostJudge().judge(facts, 0.0)

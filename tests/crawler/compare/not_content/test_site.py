@@ -11,9 +11,9 @@ from freshet.crawler.compare.not_content.host import (
     Print,
     probe_url,
 )
-from freshet.crawler.compare.not_content.page import NotContentKind, PageLook, is_another_text
+from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts, is_another_text
 from freshet.crawler.reduce.sketch import sketch
-from tests.crawler.compare.not_content.looks import look_at
+from tests.crawler.compare.not_content.facts import facts_of
 
 AT = 1_790_000_000.0
 BARE = "<h1>The loom stands still</h1><p>Our weavers wish you a fine day and many blankets.</p>"
@@ -21,8 +21,8 @@ WEAK = "<h1>The loom stands still</h1><p>That item has left the building some ti
 WEAK += "<p>Our weavers wish you a fine day and many warm blankets in the winter.</p>"
 
 
-def bare(path: str, *, had_content: bool | None = None) -> PageLook:
-    return look_at(BARE, title="Loom", path=path, had_content=had_content)
+def bare(path: str, *, had_content: bool | None = None) -> PageFacts:
+    return facts_of(BARE, title="Loom", path=path, had_content=had_content)
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def test_the_root_may_show_what_a_host_shows_everywhere(judge: HostJudge) -> Non
 
 def test_an_empty_shell_is_no_soft_404_although_the_probe_shows_it_too(judge: HostJudge) -> None:
     shell = "<div id=root>Loading</div>"
-    judge.learn_probe(look_at(shell, title="App", path="/zq7"), AT)
-    assert judge.judge(look_at(shell, title="App", path="/a"), AT + 1) is None
+    judge.learn_probe(facts_of(shell, title="App", path="/zq7"), AT)
+    assert judge.judge(facts_of(shell, title="App", path="/a"), AT + 1) is None
 
 
 def test_a_probe_is_wanted_once_and_again_when_its_answer_is_old(judge: HostJudge) -> None:
@@ -61,7 +61,7 @@ def test_a_doubtful_page_is_worth_another_probe_but_not_ever_more(judge: HostJud
         if not judge.wants_probe(AT + n):
             break
         judge.learn_probe(None, AT + n)
-        judge.judge(look_at(WEAK, path=f"/items/{n}"), AT + n)
+        judge.judge(facts_of(WEAK, path=f"/items/{n}"), AT + n)
     assert len(judge.probes) <= 3
     assert not judge.wants_probe(AT + 20)
 
@@ -82,7 +82,7 @@ def test_a_page_that_turns_out_to_be_a_block_page_names_those_before_it(judge: H
 
 def test_a_probe_tells_which_pages_seen_before_were_block_pages(judge: HostJudge) -> None:
     assert judge.judge(bare("/things/chair"), AT) is None
-    assert judge.judge(look_at(WEAK, path="/items/oak"), AT) is None
+    assert judge.judge(facts_of(WEAK, path="/items/oak"), AT) is None
     found = judge.learn_probe(bare("/things/zq7"), AT + 1)
     assert [(url, verdict.kind) for url, verdict in found.items()] == [
         ("https://shop.example/things/chair", NotContentKind.SOFT_404)
@@ -101,8 +101,8 @@ def test_the_root_is_no_block_page_because_a_host_shows_it_everywhere(judge: Hos
 
 def test_pages_of_hardly_any_words_are_not_taken_for_one_another(judge: HostJudge) -> None:
     box = "<form><input type=password><button>Log in</button></form>"
-    assert judge.judge(look_at("<p>Log in</p>", title="Chairs", path="/a"), AT) is None
-    found = judge.judge(look_at("<p>Log in</p>" + box, title="Log in", path="/b"), AT)
+    assert judge.judge(facts_of("<p>Log in</p>", title="Chairs", path="/a"), AT) is None
+    found = judge.judge(facts_of("<p>Log in</p>" + box, title="Log in", path="/b"), AT)
     assert found is None or found.earlier == ()
 
 
@@ -118,8 +118,8 @@ def test_pages_that_were_alike_as_content_stay_content(judge: HostJudge) -> None
 
 
 def test_a_weak_cue_is_enough_where_another_url_shows_the_page(judge: HostJudge) -> None:
-    assert judge.judge(look_at(WEAK, path="/items/oak"), AT) is None
-    found = judge.judge(look_at(WEAK, path="/other/elm"), AT)
+    assert judge.judge(facts_of(WEAK, path="/items/oak"), AT) is None
+    found = judge.judge(facts_of(WEAK, path="/other/elm"), AT)
     assert found is not None
     assert found.kind is NotContentKind.SOFT_404
 
@@ -127,20 +127,20 @@ def test_a_weak_cue_is_enough_where_another_url_shows_the_page(judge: HostJudge)
 def test_empty_categories_are_kept(judge: HostJudge) -> None:
     for name in ("chairs", "tables", "lamps", "rugs", "clocks"):
         main = f"<h1>{name}</h1><p>There are no products in this category yet.</p>"
-        assert judge.judge(look_at(main, title=name, path=f"/c/{name}"), AT) is None
+        assert judge.judge(facts_of(main, title=name, path=f"/c/{name}"), AT) is None
 
 
 def test_a_product_in_several_categories_is_kept(judge: HostJudge) -> None:
     main = "<h1>Blue chair</h1><p>Made of oak and wool.</p><form><button>Buy</button></form>"
     for name in ("chairs", "sale", "new", "oak", "gifts", "wool"):
         assert (
-            judge.judge(look_at(main, title="Blue chair", path=f"/{name}/blue-chair"), AT) is None
+            judge.judge(facts_of(main, title="Blue chair", path=f"/{name}/blue-chair"), AT) is None
         )
 
 
 def test_a_page_with_a_form_at_unrelated_urls_is_a_block_page(judge: HostJudge) -> None:
     main = "<p>Say where the geese fly by full moon.</p><form><button>Go</button></form>"
-    found = [judge.judge(look_at(main, title="Geese", path=f"/{n}/item-{n}"), AT) for n in "abcde"]
+    found = [judge.judge(facts_of(main, title="Geese", path=f"/{n}/item-{n}"), AT) for n in "abcde"]
     assert [each is not None for each in found] == [False, False, False, True, True]
 
 
@@ -156,8 +156,8 @@ def test_a_new_family_has_a_place_among_large_ones(judge: HostJudge) -> None:
         main = "".join(
             f"<p>{word}{chr(97 + n % 26)}{chr(97 + n // 26)} stands</p>" for word in "xyzuvw"
         )
-        judge.judge(look_at(main, title=f"t{n}", path=f"/{n}a"), AT)
-        judge.judge(look_at(main, title=f"t{n}", path=f"/{n}b"), AT)
+        judge.judge(facts_of(main, title=f"t{n}", path=f"/{n}a"), AT)
+        judge.judge(facts_of(main, title=f"t{n}", path=f"/{n}b"), AT)
     found = [judge.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abc"]
     assert found[-1] is not None
     assert len(judge.to_bytes()) <= 12_000

@@ -4,16 +4,16 @@ import pytest
 
 from freshet.crawler.compare.not_content.evidence import weigh
 from freshet.crawler.compare.not_content.host import ALONE, is_enough
-from freshet.crawler.compare.not_content.page import NotContentKind, PageLook
-from tests.crawler.compare.not_content.looks import look_at
+from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts
+from tests.crawler.compare.not_content.facts import facts_of
 
 FILLER = (
     "<p>" + "The river ran past the mill and on to the sea, as it had always done. " * 12 + "</p>"
 )
 
 
-def kind_of(look: PageLook) -> NotContentKind | None:
-    return next((w.kind for w in weigh(look) if is_enough(w, ALONE)), None)
+def kind_of(facts: PageFacts) -> NotContentKind | None:
+    return next((w.kind for w in weigh(facts) if is_enough(w, ALONE)), None)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def kind_of(look: PageLook) -> NotContentKind | None:
 def test_a_page_that_says_what_it_is_and_nothing_else_is_a_block_page(
     title: str, main: str, kind: NotContentKind
 ) -> None:
-    assert kind_of(look_at(main, title=title)) is kind
+    assert kind_of(facts_of(main, title=title)) is kind
 
 
 @pytest.mark.parametrize(
@@ -73,21 +73,21 @@ def test_a_page_that_says_what_it_is_and_nothing_else_is_a_block_page(
     ],
 )
 def test_a_page_about_such_things_or_with_text_of_its_own_is_kept(title: str, main: str) -> None:
-    assert kind_of(look_at(main, title=title)) is None
+    assert kind_of(facts_of(main, title=title)) is None
 
 
 def test_a_script_that_states_an_error_counts_where_hardly_anything_is_said() -> None:
-    look = look_at("<div id=app><p>Oops</p></div><script>s={'statusCode':500}</script>")
-    assert kind_of(look) is NotContentKind.ERROR_PAGE
+    facts = facts_of("<div id=app><p>Oops</p></div><script>s={'statusCode':500}</script>")
+    assert kind_of(facts) is NotContentKind.ERROR_PAGE
 
 
 def test_a_page_of_nothing_but_a_cookie_and_a_reload_is_a_captcha() -> None:
-    look = look_at("<script>document.cookie='a=1';location.reload()</script>")
-    assert kind_of(look) is NotContentKind.CAPTCHA
+    facts = facts_of("<script>document.cookie='a=1';location.reload()</script>")
+    assert kind_of(facts) is NotContentKind.CAPTCHA
 
 
 def test_a_retry_after_header_speaks_for_a_limit() -> None:
-    plain = look_at("<p>Please wait a moment and try again.</p>")
-    told = look_at("<p>Please wait a moment and try again.</p>", retry_after=True)
+    plain = facts_of("<p>Please wait a moment and try again.</p>")
+    told = facts_of("<p>Please wait a moment and try again.</p>", retry_after=True)
     assert kind_of(plain) is None
     assert kind_of(told) is NotContentKind.RATE_LIMITED_PAGE

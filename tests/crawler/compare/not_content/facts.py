@@ -1,13 +1,13 @@
-"""Looks at pages that the tests write as HTML."""
+"""Facts of pages that the tests write as HTML."""
 
-from freshet.crawler.compare.not_content.page import PageLook, read_signs
+from freshet.crawler.compare.not_content.page import PageFacts, read_signs
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sketch import sketch
 
 HOST = "https://shop.example"
 
 
-def look_at(
+def facts_of(
     main: str,
     *,
     title: str = "",
@@ -15,11 +15,11 @@ def look_at(
     had_content: bool | None = None,
     retry_after: bool = False,
     lang: str = "en",
-) -> PageLook:
-    """The look of a page with that body."""
+) -> PageFacts:
+    """The facts of a page with that body."""
     html = f'<html lang="{lang}"><head><title>{title}</title></head><body>{main}</body></html>'
     body = html.encode()
     page = parse(body, HOST + path, "text/html; charset=utf-8")
     signs = read_signs(body, "text/html; charset=utf-8")
     text = sketch(page.blocks.texts, page.blocks.places)
-    return PageLook(HOST + path, page.title, page.blocks, text, signs, had_content, retry_after)
+    return PageFacts(HOST + path, page.title, page.blocks, text, signs, had_content, retry_after)
