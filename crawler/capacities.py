@@ -65,9 +65,11 @@ def limits_of(
     for code, host in zip(queue.tolist(), hosts, strict=True):
         if host.state is not None:
             delays[code] = host.state.delay_s
-    told = ~np.isnan(known)
-    count = np.bincount(queue[told], minlength=len(keys))
-    seconds = np.bincount(queue[told], known[told], minlength=len(keys)) / np.maximum(count, 1)
+    known_rows = ~np.isnan(known)
+    count = np.bincount(queue[known_rows], minlength=len(keys))
+    seconds = np.bincount(queue[known_rows], known[known_rows], minlength=len(keys)) / np.maximum(
+        count, 1
+    )
     return Limits(queue, keys, capacities(delays, delay_s, connections_per_host, seconds))
 
 

@@ -204,14 +204,14 @@ def _fill(
 ) -> None:
     """Copy page by page within the open read transaction, into one file without a log."""
 
-    def told(_: int, remaining: int, total: int) -> None:
+    def report(_: int, remaining: int, total: int) -> None:
         progress("copying", 1 - remaining / max(1, total))
 
     try:
         # A crash would lose only a file that was not renamed yet.
         new.execute("PRAGMA synchronous = OFF")
         new.execute("PRAGMA journal_mode = OFF")
-        old.backup(new, pages=_STEP_PAGES, progress=told)
+        old.backup(new, pages=_STEP_PAGES, progress=report)
         new.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")

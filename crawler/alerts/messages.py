@@ -33,25 +33,25 @@ from freshet.storage.tables.alerts import WITHDRAWN, Message, PendingAlert, key_
 
 
 def of_alert(
-    told: PendingAlert, rule: str, title: str | None, summary: str, importance: float
+    pending: PendingAlert, rule: str, title: str | None, summary: str, importance: float
 ) -> dict[str, Any]:
     """Return the JSON object of an alert."""
     return {
-        "id": told.key,
+        "id": pending.key,
         "rule": rule,
-        "kind": told.kind,
-        "withdraws": told.withdraws,
-        "reason": told.reason,
-        "url": told.url,
+        "kind": pending.kind,
+        "withdraws": pending.withdraws,
+        "reason": pending.reason,
+        "url": pending.url,
         "title": title,
-        "observation": told.observation_id,
-        "last_seen": None if told.last_at is None else iso(told.last_at),
-        "seen": iso(told.seen_at),
-        "status": told.status,
-        "resemblance": told.resemblance,
-        "resemblance_se": told.resemblance_se,
-        "blocks_added": told.blocks_added,
-        "blocks_removed": told.blocks_removed,
+        "observation": pending.observation_id,
+        "last_seen": None if pending.last_at is None else iso(pending.last_at),
+        "seen": iso(pending.seen_at),
+        "status": pending.status,
+        "resemblance": pending.resemblance,
+        "resemblance_se": pending.resemblance_se,
+        "blocks_added": pending.blocks_added,
+        "blocks_removed": pending.blocks_removed,
         "summary": summary,
         "importance": importance,
     }
@@ -127,13 +127,13 @@ def stored_importances(database: Database, settings: Settings) -> Importances:
     """Return the importance of pages by the site list, links and rules; looked up once."""
     known: list[Weighing] = []
 
-    async def importances(told: Sequence[PendingAlert]) -> Sequence[float]:
+    async def importances(pending: Sequence[PendingAlert]) -> Sequence[float]:
         if not known:
             known.append(await weigh(database.reader, settings.daemon.importance))
-        urls, origins = [each.url for each in told], [each.origin for each in told]
+        urls, origins = [each.url for each in pending], [each.origin for each in pending]
         rows = {origin: row for row, origin in enumerate(dict.fromkeys(origins))}
         host = np.array([rows[origin] for origin in origins], np.intp)
-        ids = np.array([each.page_id for each in told], np.int64)
+        ids = np.array([each.page_id for each in pending], np.int64)
         own = known[0].importances(ids, urls, host, list(rows))
         found = terms(urls, np.zeros(len(urls), np.intp), own, settings.daemon.rules)
         return [float(value) for value in found.importance]
@@ -193,19 +193,19 @@ class Composing:
             for each, weight in zip(found, weights, strict=True)
         ]  # fmt: skip
 
-    async def _summary(self, told: PendingAlert) -> str:
+    async def _summary(self, pending: PendingAlert) -> str:
         """Summarise the event in a line."""
-        if told.kind == WITHDRAWN:
-            return f"withdrawn: {told.reason or 'no significant change after all'}"
-        if told.kind != "changed":
-            return "gone" if told.kind == "gone" else "new"
+        if pending.kind == WITHDRAWN:
+            return f"withdrawn: {pending.reason or 'no significant change after all'}"
+        if pending.kind != "changed":
+            return "gone" if pending.kind == "gone" else "new"
         try:
             async with reading(self.database.path) as current:
-                line = await change_summary(current, self.parser, told, _SUMMARY_WIDTH)
+                line = await change_summary(current, self.parser, pending, _SUMMARY_WIDTH)
         except StoreUnavailable:
             raise
         except StoreError as error:
             # A damaged body must not hold the message back.
-            log.warning("alerts: no summary of %s: %s", told.url, error)
-            line = in_counts(told)
+            log.warning("alerts: no summary of %s: %s", pending.url, error)
+            line = in_counts(pending)
         return plain(line)

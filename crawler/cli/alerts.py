@@ -130,8 +130,8 @@ def _drop(db: Path, settings: Settings, name: str) -> None:
     stood = write_beside(db, partial(alerts.drop, rule=name))
     if stood is None:
         raise CrawlError(f"{db}: no alerts of a rule {name}")
-    untold = f"{counted(stood.waiting, 'alert')} and {counted(stood.pending, 'message')} unsent"
-    show_line(f"{name}: rule removed; discarded: {untold}, {stood.failed:,} given up")
+    unsent = f"{counted(stood.waiting, 'alert')} and {counted(stood.pending, 'message')} unsent"
+    show_line(f"{name}: rule removed; discarded: {unsent}, {stood.failed:,} given up")
 
 
 async def _send(db: Path, settings: Settings) -> None:

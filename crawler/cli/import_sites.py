@@ -68,7 +68,7 @@ def import_command(
     """
     with told_in_one_line():
         entries = [entry for file in files for entry in _read(file, kind)]
-        with _told_of(into):
+        with _errors_of(into):
             old = into.read_bytes() if into.exists() else b""
             found = merged(old, into.name, entries)
         if found.data != old and not dry_run:
@@ -84,7 +84,7 @@ def import_command(
 
 
 @contextmanager
-def _told_of(file: Path) -> Iterator[None]:
+def _errors_of(file: Path) -> Iterator[None]:
     """Name the file in an error about it."""
     try:
         yield
@@ -96,7 +96,7 @@ def _told_of(file: Path) -> Iterator[None]:
 
 def _read(file: Path, kind: ListFormat) -> list[Entry]:
     """Read a file; its entries carry its name."""
-    with _told_of(file):
+    with _errors_of(file):
         found = _entries(file, kind)
     return [replace(entry, where=f"{file.name}, {entry.where}") for entry in found]
 

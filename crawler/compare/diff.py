@@ -285,7 +285,7 @@ def in_one_line(aligned: Sequence[AlignedBlock], width: int = 100) -> str:
     order: Sequence[BlockChange] = ("edited", "added", "removed", "moved")
     first = min(changed, key=lambda block: order.index(block.change))
     more = in_numbers(aligned) if len(changed) > 1 else ""
-    line = _told(first, max(width - len(more) - 3, 30))
+    line = _excerpt(first, max(width - len(more) - 3, 30))
     return f"{line}  {more}".rstrip()
 
 
@@ -304,7 +304,7 @@ def shortened(runs: Sequence[Run], around: int = _AROUND) -> tuple[Run, ...]:
     )
 
 
-def _told(block: AlignedBlock, width: int) -> str:
+def _excerpt(block: AlignedBlock, width: int) -> str:
     if block.change == "edited":
         words = "".join(_written(run) for run in shortened(block.runs))
         return f"“{_clipped(words, width)}”"

@@ -353,7 +353,7 @@ def _range(cost: Bounded, shown: Callable[[float], str]) -> str:
 
 
 def _verdict(verdict: PolicyVerdict, answer: StoreComparison) -> dict[str, object]:
-    told = verdict.calibration
+    calibration = verdict.calibration
     return {
         "policy": verdict.policy,
         "budget_per_day": verdict.budget,
@@ -374,9 +374,9 @@ def _verdict(verdict: PolicyVerdict, answer: StoreComparison) -> dict[str, objec
         "fetches_by_rate": verdict.by_class,
         "fetches_by_host": dict(zip(answer.origin, verdict.by_host.tolist(), strict=True)),
         "calibration": {
-            "asks": told.asks.tolist(),
-            "expected": _column(told.expected),
-            "changed": told.changed.tolist(),
+            "asks": calibration.asks.tolist(),
+            "expected": _column(calibration.expected),
+            "changed": calibration.changed.tolist(),
         },
         "daily": {
             "harmonic": [_column(day) for day in verdict.harmonic.daily],

@@ -91,10 +91,10 @@ def plan_with_ephemeral(
         lambda others, left: rate_plan(policy, others, left),
         lambda others, left: rate_plan(_PRICED, others, left).price or 0.0,
     )  # fmt: skip
-    return found.plan, found.price, _told(found, fading, sources, pages, day)
+    return found.plan, found.price, _planned_ephemeral(found, fading, sources, pages, day)
 
 
-def _told(
+def _planned_ephemeral(
     found: JointPlan, fading: FadingSources, sources: PlanSources, pages: EphemeralPages, day: float
 ) -> tuple[PlannedEphemeral, ...]:
     row = pages.row

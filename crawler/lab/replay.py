@@ -248,7 +248,7 @@ class _Replay:
 #: A probe is what its host is sent next: so many exchanges of it, and of all, are compared.
 _NEXT_OF_HOST: Final = 4
 _NEXT: Final = 2_000
-_TOLD_EVERY: Final = 500
+_REPORTED_EVERY: Final = 500
 #: Records that every archive has, and of which nobody expects an exchange.
 _PLAIN: Final = frozenset({"warcinfo"})
 #: Of damages so many are told one by one.
@@ -345,7 +345,7 @@ class Archives:
                 continue
             if found.ended_at >= end:
                 return
-            if number % _TOLD_EVERY == 0:
+            if number % _REPORTED_EVERY == 0:
                 self._tell(f"Replaying {number:,} of {self._order.exchanges:,}")
             yield self._played(found)
 

@@ -121,13 +121,13 @@ def _daily(answer: StoreComparison) -> Columns:
 
 def _calibration(answer: StoreComparison) -> Columns:
     every = answer.comparison.verdicts
-    told = [each.calibration for each in every]
-    bins = np.array([len(each.asks) for each in told])
+    calibration = [each.calibration for each in every]
+    bins = np.array([len(each.asks) for each in calibration])
     return _named(every, bins) | {
         "from_probability": _joined([np.arange(number) / number for number in bins.tolist()]),
-        "asks": _joined([each.asks for each in told]),
-        "expected": _joined([each.expected for each in told]),
-        "changed": _joined([each.changed for each in told]),
+        "asks": _joined([each.asks for each in calibration]),
+        "expected": _joined([each.expected for each in calibration]),
+        "changed": _joined([each.changed for each in calibration]),
     }
 
 

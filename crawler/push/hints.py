@@ -136,7 +136,7 @@ class Inbox:
         taken, self._waiting = self._waiting, []
         return taken
 
-    def told(self, batch: Sequence[Acknowledged]) -> None:
+    def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
         """Confirm entries that the writer has committed."""
         for each in batch:
             _, done = self._committing.pop(id(each.entry), (None, None))

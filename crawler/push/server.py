@@ -36,26 +36,26 @@ class Refusals:
     """Counts of refused requests."""
 
     def __init__(self) -> None:
-        self._untold: Counter[str] = Counter()
+        self._unreported: Counter[str] = Counter()
         self._example: dict[str, str] = {}
-        self._told_at = -inf
+        self._reported_at = -inf
 
     def count(self, why: str, source: str) -> None:
         """Count a refusal of this address."""
-        self._untold[why] += 1
+        self._unreported[why] += 1
         self._example[why] = source
 
     def tell(self, now: float, *, at_once: bool = False) -> None:
         """Log the refusals since the last line, at most one line a minute."""
-        if not self._untold or (now < self._told_at + _EVERY_S and not at_once):
+        if not self._unreported or (now < self._reported_at + _EVERY_S and not at_once):
             return
         reasons = ", ".join(
             f"{why} {count:,} (last from {self._example[why]})"
-            for why, count in self._untold.most_common()
+            for why, count in self._unreported.most_common()
         )
         log.warning("refused pushed requests: %s", reasons)
-        self._told_at = now
-        self._untold.clear()
+        self._reported_at = now
+        self._unreported.clear()
         self._example.clear()
 
 

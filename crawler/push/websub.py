@@ -286,7 +286,7 @@ class Subscriber:
     _scope_at: float | None = field(default=None, init=False)
     _outside: frozenset[str] = field(default=frozenset(), init=False)
 
-    def told(self, batch: Sequence[Acknowledged]) -> None:
+    def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
         """Note committed visits: some pages may have named their hub."""
         for each in batch:
             visit = each.entry

@@ -61,9 +61,9 @@ class _PushReceiver:
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
         """Observe a committed batch."""
-        self._inbox.told(batch)
+        self._inbox.acknowledged(batch)
         if self._subscriber is not None:
-            self._subscriber.told(batch)
+            self._subscriber.acknowledged(batch)
 
     async def turn(self, now: float) -> None:
         """Place due requests unless the pool stops, and write what was received."""

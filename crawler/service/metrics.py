@@ -362,10 +362,10 @@ class HealthListener:
 
     async def _tell_health(self, _request: web.Request) -> web.Response:
         problems, facts = self._health()
-        told = {"status": "unavailable" if problems else "ok", "problems": problems}
+        answer = {"status": "unavailable" if problems else "ok", "problems": problems}
         return web.Response(
             status=HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK,
-            text=json.dumps({**told, **facts}) + "\n",
+            text=json.dumps({**answer, **facts}) + "\n",
             content_type="application/json",
         )
 

@@ -49,8 +49,8 @@ def is_modified_now(result: FetchResult) -> bool | None:
     modified = span_of(result.header("Last-Modified") or "")
     if modified is None:
         return None
-    told = (_at(result.header("Date")), _answered_at(result))
-    moments = [at for at in told if at is not None] or [result.started_at + result.duration_s]
+    times = (_at(result.header("Date")), _answered_at(result))
+    moments = [at for at in times if at is not None] or [result.started_at + result.duration_s]
     return any(abs(modified[1] - at) <= _SAME_MOMENT_S for at in moments)
 
 
@@ -114,7 +114,7 @@ _MEASURED: Final = 15
 _JUDGED_AFTER: Final = 5
 _HOSTS: Final = 20_000
 #: A greater skew is logged: it moves the host's claims by minutes.
-_TOLD_S: Final = 120.0
+_REPORTED_S: Final = 120.0
 _ANSWERS: Final = frozenset({"new", "changed", "unchanged"})
 
 
@@ -191,7 +191,7 @@ class HostHeaders:
             return
         known.skews.append(skew)
         usual = median(known.skews)
-        if abs(usual) >= _TOLD_S and self._complaints.is_new(f"clock {due.host_id}"):
+        if abs(usual) >= _REPORTED_S and self._complaints.is_new(f"clock {due.host_id}"):
             log.info(
                 "%s: the host's clock is %.0f s %s ours; its dates are corrected by that",
                 due.url,

@@ -100,8 +100,8 @@ def sources(
         is_source[known[is_churning]] = True
     row = np.flatnonzero(is_source & held & (half_life != 0))
     rate = rate_of_silent(since[row] - found_at[row])
-    place, told = rows_among(row, known)
-    rate[place] = known_rate[told]
+    place, found = rows_among(row, known)
+    rate[place] = known_rate[found]
     return row, rate
 
 

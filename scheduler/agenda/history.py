@@ -18,7 +18,7 @@ from freshet.scheduler.estimate.evidence import (
     SignalBatch,
     VisitResult,
     VisitResults,
-    told,
+    visit_results,
 )
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import CLAIM_KINDS, Claims, no_claims
@@ -82,7 +82,7 @@ class Unlearnt:
 
     def news(self) -> News:
         """Return what has come since the last call; it counts as learnt."""
-        visits, self._visits = told(self._visits), []
+        visits, self._visits = visit_results(self._visits), []
         said, self._claims = [no_claims(), *self._claims], []
         joined = (np.concatenate([getattr(s, it.name) for s in said]) for it in fields(Claims))
         return _news(visits, Claims(*joined), self._pages.rows, self._asked)

@@ -48,7 +48,7 @@ _DAYS: Final = 1.0
 #: A limit that moves by so much calls for another plan.
 _MOVED: Final = 0.2
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
-_MOST_TOLD: Final = 100
+_MOST_REPORTED: Final = 100
 #: Pages that were visited since the last good answer come after those that were not.
 _AFTER: Final = 1e-6
 
@@ -78,7 +78,7 @@ class _Guard:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._good = np.empty(0)
 
     def visited(self, rows: Rows) -> None:
@@ -90,7 +90,7 @@ class _Guard:
         try:
             worth: object = value(table, now)
             fault = _fault(worth, len(table))
-        except Exception as error:  # noqa: BLE001 - whatever another's code raises is told
+        except Exception as error:  # noqa: BLE001 - whatever another's code raises is reported
             worth, fault = None, f"{type(error).__name__}: {error}"
         if fault is None and isinstance(worth, np.ndarray):
             self._good = worth.copy()
@@ -104,8 +104,8 @@ class _Guard:
     def tell(self, fault: str) -> None:
         """Log a fault, unless one of its kind was: the number of the page does not matter."""
         kind = _NUMBER.sub("#", fault)
-        if kind not in self._told and len(self._told) < _MOST_TOLD:
-            self._told.add(kind)
+        if kind not in self._reported and len(self._reported) < _MOST_REPORTED:
+            self._reported.add(kind)
             log.error("policy %s: %s; its last good plan goes on", self._name, fault)
 
 
@@ -169,16 +169,16 @@ class PolicyRanker:
             self._learn_together(visits)
             return
         last = self._last.rows
-        told = np.zeros(len(visits), np.bool_)
+        tells = np.zeros(len(visits), np.bool_)
         self._visited.rows[visits.row] = True
         for k in range(len(visits)):
             row, at = int(visits.row[k]), float(visits.at[k])
             span = at - last[row]
             last[row] = max(at, last[row])
             if visits.compared[k] and span > 0:
-                told[k] = True
+                tells[k] = True
                 self._learn_one(visits.row[k : k + 1], at, span, changed=bool(visits.changed[k]))
-        rows = np.unique(visits.row[told])
+        rows = np.unique(visits.row[tells])
         if len(rows):
             self._rate.rows[rows] = self._learner.change_rate(rows)
 
@@ -197,9 +197,9 @@ class PolicyRanker:
         before[follows] = np.maximum(before[follows], at[follows - 1])
         np.maximum.at(last, row, at)
         self._visited.rows[row] = True
-        told = visits.compared[order] & (at > before)
-        row, at, span = row[told], at[told], (at - before)[told]
-        changes = visits.changed[order][told].astype(np.int64)
+        tells = visits.compared[order] & (at > before)
+        row, at, span = row[tells], at[tells], (at - before)[tells]
+        changes = visits.changed[order][tells].astype(np.int64)
         self._learner.observe(Evidence(row, at, span, changes, np.zeros(len(row), np.bool_)))
         if self._learner.fit_is_due:
             self._rate.rows[:] = self._learner.change_rate()

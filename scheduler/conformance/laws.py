@@ -44,7 +44,7 @@ def values_are_finite_and_not_negative(policy: IndexPolicy, table: SourceTable) 
     index = np.asarray(policy.index(table, NOW))
     if index.shape != (len(table),):
         return f"the index has shape {index.shape}"
-    return _told(table, ~(np.isfinite(index) & (index >= 0)), "is worth {}", index)
+    return _violation(table, ~(np.isfinite(index) & (index >= 0)), "is worth {}", index)
 
 
 def worth_does_not_fall_while_time_passes(policy: IndexPolicy, table: SourceTable) -> str | None:
@@ -54,7 +54,7 @@ def worth_does_not_fall_while_time_passes(policy: IndexPolicy, table: SourceTabl
         after = policy.index(table, NOW + later)
         fallen = after < before * (1 - _ROUNDING)
         sentence = f"is worth {{}}, and {{}} {later:g} days later"
-        if wrong := _told(table, fallen, sentence, before, after):
+        if wrong := _violation(table, fallen, sentence, before, after):
             return wrong
         before = after
     return None
@@ -76,7 +76,7 @@ def a_source_just_crawled_is_worth_nothing(policy: IndexPolicy, table: SourceTab
     n = len(table)
     crawled = replace(table, last_crawl=np.full(n, NOW), pending_signals=np.zeros(n, np.int64))
     index = policy.index(crawled, NOW)
-    return _told(table, index != 0, "is worth {} right after a crawl", index)
+    return _violation(table, index != 0, "is worth {} right after a crawl", index)
 
 
 def what_does_not_matter_or_change_is_worth_nothing(
@@ -85,7 +85,7 @@ def what_does_not_matter_or_change_is_worth_nothing(
     """Check that importance 0 or change rate 0 makes it 0."""
     index = policy.index(table, NOW)
     idle = (table.importance == 0) | (table.change_rate == 0)
-    return _told(table, idle & (index != 0), "is worth {}", index)
+    return _violation(table, idle & (index != 0), "is worth {}", index)
 
 
 def worth_is_in_proportion_to_importance(policy: IndexPolicy, table: SourceTable) -> str | None:
@@ -93,7 +93,7 @@ def worth_is_in_proportion_to_importance(policy: IndexPolicy, table: SourceTable
     index = policy.index(table, NOW)
     threefold = policy.index(replace(table, importance=3 * table.importance), NOW)
     wrong = ~np.isclose(threefold, 3 * index, rtol=_ROUNDING, atol=0)
-    return _told(
+    return _violation(
         table, wrong, "is worth {}, and {} at three times the importance", index, threefold
     )
 
@@ -105,7 +105,7 @@ def the_calendar_does_not_matter(policy: IndexPolicy, table: SourceTable) -> str
     index = policy.index(table, NOW)
     later = policy.index(replace(table, last_crawl=table.last_crawl + 1024), NOW + 1024)
     wrong = ~np.isclose(later, index, rtol=_ROUNDING, atol=0)
-    return _told(table, wrong, "is worth {}, and {} on days 1024 later", index, later)
+    return _violation(table, wrong, "is worth {}, and {} on days 1024 later", index, later)
 
 
 def the_same_question_has_the_same_answer(policy: IndexPolicy, table: SourceTable) -> str | None:
@@ -116,7 +116,7 @@ def the_same_question_has_the_same_answer(policy: IndexPolicy, table: SourceTabl
         return f"column {column} was changed"
     policy.index(table, NOW + 1)
     second = policy.index(table, NOW)
-    return _told(table, first != second, "is worth {}, then {}", first, second)
+    return _violation(table, first != second, "is worth {}, then {}", first, second)
 
 
 INDEX_LAWS: tuple[Callable[[IndexPolicy, SourceTable], str | None], ...] = (
@@ -131,7 +131,7 @@ INDEX_LAWS: tuple[Callable[[IndexPolicy, SourceTable], str | None], ...] = (
 )
 
 
-def _told(table: SourceTable, wrong: Bools, sentence: str, *columns: Floats) -> str | None:
+def _violation(table: SourceTable, wrong: Bools, sentence: str, *columns: Floats) -> str | None:
     """Describe the first source that breaks a law, if there is one."""
     for row in _first(wrong):
         figures = sentence.format(*(f"{column[row]:.9g}" for column in columns))

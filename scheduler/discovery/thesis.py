@@ -257,7 +257,7 @@ def _cover(groups: Sequence[_Group], uncovered: Ints) -> Iterator[_Group]:
 WIDTH: Final = 0.1
 
 
-def told_bandit(past: RecrawlHistory, budget: int) -> Ints:
+def informed_bandit(past: RecrawlHistory, budget: int) -> Ints:
     """Return the arms that a bandit would pull next after all recrawls, the most promising first.
 
     A full recrawl is a batch in which every old page is an arm.
@@ -317,7 +317,7 @@ ALGORITHMS: Final[Mapping[str, Algorithm]] = {
     "cliq_1": _by_last(cliq),
     "cliq_win": cliq_win,
     "cov": _by_last(greedy),
-    "bandit": told_bandit,
+    "bandit": informed_bandit,
 }
 #: The default algorithm.
 BEST: Final = "cov_win"

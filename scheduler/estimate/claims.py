@@ -121,7 +121,7 @@ SOURCE: Final = np.dtype(
         ("claims", np.int64),
         # Days observed lately, and the credit earned in these.
         ("days", np.float64),
-        ("told", np.float64),
+        ("gain", np.float64),
         # Recent visits to pages of which it claimed a change, and the changes found at these.
         ("visited", np.float64),
         ("found", np.float64),
@@ -186,7 +186,7 @@ def first_prior() -> Floats:
     return np.asarray(prior / prior.sum())
 
 
-def nothing_told() -> ClaimState:
+def no_signals_yet() -> ClaimState:
     """Return the state of a site without claims."""
     facts = np.zeros(1, FACTS)
     facts["fit_at"] = FIRST_FIT
@@ -226,7 +226,7 @@ def with_source(state: ClaimState, number: int, asked: int, at: float) -> ClaimS
     """Return the state with another source, first heard of on this day."""
     source = np.zeros(1, SOURCE)
     source["number"], source["asked"], source["heard"] = number, asked, at
-    source["days"], source["told"] = 1.0, 0.5
+    source["days"], source["gain"] = 1.0, 0.5
     state.facts["sources"] += 1
     return state._replace(
         source=np.concatenate([state.source, source]),
@@ -448,11 +448,11 @@ def stale(state: ClaimState, pages: NDArray[np.void], hazard: Floats, now: float
 
 @compiled
 def credit(state: ClaimState, source: int, news: float) -> None:
-    """Count what a signal has told."""
+    """Count the gain of a signal."""
     it = state.source[source]
-    it.told += news
+    it.gain += news
     if it.days > _DAYS_KEPT:
-        it.told *= _DAYS_KEPT / it.days
+        it.gain *= _DAYS_KEPT / it.days
         it.days = _DAYS_KEPT
 
 

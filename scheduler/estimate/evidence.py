@@ -158,7 +158,7 @@ class VisitResults:
         )
 
 
-def told(learnt: Collection[VisitResult]) -> VisitResults:
+def visit_results(learnt: Collection[VisitResult]) -> VisitResults:
     """Return the visits that found content, or its end."""
     visits = [visit for visit in learnt if visit[2] in _TELLING]
     kinds = [visit[2] for visit in visits]

@@ -16,7 +16,7 @@ from freshet.scheduler.estimate.claims import (
     CLAIM,
     SOURCES,
     ClaimState,
-    nothing_told,
+    no_signals_yet,
     shares,
     unclaimed,
     with_events,
@@ -115,7 +115,7 @@ def value_polls(state: ClaimState, now: float, worth: Floats) -> None:
         source = state.source[j]
         if source.asked >= 0:
             since = max(now - source.heard, 0.0)
-            found = part_of * source.told / source.days * since * since / 2
+            found = part_of * source.gain / source.days * since * since / 2
             worth[source.asked] = max(worth[source.asked], found)
 
 
@@ -123,7 +123,7 @@ def value_polls(state: ClaimState, now: float, worth: Floats) -> None:
 _FIRST_WEIGHT: Final = 1.0
 #: Events are remembered for this number of turns, in which all pages can be visited once.
 _TURNS_KEPT: Final = 3.0
-_MOST_TOLD: Final = 2.0
+_MOST_GAIN: Final = 2.0
 #: Nats of evidence from which on there is a judgement.
 _JUDGED: Final = 3.0
 #: Shares of right claims, and of changes claimed, of a complete source.
@@ -167,25 +167,25 @@ class Listening:
     """The claims about the pages of one site, and how far they are believed."""
 
     def __init__(self) -> None:
-        self.told = nothing_told()
+        self.state = no_signals_yet()
         self._places: dict[int, int] = {}
 
     @property
     def proven(self) -> bool:
         """Return whether claims predict better than nothing."""
-        return bool(proven(self.told))
+        return bool(proven(self.state))
 
     def reputations(self) -> list[Reputation]:
         """Return the reliability of each source, in the order of their first signals."""
-        by = self.told.page["by"][: int(self.told.facts[0]["pages"])]
+        by = self.state.page["by"][: int(self.state.facts[0]["pages"])]
         return [
             self._reputation(it, int((by >> place & 1).sum()) if place < SOURCES else 0)
-            for place, it in enumerate(self.told.source)
+            for place, it in enumerate(self.state.source)
         ]
 
     def _reputation(self, it: np.void, pages: int) -> Reputation:
         precision, recall = _share(it["found"], it["visited"]), _share(it["claimed"], it["changes"])
-        trust: Trust = "worthless" if against(self.told) > _JUDGED else "unjudged"
+        trust: Trust = "worthless" if against(self.state) > _JUDGED else "unjudged"
         if self.proven:
             trust = "complete" if min(precision or 0.0, recall or 0.0) >= _COMPLETE else "noisy"
         return Reputation(
@@ -201,7 +201,7 @@ class Listening:
     @property
     def rows(self) -> Rows:
         """The rows of the pages with claims."""
-        found: Rows = self.told.page["row"][: int(self.told.facts[0]["pages"])]
+        found: Rows = self.state.page["row"][: int(self.state.facts[0]["pages"])]
         return found
 
     def knows(self, source: int) -> bool:
@@ -226,31 +226,31 @@ class Listening:
         """
         if said.source not in self._places:
             self._places[said.source] = len(self._places)
-            self.told = with_source(self.told, said.source, said.asked, said.at)
+            self.state = with_source(self.state, said.source, said.asked, said.at)
         count = int(claims["number"][-1]) + 1 if len(claims) else 0
-        self.told = with_events(self.told, count, said.at - _TURNS_KEPT * turn)
+        self.state = with_events(self.state, count, said.at - _TURNS_KEPT * turn)
         place = self._places[said.source]
-        before = claims_estimate.stale(self.told, page, expected, said.at)
-        claims_estimate.hear(self.told, place, said.at, claims, alive)
-        after = claims_estimate.stale(self.told, page, expected, said.at)
-        weight = importance[self.told.page["row"][: len(after)]]
+        before = claims_estimate.stale(self.state, page, expected, said.at)
+        claims_estimate.hear(self.state, place, said.at, claims, alive)
+        after = claims_estimate.stale(self.state, page, expected, said.at)
+        weight = importance[self.state.page["row"][: len(after)]]
         news = float((np.abs(after - before) * weight).sum()) / 2
         mean = float(weight.mean()) if len(weight) else 0.0
-        claims_estimate.credit(self.told, place, min(news, mean * _MOST_TOLD))
+        claims_estimate.credit(self.state, place, min(news, mean * _MOST_GAIN))
 
     def meet(self, rows: Rows, at: float) -> Rows:
         """Return slots for pages of which something is claimed for the first time."""
-        first = int(self.told.facts[0]["pages"])
-        self.told = with_pages(self.told, len(rows))
+        first = int(self.state.facts[0]["pages"])
+        self.state = with_pages(self.state, len(rows))
         slots = np.arange(first, first + len(rows))
-        page = self.told.page[first : first + len(rows)]
+        page = self.state.page[first : first + len(rows)]
         page["row"], page["since"], page["weight"] = rows, at, _FIRST_WEIGHT
-        self.told.facts[0]["pages"] += len(rows)
+        self.state.facts[0]["pages"] += len(rows)
         return slots
 
     def learn(self, visits: NDArray[np.void], slots: Rows, alive: int) -> None:
         """Learn visits that a site's learner has seen."""
-        claims_estimate.learn(self.told, visits, slots, alive)
+        claims_estimate.learn(self.state, visits, slots, alive)
 
 
 def _share(part_of: float, whole: float) -> float | None:
@@ -328,13 +328,13 @@ class Listeners:
         jump, per = np.zeros(len(hazard)), rate.copy()
         for it in self._sites.values():
             if it.proven:
-                value(it.told, page, now, turn, hazard=hazard, rate=rate, jump=jump, per=per)
+                value(it.state, page, now, turn, hazard=hazard, rate=rate, jump=jump, per=per)
         return jump, per
 
     def value_polls(self, now: float, worth: Floats) -> None:
         """Raise the worth of polling the sources to what they tell."""
         for it in self._sites.values():
-            value_polls(it.told, now, worth)
+            value_polls(it.state, now, worth)
 
 
 # -- signal rates ------------------------------------------------------------
@@ -375,15 +375,15 @@ _PAGE: Final = np.dtype(
         ("signals", np.float64),
         ("true", np.float64),
         ("changes", np.float64),
-        ("told", np.float64),
+        ("announced", np.float64),
         ("days", np.float64),
     ]
 )
-_COUNTS: Final = ("signals", "true", "changes", "told", "days")
+_COUNTS: Final = ("signals", "true", "changes", "announced", "days")
 
 
 _PRECISION: Final = ("true", "signals")
-_RECALL: Final = ("told", "changes")
+_RECALL: Final = ("announced", "changes")
 _CHANGES: Final = _COUNTS.index("changes")
 _DAYS: Final = _COUNTS.index("days")
 
@@ -428,7 +428,7 @@ class SignalRates:
     def _count(self, row: int, span: float, *, is_changed: bool) -> None:
         only = slice(row, row + 1)
         page, site = self._page.rows[only], int(self._page.rows["site"][row])
-        pending, true, told = float(page["pending"][0]), 0.0, 0.0
+        pending, true, announced = float(page["pending"][0]), 0.0, 0.0
         if pending and is_changed:
             q, r = (float(self._shares(*each, only)[0]) for each in (_PRECISION, _RECALL))
             of_site = self._site.rows[site]
@@ -436,8 +436,8 @@ class SignalRates:
             own = (float(page["changes"][0]) + 1.0) / (float(page["days"][0]) + 1.0 / usual)
             silent = (1 - q) ** pending
             changed = 1 - silent * exp(-(1 - r) * own * span)
-            true, told = pending * q / changed, (1 - silent) / changed
-        found = (pending, true, float(is_changed), told, span)
+            true, announced = pending * q / changed, (1 - silent) / changed
+        found = (pending, true, float(is_changed), announced, span)
         for place, (name, value) in enumerate(zip(_COUNTS, found, strict=True)):
             page[name] += value
             self._site.rows[site, place] += value

@@ -230,9 +230,9 @@ class Timeline(NamedTuple):
     @classmethod
     def of(cls, captures: Captures) -> Timeline:
         """Return the timeline of an archive."""
-        told = captures.content != FAILED
-        page, at = captures.page[told], captures.at[told]
-        until, content = captures.until[told], captures.content[told]
+        read = captures.content != FAILED
+        page, at = captures.page[read], captures.at[read]
+        until, content = captures.until[read], captures.content[read]
         offsets = offsets_of(np.bincount(page, minlength=len(captures)))
         follows = np.zeros(len(page), np.bool_)
         follows[1:] = page[1:] == page[:-1]

@@ -127,8 +127,8 @@ class _ArchiveReplay:
         self.advance(self._terms.start)
         captures = self._captures
         early = captures.at <= self._terms.start
-        told = np.flatnonzero(early & (captures.content != FAILED))
-        page, at, content = captures.page[told], captures.at[told], captures.content[told]
+        read = np.flatnonzero(early & (captures.content != FAILED))
+        page, at, content = captures.page[read], captures.at[read], captures.content[read]
         before = content_before(page, content)
         compared = (content >= 0) & (before >= 0)
         changed = compared & (content != before)

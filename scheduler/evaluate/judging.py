@@ -89,9 +89,9 @@ def expected_costs(
     which is 6 (0.7966 − 1/e) and 6/e, the closed forms of freshet.scheduler.costs.
     """
     _check(table, crawls, start, end, changes)
-    told = arrays.flags("heard", heard, len(table))
+    has_signals = arrays.flags("heard", heard, len(table))
     gaps = _gaps(table, crawls, start, end)
-    known = told[gaps.source]
+    known = has_signals[gaps.source]
     harmonic, binary = np.empty(len(gaps)), np.empty(len(gaps))
     harmonic[known], binary[known] = _on_path(changes, gaps.take(known))
     harmonic[~known], binary[~known] = _in_law(table.change_rate, gaps.take(~known))

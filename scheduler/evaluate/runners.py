@@ -143,7 +143,7 @@ class RandomWorld:
         source = np.repeat(np.arange(len(world)), np.diff(world.changes.offsets))
         self._changes = self._key(source, world.changes.at)
         self._last = self._key(np.arange(len(world)), np.maximum(last_crawl, -world.history))
-        self._hears, self._told = hears, 0
+        self._hears, self._delivered = hears, 0
         self._signals = world.signals(0.0, world.days)
         self._source: list[Rows] = [np.empty(0, np.intp)]
         self._at: list[Floats] = [np.empty(0)]
@@ -159,8 +159,8 @@ class RandomWorld:
         """Tell the signals that have come by now."""
         if self._hears is not None:
             source, at = self._signals
-            first, self._told = self._told, int(np.searchsorted(at, now, "right"))
-            self._hears.hear(source[first : self._told], at[first : self._told], now)
+            first, self._delivered = self._delivered, int(np.searchsorted(at, now, "right"))
+            self._hears.hear(source[first : self._delivered], at[first : self._delivered], now)
 
     def weighed(self, worth: Floats, now: float) -> Floats:
         """Return the values as they are."""

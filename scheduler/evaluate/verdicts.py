@@ -232,8 +232,8 @@ def _discovery(timeline: Timeline, asks: Asks, terms: ReplayTerms) -> tuple[int,
 
 
 def _calibration(asks: Asks) -> _Calibration:
-    told = asks.compared & np.isfinite(asks.expected)
-    expected, changed = asks.expected[told], asks.changed[told]
+    read = asks.compared & np.isfinite(asks.expected)
+    expected, changed = asks.expected[read], asks.changed[read]
     place = np.minimum((expected * _BINS).astype(np.intp), _BINS - 1)
     return _Calibration(
         np.bincount(place, minlength=_BINS),
@@ -316,8 +316,8 @@ def compare(
 def _rates(captures: Captures) -> Floats:
     """Return (n,), the change rates that all captures show, by empirical Bayes."""
     learner = EmpiricalBayes(len(captures))
-    page, told = captures.page, captures.content >= 0
-    page, at, content = page[told], captures.at[told], captures.content[told]
+    page, read = captures.page, captures.content >= 0
+    page, at, content = page[read], captures.at[read], captures.content[read]
     follows = np.flatnonzero(np.diff(page) == 0)
     changed: Ints = (content[follows + 1] != content[follows]).astype(np.int64)
     learner.observe(

@@ -92,7 +92,7 @@ class GreedyIndex:
 
 
 def _index(
-    table: SourceTable, now: float, share: Callable[[Floats], Floats], told: Ints | Bools
+    table: SourceTable, now: float, share: Callable[[Floats], Floats], signals: Ints | Bools
 ) -> Floats:
     """Return μτ times the share of Δτ, or μ/Δ times what was told of complete observations."""
     age = np.maximum(now - table.last_crawl, 0.0)
@@ -100,7 +100,7 @@ def _index(
     complete = np.flatnonzero(table.complete_observations)
     if len(complete):
         delta, worth = table.change_rate[complete], np.zeros(len(complete))
-        np.divide(table.importance[complete] * told[complete], delta, out=worth, where=delta > 0)
+        np.divide(table.importance[complete] * signals[complete], delta, out=worth, where=delta > 0)
         index[complete] = worth
     return index
 

@@ -362,7 +362,7 @@ _WORTH: dict[str, Callable[[Floats, Floats, Floats, Ints], Floats]] = {
 _WITHOUT_NOISE: dict[str, IndexPolicy] = {"harmonic": GreedyIndex(), "binary": GreedyIndexBinary()}
 
 #: Signals of at most this precision are ignored: W differs as little from that without signals.
-_NOTHING_TOLD = 1e-9
+_UNINFORMATIVE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,5 +406,5 @@ class NoisySignalIndex:
 
 def _noisy(table: SourceTable) -> Rows:
     """Return the rows whose signals are informative but not complete."""
-    informative = (table.signal_rate > 0) & (table.signal_precision > _NOTHING_TOLD)
+    informative = (table.signal_rate > 0) & (table.signal_precision > _UNINFORMATIVE)
     return np.flatnonzero(informative & ~table.complete_observations & (table.change_rate > 0))

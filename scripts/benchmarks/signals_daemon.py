@@ -79,7 +79,7 @@ class Diary:
 
 
 def _belief(day: int, site: int, listening: Listening) -> Belief:
-    facts, event = listening.told.facts[0], listening.told.event
+    facts, event = listening.state.facts[0], listening.state.event
     last = event[(int(facts["events"]) - 1) % len(event)]
     return Belief(
         day, site, float(facts["loss"]), float(facts["loss_without"]), listening.proven,

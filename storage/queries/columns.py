@@ -388,8 +388,8 @@ async def read(db: Reader) -> tuple[_PastPages, PastObservations]:
 async def _visits(db: Reader) -> NDArray[np.void]:
     parts = [np.empty(0, _VISIT)]
     async for rows in pieces(db, _VISITS):
-        told = ((page, at, kind, _number(digest)) for page, at, kind, digest in rows)
-        parts.append(np.fromiter(told, _VISIT, len(rows)))
+        coded = ((page, at, kind, _number(digest)) for page, at, kind, digest in rows)
+        parts.append(np.fromiter(coded, _VISIT, len(rows)))
     return np.concatenate(parts)
 
 

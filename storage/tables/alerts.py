@@ -258,7 +258,7 @@ class RuleCounts:
     said: str | None
 
 
-_TOLD = columns_of(
+_PENDING = columns_of(
     PendingAlert,
     "f",
     alert_id="a.id",
@@ -297,7 +297,7 @@ def oldest_waiting(db: Connection, rule: str) -> float | None:
 def waiting(db: Connection, rule: str, before: float, limit: int) -> list[PendingAlert]:
     """Return the oldest alerts of a rule, written before a time, that are in no message."""
     sql = (
-        f"SELECT {_TOLD} FROM alert AS a JOIN finding AS f ON f.id = a.observation_id "
+        f"SELECT {_PENDING} FROM alert AS a JOIN finding AS f ON f.id = a.observation_id "
         "JOIN page AS p ON p.id = f.page_id JOIN host AS h ON h.id = p.host_id "
         "WHERE a.rule = ? AND a.message_id IS NULL AND a.at < ? ORDER BY a.id LIMIT ?"
     )

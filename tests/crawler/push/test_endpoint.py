@@ -73,7 +73,7 @@ class Stage:
         if not self.away:
             entries = self.inbox.take()
             self.written += entries
-            self.inbox.told([Acknowledged(entry) for entry in entries])
+            self.inbox.acknowledged([Acknowledged(entry) for entry in entries])
 
     def subscribe(self) -> Subscription:
         said = Advertised("https://hub.example/", f"{SITE}/")

@@ -108,7 +108,7 @@ async def test_what_is_not_http_is_counted_and_not_logged(
 ) -> None:
     assert (await door.send(data)).startswith(b"HTTP/1.")
     assert door.heard == []
-    assert door.refusals._untold == {"not HTTP": 1}
+    assert door.refusals._unreported == {"not HTTP": 1}
     assert caplog.records == []
 
 
@@ -136,7 +136,7 @@ async def test_where_too_many_come_the_oldest_goes() -> None:
         assert not silent[1][0].at_eof()
         for _, writer in silent:
             writer.close()
-    assert door.refusals._untold["too many connections"] >= 1
+    assert door.refusals._unreported["too many connections"] >= 1
 
 
 async def test_who_says_nothing_is_put_out_after_a_while() -> None:
@@ -146,11 +146,11 @@ async def test_who_says_nothing_is_put_out_after_a_while() -> None:
         await door.send(request("/x"))
         now = asyncio.get_running_loop().time()
         listener._doors.sweep(now)
-        assert not door.refusals._untold
+        assert not door.refusals._unreported
         listener._doors.sweep(now + 100)
         assert await reader.read() == b""
         writer.close()
-    assert door.refusals._untold == {"connection too long": 1}
+    assert door.refusals._unreported == {"connection too long": 1}
 
 
 async def test_a_proxy_of_ours_says_for_whom_it_speaks() -> None:

@@ -126,7 +126,7 @@ def test_a_sitemap_that_begins_to_lie_is_found_out_within_days() -> None:
     lying = sum(at > 37 for at in site.polls) / 23
     assert lying < honest / 2
     # What it says of a page then means next to nothing.
-    told = site.listening.told
+    told = site.listening.state
     assert told.event["share"][(int(told.facts[0]["events"]) - 1) % len(told.event)] < 0.2
 
 
@@ -213,8 +213,8 @@ def test_more_events_than_the_ring_holds_push_out_the_oldest() -> None:
         ranker.hear(SignalBatch(0, UNASKED, at, rows, days, days))
     found = ranker.listening(0)
     assert found is not None
-    assert found.told.facts[0]["events"] == 2_100
-    assert len(found.told.event) <= 4_096
+    assert found.state.facts[0]["events"] == 2_100
+    assert len(found.state.event) <= 4_096
     assert np.isfinite(ranker.worth(80.0)).all()
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from freshet.scheduler.arrays import Ints
 from freshet.scheduler.discovery.covers import RecrawlHistory, judged
 from freshet.scheduler.discovery.reveals import Reveals
-from freshet.scheduler.discovery.thesis import ALGORITHMS, od_win, told_bandit
+from freshet.scheduler.discovery.thesis import ALGORITHMS, informed_bandit, od_win
 from scripts.reproductions.discovery_measures import Bandit
 from tests.scheduler.discovery.graphs import Sets, pasts, reveals
 
@@ -52,7 +52,7 @@ def test_a_full_recrawl_is_a_batch_of_all_pages(drawn: tuple[RecrawlHistory, lis
     for recrawl in past.recrawls:
         batch.learn({page: recrawl.of(page) for page in range(recrawl.old)})
     if not any(each.orphans for each in past.recrawls):
-        assert told_bandit(past, 3).tolist() == batch.choose(past.pages, 3).tolist()
+        assert informed_bandit(past, 3).tolist() == batch.choose(past.pages, 3).tolist()
 
 
 def test_pages_that_are_gone_are_nobodys_choice() -> None:
