@@ -162,11 +162,11 @@ def entries(path: Path) -> Iterator[_CdxEntry]:
 
 
 def write_cdxj(
-    paths: Iterable[Path], out: IO[str], *, heard: Callable[[_CdxEntry], None] | None = None
+    paths: Iterable[Path], out: IO[str], *, note: Callable[[_CdxEntry], None] | None = None
 ) -> int:
     """Write the index of some WARC files and return its number of lines.
 
-    One file is sorted at a time; sorted entries wait on the disk. ``heard`` is called with each.
+    One file is sorted at a time; sorted entries wait on the disk. ``note`` is called with each.
 
     Raises:
         CrawlError: one of the files is damaged.
@@ -180,8 +180,8 @@ def write_cdxj(
                 if each.status == _NOT_MODIFIED:
                     continue
                 lines.append(each.line())
-                if heard is not None:
-                    heard(each)
+                if note is not None:
+                    note(each)
             lines.sort()
             count += len(lines)
             part = stack.enter_context(TemporaryFile("w+", encoding="ascii"))
@@ -245,7 +245,7 @@ def write_wacz(paths: Sequence[Path], target: Path, *, software: str, now: float
         TemporaryFile("w+", encoding="utf-8") as pages,
     ):
         pages.write(json.dumps(_PAGES) + "\n")
-        count = write_cdxj(paths, index, heard=partial(_note_page, pages))
+        count = write_cdxj(paths, index, note=partial(_note_page, pages))
         with target.open("wb") as file, ZipFile(file, "w") as package:
             add = partial(_added, package, created)
             resources = [add(f"archive/{path.name}", _chunks(path)) for path in paths]

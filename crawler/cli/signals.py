@@ -101,8 +101,8 @@ async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
     return {
         (host.origin, each.source): each
         for site, host in enumerate(await state.hosts())
-        if (listening := ranker.listening(site)) is not None
-        for each in listening.reputations()
+        if (site_trust := ranker.site_trust(site)) is not None
+        for each in site_trust.reputations()
     }
 
 

@@ -226,7 +226,7 @@ class Pinging:
         self._verified: deque[tuple[int, str, Sequence[str]]] = deque()
         self._urls = Buckets(*_URLS, room=10_000)
 
-    async def heard(self, ping: Ping, now: float) -> int:
+    async def received(self, ping: Ping, now: float) -> int:
         """Accept a ping; return the status of the answer.
 
         Raises:

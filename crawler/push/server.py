@@ -210,7 +210,7 @@ class Endpoint:
 
     async def _heard(self, pushed: Pushed, now: float) -> Reply:
         if pushed.method == "GET":
-            return Reply(await self._pinging.heard(from_query(pushed.query), now))
+            return Reply(await self._pinging.received(from_query(pushed.query), now))
         if pushed.method != "POST":
             raise Refused(405, "unknown method")
         self._check_size(pushed)
@@ -218,7 +218,7 @@ class Endpoint:
         if not self._bytes.take(None, now, size):
             raise Refused(429, "too many bytes of pings")
         ping = from_json(await self._body(pushed, is_callback=False))
-        return Reply(await self._pinging.heard(ping, now))
+        return Reply(await self._pinging.received(ping, now))
 
     # -- bodies ------------------------------------------------------------------
 

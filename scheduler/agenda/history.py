@@ -39,16 +39,16 @@ class News:
     """Visits, and groups of signals with the number of visits before each, ascending."""
 
     visits: VisitResults
-    heard: Sequence[tuple[int, SignalBatch]] = ()
+    received: Sequence[tuple[int, SignalBatch]] = ()
 
     def teach(self, ranker: Ranker) -> None:
         """Let a ranker learn from the visits, and from the signals between them."""
         first = 0
-        for after, said in self.heard:
+        for after, said in self.received:
             if after > first:
                 ranker.learn(self.visits.take(slice(first, after)))
                 first = after
-            ranker.hear(said)
+            ranker.receive(said)
         if len(self.visits) > first:
             ranker.learn(self.visits.take(slice(first, len(self.visits))))
 
@@ -108,7 +108,7 @@ def _news(visits: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[in
     """Merge visits and claims; ``pages`` has the page of each source that is requested.
 
     Sitemaps and feeds are pages, too: a visit to the page of a source that finds no claim moved
-    is a hearing as well.
+    is a batch as well.
     """
     asked_rows, is_watched = rows_of(np.array(list(pages.values()), np.int64))
     sources = np.array(list(pages), np.int64)[is_watched]
@@ -120,9 +120,9 @@ def _news(visits: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[in
     tells = known & (said.kind != _NO_NEWS)
     row, at = rows[tells[known]], said.received_at[tells] / _DAY_S
     since, until = said.since[tells] / _DAY_S, said.until[tells] / _DAY_S
-    groups = _by_hearing(said.source_id[tells], at)
+    groups = _by_batch(said.source_id[tells], at)
 
-    def hearing(source: int, day: float, places: Rows) -> SignalBatch:
+    def batch(source: int, day: float, places: Rows) -> SignalBatch:
         return SignalBatch(
             source=source,
             asked=asked.get(source, UNASKED),
@@ -132,22 +132,22 @@ def _news(visits: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[in
             until=until[places],
         )
 
-    heard: list[tuple[int, SignalBatch]] = []
+    received: list[tuple[int, SignalBatch]] = []
     for k in np.flatnonzero(np.isin(visits.row, asked_rows) & ~visits.gone).tolist():
         day = float(visits.at[k])
-        heard.extend(
-            (k + 1, hearing(source, day, groups.pop((source, day), _NONE)))
+        received.extend(
+            (k + 1, batch(source, day, groups.pop((source, day), _NONE)))
             for source in sources_of[int(visits.row[k])]
         )
     for (source, day), places in groups.items():
         # Within a batch the visits' order is nearly that of their days.
         after = int(np.searchsorted(visits.at, day, "right"))
-        heard.append((after, hearing(source, day, places)))
-    heard.sort(key=lambda each: (each[0], each[1].at, each[1].source))
-    return News(visits, heard)
+        received.append((after, batch(source, day, places)))
+    received.sort(key=lambda each: (each[0], each[1].at, each[1].source))
+    return News(visits, received)
 
 
-def _by_hearing(source: Ints, at: Floats) -> dict[tuple[int, float], Rows]:
+def _by_batch(source: Ints, at: Floats) -> dict[tuple[int, float], Rows]:
     """Group the places of claims that came from one source at one time."""
     order = np.lexsort((source, at))
     parted = (np.diff(source[order]) != 0) | (np.diff(at[order]) != 0)

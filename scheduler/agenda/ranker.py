@@ -47,7 +47,7 @@ class Ranker(Protocol):
         """Take in visits, in their order; a page that is gone counts again when it is back."""
         ...
 
-    def hear(self, said: SignalBatch) -> None:
+    def receive(self, said: SignalBatch) -> None:
         """Take in the signals of one source at one time."""
         ...
 

@@ -207,9 +207,9 @@ class PolicyRanker:
             rows = np.unique(row)
             self._rate.rows[rows] = self._learner.change_rate(rows)
 
-    def hear(self, said: SignalBatch) -> None:
+    def receive(self, said: SignalBatch) -> None:
         """Take in the signals of one source at one time."""
-        self._signals.hear(said.row, said.until)
+        self._signals.receive(said.row, said.until)
 
     def worth(self, now: float) -> Floats:
         """Return (n,), the policy's value of each page."""

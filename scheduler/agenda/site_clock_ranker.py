@@ -50,12 +50,12 @@ from freshet.scheduler.estimate.site_model import (
     coldness,
     passed,
 )
-from freshet.scheduler.estimate.sources_trust import Listeners, Listening
+from freshet.scheduler.estimate.sources_trust import SiteTrust, SourceTrust
 from freshet.scheduler.sources import AREAS, Rows
 
 _LONGEST: Final = 3.0
 _LONGEST_UNLIKE: Final = 10.0
-_LONGER_LISTENING: Final = 4.0
+_LONGER_SILENCE: Final = 4.0
 _LEAST: Final = 1e-12
 _SERIES_TO: Final = 4.0
 _EULER: Final = float(np.euler_gamma)
@@ -77,7 +77,7 @@ class SiteClockRanker:
         self._there = Column[np.bool_](np.bool_)
         self._count = 0
         self._learners: list[SiteLearner] = []
-        self._listeners = Listeners()
+        self._trust = SourceTrust()
         self._budget = budget
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
@@ -86,7 +86,7 @@ class SiteClockRanker:
         self._importance.extend(importance)
         for column in (self._page, self._likelihood, self._plain_likelihood, self._there):
             column.append(len(site))
-        self._listeners.add(len(site))
+        self._trust.add(len(site))
         self._page.rows["area"][len(self._page) - len(site) :] = np.minimum(area, AREAS - 1)
         while len(self._learners) <= site.max(initial=-1):
             self._learners.append(SiteLearner())
@@ -105,11 +105,11 @@ class SiteClockRanker:
             mine, code = table[order[first:stop]], int(site[order[first]])
             learner = self._learners[code]
             learner.learn(pages, mine)
-            self._listeners.learn(code, mine, learner.alive)
+            self._trust.learn(code, mine, learner.alive)
 
-    def hear(self, said: SignalBatch) -> None:
+    def receive(self, said: SignalBatch) -> None:
         """Take in the signals of one source at one time."""
-        self._listeners.hear(
+        self._trust.receive(
             said,
             self._site_of.rows,
             partial(self._unclaimed_at, said.at),
@@ -130,9 +130,9 @@ class SiteClockRanker:
             hazard[rows] = np.maximum(page["plain_rate"][rows] * age, _LEAST)
         return learner.alive, hazard
 
-    def listening(self, site: int) -> Listening | None:
+    def site_trust(self, site: int) -> SiteTrust | None:
         """Return the record of a site's signals, or None if there never was one."""
-        return self._listeners.of(site)
+        return self._trust.of(site)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """Give these pages another importance."""
@@ -168,14 +168,14 @@ class SiteClockRanker:
             longest=turns,
             worth=found,
         )
-        self._listeners.value_polls(now, found)
+        self._trust.value_polls(now, found)
         return found
 
     def beliefs(self, now: float) -> Beliefs:
         """Return estimates by the clock of each site, where that is proven, or else by the days."""
         hazard, rate, _, _ = self._hazard(now)
         proven = np.array([learner.proven for learner in self._learners], np.float64)
-        claimed = self._listeners.believed(len(rate))
+        claimed = self._trust.believed(len(rate))
         return Beliefs(hazard, rate, proven[self._site_of.rows], claimed)
 
     def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
@@ -214,7 +214,7 @@ class SiteClockRanker:
         for learner in self._learners:
             if learner.proven:
                 self._by_clock(learner, now, hazard, rate)
-        jump, per = self._listeners.value(page, now, self._turn, hazard, rate)
+        jump, per = self._trust.value(page, now, self._turn, hazard, rate)
         return hazard, rate, jump, per
 
 
@@ -271,7 +271,7 @@ def _value(
             if jump[row] == 0 and found > age * -expm1(-x) / 2:
                 found = min(found, age * _ein(x) / 2)
             worth[row] = importance[row] * found
-            wait = age if jump[row] == 0 else age / _LONGER_LISTENING
+            wait = age if jump[row] == 0 else age / _LONGER_SILENCE
             if wait * min(importance[row], mean) > longest * mean:
                 worth[row] += mean * (longest + age)
 
@@ -318,6 +318,6 @@ def prepare() -> None:
     visit(0.0, none)
     visit(1.0, ~none)
     days = np.full(n - 1, 1.2)
-    ranker.hear(SignalBatch(source=0, asked=0, at=1.5, row=rows[1:], since=days, until=days))
+    ranker.receive(SignalBatch(source=0, asked=0, at=1.5, row=rows[1:], since=days, until=days))
     visit(1.8, ~none)
     worthiest(ranker.worth(2.0), np.zeros(n, np.intp), np.ones(1, np.intp), 1)

@@ -117,7 +117,7 @@ SOURCE: Final = np.dtype(
     [
         ("number", np.int64),
         ("asked", np.int64),
-        ("heard", np.float64),
+        ("received", np.float64),
         ("claims", np.int64),
         # Days observed lately, and the credit earned in these.
         ("days", np.float64),
@@ -223,9 +223,9 @@ def with_pages(state: ClaimState, count: int) -> ClaimState:
 
 
 def with_source(state: ClaimState, number: int, asked: int, at: float) -> ClaimState:
-    """Return the state with another source, first heard of on this day."""
+    """Return the state with another source, first met on this day."""
     source = np.zeros(1, SOURCE)
-    source["number"], source["asked"], source["heard"] = number, asked, at
+    source["number"], source["asked"], source["received"] = number, asked, at
     source["days"], source["gain"] = 1.0, 0.5
     state.facts["sources"] += 1
     return state._replace(
@@ -264,7 +264,7 @@ _LATELY: Final = 50.0
 def time_claim(it: Record, claim: Record, polled_before: float) -> None:
     """Note the delay from a change to its claim, if it came since the source's last signal."""
     if claim.until > polled_before:
-        it.late += it.heard - claim.until
+        it.late += it.received - claim.until
         it.timed += 1.0
         if it.timed > _LATELY:
             it.late *= _LATELY / it.timed
@@ -272,7 +272,7 @@ def time_claim(it: Record, claim: Record, polled_before: float) -> None:
 
 
 @part
-def score(state: ClaimState, slot: int, changed: bool, heard: float) -> None:
+def score(state: ClaimState, slot: int, changed: bool, polled: float) -> None:
     """Note for each source of a page whether its claim was right or a change was missed.
 
     A source is not blamed for changes after it was polled last.
@@ -284,8 +284,8 @@ def score(state: ClaimState, slot: int, changed: bool, heard: float) -> None:
             claimed = _claims(state, slot, j)
             it.visited += claimed
             it.found += claimed * changed
-            it.claimed += claimed * changed * heard
-            it.changes += changed * heard
+            it.claimed += claimed * changed * polled
+            it.changes += changed * polled
             if it.visited > _LATELY:
                 it.found *= _LATELY / it.visited
                 it.visited = _LATELY
@@ -352,22 +352,22 @@ def unclaimed(state: ClaimState, begin: float, end: float) -> float:
 @part
 def _unpolled(state: ClaimState, begin: float, end: float) -> float:
     """Return the part of the time between two days after the sources were polled last."""
-    heard = _last_poll(state)
-    if end <= begin or heard >= end:
+    received = _last_poll(state)
+    if end <= begin or received >= end:
         return 0.0
-    return (end - max(begin, heard)) / (end - begin)
+    return (end - max(begin, received)) / (end - begin)
 
 
 @part
 def _last_poll(state: ClaimState) -> float:
     """Return the day on which a source was polled last; inf: none is ever polled."""
-    heard: float = -np.inf
+    received: float = -np.inf
     asked = False
     for j in range(state.facts[0].sources):
         if state.source[j].asked >= 0:
             asked = True
-            heard = max(heard, state.source[j].heard)
-    return heard if asked else np.inf
+            received = max(received, state.source[j].received)
+    return received if asked else np.inf
 
 
 @part
@@ -384,15 +384,17 @@ def _size(pages: int, alive: int) -> int:
 
 
 @compiled
-def hear(state: ClaimState, source: int, at: float, claims: NDArray[np.void], alive: int) -> None:
+def receive(
+    state: ClaimState, source: int, at: float, claims: NDArray[np.void], alive: int
+) -> None:
     """Learn the claims of a source (by its place), given in the order of their events.
 
     ``alive`` is the number of the site's pages.
     """
     facts, it = state.facts[0], state.source[source]
-    polled_before = it.heard
+    polled_before = it.received
     it.days += at - polled_before
-    it.heard = at
+    it.received = at
     it.claims += len(claims)
     first = 0
     while first < len(claims):
@@ -471,13 +473,13 @@ def _stand(state: ClaimState, slot: int, number: int) -> None:
 def _settle_held(state: ClaimState) -> None:
     """Count visits that found unclaimed changes, once all polled sources were polled again."""
     facts = state.facts[0]
-    heard = np.inf
+    received = np.inf
     for j in range(facts.sources):
         if state.source[j].asked >= 0:
-            heard = min(heard, state.source[j].heard)
+            received = min(received, state.source[j].received)
     for slot in range(facts.pages):
         page = state.page[slot]
-        if page.held and page.at <= heard:
+        if page.held and page.at <= received:
             page.held = False
             _count_unclaimed(state, page.hazard, page.changed)
 
@@ -519,13 +521,13 @@ def _learn_one(state: ClaimState, slot: int, visit: Record, alive: int) -> None:
     share = shares(state, slot)
     own, other = page.weight * share, unclaimed(state, visit.begin, visit.at) * visit.hazard
     # Changes since the last poll are not held against the sources.
-    heard = 1 - _unpolled(state, visit.begin, visit.at)
-    fading = 1 - heard / max(_MEMORY, 2.0 * alive)
-    facts.loss = facts.loss * fading + heard * log_loss(own + other, visit.changed)
+    polled = 1 - _unpolled(state, visit.begin, visit.at)
+    fading = 1 - polled / max(_MEMORY, 2.0 * alive)
+    facts.loss = facts.loss * fading + polled * log_loss(own + other, visit.changed)
     facts.loss_without *= fading
-    facts.loss_without += heard * log_loss(visit.hazard, visit.changed)
+    facts.loss_without += polled * log_loss(visit.hazard, visit.changed)
     facts.visits += 1
-    score(state, slot, visit.changed, heard)
+    score(state, slot, visit.changed, polled)
     if page.standing == 0:
         if visit.moved:
             facts.news = True

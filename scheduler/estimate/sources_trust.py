@@ -50,7 +50,7 @@ _LEAST: Final = 1e-6
 _LEAST_GAIN: Final = 0.12
 #: The least belief in a source: it is polled now and then.
 _NOW_AND_THEN: Final = 0.001
-#: Part of what a source tells that comes of hearing it: some of its pages would have been visited
+#: Part of the gain of a source that a poll itself brings: some of its pages would have been visited
 #: anyway, or wait for their turn. By trial on recorded sites, where 0.1 to 1 are much alike.
 _POLL: Final = 0.3
 #: How much more asking a source is worth after a surprise: a change that it had not claimed.
@@ -114,7 +114,7 @@ def value_polls(state: ClaimState, now: float, worth: Floats) -> None:
     for j in range(state.facts[0].sources):
         source = state.source[j]
         if source.asked >= 0:
-            since = max(now - source.heard, 0.0)
+            since = max(now - source.received, 0.0)
             found = part_of * source.gain / source.days * since * since / 2
             worth[source.asked] = max(worth[source.asked], found)
 
@@ -163,7 +163,7 @@ class Reputation:
     claims: int
 
 
-class Listening:
+class SiteTrust:
     """The claims about the pages of one site, and how far they are believed."""
 
     def __init__(self) -> None:
@@ -208,7 +208,7 @@ class Listening:
         """Return whether this source has claimed something of the site."""
         return source in self._places
 
-    def hear(
+    def receive(
         self,
         said: SignalBatch,
         claims: NDArray[np.void],
@@ -231,7 +231,7 @@ class Listening:
         self.state = with_events(self.state, count, said.at - _TURNS_KEPT * turn)
         place = self._places[said.source]
         before = claims_estimate.stale(self.state, page, expected, said.at)
-        claims_estimate.hear(self.state, place, said.at, claims, alive)
+        claims_estimate.receive(self.state, place, said.at, claims, alive)
         after = claims_estimate.stale(self.state, page, expected, said.at)
         weight = importance[self.state.page["row"][: len(after)]]
         news = float((np.abs(after - before) * weight).sum()) / 2
@@ -257,18 +257,18 @@ def _share(part_of: float, whole: float) -> float | None:
     return float(part_of / whole) if whole > 0 else None
 
 
-class Listeners:
+class SourceTrust:
     """The claims at all sites; rows as those of the pages."""
 
     def __init__(self) -> None:
         self._slot = Column[np.int32](np.int32)
-        self._sites: dict[int, Listening] = {}
+        self._sites: dict[int, SiteTrust] = {}
 
     def add(self, count: int) -> None:
         """Append rows."""
         self._slot.append(count)
 
-    def of(self, site: int) -> Listening | None:
+    def of(self, site: int) -> SiteTrust | None:
         """Return the claims at a site; None where nothing was ever claimed."""
         return self._sites.get(site)
 
@@ -279,7 +279,7 @@ class Listeners:
             found[it.rows] = int(it.proven)
         return found
 
-    def hear(
+    def receive(
         self,
         said: SignalBatch,
         site_of: Rows,
@@ -297,13 +297,13 @@ class Listeners:
         sites = site_of[said.row]
         concerned = {s for s, it in self._sites.items() if it.knows(said.source)}
         for s in sorted(concerned | set(sites.tolist())):
-            it = self._sites.setdefault(s, Listening())
+            it = self._sites.setdefault(s, SiteTrust())
             mine = said.take(np.flatnonzero(sites == s))
             new = mine.row[self._slot.rows[mine.row] == 0]
             self._slot.rows[new] = it.meet(new, said.at) + 1
             alive, expected = site(s)
             claims = self._claims(mine, page)
-            it.hear(mine, claims, alive, expected, page=page, importance=importance, turn=turn)
+            it.receive(mine, claims, alive, expected, page=page, importance=importance, turn=turn)
 
     def _claims(self, said: SignalBatch, pages: NDArray[np.void]) -> NDArray[np.void]:
         order, numbers = said.events()
@@ -403,7 +403,7 @@ class SignalRates:
         self._page.rows["visited"][first:] = self._page.rows["until"][first:] = -np.inf
         self._site.append(max(0, int(site.max(initial=-1)) + 1 - len(self._site)))
 
-    def hear(self, rows: Rows, until: Floats) -> None:
+    def receive(self, rows: Rows, until: Floats) -> None:
         """Take in that these pages changed last on these days, (m,) each."""
         page = self._page.rows
         page["signalled"][rows] = True

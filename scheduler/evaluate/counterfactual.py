@@ -12,7 +12,7 @@ worthiest pages, those that were found and never answered before all others, in 
 they were found. What has just missed or failed is left alone for a day, for twice as long each
 further time, up to the time in which all pages could be asked; a visit to what is gone is worth
 a tenth, and a tenth of that each time that it is still gone, as it is to a daemon. No host has a
-limit, and nothing but answers is heard. Where copies are ``given``, pages that are found bring
+limit, and only answers are known. Where copies are ``given``, pages that are found bring
 theirs along: only refreshing is judged.
 """
 

@@ -6,7 +6,7 @@ began the gap, starts from 0 and only grows. Over the measured days, (start, end
     harmonic  μ/(end − start) · Σ over its gaps ∫ H(N(t)) dt
     binary    μ/(end − start) · Σ over its gaps ∫ 1{N(t) > 0} dt
 
-or the expectation of these, where the crawler hears nothing of a source between its crawls and
+or the expectation of these, where the crawler receives nothing from a source between its crawls and
 its changes are Poisson. Then N is Poisson(Δa) at the age a of the copy, and a gap costs, from
 age a to age b,
 
@@ -73,23 +73,23 @@ def expected_costs(
     end: float,
     *,
     changes: ChangeTimes,
-    heard: Bools,
+    signalled: Bools,
 ) -> Costs:
     """Costs as expected of Poisson changes, given the times of crawls and signals, (n,).
 
-    Sources that are ``heard`` (n,) tell of each change, and what they cost is known: it is as
+    Sources that are ``signalled`` (n,) tell of each change, and what they cost is known: it is as
     in :func:`realised_costs`. Of the others ``changes`` are not read.
 
     >>> table = SourceTable.of([6.0], [1.0])
     >>> nothing = ChangeTimes(np.array([0, 0]), np.array([]))
     >>> daily = Crawls(np.array([0, 0]), np.array([1.0, 2.0]))
-    >>> expected_costs(table, daily, 0, 3, changes=nothing, heard=np.array([False]))
+    >>> expected_costs(table, daily, 0, 3, changes=nothing, signalled=np.array([False]))
     Costs(harmonic=array([2.57232095]), binary=array([2.20727665]))
 
     which is 6 (0.7966 − 1/e) and 6/e, the closed forms of freshet.scheduler.costs.
     """
     _check(table, crawls, start, end, changes)
-    has_signals = arrays.flags("heard", heard, len(table))
+    has_signals = arrays.flags("signalled", signalled, len(table))
     gaps = _gaps(table, crawls, start, end)
     known = has_signals[gaps.source]
     harmonic, binary = np.empty(len(gaps)), np.empty(len(gaps))
@@ -213,8 +213,8 @@ class RateLearner:
         """Estimate all rates anew."""
         rate = self._estimator.change_rate()
         self._revision = self._estimator.revision
-        heard = np.where(self.table.complete_observations, rate, self.table.signal_rate)
-        self.table = replace(self.table, change_rate=rate, signal_rate=heard)
+        signalled = np.where(self.table.complete_observations, rate, self.table.signal_rate)
+        self.table = replace(self.table, change_rate=rate, signal_rate=signalled)
 
     def see(self, source: Rows, at: Floats, span: Floats, changed: Bools) -> None:
         """Learn from crawls that compared each copy with one that was ``span`` days older.
@@ -226,7 +226,7 @@ class RateLearner:
         found = changed[seen].astype(np.int64)
         self._estimator.observe(Evidence(source, at[seen], span[seen], found, counted))
 
-    def hear(self, changes: Ints, begin: float, end: float) -> None:
+    def receive(self, changes: Ints, begin: float, end: float) -> None:
         """Learn how often each source of :attr:`complete` has changed in (begin, end]."""
         m = len(self.complete)
         last, span = np.full(m, end), np.full(m, end - begin)

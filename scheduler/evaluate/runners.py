@@ -2,7 +2,7 @@
 
 **Index and interval policies** are served (:mod:`scheduler.evaluate.serving`) the budget's visits
 one by one, every 1/R days: to the source of the largest index, or to the one whose due time is
-furthest back. Signals are heard between batches. With a learner the sources that were crawled get
+furthest back. Signals arrive between batches. With a learner the sources that were crawled get
 new estimates once an hour, those that signal once a day, and all when the estimator has changed
 its mind about all. Servers do not say when a page changed: an interval policy learns whether it
 did, and when a crawl last saw a change.
@@ -18,7 +18,7 @@ A Poisson plan keeps its budget in the mean only: its crawls are reported as the
 a learner this is Algorithm 4 of Kolobov et al. (NeurIPS 2019) with epochs of a day: plan with the
 estimates, crawl, take the evidence in. LLC is lambda_crawl, LLCA lambda_crawl_approx, BLLC
 binary_lambda_crawl_floor. Differs from the paper in: notifications are counted wherever they are
-heard, whatever is crawled.
+received, whatever is crawled.
 
 **Day 0.** A simulation that starts with fresh copies everywhere measures mostly how long they stay
 fresh. So every policy starts in the state to which it tends.
@@ -125,7 +125,7 @@ class RandomWorld:
         world: the sources and their changes.
         last_crawl: (n,), each source's last crawl before day 0, in days.
         share: the part of all sources that is chosen with one valuation.
-        hears: a ranker that signals are told to.
+        receiver: a ranker that receives the signals.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class RandomWorld:
         last_crawl: Floats,
         share: float = _BATCH,
         *,
-        hears: IndexedSources | None = None,
+        receiver: IndexedSources | None = None,
     ) -> None:
         self._days = world.days
         self._size = max(int(len(world) * share), 1)
@@ -143,7 +143,7 @@ class RandomWorld:
         source = np.repeat(np.arange(len(world)), np.diff(world.changes.offsets))
         self._changes = self._key(source, world.changes.at)
         self._last = self._key(np.arange(len(world)), np.maximum(last_crawl, -world.history))
-        self._hears, self._delivered = hears, 0
+        self._receiver, self._delivered = receiver, 0
         self._signals = world.signals(0.0, world.days)
         self._source: list[Rows] = [np.empty(0, np.intp)]
         self._at: list[Floats] = [np.empty(0)]
@@ -157,10 +157,12 @@ class RandomWorld:
 
     def advance(self, now: float) -> None:
         """Tell the signals that have come by now."""
-        if self._hears is not None:
+        if self._receiver is not None:
             source, at = self._signals
             first, self._delivered = self._delivered, int(np.searchsorted(at, now, "right"))
-            self._hears.hear(source[first : self._delivered], at[first : self._delivered], now)
+            self._receiver.receive(
+                source[first : self._delivered], at[first : self._delivered], now
+            )
 
     def weighed(self, worth: Floats, now: float) -> Floats:
         """Return the values as they are."""
@@ -223,7 +225,7 @@ class IndexedSources:
         self._candidates, self._worth = np.empty(0, np.intp), np.zeros(len(table))
         self._seen: list[tuple[Rows, Floats, Floats, Bools]] = []
         self._hour, self._day = 1 / 24, 0.0
-        self._heard = np.zeros(len(table), np.int64)
+        self._received = np.zeros(len(table), np.int64)
 
     def worth(self, now: float) -> Floats:
         """Return the index of each candidate, and 0 of all others, (n,); until the next call."""
@@ -255,7 +257,7 @@ class IndexedSources:
                     # All rates have moved, and with them who may be a candidate.
                     self._until = -np.inf
 
-    def hear(self, source: Rows, at: Floats, now: float) -> None:
+    def receive(self, source: Rows, at: Floats, now: float) -> None:
         """Count the signals that no crawl has answered; learn from them once a day."""
         pending = source[at > self._table.last_crawl[source]]
         if len(pending):
@@ -267,13 +269,13 @@ class IndexedSources:
         if now >= self._day + 1:
             end = np.floor(now)
             past = at <= end
-            np.add.at(self._heard, source[past], 1)
-            self._learner.hear(self._heard[self._learner.complete], self._day, end)
+            np.add.at(self._received, source[past], 1)
+            self._learner.receive(self._received[self._learner.complete], self._day, end)
             self._estimate(*self._learner.news(self._learner.complete))
             self._until = -np.inf
-            self._heard[:] = 0
+            self._received[:] = 0
             self._day, source = end, source[~past]
-        np.add.at(self._heard, source, 1)
+        np.add.at(self._received, source, 1)
 
     def _estimate(self, rows: Rows, rate: Floats) -> None:
         self._table.change_rate[rows] = rate
@@ -345,7 +347,7 @@ def run_index(
 ) -> Crawls:
     """Return all crawls by an index policy, from day 0 to the world's last."""
     ranker = IndexedSources(policy, start, budget, learner)
-    environment = RandomWorld(world, start.last_crawl, hears=ranker)
+    environment = RandomWorld(world, start.last_crawl, receiver=ranker)
     serve(ranker, environment, budget, progress)
     return environment.crawls()
 
@@ -444,7 +446,7 @@ class Execution:
         source, at, before = gaps_of(crawls, last_crawl)
         learner.see(source, at, at - before, changes.count(source, before, at) > 0)
         edges = np.full((2, len(learner.complete)), [[begin], [end]])
-        learner.hear(changes.count(learner.complete, *edges), begin, end)
+        learner.receive(changes.count(learner.complete, *edges), begin, end)
         learner.refresh()
         return crawls
 
@@ -511,8 +513,10 @@ def under_plan(
     with np.errstate(over="ignore"):
         np.divide(periods, plan.crawl_rate, out=age, where=plan.crawl_rate > 0)
     last_crawl = -np.minimum(age, _OLDEST_DAYS)
-    heard = np.flatnonzero(plan.on_signals)
-    last_crawl[heard] = world.past_change(heard, _pending(plan, heard, phase[heard], rng))
+    signalled = np.flatnonzero(plan.on_signals)
+    last_crawl[signalled] = world.past_change(
+        signalled, _pending(plan, signalled, phase[signalled], rng)
+    )
     return left_at(world, last_crawl), phase
 
 
@@ -559,10 +563,10 @@ def left_at(world: World, last_crawl: Floats) -> SourceTable:
     return replace(table, last_crawl=last_crawl, pending_signals=pending)
 
 
-def _pending(plan: CrawlPlan, heard: Rows, phase: Floats, rng: np.random.Generator) -> Floats:
+def _pending(plan: CrawlPlan, signalled: Rows, phase: Floats, rng: np.random.Generator) -> Floats:
     """Return n, the changes since the last crawl; inf where no change is ever answered."""
-    p = plan.crawl_probability[heard]
-    crawled = plan.crawl_rate[heard] > 0
+    p = plan.crawl_probability[signalled]
+    crawled = plan.crawl_rate[signalled] > 0
     if plan.crawling == "periodic":
         pending = np.floor(phase * changes_per_crawl(np.ones(len(p)), p))
     else:

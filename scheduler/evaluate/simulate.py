@@ -239,9 +239,11 @@ class Experiment:
         table = replace(
             self._world.table, last_crawl=start.last_crawl, pending_signals=start.pending_signals
         )
-        changes, heard = self._world.changes, table.complete_observations
+        changes, signalled = self._world.changes, table.complete_observations
         if self.process is poisson:
-            costs = judging.expected_costs(table, crawls, begin, end, changes=changes, heard=heard)
+            costs = judging.expected_costs(
+                table, crawls, begin, end, changes=changes, signalled=signalled
+            )
         else:
             costs = judging.realised_costs(table, crawls, begin, end, changes=changes)
         return _SimulatedCost(

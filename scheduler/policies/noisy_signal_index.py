@@ -4,7 +4,7 @@ Crawl next what is worth most now. The worth W of a source is the price λ per c
 crawling it in its present state is just right, if each state is to be crawled exactly when that
 lowers the long-run average of cost + λ · crawls.
 
-A source is crawled at day 0; s days later k signals have been heard:
+A source is crawled at day 0; s days later k signals have been received:
 
     D(s, k) = μ E[H(Poisson(as) + Bin(k, q))]         cost per day, harmonic (the default)
     D(s, k) = μ (1 − e^{−as}(1 − q)^k)                cost per day, binary
@@ -25,7 +25,7 @@ Limits: without signals (g = 0 or q = 0) the greedy index of the same cost; with
 told of and no false signal (g = Δ, q = 1) μk/Δ for the harmonic cost. What is *not* the index:
 the greedy index at the effective age. It leaves out that a signal may end the wait at any
 moment, and so overvalues sources with many signals: simulated, it costs the same up to a recall
-of 0.3 and 4 to 11 % more at 0.9. Nor is it s·D − ∫D along the path that was heard, which knows
+of 0.3 and 4 to 11 % more at 0.9. Nor is it s·D − ∫D along the path that was received, which knows
 what stopping would have been worth on this path only: 3 to 65 % more.
 
 Cost: harmonic about 2.5 µs a source, after a quarter of a second for a table at the first call;
@@ -61,7 +61,7 @@ from freshet.scheduler.sources import Rows, SourceTable
 #
 # **Model.** Between two crawls of a source, changes that no signal tells of come at rate a, and
 # signals at rate g, each of them true with probability q (the precision) on its own. At age s,
-# with k signals heard, N = Poisson(as) + Bin(k, q) changes are waiting, and the source costs
+# with k signals received, N = Poisson(as) + Bin(k, q) changes are waiting, and the source costs
 # D(s, k) per day: μ E[H(N)] (harmonic), or μ P(N > 0) = μ (1 − e^{−as}(1 − q)^k) (binary).
 #
 # **Rule.** At price λ per crawl, a cycle from crawl to crawl that ends at time T costs
@@ -72,7 +72,7 @@ from freshet.scheduler.sources import Rows, SourceTable
 #
 #     W(L) = E∫₀^{T_L} (L − D) ds = Σ_k ∫₀^{s_k} e^{−gs} (gs)^k / k! (L − D(s, k)) ds,
 #
-# T_L is the first time with D ≥ L, and D(s_k, k) = L: a path on which k signals have been heard at
+# T_L is the first time with D ≥ L, and D(s_k, k) = L: a path on which k signals have come at
 # time s < s_k has not stopped before, for D was less. W rises with L (its slope is E[T_L]), so the
 # index of a state is W at its own level, L = D(s, k), and crawling the largest index first is the
 # Whittle-type policy of this problem.
@@ -208,11 +208,11 @@ def _changes_at(level: Floats, k: int, precision: Floats, above: Floats) -> Floa
 def _worth_with(k: int, recall: Floats, precision: Floats, level: Floats, m: Floats) -> Floats:
     """Return the k-th term of W; ``m`` is a s_k."""
     a, g = 1 - recall, recall / precision
-    heard = _per_drift(g * m, a)
+    received = _per_drift(g * m, a)
     share = (a / g)[:, None] * _U
-    in_time = gammainc(k + 1, heard)
+    in_time = gammainc(k + 1, received)
     faded = np.exp(k * np.log1p(-precision[:, None] * _U) - (k + 1) * np.log1p(share)) * gammainc(
-        k + 1, heard[:, None] + m[:, None] * _U
+        k + 1, received[:, None] + m[:, None] * _U
     )
     term: Floats = (level * in_time - (in_time[:, None] - faded) @ _DU_OVER_U) / g
     return term
@@ -312,8 +312,8 @@ def worth(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> 
 def _effective_age(recall: Floats, precision: Floats, elapsed: Floats, signals: Ints) -> Floats:
     """Return x = Ein⁻¹(D/μ) (n,), in 1/Δ, the age of equal cost without signals."""
     x = (1 - recall) * elapsed
-    heard = np.flatnonzero(signals > 0)
-    x[heard] = ein_inverse(noisy_harmonic(x[heard], signals[heard], precision[heard]))
+    received = np.flatnonzero(signals > 0)
+    x[received] = ein_inverse(noisy_harmonic(x[received], signals[received], precision[received]))
     return x
 
 

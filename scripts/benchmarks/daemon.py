@@ -103,8 +103,8 @@ def _costs(
     np.maximum.at(last, crawls.source[before], crawls.at[before])
     table.last_crawl[:] = last
     within = Crawls(crawls.source[~before], crawls.at[~before])
-    unheard = np.zeros(len(table), np.bool_)
-    costs = expected_costs(table, within, start, days, changes=changes, heard=unheard)
+    unsignalled = np.zeros(len(table), np.bool_)
+    costs = expected_costs(table, within, start, days, changes=changes, signalled=unsignalled)
     return float(costs.harmonic.mean()), float(costs.binary.mean())
 
 

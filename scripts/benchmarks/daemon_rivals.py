@@ -84,7 +84,7 @@ class _Rival:
         """Refuse: nothing is audited."""
         raise NotImplementedError
 
-    def hear(self, said: SignalBatch) -> None:
+    def receive(self, said: SignalBatch) -> None:
         """Ignore change signals."""
 
     def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:

@@ -115,16 +115,16 @@ def race(world: World, index: Index, cost: str, budget: float, start: float, end
     table = world.table.take(np.arange(n))
     run = _Run(Waiting(cost, table, np.zeros(n), np.zeros(n)), start)
     run.waiting.spent[:] = lost(run.waiting, np.arange(n), table.last_crawl, 0)
-    front, bound, heard = np.zeros(n, np.bool_), np.inf, 0
+    front, bound, received = np.zeros(n, np.bool_), np.inf, 0
     for tick in range(int(end * budget)):
         now = (tick + 1) / budget
         until = int(np.searchsorted(world.signal_at, now))
-        for signal in range(heard, until):
+        for signal in range(received, until):
             source = int(world.signal_of[signal])
             run.meets(source, float(world.signal_at[signal]))
             table.pending_signals[source] += 1
             front[source] = True
-        heard = until
+        received = until
         if tick % _BATCH == 0:
             front, bound = _front(index(run.waiting, np.arange(n), now + _BATCH / budget))
         run.crawls(_best(run.waiting, index, front, bound, now), now)

@@ -26,7 +26,7 @@ from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.run.wiring import Observer
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.estimate.sources_trust import Listening
+from freshet.scheduler.estimate.sources_trust import SiteTrust
 from freshet.scheduler.evaluate.judging import Crawls
 from freshet.storage.database import Database
 from freshet.storage.records import Acknowledged, StoredSeed
@@ -73,16 +73,16 @@ class Diary:
         if day <= self.day:
             return
         for site in range(self.sites):
-            if (listening := ranker.listening(site)) is not None:
-                self.beliefs.append(_belief(day, site, listening))
+            if (site_trust := ranker.site_trust(site)) is not None:
+                self.beliefs.append(_belief(day, site, site_trust))
         self.day = day
 
 
-def _belief(day: int, site: int, listening: Listening) -> Belief:
-    facts, event = listening.state.facts[0], listening.state.event
+def _belief(day: int, site: int, site_trust: SiteTrust) -> Belief:
+    facts, event = site_trust.state.facts[0], site_trust.state.event
     last = event[(int(facts["events"]) - 1) % len(event)]
     return Belief(
-        day, site, float(facts["loss"]), float(facts["loss_without"]), listening.proven,
+        day, site, float(facts["loss"]), float(facts["loss_without"]), site_trust.proven,
         float(last["share"]),
     )  # fmt: skip
 

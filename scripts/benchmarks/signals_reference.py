@@ -35,8 +35,10 @@ class Stage:
         before = crawls.at <= start
         np.maximum.at(table.last_crawl, crawls.source[before], crawls.at[before])
         within = Crawls(crawls.source[~before], crawls.at[~before])
-        heard = self.table.complete_observations
-        return expected_costs(table, within, start, end, changes=self.changes, heard=heard).harmonic
+        signalled = self.table.complete_observations
+        return expected_costs(
+            table, within, start, end, changes=self.changes, signalled=signalled
+        ).harmonic
 
     def changed(self) -> tuple[Rows, Floats]:
         """Source and day of each change that is signalled, source after source."""
@@ -45,7 +47,7 @@ class Stage:
         return source[told], self.changes.at[told]
 
 
-def heard_at(changed: Floats, polled: Floats) -> Floats:
+def received_at(changed: Floats, polled: Floats) -> Floats:
     """(m,), the days of the first poll (ascending) after each change; inf: there is none."""
     return np.append(polled, inf)[np.searchsorted(polled, changed)]
 
@@ -53,10 +55,10 @@ def heard_at(changed: Floats, polled: Floats) -> Floats:
 class _Delayed(RandomWorld):
     """A world whose signals are heard some time after the changes that they tell of."""
 
-    def __init__(self, stage: Stage, ranker: IndexedSources, heard: Floats | None) -> None:
+    def __init__(self, stage: Stage, ranker: IndexedSources, signalled: Floats | None) -> None:
         super().__init__(World(stage.table, stage.changes, 0.0, stage.days), stage.table.last_crawl)
         source, changed = stage.changed()
-        at = changed if heard is None else heard
+        at = changed if signalled is None else signalled
         order = np.argsort(at, kind="stable")
         self._news, self._changed, self._news_at = source[order], changed[order], at[order]
         self._place, self._ranker = 0, ranker
@@ -64,17 +66,17 @@ class _Delayed(RandomWorld):
     def advance(self, now: float) -> None:
         first, self._place = self._place, int(np.searchsorted(self._news_at, now, "right"))
         place = slice(first, self._place)
-        self._ranker.hear(self._news[place], self._changed[place], now)
+        self._ranker.receive(self._news[place], self._changed[place], now)
 
 
-def informed(stage: Stage, budget: float, heard: Floats | None = None) -> Crawls:
+def informed(stage: Stage, budget: float, signalled: Floats | None = None) -> Crawls:
     """The crawls of the greedy index from day 0 on, all copies being new then.
 
     Each signalled change is heard on a day (m,), at once without them; if its page has been
     crawled in between it tells nothing.
     """
     ranker = IndexedSources(GreedyIndex(), stage.table, budget)
-    environment = _Delayed(stage, ranker, heard)
+    environment = _Delayed(stage, ranker, signalled)
     serve(ranker, environment, budget)
     return environment.crawls()
 

@@ -90,7 +90,7 @@ def load(path: Path) -> list[Versioned]:
     return sorted(pages, key=lambda page: page.birth)
 
 
-class _Listening(Run):
+class _WithSitemap(Run):
     """Looks at a site whose sitemap is asked in between; the sitemap is row 0 of the ranker."""
 
     def __init__(
@@ -119,7 +119,7 @@ class _Listening(Run):
     def _poll(self, now: float) -> None:
         rows, since = self._sitemap.poll(np.flatnonzero(self.alive).tolist(), now)
         at = np.array(since)
-        self._learning.hear(SignalBatch(0, 0, now, np.array(rows, np.intp) + 1, at, at))
+        self._learning.receive(SignalBatch(0, 0, now, np.array(rows, np.intp) + 1, at, at))
 
 
 def silent(pages: Sequence[Versioned], interval: float, seed: int) -> float:
@@ -137,7 +137,7 @@ def listened(
     even = uniform(pages, rate, seed)
     ranker = SiteClockRanker(rate)
     sitemap = Sitemap(stamped)
-    costs = _Listening(pages, seed, ranker, sitemap).costs(rate)
+    costs = _WithSitemap(pages, seed, ranker, sitemap).costs(rate)
     days = max(page.death for page in pages)
     return costs.harmonic / even.harmonic, sitemap.polls / (rate * days)
 

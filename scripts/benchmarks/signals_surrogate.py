@@ -32,7 +32,7 @@ from freshet.scheduler.sources import Rows, SourceTable
 from scripts.benchmarks import command
 from scripts.benchmarks.signals_daemon import Kept, kept
 from scripts.benchmarks.signals_oracle import learning
-from scripts.benchmarks.signals_reference import Stage, heard_at, informed, uninformed
+from scripts.benchmarks.signals_reference import Stage, informed, received_at, uninformed
 from scripts.benchmarks.signals_web import Hosts
 
 HOSTS = 50
@@ -187,7 +187,7 @@ class Judge:
         return {
             "index": self.costs(informed(stage, budget)),
             "index_fewer_looks": self.costs(informed(stage, visits)),
-            "index_fewer_looks_polling": self.costs(informed(stage, visits, self._heard(run))),
+            "index_fewer_looks_polling": self.costs(informed(stage, visits, self._received(run))),
             "index_best_polling": self._polling(budget),
             "learning": self.costs(learning(stage, self._hosts, budget)),
             "learning_fewer_looks": self.costs(learning(stage, self._hosts, visits)),
@@ -200,21 +200,21 @@ class Judge:
         _, changed = self._stage.changed()
         found = []
         for period in _PERIODS:
-            heard = np.ceil(changed / period) * period
+            received = np.ceil(changed / period) * period
             visits = budget - len(TRUE) / period
             if visits > 0:
-                crawls = informed(self._stage, visits, heard)
+                crawls = informed(self._stage, visits, received)
                 found.append({"period_hours": round(period * 24, 2)} | self.costs(crawls))
         return min(found, key=lambda each: each["all"])
 
-    def _heard(self, run: Kept) -> Floats:
+    def _received(self, run: Kept) -> Floats:
         """(m,), the days on which the daemon heard of each change."""
         source, changed = self._stage.changed()
         host = run.web.hosts.of[source]
-        heard = np.empty(len(changed))
+        received = np.empty(len(changed))
         for each in TRUE:
-            heard[host == each] = heard_at(changed[host == each], run.polls_of(each))
-        return heard
+            received[host == each] = received_at(changed[host == each], run.polls_of(each))
+        return received
 
     def requests(self, run: Kept) -> dict[str, float]:
         """A day, over all."""

@@ -75,10 +75,10 @@ def figure_1(table: SourceTable, paper: dict[str, Any]) -> list[Bar]:
 
 def figure_2(table: SourceTable, paper: dict[str, Any]) -> list[Bar]:
     """Only the URLs with complete observations, heeded (LC-CO) and ignored (the others)."""
-    heard = table.take(table.complete_observations)
-    ignored = SourceTable.of(heard.importance, heard.change_rate)
+    received = table.take(table.complete_observations)
+    ignored = SourceTable.of(received.importance, received.change_rate)
     return [
-        bar("LC-CO", LambdaCrawl(), heard, paper),
+        bar("LC-CO", LambdaCrawl(), received, paper),
         bar("LC-IO", LambdaCrawl(), ignored, paper),
         bar("BLCε", BinaryLambdaCrawlFloor(), ignored, paper),
         bar("BLC", BinaryLambdaCrawl(), ignored, paper),

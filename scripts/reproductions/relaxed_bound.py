@@ -52,8 +52,8 @@ def _wanted(table: SourceTable, price: Floats) -> Floats:
     demand = IntervalDemand(table.importance, table.change_rate)
     rates, slopes = np.empty((2, len(table)))
     demand.rates_at(price, rates, slopes)
-    heard = demand.active & table.complete_observations
+    received = demand.active & table.complete_observations
     ratio = np.divide(
-        price * table.change_rate, table.importance, out=np.ones(len(table)), where=heard
+        price * table.change_rate, table.importance, out=np.ones(len(table)), where=received
     )
-    return np.where(heard, table.change_rate / np.maximum(np.ceil(ratio), 1.0), rates)
+    return np.where(received, table.change_rate / np.maximum(np.ceil(ratio), 1.0), rates)

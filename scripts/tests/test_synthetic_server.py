@@ -107,20 +107,20 @@ async def test_the_owner_moves_the_time() -> None:
 
 async def test_the_log_has_start_and_end_of_every_exchange() -> None:
     seconds = iter(range(100))
-    heard: list[LoggedExchange] = []
-    async with serve(WEB, seconds=lambda: next(seconds), on_exchange=heard.append) as server:
+    received: list[LoggedExchange] = []
+    async with serve(WEB, seconds=lambda: next(seconds), on_exchange=received.append) as server:
         _, body, _ = await ask(server, "docs", "/guide/?x=1")
         await ask(server, "docs", "/guide/")
         await ask(server, "nobody.localhost")
-    assert heard == list(server.log)
-    assert [(e.host, e.target, e.status) for e in heard] == [
+    assert received == list(server.log)
+    assert [(e.host, e.target, e.status) for e in received] == [
         ("docs", "/guide/?x=1", 404),
         ("docs", "/guide/", 200),
         ("nobody.localhost", "/", 421),
     ]
-    assert heard[0].size_bytes == len(body)
-    assert all(exchange.started_at < exchange.ended_at for exchange in heard)
-    assert all(a.ended_at < b.started_at for a, b in pairwise(heard))
+    assert received[0].size_bytes == len(body)
+    assert all(exchange.started_at < exchange.ended_at for exchange in received)
+    assert all(a.ended_at < b.started_at for a, b in pairwise(received))
 
 
 async def test_the_log_forgets_the_oldest() -> None:

@@ -63,8 +63,8 @@ class Grid:
     def value(self, level: float) -> float:
         """∫ E (level − D)⁺ ds: as D rises, a path not above the level has not been before."""
         g = self.recall / self.precision
-        heard = poisson.pmf(np.arange(self.signals), g * self.times[:, None])
-        return float((heard * np.maximum(level - self.gap, 0)).sum() * self.step)
+        received = poisson.pmf(np.arange(self.signals), g * self.times[:, None])
+        return float((received * np.maximum(level - self.gap, 0)).sum() * self.step)
 
     def long_run_cost(self, crawl: Bools, price: float) -> float:
         """Cost per time of crawling in the states ``crawl`` (time, signals), at so much each."""

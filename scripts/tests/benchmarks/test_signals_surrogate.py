@@ -15,7 +15,7 @@ from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.records import Validators
 from scripts.benchmarks.daemon_web import DAY_S
 from scripts.benchmarks.signals_daemon import BEGIN
-from scripts.benchmarks.signals_reference import heard_at, informed
+from scripts.benchmarks.signals_reference import informed, received_at
 from scripts.benchmarks.signals_surrogate import compared, placed_on_hosts, recognised
 from scripts.benchmarks.signals_web import SignallingWeb, rebuilt
 
@@ -47,7 +47,7 @@ def test_the_index_that_hears_at_once_is_that_of_the_simulation() -> None:
     ours = informed(stage, 30.0)
     assert ours.source.tolist() == theirs.source.tolist()
     _, changed = stage.changed()
-    later = informed(stage, 30.0, heard_at(changed, np.arange(0.5, 6.0, 0.5)))
+    later = informed(stage, 30.0, received_at(changed, np.arange(0.5, 6.0, 0.5)))
     costs = [stage.costs(each, 2.0, 6.0).mean() for each in (ours, later)]
     assert costs[0] < costs[1]
 

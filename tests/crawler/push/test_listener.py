@@ -17,12 +17,12 @@ class Door:
     """A listener whose endpoint notes what it is given, and reads bodies up to ten bytes."""
 
     port: int = 0
-    heard: list[Pushed] = field(default_factory=list)
+    received: list[Pushed] = field(default_factory=list)
     bodies: list[bytes | None] = field(default_factory=list)
     refusals: Refusals = field(default_factory=Refusals)
 
     async def answer(self, pushed: Pushed) -> Reply:
-        self.heard.append(pushed)
+        self.received.append(pushed)
         if pushed.path == "/broken":
             raise RuntimeError("a bug")
         if pushed.path == "/unread":
@@ -31,7 +31,7 @@ class Door:
             self.bodies.append(await pushed.read(10))
         except ConnectionError as error:
             return Reply(400, str(error))
-        return Reply(429) if pushed.path == "/later" else Reply(200, "heard")
+        return Reply(429) if pushed.path == "/later" else Reply(200, "received")
 
     async def send(self, data: bytes) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -68,7 +68,7 @@ def request(path: str, body: bytes = b"", *headers: str) -> bytes:
 async def test_what_is_sent_is_heard(door: Door) -> None:
     answer = await door.send(request("/x/y?a=b&c=%20", b"0123456789", "X-Hub-Signature: s"))
     assert answer.startswith(b"HTTP/1.1 200 ")
-    (pushed,) = door.heard
+    (pushed,) = door.received
     assert (pushed.path, dict(pushed.query)) == ("/x/y", {"a": "b", "c": " "})
     assert pushed.headers["x-hub-signature"] == "s"
     assert (pushed.length, pushed.source) == (10, "127.0.0.1")
@@ -107,7 +107,7 @@ async def test_what_is_not_http_is_counted_and_not_logged(
     door: Door, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert (await door.send(data)).startswith(b"HTTP/1.")
-    assert door.heard == []
+    assert door.received == []
     assert door.refusals._unreported == {"not HTTP": 1}
     assert caplog.records == []
 
@@ -160,7 +160,7 @@ async def test_a_proxy_of_ours_says_for_whom_it_speaks() -> None:
         await door.send(forwarded)
     async with listening(door):
         await door.send(forwarded)
-    assert [pushed.source for pushed in door.heard] == ["198.51.100.7", "127.0.0.1"]
+    assert [pushed.source for pushed in door.received] == ["198.51.100.7", "127.0.0.1"]
 
 
 async def test_an_address_that_is_taken_is_an_error_of_one_line(door: Door) -> None:

@@ -13,7 +13,7 @@ from freshet.scheduler.agenda.history import News
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import UNASKED, SignalBatch, VisitResults
-from freshet.scheduler.estimate.sources_trust import Listening
+from freshet.scheduler.estimate.sources_trust import SiteTrust
 
 _PAGES = 60
 _PER_DAY = 12.0
@@ -63,7 +63,7 @@ class Site:
         moved = np.flatnonzero(said != self.said)
         self.said = said
         self.polls.append(now)
-        self.ranker.hear(SignalBatch(0, 0, now, moved + 1, said[moved], said[moved]))
+        self.ranker.receive(SignalBatch(0, 0, now, moved + 1, said[moved], said[moved]))
 
     def visit(self, now: float) -> None:
         worth = self.ranker.worth(now)
@@ -95,16 +95,16 @@ class Site:
         return self.cost
 
     @property
-    def listening(self) -> Listening:
-        found = self.ranker.listening(0)
+    def site_trust(self) -> SiteTrust:
+        found = self.ranker.site_trust(0)
         assert found is not None
         return found
 
 
 def test_a_true_sitemap_is_believed_and_halves_the_cost() -> None:
-    heard, deaf = Site(1), Site(1, asks=False)
-    heard.run(3.0)
-    assert heard.listening.proven
+    received, deaf = Site(1), Site(1, asks=False)
+    received.run(3.0)
+    assert received.site_trust.proven
     costs = [each.run().settle() for each in (Site(1), deaf)]
     assert costs[0] < 0.5 * costs[1]
 
@@ -126,7 +126,7 @@ def test_a_sitemap_that_begins_to_lie_is_found_out_within_days() -> None:
     lying = sum(at > 37 for at in site.polls) / 23
     assert lying < honest / 2
     # What it says of a page then means next to nothing.
-    told = site.listening.state
+    told = site.site_trust.state
     assert told.event["share"][(int(told.facts[0]["events"]) - 1) % len(told.event)] < 0.2
 
 
@@ -137,7 +137,7 @@ HEARD = st.lists(
             st.sampled_from([True, False, None]),
         ),
         st.tuples(
-            st.just("hear"), st.integers(0, 1), st.floats(0.0, 1.0),
+            st.just("receive"), st.integers(0, 1), st.floats(0.0, 1.0),
             st.frozensets(st.integers(1, 11), max_size=8),
         ),
     ),
@@ -157,7 +157,7 @@ def small() -> SiteClockRanker:
 @given(HEARD)
 @settings(deadline=None, max_examples=60)
 def test_in_which_batches_looks_come_between_claims_does_not_show(
-    heard: list[tuple[str, int, float, object]],
+    received: list[tuple[str, int, float, object]],
 ) -> None:
     one_by_one, batched = small(), small()
     now = 0.0
@@ -174,7 +174,7 @@ def test_in_which_batches_looks_come_between_claims_does_not_show(
             )
             batch.clear()
 
-    for kind, number, pause, what in heard:
+    for kind, number, pause, what in received:
         now += pause
         if kind == "visit":
             assert what is None or isinstance(what, bool)
@@ -187,7 +187,7 @@ def test_in_which_batches_looks_come_between_claims_does_not_show(
             said = SignalBatch(number, 0 if number else UNASKED, now, rows, days, days)
             flush()
             for each in (one_by_one, batched):
-                each.hear(said)
+                each.receive(said)
     flush()
     worth = one_by_one.worth(now + 1)
     assert np.array_equal(worth, batched.worth(now + 1))
@@ -199,7 +199,7 @@ def test_in_which_batches_looks_come_between_claims_does_not_show(
 
 def test_pages_of_which_nothing_is_claimed_keep_their_worth() -> None:
     told, untold = small(), small()
-    told.hear(SignalBatch(0, UNASKED, 1.0, np.array([2]), np.array([0.9]), np.array([0.9])))
+    told.receive(SignalBatch(0, UNASKED, 1.0, np.array([2]), np.array([0.9]), np.array([0.9])))
     others = np.arange(12) != 2
     assert np.array_equal(told.worth(3.0)[others], untold.worth(3.0)[others])
 
@@ -210,8 +210,8 @@ def test_more_events_than_the_ring_holds_push_out_the_oldest() -> None:
         at = 1.0 + k / 10
         rows = np.array([2, 4, 6])
         days = at - np.array([0.01, 0.02, 0.03])
-        ranker.hear(SignalBatch(0, UNASKED, at, rows, days, days))
-    found = ranker.listening(0)
+        ranker.receive(SignalBatch(0, UNASKED, at, rows, days, days))
+    found = ranker.site_trust(0)
     assert found is not None
     assert found.state.facts[0]["events"] == 2_100
     assert len(found.state.event) <= 4_096
@@ -240,15 +240,15 @@ def test_all_that_was_heard_after_one_visit_is_learnt() -> None:
     said = [
         SignalBatch(source, UNASKED, 1.5, none.astype(np.intp), none, none) for source in range(3)
     ]
-    heard: list[object] = []
+    received: list[object] = []
 
     class Hearing(SiteClockRanker):
         def learn(self, visits: VisitResults) -> None:
-            heard.append(visits.row.tolist())
+            received.append(visits.row.tolist())
 
-        def hear(self, said: SignalBatch) -> None:
-            heard.append(said.source)
+        def receive(self, said: SignalBatch) -> None:
+            received.append(said.source)
 
     visits = VisitResults(np.array([1, 2]), np.array([1.0, 2.0]), *(np.zeros(2, np.bool_),) * 4)
     News(visits, [(0, said[0]), (1, said[1]), (1, said[2])]).teach(Hearing(1.0))
-    assert heard == [0, [1], 1, 2, [2]]
+    assert received == [0, [1], 1, 2, [2]]

@@ -28,23 +28,23 @@ class Told:
 
     n: int = 0
     found_on: list[float] = field(default_factory=list)
-    heard: list[tuple[object, ...]] = field(default_factory=list)
+    received: list[tuple[object, ...]] = field(default_factory=list)
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         self.n += len(site)
         self.found_on += at.tolist()
 
-    def hear(self, said: SignalBatch) -> None:
+    def receive(self, said: SignalBatch) -> None:
         """Claims are not listened to."""
 
     def learn(self, visits: VisitResults) -> None:
         for k in range(len(visits)):
             found = bool(visits.changed[k]) if visits.compared[k] else None
             what = "gone" if visits.gone[k] else "visited"
-            self.heard.append((what, int(visits.row[k]), float(visits.at[k]), found))
+            self.received.append((what, int(visits.row[k]), float(visits.at[k]), found))
 
     def inherit(self, old: int, new: int) -> None:
-        self.heard.append(("inherited", old, new))
+        self.received.append(("inherited", old, new))
 
     def worth(self, now: float) -> Floats:
         return np.ones(self.n)
@@ -104,7 +104,7 @@ async def told(store: SmallStore, *happens: object) -> tuple[RecrawlAgenda, Told
     async with reading(store.path) as connection:
         agenda = RecrawlAgenda(connection, refresher, alike, Random(0))
         await agenda.open()
-        refresher.heard.clear()
+        refresher.received.clear()
         now = 12 * DAY_S
         for each in happens:
             assert callable(each)
@@ -119,7 +119,7 @@ async def test_the_first_copy_at_the_new_url_is_a_look_at_a_page_long_known(
     store: SmallStore,
 ) -> None:
     agenda, refresher = await told(store, redirect, lambda s: visit(s, "changed"))
-    assert refresher.heard == [("inherited", 0, 1), ("visited", 1, 11.0, True)]
+    assert refresher.received == [("inherited", 0, 1), ("visited", 1, 11.0, True)]
     assert agenda.pages["captured"].tolist() == [False, True, True]
 
 
@@ -137,12 +137,12 @@ async def test_what_leads_elsewhere_for_now_moves_nothing(
         store, lambda s: redirect(s, kind), lambda s: visit(s, "unchanged")
     )
     assert agenda.pages["since"].tolist() == [5.0, 11.0, 5.0]
-    assert refresher.heard == [("visited", 1, 11.0, False)]
+    assert refresher.received == [("visited", 1, 11.0, False)]
 
 
 async def test_another_page_at_the_new_url_has_a_history_of_its_own(store: SmallStore) -> None:
     _, refresher = await told(store, redirect, lambda s: visit(s, "new"))
-    assert refresher.heard == [("visited", 1, 11.0, None)]
+    assert refresher.received == [("visited", 1, 11.0, None)]
 
 
 async def test_what_proves_to_have_moved_later_is_still_compared_with_its_last_look(
@@ -158,9 +158,9 @@ async def test_what_proves_to_have_moved_later_is_still_compared_with_its_last_l
         store.insert(
             "amendment", observation_id=4, kind="changed", reason="it moved", at=12 * DAY_S
         )
-        refresher.heard.clear()
+        refresher.received.clear()
         await agenda.inherit([NEW])
-    assert refresher.heard == [("inherited", 0, 1)]
+    assert refresher.received == [("inherited", 0, 1)]
 
 
 async def test_after_a_restart_the_same_is_known(store: SmallStore) -> None:
@@ -170,7 +170,7 @@ async def test_after_a_restart_the_same_is_known(store: SmallStore) -> None:
     async with reading(store.path) as connection:
         agenda = RecrawlAgenda(connection, refresher, alike, Random(0))
         await agenda.open()
-    assert refresher.heard == [
+    assert refresher.received == [
         ("visited", 1, 1.0, None), ("visited", 1, 3.0, True), ("visited", 1, 5.0, False),
         ("visited", 1, 11.0, True),
     ]  # fmt: skip
@@ -186,4 +186,4 @@ async def test_a_url_that_is_answered_again_is_a_page_again(store: SmallStore) -
     agenda, refresher = await told(store, redirect, answered)
     assert agenda.pages["away"].tolist() == [False, False, False]
     assert agenda.pages["captured"].tolist() == [True, False, True]
-    assert refresher.heard[-1] == ("visited", 0, 50.0, False)
+    assert refresher.received[-1] == ("visited", 0, 50.0, False)

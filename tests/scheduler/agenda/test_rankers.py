@@ -288,9 +288,9 @@ def test_a_signal_moves_the_index_of_its_page_alone() -> None:
     for row in range(4):
         visit(ranker, row, 2.0, changed=False)
     rows = np.arange(4)
-    ranker.hear(SignalBatch(0, UNASKED, 3.0, rows, np.full(4, 1.0), np.full(4, 1.0)))
+    ranker.receive(SignalBatch(0, UNASKED, 3.0, rows, np.full(4, 1.0), np.full(4, 1.0)))
     before = ranker.worth(4.0)
-    ranker.hear(SignalBatch(0, UNASKED, 4.0, rows[:1], np.full(1, 3.5), np.full(1, 3.5)))
+    ranker.receive(SignalBatch(0, UNASKED, 4.0, rows[:1], np.full(1, 3.5), np.full(1, 3.5)))
     after = ranker.worth(4.0)
     assert after[0] > 1.5 * before[0]
     assert after[1:].tolist() == before[1:].tolist()

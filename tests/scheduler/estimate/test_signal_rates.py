@@ -16,8 +16,8 @@ EVENTS = st.lists(
 )
 
 
-def hear(signals: SignalRates, row: int, until: float) -> None:
-    signals.hear(np.array([row]), np.array([until]))
+def receive(signals: SignalRates, row: int, until: float) -> None:
+    signals.receive(np.array([row]), np.array([until]))
 
 
 def visit(signals: SignalRates, row: int, at: float, *, changed: bool | None = None) -> None:
@@ -31,7 +31,7 @@ def watched(
     rng = np.random.default_rng(7)
     signals = SignalRates()
     signals.add(np.zeros(1, np.intp))
-    hear(signals, 0, -9.0)
+    receive(signals, 0, -9.0)
     visit(signals, 0, -1.0)
     has_changed = False
     false = rate * recall * (1 / precision - 1)
@@ -39,7 +39,7 @@ def watched(
         changes = rng.random() < rate
         has_changed |= changes
         if (changes and rng.random() < recall) or rng.random() < false:
-            hear(signals, 0, float(day))
+            receive(signals, 0, float(day))
         if day % every == 0:
             visit(signals, 0, day + 0.5, changed=has_changed)
             has_changed = False
@@ -57,10 +57,10 @@ def test_signals_that_say_nothing_new_are_not_counted() -> None:
     signals = SignalRates()
     signals.add(np.array([0, 0, 1]))
     visit(signals, 1, 5.0)
-    hear(signals, 1, 4.0)  # older than the copy
-    hear(signals, 1, 6.0)
-    hear(signals, 1, 6.0)  # another source says the same
-    hear(signals, 1, 7.0)
+    receive(signals, 1, 4.0)  # older than the copy
+    receive(signals, 1, 6.0)
+    receive(signals, 1, 6.0)  # another source says the same
+    receive(signals, 1, 7.0)
     pending, rate, _ = signals.columns(np.ones(3))
     assert pending.tolist() == [0, 2, 0]
     assert (rate > 0).tolist() == [False, True, False]
@@ -77,7 +77,7 @@ def test_no_more_changes_are_told_of_than_there_are(
     signals.add(np.arange(4) % 2)
     for day, (what, row) in enumerate(events, 1):
         if what == "claim":
-            hear(signals, row, float(day))
+            receive(signals, row, float(day))
         else:
             visit(signals, row, float(day), changed=None if what == "first" else what == "changed")
     pending, signal_rate, precision = signals.columns(np.full(4, rate))
@@ -89,7 +89,7 @@ def test_no_more_changes_are_told_of_than_there_are(
 def test_a_page_that_moves_takes_its_counts_along() -> None:
     signals = SignalRates()
     signals.add(np.array([0, 1]))
-    hear(signals, 0, 1.0)
+    receive(signals, 0, 1.0)
     for day in range(20):
         visit(signals, 0, day, changed=True)
     signals.inherit(0, 1)

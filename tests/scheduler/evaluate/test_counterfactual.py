@@ -39,7 +39,7 @@ class Turn:
     def beliefs(self, now: float) -> Beliefs:
         return Beliefs(*np.zeros((3, len(self.last))))
 
-    def hear(self, said: SignalBatch) -> None:
+    def receive(self, said: SignalBatch) -> None:
         raise AssertionError("not in an archive")
 
     def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:

@@ -74,7 +74,7 @@ def test_the_expectation_is_the_mean_of_what_comes_about() -> None:
     drawn = poisson(table, days + 1.5, rng)
     changes = ChangeTimes(drawn.offsets, drawn.at - 1.5)
     unheard = np.zeros(n, np.bool_)
-    expected = expected_costs(table, crawled, 0, days, changes=changes, heard=unheard)
+    expected = expected_costs(table, crawled, 0, days, changes=changes, signalled=unheard)
     realised = realised_costs(table, crawled, 0, days, changes=changes)
     assert expected.harmonic.std() < 1e-12
     assert realised.harmonic.mean() == pytest.approx(expected.harmonic[0], rel=0.01)
@@ -85,7 +85,7 @@ def test_what_is_heard_is_judged_by_its_changes() -> None:
     table = SourceTable.of([1, 1], [1, 1], complete_observations=[True, False])
     changes = times([[1.0], [1.0]])
     costs = expected_costs(
-        table, crawls([[], []]), 0, 2, changes=changes, heard=table.complete_observations
+        table, crawls([[], []]), 0, 2, changes=changes, signalled=table.complete_observations
     )
     # The first changed on day 1 of 2; of the second only the law is known.
     assert costs.harmonic[0] == 0.5
@@ -107,7 +107,9 @@ def test_long_runs_come_to_the_closed_forms(crawling: str) -> None:
     else:
         crawled = Crawls(np.repeat(np.arange(n), 200), np.tile(2.0 * np.arange(1, 201), n))
     nothing = ChangeTimes(np.zeros(n + 1, np.int64), np.empty(0))
-    costs = expected_costs(table, crawled, 0, days, changes=nothing, heard=np.zeros(n, np.bool_))
+    costs = expected_costs(
+        table, crawled, 0, days, changes=nothing, signalled=np.zeros(n, np.bool_)
+    )
     columns = np.ones(n), delta, np.full(n, rate)
     tolerance = 0.02 if crawling == "poisson" else 1e-9
     closed = costs_of(*columns, crawling=crawling)  # type: ignore[arg-type]
@@ -119,7 +121,7 @@ def test_sources_without_changes_or_crawls_cost_what_they_must() -> None:
     table = SourceTable.of([5, 5], [0, 2], last_crawl=[-3, -3])
     nothing = times([[], []])
     costs = expected_costs(
-        table, crawls([[], []]), 0, 1, changes=nothing, heard=np.zeros(2, np.bool_)
+        table, crawls([[], []]), 0, 1, changes=nothing, signalled=np.zeros(2, np.bool_)
     )
     assert costs.harmonic[0] == 0
     grid = 3 + (np.arange(10_000) + 0.5) / 10_000
@@ -150,7 +152,7 @@ def test_crawls_teach_of_the_first_and_signals_of_the_second(name: str) -> None:
     see(learner, 0, 1.0, 2.0)
     learner.refresh()
     assert learner.table.change_rate[0] != before[0]
-    learner.hear(np.array([2]), 0.0, 1.0)
+    learner.receive(np.array([2]), 0.0, 1.0)
     learner.refresh()
     assert learner.table.change_rate[1] > before[1]
     assert learner.table.signal_rate[1] == learner.table.change_rate[1]

@@ -68,8 +68,8 @@ def test_importances_are_whole_and_change_rates_bounded() -> None:
 
 def test_what_matters_more_changes_less_unless_it_tells_of_its_changes() -> None:
     table = surrogate(100_000, np.random.default_rng(1))
-    for heard, expected in ((False, -0.2), (True, 0.5)):
-        rows = table.complete_observations == heard
+    for signalled, expected in ((False, -0.2), (True, 0.5)):
+        rows = table.complete_observations == signalled
         inside = rows & (table.change_rate > 0.018) & (table.change_rate < 6)
         logs = np.log(table.importance[inside]), np.log(table.change_rate[inside])
         found = np.corrcoef(*logs)[0, 1]

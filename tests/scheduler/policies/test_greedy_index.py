@@ -68,9 +68,9 @@ def test_complete_observations_are_worth_what_their_pending_changes_are(
 
 @both
 def test_signals_that_are_not_complete_are_ignored(policy: Policy) -> None:
-    heard = SourceTable.of([1.0], [1.0], pending_signals=[5], signal_rate=[1.0])
+    received = SourceTable.of([1.0], [1.0], pending_signals=[5], signal_rate=[1.0])
     silent = SourceTable.of([1.0], [1.0])
-    assert policy().index(heard, 1.0).tolist() == policy().index(silent, 1.0).tolist()
+    assert policy().index(received, 1.0).tolist() == policy().index(silent, 1.0).tolist()
 
 
 MANY = 30_000

@@ -342,9 +342,9 @@ def test_many_signals_of_little_worth_are_a_fluid(recall: float, precision: floa
 
     def uncovered(s: float) -> float:
         k = np.arange(2000)
-        heard = np.exp(k * np.log(g * s) - g * s - np.cumsum(np.log(np.maximum(k, 1))))
+        received = np.exp(k * np.log(g * s) - g * s - np.cumsum(np.log(np.maximum(k, 1))))
         gap = np.exp(-(1 - recall) * s - k * jump) - np.exp(-x)
-        return float(heard @ np.maximum(gap, 0))
+        return float(received @ np.maximum(gap, 0))
 
     exact = quad(uncovered, 0, x / (1 - recall), limit=400, epsabs=1e-8)[0]
     assert binary(recall, precision, x / (1 - recall)) == pytest.approx(exact, rel=1e-4)
