@@ -39,7 +39,7 @@ import aiosqlite
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.queue import ReadyQueue
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import ein
@@ -137,7 +137,7 @@ _OF_AWAY_HOST: Final = 20
 async def draw_audit(
     reader: aiosqlite.Connection,
     rng: Random,
-    pages: Watchlist,
+    pages: PageTable,
     queue: ReadyQueue,
     *,
     host_ids: Sequence[int],

@@ -34,7 +34,7 @@ from __future__ import annotations
 import numpy as np
 
 from freshet.scheduler.agenda.new_pages import Churning, Discovering, rate_of_silent
-from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Bools, Floats, rows_among
 from freshet.scheduler.discovery.precedents import Revealing
@@ -43,7 +43,7 @@ from freshet.scheduler.sources import Rows
 
 
 def fading(
-    pages: Watchlist,
+    pages: PageTable,
     discovering: Discovering,
     revealing: Revealing,
     on: DiscoveryTerms,
@@ -122,7 +122,7 @@ def _reaped(since: Floats, decay: Floats, by: Rows, waited: Floats) -> Floats:
 
 
 def _urgent(
-    pages: Watchlist, item: Rows, decay: Floats, on: DiscoveryTerms, now: float
+    pages: PageTable, item: Rows, decay: Floats, on: DiscoveryTerms, now: float
 ) -> tuple[Rows, Floats]:
     """Return the rows of the items to fetch at once, and the cost of a day of delay.
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.costs import ein
@@ -22,7 +22,7 @@ _FORCED: Final = 1e100
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """The n pages of a watchlist at one moment, as copies of its columns."""
+    """The n pages of a page table at one moment, as copies of its columns."""
 
     host: Rows
     importance: Floats
@@ -32,7 +32,7 @@ class Census:
     not_before: Floats
 
     @classmethod
-    def of(cls, pages: Watchlist) -> Census:
+    def of(cls, pages: PageTable) -> Census:
         """Copy the present columns."""
         columns: dict[str, Any] = {each.name: pages[each.name].copy() for each in fields(cls)}
         return cls(**columns)

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import aiosqlite
 import numpy as np
 
-from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import (
@@ -35,7 +35,7 @@ _NO_NEWS: Final = CLAIM_KINDS.index("last_modified")
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class NewEvidence:
     """Visits, and groups of signals with the number of visits before each, ascending."""
 
     visits: VisitResults
@@ -53,10 +53,10 @@ class News:
             ranker.learn(self.visits.take(slice(first, len(self.visits))))
 
 
-class Unlearnt:
+class PendingEvidence:
     """Collects what was committed and not learnt yet, in order."""
 
-    def __init__(self, reader: aiosqlite.Connection, pages: Watchlist) -> None:
+    def __init__(self, reader: aiosqlite.Connection, pages: PageTable) -> None:
         self._reader = reader
         self._pages = pages
         self._visits: list[VisitResult] = []
@@ -80,14 +80,14 @@ class Unlearnt:
             self._met |= said
             self._asked = await claims.asked(self._reader)
 
-    def news(self) -> News:
+    def new(self) -> NewEvidence:
         """Return what has come since the last call; it counts as learnt."""
         visits, self._visits = visit_results(self._visits), []
         said, self._claims = [no_claims(), *self._claims], []
         joined = (np.concatenate([getattr(s, it.name) for s in said]) for it in fields(Claims))
-        return _news(visits, Claims(*joined), self._pages.rows, self._asked)
+        return _new_evidence(visits, Claims(*joined), self._pages.rows, self._asked)
 
-    async def all(self) -> News:
+    async def all(self) -> NewEvidence:
         """Return the whole history of the store; it counts as learnt."""
         self._visits, self._claims = [], []
         self._asked = await claims.asked(self._reader)
@@ -101,10 +101,12 @@ class Unlearnt:
             gone=stored.gone[known],
             moved=stored.moved[known],
         )
-        return _news(visits, await claims.load(self._reader), self._pages.rows, self._asked)
+        return _new_evidence(visits, await claims.load(self._reader), self._pages.rows, self._asked)
 
 
-def _news(visits: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[int, int]) -> News:
+def _new_evidence(
+    visits: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[int, int]
+) -> NewEvidence:
     """Merge visits and claims; ``pages`` has the page of each source that is requested.
 
     Sitemaps and feeds are pages, too: a visit to the page of a source that finds no claim moved
@@ -144,7 +146,7 @@ def _news(visits: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[in
         after = int(np.searchsorted(visits.at, day, "right"))
         received.append((after, batch(source, day, places)))
     received.sort(key=lambda each: (each[0], each[1].at, each[1].source))
-    return News(visits, received)
+    return NewEvidence(visits, received)
 
 
 def _by_batch(source: Ints, at: Floats) -> dict[tuple[int, float], Rows]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.scheduler.agenda.history import RowsOf
-from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.arrays import Bools, Column, Floats
 from freshet.scheduler.discovery.precedents import PageSnapshot, Precedents, Revealing
 from freshet.scheduler.discovery.reveals import visited_before
@@ -207,7 +207,7 @@ class Discovering:
         elif found_at > before:
             self._precedents.reveal(row, by)
 
-    def churned(self, pages: Watchlist, seen: Sequence[tuple[int, float, Churn]]) -> list[int]:
+    def churned(self, pages: PageTable, seen: Sequence[tuple[int, float, Churn]]) -> list[int]:
         """Take in churn of pages (ids) on these days; return the rows."""
         rows = []
         for page_id, at, it in seen:
@@ -228,7 +228,7 @@ class Discovering:
         self._precedents.move(old, new)
         self.churning.inherit(old, new)
 
-    def revealing(self, pages: Watchlist, now: float) -> Revealing:
+    def revealing(self, pages: PageTable, now: float) -> Revealing:
         """Return the expected new pages that a visit to each page reveals on this day."""
         names = ("host", "importance", "found_at", "since", "captured")
         return self._precedents.value(PageSnapshot(*(pages[name] for name in names)), now)
@@ -241,7 +241,7 @@ _AT_ONCE: Final = 10_000
 
 
 async def recall(
-    reader: aiosqlite.Connection, discovering: Discovering, pages: Watchlist, visits: VisitResults
+    reader: aiosqlite.Connection, discovering: Discovering, pages: PageTable, visits: VisitResults
 ) -> None:
     """Learn from all visits which of these pages revealed new ones."""
     newest = np.array(discovering.newest, np.intp)

@@ -79,8 +79,8 @@ _ROW: Final = np.dtype(
 )
 
 
-class Watchlist:
-    """Columns that grow, by name: ``watchlist["host"]`` is (n,), written only by its owner.
+class PageTable:
+    """Columns that grow, by name: ``table["host"]`` is (n,), written only by its owner.
 
     ``host`` and ``area`` are integer codes; ``since`` is when the copy was last known to be right,
     or the page found, ``asked`` when it was last requested; from one visit to the next there are at
@@ -291,7 +291,7 @@ def _share(
 # been visited, and its first copy was found to be that of the old URL.
 
 
-def has_come(pages: Watchlist, visit: Visit) -> bool:
+def has_come(pages: PageTable, visit: Visit) -> bool:
     """Return whether a page's first copy was compared with one of its old URL."""
     row = pages.row(visit.due.page_id)
     if row is None or pages["captured"][row] or visit.due.digests is not None:
@@ -299,7 +299,7 @@ def has_come(pages: Watchlist, visit: Visit) -> bool:
     return visit.observation.kind in {"changed", "unchanged"}
 
 
-async def follow(reader: aiosqlite.Connection, pages: Watchlist, visits: Collection[Visit]) -> None:
+async def follow(reader: aiosqlite.Connection, pages: PageTable, visits: Collection[Visit]) -> None:
     """Move pages that redirect for good to the targets of these visits."""
     for visit in visits:
         row, alias = pages.row(visit.due.page_id), visit.alias

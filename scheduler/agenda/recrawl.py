@@ -37,9 +37,9 @@ import numpy as np
 from freshet.scheduler.agenda import pages as pages_agenda
 from freshet.scheduler.agenda.audit import draw_audit
 from freshet.scheduler.agenda.ephemeral import fading
-from freshet.scheduler.agenda.history import News, Unlearnt
+from freshet.scheduler.agenda.history import NewEvidence, PendingEvidence
 from freshet.scheduler.agenda.new_pages import Discovering, recall
-from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.queue import ReadyQueue, Sharing, worthiest
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import IntervalRanker
@@ -152,8 +152,8 @@ class RecrawlAgenda:
     def _begin(self, ranker: Ranker) -> None:
         """Know nothing yet."""
         self.ranker = ranker
-        self.pages, self._discovering = Watchlist(self._recheck_days), Discovering()
-        self._unlearnt = Unlearnt(self._reader, self.pages)
+        self.pages, self._discovering = PageTable(self._recheck_days), Discovering()
+        self._evidence = PendingEvidence(self._reader, self.pages)
         self.queue = ReadyQueue()
         #: The last valuation of all pages; None before the first.
         self.valuation: Valuation | None = None
@@ -206,7 +206,7 @@ class RecrawlAgenda:
 
     async def _learn_all(self) -> VisitResults:
         """Learn from all visits and claims of the store; return the visits."""
-        past = await self._unlearnt.all()
+        past = await self._evidence.all()
         with self.timed("learn"):
             if len(past.visits) > self._many:
                 log.info("learning from %s visits", f"{len(past.visits):,}")
@@ -275,17 +275,17 @@ class RecrawlAgenda:
                 it = acknowledged.entry.observation
                 self._churned.append((it.page_id, it.at / _DAY_S, acknowledged.churn))
         self._found.extend(acknowledged.pages)
-        self._unlearnt.claimed(acknowledged.claims)
+        self._evidence.claimed(acknowledged.claims)
         for _, page_ids in acknowledged.withdrawn:
             self._withdrawn.extend(page_ids)
 
     @property
     def hungry(self) -> bool:
-        """Return whether there is news, or a valuation that cannot wait."""
+        """Return whether there is new evidence, or a valuation that cannot wait."""
         if self._work is not None:
             return self._work.done()
-        news = self._settled or self._found or self._withdrawn
-        return bool(news or self._must_value)
+        is_new = self._settled or self._found or self._withdrawn
+        return bool(is_new or self._must_value)
 
     def wakes_at(self) -> float:
         """Return when all pages are valued again: pages never cease to change."""
@@ -296,7 +296,7 @@ class RecrawlAgenda:
         return self._valued_at + wait
 
     async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
-        """Learn from the news, and fill the ready queue when it runs low."""
+        """Learn what is new, and fill the ready queue when it runs low."""
         if self._work is not None:
             if not self._work.done():
                 return (), ()
@@ -309,7 +309,7 @@ class RecrawlAgenda:
         return new_hosts, list(supplied)
 
     async def _take_in(self) -> None:
-        """Take in the news."""
+        """Take in what is new."""
         found, self._found = self._found, []
         if found:
             self._is_altered = self._is_drained = True
@@ -329,7 +329,7 @@ class RecrawlAgenda:
             self._is_drained |= visit.due.host_id not in self.queue
             has_come = pages_agenda.has_come(self.pages, visit)
             if has_come:
-                self._unlearnt.news().teach(self.ranker)
+                self._evidence.new().teach(self.ranker)
                 await self.inherit([visit.due.page_id])
             if visit.targets is not None:
                 is_known = has_come or visit.due.digests is not None
@@ -338,11 +338,11 @@ class RecrawlAgenda:
                     visit.observation.at / _DAY_S, visit.targets.urls, self.pages["found_at"],
                 )  # fmt: skip
             self.pages.settle(row, visit)
-            self._unlearnt.seen(row, visit.observation)
+            self._evidence.seen(row, visit.observation)
         churned, self._churned = self._churned, []
         self._make_way(self._discovering.churned(self.pages, churned))
         await pages_agenda.follow(self._reader, self.pages, settled)
-        await self._unlearnt.meet_sources()
+        await self._evidence.meet_sources()
 
     def _make_way(self, rows: Sequence[int]) -> None:
         """Note new links of these pages; items of ephemeral sources come first."""
@@ -404,7 +404,7 @@ class RecrawlAgenda:
         self._room = max(0, self._wanted - taken)
         work = partial(
             self._appraise,
-            self._unlearnt.news(),
+            self._evidence.new(),
             now / _DAY_S,
             free,
             favoured=self.sharing.favoured,
@@ -417,7 +417,7 @@ class RecrawlAgenda:
         return set()
 
     def _appraise(
-        self, news: News, now: float, free: Ints, *, favoured: bool | None, drawing: bool
+        self, evidence: NewEvidence, now: float, free: Ints, *, favoured: bool | None, drawing: bool
     ) -> Valuation:
         """Learn from visits, value all pages and choose the worthiest that may be requested.
 
@@ -432,7 +432,7 @@ class RecrawlAgenda:
         """
         pages, ranker, terms = self.pages, self.ranker, self.sharing.terms
         with self.timed("learn"):
-            news.teach(ranker)
+            evidence.teach(ranker)
         with self.timed("value"):
             fresh = ranker.worth(now)
         revealing = self._discovering.revealing(pages, now)

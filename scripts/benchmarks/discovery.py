@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from freshet.scheduler.agenda.new_pages import Discovering
-from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.pages import PageTable
 from scripts.benchmarks import command, discovery_joint
 from scripts.benchmarks.daemon_recorded import Stretch
 from scripts.benchmarks.discovery_joint import Judged, Variant
@@ -78,7 +78,7 @@ def _told(
 
 def updated(count: int) -> dict[str, object]:
     """What a fetched page costs in the history of who reveals what, and what valuing all costs."""
-    rng, pages, discovering = Random(1), Watchlist(), Discovering()
+    rng, pages, discovering = Random(1), PageTable(), Discovering()
     urls = [f"https://site.example/{number}" for number in range(count)]
     _found(pages, discovering, urls, 0, 0.0)
     shown = [rng.choices(urls, k=_LINKS) for _ in range(_LOOKS)]
@@ -104,7 +104,7 @@ def updated(count: int) -> dict[str, object]:
 
 
 def _found(
-    pages: Watchlist, discovering: Discovering, urls: list[str], first: int, day: float
+    pages: PageTable, discovering: Discovering, urls: list[str], first: int, day: float
 ) -> None:
     n = len(urls)
     at, site = np.full(n, day), np.zeros(n, np.intp)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.agenda.history import News
+from freshet.scheduler.agenda.history import NewEvidence
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import UNASKED, SignalBatch, VisitResults
@@ -250,5 +250,5 @@ def test_all_that_was_heard_after_one_visit_is_learnt() -> None:
             received.append(said.source)
 
     visits = VisitResults(np.array([1, 2]), np.array([1.0, 2.0]), *(np.zeros(2, np.bool_),) * 4)
-    News(visits, [(0, said[0]), (1, said[1]), (1, said[2])]).teach(Hearing(1.0))
+    NewEvidence(visits, [(0, said[0]), (1, said[1]), (1, said[2])]).teach(Hearing(1.0))
     assert received == [0, [1], 1, 2, [2]]

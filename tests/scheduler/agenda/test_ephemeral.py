@@ -10,7 +10,7 @@ import pytest
 
 from freshet.scheduler.agenda.ephemeral import fading
 from freshet.scheduler.agenda.new_pages import Discovering
-from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Bools, Floats
 
@@ -33,7 +33,7 @@ class Site:
     """Pages of one host; the first two are lists, the others what these show."""
 
     def __init__(self, half_life: tuple[float, float] = (nan, nan)) -> None:
-        self.pages, self.discovering = Watchlist(), Discovering()
+        self.pages, self.discovering = PageTable(), Discovering()
         self.found: list[float] = [0.0, 0.0]
         self.half_life = half_life
         self.since = [NOW - 0.1, NOW - 0.1]

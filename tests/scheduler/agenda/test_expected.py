@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from freshet.scheduler.agenda import expected
 from freshet.scheduler.agenda.expected import Census, forecast, price, sources, wanted
-from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.costs import ein
 from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive
@@ -18,7 +18,7 @@ from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.sources import SourceTable
 
 #: Two captured pages, one that is gone, one new, one that failed, and one that was withdrawn.
-PAGES = Watchlist()
+PAGES = PageTable()
 PAGES.add(
     np.arange(6), host=np.array([0, 1, 0, 1, 1, 1]),
     importance=np.array([3.0, 1.0, 9.0, 2.0, 9.0, 9.0]),
@@ -47,7 +47,7 @@ def test_every_page_counts_where_it_belongs() -> None:
 
 
 def test_of_no_pages_nothing_is_expected() -> None:
-    found = forecast(Census.of(Watchlist()), Beliefs(*(np.zeros(0),) * 3))
+    found = forecast(Census.of(PageTable()), Beliefs(*(np.zeros(0),) * 3))
     assert (found.stale, found.harmonic, found.changing) == (None, None, (0,) * 5)
 
 
@@ -67,7 +67,7 @@ def test_what_hosts_are_asked_for_comes_from_the_captured_and_the_new() -> None:
 
 
 def test_a_census_stays_as_it_was() -> None:
-    pages = Watchlist()
+    pages = PageTable()
     pages.add(np.arange(2), captured=np.array([True, False]), not_before=np.full(2, -inf))
     census = Census.of(pages)
     pages["captured"][:] = True

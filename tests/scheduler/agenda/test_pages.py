@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.pages import Watchlist
+from freshet.scheduler.agenda.pages import PageTable
 from freshet.storage.records import DueUrl, Observation, Visit
 
 DAY_S = 86_400.0
@@ -15,14 +15,14 @@ def failed(day: float, *, retry_at: float | None, charged: bool) -> Visit:
     return Visit(due, observation, retry_at=retry_at, charged=charged)
 
 
-def watchlist() -> Watchlist:
-    pages = Watchlist()
+def page_table() -> PageTable:
+    pages = PageTable()
     pages.add(np.array([7], np.int64), importance=np.ones(1), most=np.full(1, np.inf))
     return pages
 
 
 def test_a_page_keeps_its_place_while_its_host_is_down() -> None:
-    pages = watchlist()
+    pages = page_table()
     for day in range(20):
         pages.settle(0, failed(day, retry_at=day * DAY_S, charged=False))
         assert pages.may_be_asked(float(day))[0]
@@ -33,7 +33,7 @@ def test_a_page_keeps_its_place_while_its_host_is_down() -> None:
 
 @pytest.mark.parametrize("charged", [True, False])
 def test_a_page_that_fails_for_good_waits_ever_longer(charged: bool) -> None:
-    pages, day, waits = watchlist(), 0.0, []
+    pages, day, waits = page_table(), 0.0, []
     for _ in range(8):
         pages.settle(0, failed(day, retry_at=None, charged=charged))
         waits.append(float(pages["not_before"][0]) - day)
@@ -43,7 +43,7 @@ def test_a_page_that_fails_for_good_waits_ever_longer(charged: bool) -> None:
 
 
 def test_a_sitemap_that_was_never_read_is_worth_ten_pages() -> None:
-    pages = Watchlist()
+    pages = PageTable()
     pages.add(
         np.arange(3), importance=np.ones(3), most=np.full(3, np.inf),
         sitemap=np.array([False, True, True]), captured=np.array([False, False, True]),
@@ -53,9 +53,9 @@ def test_a_sitemap_that_was_never_read_is_worth_ten_pages() -> None:
     assert read == 0.5
 
 
-def sites(**columns: list[float]) -> Watchlist:
+def sites(**columns: list[float]) -> PageTable:
     """Pages of one host, found on day 0 and never captured, unless said otherwise."""
-    pages, n = Watchlist(), len(next(iter(columns.values())))
+    pages, n = PageTable(), len(next(iter(columns.values())))
     plain = {"importance": [1.0] * n, "most": [np.inf] * n}
     given = {name: np.array(values) for name, values in (plain | columns).items()}
     pages.add(np.arange(n), **given)
