@@ -167,7 +167,7 @@ async def nearest(connection: aiosqlite.Connection, url: str) -> list[str]:
         for spelling in schemes
         for known in await page.neighbours(connection, str(origin(spelling)), spelling)
     ]
-    return sorted(near, key=lambda known: -_likeness(known, url))[:_NEAREST]
+    return sorted(near, key=lambda known: -_similarity(known, url))[:_NEAREST]
 
 
 def unknown(url: str, near: Sequence[str]) -> str:
@@ -177,7 +177,7 @@ def unknown(url: str, near: Sequence[str]) -> str:
     return f"{url} is not known; the nearest on that host: {', '.join(near)}"
 
 
-def _likeness(one: str, other: str) -> float:
+def _similarity(one: str, other: str) -> float:
     """Return the similarity from 0 to 1, whatever the schemes."""
     return SequenceMatcher(
         None, one.partition(":")[2], other.partition(":")[2], autojunk=False

@@ -341,13 +341,13 @@ def _plan(order: _PlanOrder) -> tuple[PlanReport, bool]:
     if order.output is not None:
         _check_output(order.output, order.sources or order.db)
     with err.status("Reading the sources"):
-        sources, delays_s, learning, fading = _read(order)
+        sources, delays_s, learning, decaying = _read(order)
     with err.status(f"Planning for {len(sources):,} pages"):
         # A given delay holds whatever was learnt of a host.
         own = [None] * len(delays_s) if order.has_fixed_delay else delays_s
         polite = order.settings.politeness
         table = _table(sources, capacities(own, polite.delay_s, polite.connections_per_host))
-        division = _divided(order, sources, table, delays_s, fading)
+        division = _divided(order, sources, table, delays_s, decaying)
         plan, *_ = division
         report = make_report(
             str(order.sources or order.db),
@@ -370,10 +370,10 @@ def _divided(
     sources: PlanSources,
     table: SourceTable,
     delays_s: Sequence[float | None],
-    fading: EphemeralPages | None,
+    decaying: EphemeralPages | None,
 ) -> Division:
     """Return the plan, with any ephemeral sources."""
-    if fading is None or not len(fading):
+    if decaying is None or not len(decaying):
         plan = rate_plan(order.policy, table, order.budget)
         return plan, plan.price, ()
     return plan_with_ephemeral(
@@ -381,7 +381,7 @@ def _divided(
         table,
         order.budget,
         sources,
-        pages=fading,
+        pages=decaying,
         exchange=exchange_of(order.settings.ephemeral, order.settings.daemon),
         cost=relative_delays(delays_s, order.settings.politeness.delay_s),
         day=time.time() / _DAY_S,

@@ -325,7 +325,7 @@ def _amended(
     volatile = memory.volatile | volatile_on_site
     amendments, kept = [], []
     for delta in memory.deltas:
-        rung = _rung_in_hindsight(delta, memory, volatile)
+        rung = _rung_by_now(delta, memory, volatile)
         if rung is None:
             kept.append(delta)
         else:
@@ -333,7 +333,7 @@ def _amended(
     return replace(memory, deltas=tuple(kept)), tuple(amendments)
 
 
-def _rung_in_hindsight(delta: Delta, memory: PageMemory, volatile: frozenset[Slot]) -> Rung | None:
+def _rung_by_now(delta: Delta, memory: PageMemory, volatile: frozenset[Slot]) -> Rung | None:
     """Return the rung that now explains an earlier change, if one does."""
     items = (*delta.removed, *delta.added)
     if delta.kind != "changed":

@@ -227,13 +227,11 @@ def settled(
         Correction(page_id, delta.at, delta.kind, kind)
         for page_id, (_, deltas) in differing.items()
         for delta in deltas
-        if (kind := _kind_in_hindsight(delta, counts, pages, template)) != delta.kind
+        if (kind := _kind_by_now(delta, counts, pages, template)) != delta.kind
     ]
 
 
-def _kind_in_hindsight(
-    delta: Delta, counts: Counter[Event], pages: int, template: Template
-) -> Kind:
+def _kind_by_now(delta: Delta, counts: Counter[Event], pages: int, template: Template) -> Kind:
     removed, added = beside_slots(template.volatile, delta.removed, delta.added)
     least = enough(pages)
     gone = {i for i in removed if counts[False, i.place, i.digest] >= least}

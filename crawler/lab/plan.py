@@ -16,7 +16,7 @@ from freshet.scheduler import planning
 from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import plan_costs
-from freshet.scheduler.ephemeral.joint_plan import FadingSources, JointPlan, joint_plan
+from freshet.scheduler.ephemeral.joint_plan import DecayingSources, JointPlan, joint_plan
 from freshet.scheduler.planning import Expectation, Share, rate_plan
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.policy import CrawlPlan
@@ -85,24 +85,28 @@ def plan_with_ephemeral(
     """
     income = table.importance[pages.row] * exchange.item_worth * pages.rate * pages.own
     own = cost[table.host[pages.row]] if exchange.by_delay else np.ones(len(pages))
-    fading = FadingSources(pages.row, income, pages.decay, own)
+    decaying = DecayingSources(pages.row, income, pages.decay, own)
     found = joint_plan(
-        table, budget, fading,
+        table, budget, decaying,
         lambda others, left: rate_plan(policy, others, left),
         lambda others, left: rate_plan(_PRICED, others, left).price or 0.0,
     )  # fmt: skip
-    return found.plan, found.price, _planned_ephemeral(found, fading, sources, pages, day)
+    return found.plan, found.price, _planned_ephemeral(found, decaying, sources, pages, day)
 
 
 def _planned_ephemeral(
-    found: JointPlan, fading: FadingSources, sources: PlanSources, pages: EphemeralPages, day: float
+    found: JointPlan,
+    decaying: DecayingSources,
+    sources: PlanSources,
+    pages: EphemeralPages,
+    day: float,
 ) -> tuple[PlannedEphemeral, ...]:
     row = pages.row
     waited = np.maximum(day - pages.last_visit, 0.0)
     index = np.asarray(
-        whittle.index_after(waited, fading.income, 1.0, fading.decay, cost=fading.cost)
+        whittle.index_after(waited, decaying.income, 1.0, decaying.decay, cost=decaying.cost)
     )
-    rate = np.where(np.isin(row, found.fading), found.plan.crawl_rate[row], 0.0)
+    rate = np.where(np.isin(row, found.decaying), found.plan.crawl_rate[row], 0.0)
     with np.errstate(divide="ignore"):
         interval = 1 / rate
     items = pages.rate * pages.own

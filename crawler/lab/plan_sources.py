@@ -131,8 +131,8 @@ async def read_history(db: Path, daemon: Daemon, said: Ephemeral) -> _StoredHist
         pages = await columns.page_histories(connection)
         observed = await columns.observations(connection, pages.page_id)
         weighing = await weigh(connection, daemon.importance)
-        fading = await ephemeral_pages(connection, pages, weighing, daemon, said)
-        return _StoredHistory(pages, observed, weighing, fading)
+        decaying = await ephemeral_pages(connection, pages, weighing, daemon, said)
+        return _StoredHistory(pages, observed, weighing, decaying)
 
 
 def sources_of(

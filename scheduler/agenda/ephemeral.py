@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from freshet.scheduler.agenda.new_pages import Churning, Discovering, rate_of_silent
+from freshet.scheduler.agenda.new_pages import Churning, HubPages, rate_of_silent
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Bools, Floats, rows_among
@@ -42,9 +42,9 @@ from freshet.scheduler.policies import whittle
 from freshet.scheduler.sources import Rows
 
 
-def fading(
+def decaying(
     pages: PageTable,
-    discovering: Discovering,
+    hubs: HubPages,
     revealing: Revealing,
     on: DiscoveryTerms,
     now: float,
@@ -59,7 +59,7 @@ def fading(
     since, half_life = pages["since"], pages["half_life"]
     row, rate = sources(
         half_life,
-        discovering.churning,
+        hubs.churning,
         on,
         found_at=pages["found_at"],
         since=since,

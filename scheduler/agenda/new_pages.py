@@ -154,7 +154,7 @@ def _churn(it: NDArray[np.void], rate: Floats, kept: Floats) -> Bools:
 _DAY_S: Final = 86_400.0
 
 
-class Discovering:
+class HubPages:
     """Learns which watched pages reveal new ones, and whose links churn.
 
     Attributes:
@@ -241,12 +241,12 @@ _AT_ONCE: Final = 10_000
 
 
 async def recall(
-    reader: aiosqlite.Connection, discovering: Discovering, pages: PageTable, visits: VisitResults
+    reader: aiosqlite.Connection, hubs: HubPages, pages: PageTable, visits: VisitResults
 ) -> None:
     """Learn from all visits which of these pages revealed new ones."""
-    newest = np.array(discovering.newest, np.intp)
+    newest = np.array(hubs.newest, np.intp)
     moved = await columns_queries.moves(reader)
-    await recall_churn(reader, discovering.churning, pages.rows, pages["found_at"])
+    await recall_churn(reader, hubs.churning, pages.rows, pages["found_at"])
     order = np.argsort(visits.at, kind="stable")
     shown = order[~visits.gone[order]]
     for first in range(0, len(newest), _AT_ONCE):
@@ -264,7 +264,7 @@ async def recall(
         tells = np.where(is_first, found_at == at, found_at > before) & (by != row)
         for k in np.flatnonzero(tells)[np.argsort(at[tells], kind="stable")].tolist():
             last = None if is_first[k] else float(before[k])
-            discovering.shown(int(by[k]), last, float(at[k]), int(row[k]), float(found_at[k]))
+            hubs.shown(int(by[k]), last, float(at[k]), int(row[k]), float(found_at[k]))
 
 
 async def recall_churn(

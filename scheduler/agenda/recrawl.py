@@ -36,9 +36,9 @@ import numpy as np
 
 from freshet.scheduler.agenda import pages as pages_agenda
 from freshet.scheduler.agenda.audit import draw_audit
-from freshet.scheduler.agenda.ephemeral import fading
+from freshet.scheduler.agenda.ephemeral import decaying
 from freshet.scheduler.agenda.history import NewEvidence, PendingEvidence
-from freshet.scheduler.agenda.new_pages import Discovering, recall
+from freshet.scheduler.agenda.new_pages import HubPages, recall
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.queue import ReadyQueue, Sharing, worthiest
 from freshet.scheduler.agenda.ranker import Ranker
@@ -152,7 +152,7 @@ class RecrawlAgenda:
     def _begin(self, ranker: Ranker) -> None:
         """Know nothing yet."""
         self.ranker = ranker
-        self.pages, self._discovering = PageTable(self._recheck_days), Discovering()
+        self.pages, self._hubs = PageTable(self._recheck_days), HubPages()
         self._evidence = PendingEvidence(self._reader, self.pages)
         self.queue = ReadyQueue()
         #: The last valuation of all pages; None before the first.
@@ -195,7 +195,7 @@ class RecrawlAgenda:
         await self._watch(await columns.pages(self._reader))
         visits = await self._learn_all()
         self.pages.recall_gone(visits)
-        await recall(self._reader, self._discovering, self.pages, visits)
+        await recall(self._reader, self._hubs, self.pages, visits)
 
     async def relearn(self, ranker: Ranker) -> None:
         """Teach another ranker the store's history as judged now."""
@@ -235,7 +235,7 @@ class RecrawlAgenda:
                 before = self.pages.row(old)
                 if before is not None:
                     self.ranker.inherit(before, row)
-                    self._discovering.inherit(before, row)
+                    self._hubs.inherit(before, row)
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
@@ -333,14 +333,14 @@ class RecrawlAgenda:
                 await self.inherit([visit.due.page_id])
             if visit.targets is not None:
                 is_known = has_come or visit.due.digests is not None
-                self._discovering.visited(
+                self._hubs.visited(
                     row, float(self.pages["since"][row]) if is_known else None,
                     visit.observation.at / _DAY_S, visit.targets.urls, self.pages["found_at"],
                 )  # fmt: skip
             self.pages.settle(row, visit)
             self._evidence.seen(row, visit.observation)
         churned, self._churned = self._churned, []
-        self._make_way(self._discovering.churned(self.pages, churned))
+        self._make_way(self._hubs.churned(self.pages, churned))
         await pages_agenda.follow(self._reader, self.pages, settled)
         await self._evidence.meet_sources()
 
@@ -381,7 +381,7 @@ class RecrawlAgenda:
             sitemap=found.sitemap, half_life=terms.half_life_days,
         )  # fmt: skip
         self.ranker.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
-        self._discovering.watch(rows, codes, found.url, found.found_at / _DAY_S)
+        self._hubs.watch(rows, codes, found.url, found.found_at / _DAY_S)
 
     def _not_before(self, found: WatchedPages) -> Floats:
         asked, since = found.asked / _DAY_S, found.since / _DAY_S
@@ -408,7 +408,7 @@ class RecrawlAgenda:
             now / _DAY_S,
             free,
             favoured=self.sharing.favoured,
-            drawing=self._audits_due >= 1,
+            sampling=self._audits_due >= 1,
         )
         if len(self.pages) < self._many:
             return await self._fill(work(), now)
@@ -417,7 +417,13 @@ class RecrawlAgenda:
         return set()
 
     def _appraise(
-        self, evidence: NewEvidence, now: float, free: Ints, *, favoured: bool | None, drawing: bool
+        self,
+        evidence: NewEvidence,
+        now: float,
+        free: Ints,
+        *,
+        favoured: bool | None,
+        sampling: bool,
     ) -> Valuation:
         """Learn from visits, value all pages and choose the worthiest that may be requested.
 
@@ -428,22 +434,22 @@ class RecrawlAgenda:
         :mod:`freshet.scheduler.agenda.ephemeral` speaks.
 
         At most ``free`` (H,) pages of each host are chosen; visits for discovery come before all
-        others, or after, as ``favoured`` says. ``drawing``: pages will be sampled at random.
+        others, or after, as ``favoured`` says. ``sampling``: pages will be sampled at random.
         """
         pages, ranker, terms = self.pages, self.ranker, self.sharing.terms
         with self.timed("learn"):
             evidence.teach(ranker)
         with self.timed("value"):
             fresh = ranker.worth(now)
-        revealing = self._discovering.revealing(pages, now)
+        revealing = self._hubs.revealing(pages, now)
         new = (terms.missing if terms.come else 0.0) * revealing.worth
         if isinstance(ranker, IntervalRanker):
             # It leaves pages alone until they are due, whatever a visit might reveal.
             new[~ranker.due(now)] = 0.0
         turn = int(np.count_nonzero(pages["captured"])) / self.budget
         cost = np.append(self.costs, np.ones(len(free) - len(self.costs)))
-        (row, rate, faded), (urgent, urgency) = fading(
-            pages, self._discovering, revealing, terms, now, cost=cost
+        (row, rate, faded), (urgent, urgency) = decaying(
+            pages, self._hubs, revealing, terms, now, cost=cost
         )
         both = fresh + new
         both[row] = np.maximum(both[row], faded)
@@ -463,7 +469,7 @@ class RecrawlAgenda:
             arrivals=rate,
             urgent=urgent,
             reveals=revealing.pages,
-            hazard=ranker.beliefs(now).hazard if drawing else np.empty(0),
+            hazard=ranker.beliefs(now).hazard if sampling else np.empty(0),
             unknown=revealing.unknown,
             per_day=revealing.per_day,
         )

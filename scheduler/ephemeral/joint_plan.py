@@ -50,7 +50,7 @@ _LEAST: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class FadingSources:
+class DecayingSources:
     """The k rows of a table whose items fade; every column has length k.
 
     Attributes:
@@ -65,9 +65,9 @@ class FadingSources:
     decay: Floats
     cost: Floats
 
-    def take(self, rows: Bools) -> FadingSources:
+    def take(self, rows: Bools) -> DecayingSources:
         """Return some of them."""
-        return FadingSources(self.row[rows], self.income[rows], self.decay[rows], self.cost[rows])
+        return DecayingSources(self.row[rows], self.income[rows], self.decay[rows], self.cost[rows])
 
     def intervals(self, price: float) -> Floats:
         """Return τ (k,) in days; inf where no crawl is ever worth the price."""
@@ -89,11 +89,11 @@ class JointPlan:
 
     plan: CrawlPlan
     price: float
-    fading: Rows
+    decaying: Rows
 
 
 def joint_plan(
-    table: SourceTable, budget: float, fading: FadingSources, plan_of: PlanOf, price_of: PriceOf
+    table: SourceTable, budget: float, decaying: DecayingSources, plan_of: PlanOf, price_of: PriceOf
 ) -> JointPlan:
     """Return the plan at which a crawl has the same worth everywhere.
 
@@ -103,9 +103,9 @@ def joint_plan(
     Raises:
         ValueError: if the budget is not above 0.
     """
-    spent, price = _spent(table, budget, fading, price_of)
-    worth = fading.take(np.isfinite(fading.intervals(price)))
-    if len(worth.row) < len(fading.row):
+    spent, price = _spent(table, budget, decaying, price_of)
+    worth = decaying.take(np.isfinite(decaying.intervals(price)))
+    if len(worth.row) < len(decaying.row):
         spent, price = _spent(table, budget, worth, price_of)
     rate = _within_hosts(table, worth.row, _rates(worth, price))
     others = _others(table, worth.row)
@@ -114,38 +114,38 @@ def joint_plan(
     return JointPlan(_joined(rest, others, worth.row, rate, budget), price, worth.row)
 
 
-def _rates(fading: FadingSources, price: float) -> Floats:
+def _rates(decaying: DecayingSources, price: float) -> Floats:
     """Return crawls a day (k,)."""
     with np.errstate(divide="ignore"):
-        return np.minimum(1 / fading.intervals(price), _MOST)
+        return np.minimum(1 / decaying.intervals(price), _MOST)
 
 
 def _spent(
-    table: SourceTable, budget: float, fading: FadingSources, price_of: PriceOf
+    table: SourceTable, budget: float, decaying: DecayingSources, price_of: PriceOf
 ) -> tuple[float, float]:
     """Return crawls a day for the fading sources, and the price."""
-    others = table.take(_others(table, fading.row))
+    others = table.take(_others(table, decaying.row))
 
     def price(spent: float) -> float:
         return price_of(others, budget - spent) if len(others) else 0.0
 
     def excess(spent: float) -> float:
-        return float(_rates(fading, price(spent)).sum()) - spent
+        return float(_rates(decaying, price(spent)).sum()) - spent
 
     most = budget * (1 - _PRECISION)
     if excess(most) >= 0:
         # The others leave it to them: then they set the price among themselves.
-        return most, _own_price(fading, most)
+        return most, _own_price(decaying, most)
     spent = float(brentq(excess, 0.0, most, xtol=budget * _PRECISION, rtol=_PRECISION))
     return spent, price(spent)
 
 
-def _own_price(fading: FadingSources, budget: float) -> float:
+def _own_price(decaying: DecayingSources, budget: float) -> float:
     def excess(price: float) -> float:
-        return float(_rates(fading, price).sum()) - budget
+        return float(_rates(decaying, price).sum()) - budget
 
-    top = float(np.max(fading.income / (fading.decay * fading.cost), initial=0.0))
-    if not len(fading.row) or excess(0.0) <= 0:
+    top = float(np.max(decaying.income / (decaying.decay * decaying.cost), initial=0.0))
+    if not len(decaying.row) or excess(0.0) <= 0:
         return 0.0
     return float(brentq(excess, 0.0, top, xtol=top * 1e-12))
 

@@ -170,16 +170,16 @@ def static_frequencies(sources: EphemeralSources, budget: float) -> Floats:
 
     A source without decay earns the same however seldom it is crawled, and gets 0.
     """
-    fading = (sources.decay > 0) & (sources.arrival_rate * sources.mean_utility > 0)
+    decaying = (sources.decay > 0) & (sources.arrival_rate * sources.mean_utility > 0)
     frequencies = np.zeros(len(sources))
-    if not fading.any():
+    if not decaying.any():
         return frequencies
-    worth = np.where(fading, sources.ceiling, 0.0)
+    worth = np.where(decaying, sources.ceiling, 0.0)
     top = float((worth / sources.cost).max())
 
     def at(price: float) -> Floats:
         wanted = np.zeros(len(sources))
-        rows = fading & (worth > price * sources.cost)
+        rows = decaying & (worth > price * sources.cost)
         share = price * sources.cost[rows] / worth[rows]
         # At the branch point, where y is 0, scipy has no value.
         y = np.nan_to_num(-lambertw(-(1 - share) / np.e, -1).real - 1)
@@ -245,8 +245,8 @@ def relaxed(sources: EphemeralSources, budget: float) -> _Relaxed:
     arrays.budget("budget", budget)
     if sources.cost.sum() <= budget:
         return _Relaxed(float(sources.fresh.sum()), 0.0)
-    fading = sources.decay > 0
-    low, high = 0.0, float(np.max(sources.ceiling[fading] / sources.cost[fading], initial=0.0))
+    decaying = sources.decay > 0
+    low, high = 0.0, float(np.max(sources.ceiling[decaying] / sources.cost[decaying], initial=0.0))
     while low < (middle := (low + high) / 2) < high:
         if spending(sources, middle) > budget:
             low = middle

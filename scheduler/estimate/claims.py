@@ -522,9 +522,9 @@ def _learn_one(state: ClaimState, slot: int, visit: Record, alive: int) -> None:
     own, other = page.weight * share, unclaimed(state, visit.begin, visit.at) * visit.hazard
     # Changes since the last poll are not held against the sources.
     polled = 1 - _unpolled(state, visit.begin, visit.at)
-    fading = 1 - polled / max(_MEMORY, 2.0 * alive)
-    facts.loss = facts.loss * fading + polled * log_loss(own + other, visit.changed)
-    facts.loss_without *= fading
+    decay = 1 - polled / max(_MEMORY, 2.0 * alive)
+    facts.loss = facts.loss * decay + polled * log_loss(own + other, visit.changed)
+    facts.loss_without *= decay
     facts.loss_without += polled * log_loss(visit.hazard, visit.changed)
     facts.visits += 1
     score(state, slot, visit.changed, polled)

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from freshet.scheduler.agenda.new_pages import Discovering
+from freshet.scheduler.agenda.new_pages import HubPages
 from freshet.scheduler.agenda.pages import PageTable
 from scripts.benchmarks import command, discovery_joint
 from scripts.benchmarks.daemon_recorded import Stretch
@@ -78,9 +78,9 @@ def _told(
 
 def updated(count: int) -> dict[str, object]:
     """What a fetched page costs in the history of who reveals what, and what valuing all costs."""
-    rng, pages, discovering = Random(1), PageTable(), Discovering()
+    rng, pages, hubs = Random(1), PageTable(), HubPages()
     urls = [f"https://site.example/{number}" for number in range(count)]
-    _found(pages, discovering, urls, 0, 0.0)
+    _found(pages, hubs, urls, 0, 0.0)
     shown = [rng.choices(urls, k=_LINKS) for _ in range(_LOOKS)]
     took = 0.0
     for number, links in enumerate(shown):
@@ -88,12 +88,12 @@ def updated(count: int) -> dict[str, object]:
         if number % _NEW_EVERY == 0:
             url = f"https://site.example/new/{number}"
             links[-1] = url
-            _found(pages, discovering, [url], len(pages), day)
+            _found(pages, hubs, [url], len(pages), day)
         began = process_time()
-        discovering.visited(rng.randrange(count), 0.0, day, links, pages["found_at"])
+        hubs.visited(rng.randrange(count), 0.0, day, links, pages["found_at"])
         took += process_time() - began
     began = process_time()
-    revealing = discovering.revealing(pages, 3.0)
+    revealing = hubs.revealing(pages, 3.0)
     return {
         "pages": count,
         "links_of_a_page": _LINKS,
@@ -103,13 +103,11 @@ def updated(count: int) -> dict[str, object]:
     }
 
 
-def _found(
-    pages: PageTable, discovering: Discovering, urls: list[str], first: int, day: float
-) -> None:
+def _found(pages: PageTable, hubs: HubPages, urls: list[str], first: int, day: float) -> None:
     n = len(urls)
     at, site = np.full(n, day), np.zeros(n, np.intp)
     rows = pages.add(
         np.arange(first, first + n), host=site, importance=np.ones(n), found_at=at, since=at,
         captured=np.ones(n, np.bool_),
     )  # fmt: skip
-    discovering.watch(rows, site, urls, at)
+    hubs.watch(rows, site, urls, at)

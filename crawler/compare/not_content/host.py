@@ -22,8 +22,8 @@ from freshet.crawler.compare.not_content.evidence import KindEvidence, has_waysi
 from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageFacts
 from freshet.crawler.lru import LruCache
 
-# -- likeness ----------------------------------------------------------------
-# Likeness of short pages, whatever URL, number, id or time is printed on them. A print is a
+# -- resemblance of short pages ------------------------------------------------
+# Resemblance of short pages, whatever URL, number, id or time is printed on them. A print is a
 # bottom-k sketch (E. Cohen, 1997) of a page's set of words and pairs of words: the least 48 of
 # their hashes, which is all of them for a text of up to some 25 words. Names of the URL are masked,
 # and words with a digit.
@@ -62,7 +62,7 @@ def print_of(facts: PageFacts) -> Print:
     return Print(tuple(kept), min(len(words), 0xFFFF), _hash(title))
 
 
-def likeness(first: Print, second: Print) -> float:
+def set_resemblance(first: Print, second: Print) -> float:
     """Return the resemblance of the sets, 0 to 1: exact if both are whole, else estimated."""
     if not first.hashes or not second.hashes:
         return float(first == second)
@@ -274,7 +274,7 @@ class HostJudge:
         return found
 
     def _by_probe(self, url: str, taken: _Taken, at: float) -> NotContent | None:
-        """Judge a page by its likeness to a probe's; one of few words needs a cue as well."""
+        """Judge a page by its resemblance to a probe's; one of few words needs a cue as well."""
         page, hint = taken
         # Any URL may show the root.
         shown = () if _is_root(url) else (each for _, each in self._fresh(at) if each is not None)
@@ -292,7 +292,7 @@ class HostJudge:
     # -- families --------------------------------------------------------------------
 
     def _family(self, page: Print) -> Family | None:
-        alike = [(likeness(page, family.page), family) for family in self.families]
+        alike = [(set_resemblance(page, family.page), family) for family in self.families]
         resemblance, likest = max(alike, key=lambda each: each[0], default=(0.0, None))
         if likest is None or resemblance < _SAME:
             return None
@@ -309,7 +309,7 @@ class HostJudge:
         taken = [
             known
             for known, (shown, _) in self._content.items()
-            if likeness(shown, page) >= _SAME and _is_telling(page, shown)
+            if set_resemblance(shown, page) >= _SAME and _is_telling(page, shown)
         ]
         self._content.pop(url, None)
         for known in taken:
@@ -417,7 +417,7 @@ _SAID: Final = {
 
 
 def _with_title(page: Print, probe: Print) -> float:
-    """Return the likeness to a probe's page; pages of few words must share its title, too."""
+    """Return the resemblance to a probe's page; pages of few words must share its title, too."""
     if min(page.words, probe.words) < FEW_WORDS and page.title != probe.title:
         return 0.0
-    return likeness(page, probe) if probe.words else 0.0
+    return set_resemblance(page, probe) if probe.words else 0.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.costs import harmonic_cost
-from freshet.scheduler.ephemeral.joint_plan import FadingSources, JointPlan, joint_plan
+from freshet.scheduler.ephemeral.joint_plan import DecayingSources, JointPlan, joint_plan
 from freshet.scheduler.planning import rate_plan
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.policy import CrawlPlan
@@ -12,7 +12,7 @@ from freshet.scheduler.sources import SourceTable
 
 RNG = np.random.default_rng(1)
 TABLE = SourceTable.of(RNG.uniform(0.5, 2, 30), np.exp(RNG.normal(-2, 1, 30)))
-FADING = FadingSources(
+FADING = DecayingSources(
     np.array([3, 10, 20]), np.array([200.0, 20.0, 1e-4]), np.array([3.0, 0.5, 9.0]), np.ones(3)
 )
 
@@ -28,15 +28,15 @@ def price_of(table: SourceTable, budget: float) -> float:
 
 
 def planned(
-    table: SourceTable = TABLE, budget: float = 30.0, fading: FadingSources = FADING
+    table: SourceTable = TABLE, budget: float = 30.0, decaying: DecayingSources = FADING
 ) -> JointPlan:
-    return joint_plan(table, budget, fading, plan_of, price_of)
+    return joint_plan(table, budget, decaying, plan_of, price_of)
 
 
 def test_the_budget_is_spent_and_no_crawl_is_worth_more_elsewhere() -> None:
     found = planned()
     assert found.plan.crawl_rate.sum() == pytest.approx(30.0, rel=1e-3)
-    assert found.fading.tolist() == [3, 10]
+    assert found.decaying.tolist() == [3, 10]
     assert found.plan.price == pytest.approx(found.price, rel=1e-2)
     index = whittle.index_after(
         1 / found.plan.crawl_rate[[3, 10]], FADING.income[:2], 1.0, FADING.decay[:2]
@@ -46,11 +46,11 @@ def test_the_budget_is_spent_and_no_crawl_is_worth_more_elsewhere() -> None:
 
 def gain(rate: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
     """What the plan reaps less what it costs, per day, on the rows that fade and the others."""
-    fading = FADING.take(np.array([True, True, False]))
-    interval = 1 / rate[fading.row]
-    reaped = fading.income / fading.decay * -np.expm1(-fading.decay * interval) / interval
+    decaying = FADING.take(np.array([True, True, False]))
+    interval = 1 / rate[decaying.row]
+    reaped = decaying.income / decaying.decay * -np.expm1(-decaying.decay * interval) / interval
     kept = np.ones(len(rate), np.bool_)
-    kept[fading.row] = False
+    kept[decaying.row] = False
     cost = harmonic_cost(TABLE.importance[kept], TABLE.change_rate[kept], rate[kept])
     return float(reaped.sum()) - float(cost)
 
@@ -74,11 +74,11 @@ def test_a_host_s_capacity_counts_crawls_of_both_kinds() -> None:
 
 
 def test_where_nothing_else_is_crawled_the_sources_set_the_price() -> None:
-    fading = FadingSources(np.array([0, 1]), np.full(2, 50.0), np.full(2, 2.0), np.ones(2))
-    found = planned(SourceTable.of(np.ones(2), np.ones(2)), 10.0, fading)
+    decaying = DecayingSources(np.array([0, 1]), np.full(2, 50.0), np.full(2, 2.0), np.ones(2))
+    found = planned(SourceTable.of(np.ones(2), np.ones(2)), 10.0, decaying)
     assert found.plan.crawl_rate == pytest.approx([5.0, 5.0], rel=1e-3)
 
 
 def test_without_sources_that_fade_it_is_the_policy_s_plan() -> None:
     none = FADING.take(np.zeros(3, np.bool_))
-    assert planned(fading=none).plan.crawl_rate == pytest.approx(plan_of(TABLE, 30.0).crawl_rate)
+    assert planned(decaying=none).plan.crawl_rate == pytest.approx(plan_of(TABLE, 30.0).crawl_rate)

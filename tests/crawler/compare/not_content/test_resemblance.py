@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.compare.not_content.host import Print, likeness, print_of
+from freshet.crawler.compare.not_content.host import Print, print_of, set_resemblance
 from tests.crawler.compare.not_content.facts import facts_of
 
 SORRY = "<h1>Nothing at {path}</h1><p>Nobody put a thing here on 2026-11-{n}, ticket {n}f7a9b.</p>"
@@ -15,25 +15,25 @@ def at(path: str, n: int) -> Print:
 
 
 def test_urls_numbers_and_ids_make_no_difference() -> None:
-    assert likeness(at("/chairs/blue", 17), at("/tables/round", 23)) == 1.0
+    assert set_resemblance(at("/chairs/blue", 17), at("/tables/round", 23)) == 1.0
     assert at("/chairs/blue", 17).title == at("/tables/round", 23).title
 
 
 def test_other_words_do() -> None:
     other = print_of(facts_of("<h1>Blue chair</h1><p>Made of oak, with a seat of wool.</p>"))
-    assert likeness(at("/chairs/blue", 17), other) < 0.2
+    assert set_resemblance(at("/chairs/blue", 17), other) < 0.2
 
 
 def test_chinese_and_japanese_are_compared_by_characters() -> None:
     first = print_of(facts_of("<p>访问过于频繁请稍后再试</p>", lang="zh"))
     second = print_of(facts_of("<p>访问过于频繁请明天再试</p>", lang="zh"))
-    assert 0.5 < likeness(first, second) < 1.0
+    assert 0.5 < set_resemblance(first, second) < 1.0
 
 
 def test_pages_without_words_are_alike_only_by_their_titles() -> None:
     first, second = print_of(facts_of("", title="Shop")), print_of(facts_of("", title="Shop"))
-    assert likeness(first, second) == 1.0
-    assert likeness(first, print_of(facts_of("", title="Bank"))) == 0.0
+    assert set_resemblance(first, second) == 1.0
+    assert set_resemblance(first, print_of(facts_of("", title="Bank"))) == 0.0
 
 
 PRINTS = st.builds(
@@ -46,5 +46,5 @@ PRINTS = st.builds(
 
 @given(PRINTS, PRINTS)
 def test_likeness_is_symmetric_and_a_share(first: Print, second: Print) -> None:
-    assert likeness(first, second) == pytest.approx(likeness(second, first))
-    assert 0.0 <= likeness(first, second) <= 1.0
+    assert set_resemblance(first, second) == pytest.approx(set_resemblance(second, first))
+    assert 0.0 <= set_resemblance(first, second) <= 1.0
