@@ -16,7 +16,7 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.capacities import capacities, exchange_of, relative_delays
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Json, read_settings
-from freshet.crawler.lab import plan_files, plan_sources
+from freshet.crawler.lab import plan_sources
 from freshet.crawler.lab.plan import (
     NO_HISTORY,
     Division,
@@ -28,8 +28,7 @@ from freshet.crawler.lab.plan import (
     plan_columns,
     plan_with_ephemeral,
 )
-from freshet.crawler.lab.plan_files import BadSources, PlanSources
-from freshet.crawler.lab.plan_sources import EphemeralPages, RateLearning
+from freshet.crawler.lab.plan_sources import BadSources, EphemeralPages, PlanSources, RateLearning
 from freshet.crawler.run.orders import crawls_per_day
 from freshet.crawler.terminal import (
     Cell,
@@ -361,7 +360,7 @@ def _plan(order: _PlanOrder) -> tuple[PlanReport, bool]:
     replaced = False
     if order.output is not None:
         with err.status("Writing the plan"):
-            replaced = plan_files.write_plan(order.output, plan_columns(sources, table, plan))
+            replaced = plan_sources.write_plan(order.output, plan_columns(sources, table, plan))
     return report, replaced
 
 
@@ -400,7 +399,7 @@ def _table(sources: PlanSources, host_capacity: NDArray[np.float64]) -> SourceTa
 
 def _check_output(output: Path, source: Path) -> None:
     """Check before the work that a plan can be written there."""
-    plan_files.check_writable(output)
+    plan_sources.check_writable(output)
     if output.exists() and source.exists() and output.samefile(source):
         fail(f"--output {output}: would replace the plan's own input", 2)
 
@@ -410,7 +409,7 @@ def _read(
 ) -> tuple[PlanSources, list[float | None], RateLearning | None, EphemeralPages | None]:
     """Return the sources, their hosts' delays, the learning of rates, and ephemeral sources."""
     if order.sources is not None:
-        sources = plan_files.read_sources(order.sources)
+        sources = plan_sources.read_sources(order.sources)
         return sources, [None] * len(sources.hosts), None, None
     daemon, ephemeral = order.settings.daemon, order.settings.ephemeral
     history = terminal.run(plan_sources.read_history(order.db, daemon, ephemeral))

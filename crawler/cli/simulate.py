@@ -1,9 +1,7 @@
-"""``freshet simulate``: policies or budgets compared on a population, on ephemeral items or a web.
+"""``freshet simulate``: what policies cost or budgets give.
 
-What policies cost on a population whose copies go stale
-(:mod:`freshet.crawler.cli.simulate`), what they reap of items that fade
-(``--ephemeral``, :mod:`freshet.crawler.cli.simulate`), and what budgets give the whole
-daemon (``--web``, :mod:`freshet.crawler.cli.simulate`).
+Policies run on a population whose copies go stale or, with ``--ephemeral``, whose items fade; the
+whole daemon runs on a synthetic web with ``--web``.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from freshet.crawler import terminal
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.lab.rehearsal import HALF_LIFE_S, Plan, Rehearsal, rehearse
 from freshet.crawler.run.orders import crawls_per_day
-from freshet.crawler.synthetic_web import web as web_synthetic_web
+from freshet.crawler.synthetic_web import web as webs
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.crawler.terminal import (
     Cell,
@@ -40,7 +38,6 @@ from freshet.crawler.terminal import (
     show_list,
     times,
 )
-from freshet.scheduler import policy as policy_scheduler
 from freshet.scheduler.estimate import ESTIMATORS
 from freshet.scheduler.evaluate import changes, news
 from freshet.scheduler.evaluate.news import (
@@ -55,7 +52,7 @@ from freshet.scheduler.evaluate.news import (
 from freshet.scheduler.evaluate.runners import OverBudget
 from freshet.scheduler.evaluate.simulate import MEASURED_WHEN_LEARNING, SimulationResult, simulate
 from freshet.scheduler.evaluate.world import surrogate
-from freshet.scheduler.policy import PolicyError
+from freshet.scheduler.policy import PolicyError, given
 
 # -- simulating population ---------------------------------------------------
 DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
@@ -218,19 +215,19 @@ def _show_ephemeral(harvest: Harvest) -> None:
 
 # -- simulated webs ----------------------------------------------------------
 def _synthetic(seed: int, days: float, hosts: int = 4, pages: int = 40) -> SyntheticWeb:
-    return web_synthetic_web.mixed(WebSpec(hosts, pages, seed, days))
+    return webs.mixed(WebSpec(hosts, pages, seed, days))
 
 
 def _showcase(seed: int, days: float, traps: bool = False) -> SyntheticWeb:
-    return web_synthetic_web.showcase(seed, traps=traps, span_days=days)
+    return webs.showcase(seed, traps=traps, span_days=days)
 
 
 def _endless(seed: int, days: float, pages: int = 60, traps: bool = True) -> SyntheticWeb:
-    return web_synthetic_web.endless(WebSpec(1, pages, seed, days), traps=traps)
+    return webs.endless(WebSpec(1, pages, seed, days), traps=traps)
 
 
 def _newsroom(seed: int, days: float, items: float = 48.0, docs: int = 40) -> SyntheticWeb:
-    return web_synthetic_web.newsroom(WebSpec(3, docs, seed, days), items)
+    return webs.newsroom(WebSpec(3, docs, seed, days), items)
 
 
 #: What makes a web of a seed, a number of days, and its options.
@@ -266,7 +263,7 @@ def load(specification: str, seed: int, days: float) -> SyntheticWeb:
         raise ValueError(f"web: {name!r} is not known; accepted are {', '.join(sorted(_WEBS))}")
     make = partial(_WEBS[name], seed, days)
     try:
-        return make(**policy_scheduler.given(make, text))
+        return make(**given(make, text))
     except ValueError as error:
         raise ValueError(f"web {name}: {error}") from error
 

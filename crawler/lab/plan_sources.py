@@ -1,12 +1,17 @@
-"""Sources of a plan from a store: pages with change rates learned from their histories."""
+"""Sources of a plan: from a store, with learned change rates, or from CSV and Parquet files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import os
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import aiosqlite
 import numpy as np
@@ -15,7 +20,8 @@ from numpy.typing import NDArray
 from freshet.config.settings import Daemon, Ephemeral, PageRule
 from freshet.crawler.capacities import exchange_of, key_of, numbered
 from freshet.crawler.importance import Weighing, terms, weigh
-from freshet.crawler.lab.plan_files import PlanSources
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.urls import origin
 from freshet.scheduler import estimate
 from freshet.scheduler.agenda.ephemeral import decays, sources
 from freshet.scheduler.agenda.new_pages import Churning, recall_churn
@@ -26,11 +32,406 @@ from freshet.storage.queries import columns, page
 from freshet.storage.queries.columns import KeptPages, PastObservations
 from freshet.storage.tables import links as links_tables
 
-# -- appearing ---------------------------------------------------------------
 _DAY_S: Final = 86_400.0
 _DAY_HOURS: Final = 24.0
+#: What a file must have of each source, and what it may.
+REQUIRED = ("url", "change_rate")
+OPTIONAL = ("importance", "host", "complete_observations")
+
+_LONGEST_VALUE = 60
 
 
+class BadSources(CrawlError):
+    """A file with a wrong value; one line names row, column and accepted values."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSources:
+    """n sources; ``host`` are rows of ``hosts``, ``change_rate`` is per day."""
+
+    url: Sequence[str]
+    importance: NDArray[np.float64]
+    change_rate: NDArray[np.float64]
+    complete_observations: NDArray[np.bool_]
+    host: NDArray[np.intp]
+    hosts: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class _FileColumns:
+    """The columns of a file that are there, by name; texts as lists.
+
+    ``numbers`` tell people where to find the rows, counted in ``unit``: line, row.
+    """
+
+    path: Path
+    unit: str
+    numbers: Sequence[int]
+    values: Mapping[str, Any]
+
+    def refuse(self, row: int, column: str, shown: str, accepted: str) -> NoReturn:
+        """Raise an error about a value."""
+        refuse(self.path, f"{self.unit} {self.numbers[row]}", column, shown, accepted)
+
+
+def refuse(path: Path, place: str, column: str, shown: str, accepted: str) -> NoReturn:
+    """Raise an error about a value in a file, with the accepted values."""
+    if len(shown) > _LONGEST_VALUE:
+        shown = shown[: _LONGEST_VALUE - 1] + "…"
+    raise BadSources(f"{path}: {place}: {column}: is {shown}; accepted is {accepted}")
+
+
+def check_header(path: Path, names: Sequence[str]) -> None:
+    """Refuse missing, unknown and repeated columns."""
+    known = (*REQUIRED, *OPTIONAL)
+    accepted = f"accepted are {', '.join(known)}, of which {' and '.join(REQUIRED)} are required"
+    for name in names:
+        if name not in known:
+            raise BadSources(f"{path}: column {name!r} is not known; {accepted}")
+        if names.count(name) > 1:
+            raise BadSources(f"{path}: column {name!r} is there {names.count(name)} times")
+    for name in REQUIRED:
+        if name not in names:
+            raise BadSources(f"{path}: column {name!r} is missing; {accepted}")
+
+
+def checked(columns: _FileColumns) -> PlanSources:
+    """Check the columns of a file and return its sources.
+
+    Defaults: importance 1, the URL's origin as the host, incomplete observations.
+
+    Raises:
+        BadSources: naming the row, the column and the accepted values.
+    """
+    url, named = columns.values["url"], columns.values.get("host")
+    n = len(url)
+    if not n:
+        raise BadSources(f"{columns.path}: has no rows; it needs one for each source")
+    host, hosts = _origins(columns, url)
+    if named is not None:
+        host, hosts = _named(columns, named)
+    _refuse_twice(columns, url)
+    return PlanSources(
+        url=url,
+        importance=_rates(columns, "importance", np.ones(n)),
+        change_rate=_rates(columns, "change_rate", np.zeros(n)),
+        complete_observations=columns.values.get("complete_observations", np.zeros(n, np.bool_)),
+        host=host,
+        hosts=hosts,
+    )
+
+
+def _rates(columns: _FileColumns, name: str, default: NDArray[np.float64]) -> NDArray[np.float64]:
+    values: NDArray[np.float64] = columns.values.get(name, default)
+    bad = ~(np.isfinite(values) & (values >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        columns.refuse(row, name, str(values[row]), "a finite number of at least 0")
+    return values
+
+
+def _origins(columns: _FileColumns, urls: Sequence[str]) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the origin of each URL, which proves that it is a URL."""
+    known: dict[str, str] = {}
+    names = []
+    for row, url in enumerate(urls):
+        # URLs are many, origins few: most are told by the text before the path.
+        head = "/".join(url.split("/", 3)[:3])
+        name = known.get(head) or _origin(url)
+        if name is None or not url.isprintable():
+            columns.refuse(row, "url", repr(url), "an absolute http or https URL")
+        if not head.endswith("/"):
+            # Behind further slashes another host may stand.
+            known[head] = name
+        names.append(name)
+    return numbered(names)
+
+
+def _origin(url: str) -> str | None:
+    try:
+        return str(origin(url))
+    except ValueError:
+        return None
+
+
+def _named(columns: _FileColumns, names: list[str]) -> tuple[NDArray[np.intp], list[str]]:
+    places, hosts = numbered(names)
+    for name in hosts:
+        if not name.strip() or not name.isprintable():
+            columns.refuse(names.index(name), "host", repr(name), "a name")
+    return places, hosts
+
+
+def _refuse_twice(columns: _FileColumns, urls: Sequence[str]) -> None:
+    if len(set(urls)) == len(urls):
+        return
+    first: dict[str, int] = {}
+    for row, url in enumerate(urls):
+        if url in first:
+            earlier = f"{columns.unit} {columns.numbers[first[url]]}"
+            columns.refuse(row, "url", repr(url), f"each URL once, and {earlier} has it")
+        first[url] = row
+
+
+# -- csv files ---------------------------------------------------------------
+# RFC 4180, UTF-8; the first line names the columns.
+_TRUTH = {"true": True, "false": False, "1": True, "0": False}
+
+#: How a value is read, as what type of array its column is kept, and what is accepted.
+_READ: dict[str, tuple[Callable[[str], float], str, str]] = {
+    "importance": (float, "d", "a finite number of at least 0"),
+    "change_rate": (float, "d", "a finite number of at least 0"),
+    "complete_observations": (lambda text: _TRUTH[text.strip().lower()], "b", "true or false"),
+}
+
+
+def read_csv(path: Path) -> _FileColumns:
+    """Read the columns of a CSV file; blank lines are left out.
+
+    Raises:
+        OSError: the file cannot be read.
+        CrawlError: it is not UTF-8, or not CSV.
+        BadSources: naming the line, the column and the accepted values.
+    """
+    lines = array("q")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file)
+        try:
+            names = [name.strip() for name in next(reader, [])]
+            if not names:
+                raise BadSources(f"{path}: is empty; accepted is a line of column names and rows")
+            check_header(path, names)
+            columns: list[Any] = [array(_READ[name][1]) if name in _READ else [] for name in names]
+            for row in filter(None, reader):
+                lines.append(reader.line_num)
+                _add_row(path, reader.line_num, names, row, columns)
+        except csv.Error as error:
+            raise CrawlError(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
+        except UnicodeDecodeError:
+            raise CrawlError(f"{path}: {_undecodable(path)}") from None
+    values = dict(zip(names, columns, strict=True))
+    for name in _READ.keys() & values.keys():
+        values[name] = np.array(values[name], np.bool_ if _READ[name][1] == "b" else np.float64)
+    return _FileColumns(path, "line", lines, values)
+
+
+def _add_row(
+    path: Path, line: int, names: Sequence[str], row: Sequence[str], columns: Sequence[Any]
+) -> None:
+    """Append the values of a row to the columns."""
+    if len(row) != len(names):
+        raise BadSources(f"{path}: line {line}: has {len(row)} fields; accepted are {len(names)}")
+    for name, text, column in zip(names, row, columns, strict=True):
+        if name not in _READ:
+            column.append(text)
+            continue
+        read, _, accepted = _READ[name]
+        try:
+            column.append(read(text))
+        except (ValueError, KeyError):
+            refuse(path, f"line {line}", name, repr(text), accepted)
+
+
+def write_csv(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write columns of one length.
+
+    Numbers have all their digits; infinity is ``inf``, a truth value ``true`` or ``false``.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*map(_texts, columns.values()), strict=True))
+
+
+def _texts(values: NDArray[Any]) -> Iterator[Any]:
+    """Yield the values as they are written; a column is never wholly in memory as texts."""
+    if values.dtype == np.bool_:
+        return ("true" if value else "false" for value in values)
+    return (value.item() if isinstance(value, np.generic) else value for value in values)
+
+
+def _undecodable(path: Path) -> str:
+    """Say where a file stops being UTF-8."""
+    data = path.read_bytes()
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return f"line {line}: is not UTF-8"
+    return "is not UTF-8"
+
+
+# -- parquet files -----------------------------------------------------------
+# DuckDB (the extra ``parquet``) sees one file and nothing else: it neither reaches the network
+# nor loads extensions.
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_MEMORY = "2GB"
+
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_NUMBERS = (*_INTEGERS, *(f"U{name}" for name in _INTEGERS), "FLOAT", "DOUBLE", "DECIMAL")
+
+#: For each column what it is read as, DuckDB's names of the types that are accepted, and ours.
+_TYPES: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "url": ("VARCHAR", ("VARCHAR",), "text"),
+    "change_rate": ("DOUBLE", _NUMBERS, "numbers"),
+    "importance": ("DOUBLE", _NUMBERS, "numbers"),
+    "host": ("VARCHAR", ("VARCHAR", "ENUM"), "text"),
+    "complete_observations": ("BOOLEAN", ("BOOLEAN",), "truth values"),
+}
+
+
+def require_duckdb(path: Path) -> None:
+    """Raise :class:`CrawlError` if DuckDB is not installed."""
+    if find_spec("duckdb") is None:
+        raise CrawlError(
+            f"{path}: Parquet needs DuckDB; `pip install 'freshet[parquet]'` brings it"
+        )
+
+
+def read_parquet(path: Path) -> _FileColumns:
+    """Read the columns of a Parquet file.
+
+    Raises:
+        OSError: the file cannot be opened.
+        CrawlError: DuckDB is not installed, or it cannot read the file.
+        BadSources: naming the row, the column and the accepted values.
+    """
+    require_duckdb(path)
+    with path.open("rb") as file:
+        # By this name no character of the path is taken for a pattern.
+        name = f"/dev/fd/{file.fileno()}"
+        with _duckdb(path, name) as connection:
+            names = _checked_names(path, connection, name)
+            columns = ", ".join(
+                f'"{column}"::{_TYPES[column][0]} AS "{column}"' for column in names
+            )
+            found = connection.execute(f"SELECT {columns} FROM read_parquet(?)", [name])
+            return _columns(path, found.fetchnumpy())
+
+
+def write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write columns of one length, texts as arrays of objects.
+
+    Raises:
+        CrawlError: DuckDB is not installed, or it cannot write the file.
+    """
+    require_duckdb(path)
+    with _duckdb(path, str(path)) as connection:
+        connection.register("plan", dict(columns))
+        connection.table("plan").write_parquet(str(path), compression="zstd")
+
+
+@contextmanager
+def _duckdb(path: Path, name: str) -> Iterator[DuckDBPyConnection]:
+    """Open a DuckDB that may read only the file of this name; its errors name ``path``."""
+    import duckdb  # noqa: PLC0415 - an extra
+
+    quoted = name.replace("'", "''")
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "memory_limit": _MEMORY,
+    }
+    try:
+        with duckdb.connect(":memory:", config=settings) as connection:
+            connection.execute(f"SET allowed_paths = ['{quoted}']")
+            connection.execute("SET enable_external_access = false")
+            yield connection
+    except duckdb.Error as error:
+        sentence = str(error).partition("\n")[0].replace(name, path.name)
+        raise CrawlError(f"{path}: {sentence}") from error
+
+
+def _checked_names(path: Path, connection: DuckDBPyConnection, name: str) -> list[str]:
+    rows = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [name]).fetchall()
+    types: dict[str, str] = {row[0]: row[1] for row in rows}
+    check_header(path, list(types))
+    for column, of_type in types.items():
+        _, accepted, words = _TYPES[column]
+        if of_type.partition("(")[0] not in accepted:
+            raise BadSources(f"{path}: {column}: is of type {of_type}; accepted are {words}")
+    return list(types)
+
+
+def _columns(path: Path, found: Mapping[str, NDArray[Any]]) -> _FileColumns:
+    texts = {name: found[name].tolist() for name in ("url", "host") if name in found}
+    arrays = {name: np.asarray(values) for name, values in found.items()}
+    columns = _FileColumns(path, "row", range(1, len(found["url"]) + 1), arrays | texts)
+    for name, values in found.items():
+        missing = np.ma.getmaskarray(values)
+        if missing.any():
+            columns.refuse(int(np.argmax(missing)), name, "null", _TYPES[name][2])
+    return columns
+
+
+# -- files -------------------------------------------------------------------
+# The ending of a name selects the format.
+_READERS = {".csv": read_csv, ".parquet": read_parquet}
+_WRITE = {".csv": write_csv, ".parquet": write_parquet}
+
+
+def read_sources(path: Path) -> PlanSources:
+    """Read the sources in a file.
+
+    Raises:
+        CrawlError: the file does not exist, or is not what its ending says.
+        BadSources: naming the row, the column and the accepted values.
+    """
+    try:
+        return checked(_READERS[_ending(path)](path))
+    except OSError as error:
+        raise CrawlError(f"{path}: {error.strerror or error}") from error
+
+
+def check_writable(path: Path) -> None:
+    """Check before the work that a plan can be written here; write nothing.
+
+    Raises:
+        BadSources: the ending is not accepted.
+        CrawlError: the folder or the file to replace is of a wrong kind, or an extra is missing.
+    """
+    if _ending(path) == ".parquet":
+        require_duckdb(path)
+    if not path.parent.is_dir():
+        raise CrawlError(f"{path}: the folder does not exist: {path.parent}")
+    if path.exists() and not path.is_file():
+        raise CrawlError(f"{path}: not a file, so it is not replaced")
+
+
+def write_plan(path: Path, columns: Mapping[str, NDArray[Any]]) -> bool:
+    """Write the columns of a plan, whole or not at all; return whether a file was replaced.
+
+    Raises:
+        CrawlError: it cannot be written.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        _WRITE[_ending(path)](unfinished, columns)
+        replaced = path.exists()
+        unfinished.replace(path)
+    except OSError as error:
+        raise CrawlError(f"{path}: {error.strerror or error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return replaced
+
+
+def _ending(path: Path) -> str:
+    ending = path.suffix.lower()
+    if ending not in _READERS:
+        raise BadSources(f"{path}: accepted are files that end in {' or '.join(_READERS)}")
+    return ending
+
+
+# -- from a store ------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class EphemeralPages:
     """The k pages of a store that are ephemeral sources; every column has length k.

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from freshet.crawler.lab.charts import write_charts
 from freshet.crawler.lab.counterfactual import StoreComparison
-from freshet.crawler.lab.plan_files import require_duckdb, write_parquet
+from freshet.crawler.lab.plan_sources import require_duckdb, write_parquet
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err, say
 from freshet.scheduler.evaluate.verdicts import (

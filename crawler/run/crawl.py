@@ -21,7 +21,6 @@ from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
-from freshet.crawler.run.archive import archiving
 from freshet.crawler.run.orders import CrawlReport, make_report, require_readable
 from freshet.crawler.run.push import sender
 from freshet.crawler.run.upkeep import Grouping, catch_up, correct, retention_of
@@ -29,6 +28,7 @@ from freshet.crawler.run.wiring import (
     Assembly,
     Observer,
     RunContext,
+    archiving,
     copy_rule,
     stopping_on_signals,
 )

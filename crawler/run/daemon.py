@@ -25,7 +25,6 @@ from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
-from freshet.crawler.run.archive import archiving, described
 from freshet.crawler.run.crawl import COMPARED, Live
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import (
@@ -54,6 +53,8 @@ from freshet.crawler.run.wiring import (
     Assembly,
     Observer,
     RunContext,
+    archiving,
+    described,
     politeness_rules,
     stopping_on_signals,
 )

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
+import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import inf
+from pathlib import Path
 from random import Random
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import aiosqlite
 
+from freshet import __version__
 from freshet.config.settings import Alerts, Settings
 from freshet.crawler.admission.admit import Admission, Redirects, Scope, Seeding
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.alerts.rules import matching
-from freshet.crawler.archive.writer import ArchiveWriter, ArchivingFetcher
+from freshet.crawler.archive.warc import Fields
+from freshet.crawler.archive.writer import (
+    ArchiveInUse,
+    ArchiveUnwritable,
+    ArchiveWriter,
+    ArchivingFetcher,
+)
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck, Probes
 from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.frontier import Frontier
+from freshet.crawler.network import user_agent
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.politeness import PolitenessRules, Retries
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
@@ -32,13 +43,13 @@ from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.crawler.run.archive import secure
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
+from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
-from freshet.storage.records import Acknowledged, Agenda, FetchResult
+from freshet.storage.records import Acknowledged, Agenda, FetchResult, StoredSeed
 from freshet.storage.tables import hosts, links, observations, pages, url_patterns
 from freshet.storage.tables.url_patterns import CopyRule
 from freshet.storage.writer import VisitTables, Writer
@@ -47,6 +58,8 @@ T = TypeVar("T")
 Observer = Callable[[Sequence[Acknowledged]], None]
 #: Waits for a store that is unavailable, or raises the error.
 Patience = Callable[[StoreUnavailable], Awaitable[None]]
+#: Settings that decide how a response is processed; others may hold secrets.
+_DESCRIBED: Final = ("crawl", "fetch", "robots", "sitemaps", "signals", "traps", "change", "parse")
 
 
 class _OpenAgenda(Agenda, Protocol):
@@ -337,3 +350,75 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+# -- the archive, which is written before the store -----------------------------
+async def archiving(
+    settings: Settings,
+    seeds: Sequence[StoredSeed],
+    clock: Clock,
+    *,
+    began_at: float,
+    lasting: bool,
+    closed_by: AsyncExitStack,
+) -> ArchiveWriter | None:
+    """Open the archive of the settings, if they name one, for a run begun at ``began_at``.
+
+    Raises:
+        CrawlError: the archive cannot be written, or another process writes it.
+    """
+    if not settings.archive.dir:
+        return None
+    folder = Path(settings.archive.dir)
+    try:
+        archive = await asyncio.to_thread(
+            ArchiveWriter,
+            folder,
+            described(settings, seeds, began_at=began_at, lasting=lasting),
+            max_file_bytes=settings.archive.max_file_bytes,
+            now=clock.now,
+        )
+    except ArchiveInUse as error:
+        raise CrawlError(
+            f"{folder}: another process writes this archive; name another folder"
+        ) from error
+    except (OSError, sqlite3.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise CrawlError(f"{folder}: the archive cannot be written: {why}") from error
+    closed_by.push_async_callback(secure, archive.close)
+    return archive
+
+
+async def secure(write: Callable[[], Awaitable[None]]) -> None:
+    """Flush or close an archive.
+
+    Raises:
+        StoreUnavailable: the archive cannot be written now; nothing is lost.
+    """
+    try:
+        await write()
+    except ArchiveUnwritable as error:
+        advice = "free some space and run the same command again"
+        raise StoreUnavailable(error.folder, error.why, advice) from error
+
+
+def described(
+    settings: Settings, seeds: Sequence[StoredSeed], *, began_at: float, lasting: bool
+) -> Fields:
+    """Return the software, settings and seeds of a run, which a replay needs."""
+    columns = ("text", "url", "fallback_url", "importance", "half_life_hours")
+    listed = [{name: getattr(seed, name) for name in columns} for seed in seeds]
+    return (
+        ("software", f"Freshet/{__version__}"),
+        ("format", "WARC File Format 1.1"),
+        (
+            "conformsTo",
+            "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+        ),
+        ("isPartOf", settings.crawl.product),
+        ("robots", "obey"),
+        ("http-header-user-agent", user_agent(settings.crawl.product, settings.crawl.contact)),
+        ("freshet-run", json.dumps({"began": began_at, "lasting": lasting})),
+        ("freshet-seeds", json.dumps(listed, ensure_ascii=False)),
+        ("freshet-settings", settings.model_dump_json(include=set(_DESCRIBED))),
+    )

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from freshet.crawler.lab import plan_files
-from freshet.crawler.lab.plan_files import BadSources, PlanSources
+from freshet.crawler.lab import plan_sources
+from freshet.crawler.lab.plan_sources import BadSources, PlanSources
 from freshet.crawler.tally import CrawlError
 
 NUMBER = "a finite number of at least 0"
@@ -41,7 +41,7 @@ def as_lists(sources: PlanSources) -> dict[str, object]:
 
 def test_url_and_change_rate_are_enough(tmp_path: Path) -> None:
     text = "change_rate,url\n0.5,https://a.example/1\n2,http://b.example:81/\n"
-    assert as_lists(plan_files.read_sources(csv_file(tmp_path, text))) == {
+    assert as_lists(plan_sources.read_sources(csv_file(tmp_path, text))) == {
         "url": ["https://a.example/1", "http://b.example:81/"], "importance": [1.0, 1.0],
         "change_rate": [0.5, 2.0], "complete_observations": [False, False],
         "host": ["https://a.example", "http://b.example:81"],
@@ -53,7 +53,7 @@ def test_the_host_of_a_url_is_that_of_a_browser(tmp_path: Path) -> None:
         "http:////a.example/", "http:////b.example/", "https:c.example/x", "HTTPS://C.example:443",
     ]  # fmt: skip
     text = "url,change_rate\n" + "".join(f"{url},1\n" for url in urls)
-    sources = plan_files.read_sources(csv_file(tmp_path, text))
+    sources = plan_sources.read_sources(csv_file(tmp_path, text))
     assert [sources.hosts[row] for row in sources.host] == [
         "http://a.example", "http://b.example", "https://c.example", "https://c.example",
     ]  # fmt: skip
@@ -76,13 +76,13 @@ def test_all_columns_are_taken_as_they_are(tmp_path: Path) -> None:
         "change_rate": [0.0, 0.001], "complete_observations": [True, False],
         "host": ["one", "one"],
     }  # fmt: skip
-    assert as_lists(plan_files.read_sources(csv)) == expected
-    assert as_lists(plan_files.read_sources(parquet)) == expected
+    assert as_lists(plan_sources.read_sources(csv)) == expected
+    assert as_lists(plan_sources.read_sources(parquet)) == expected
 
 
 def test_a_byte_order_mark_carriage_returns_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
     text = "\ufeffurl, change_rate\r\n\r\nhttps://a.example/,1\r\n\r\n"
-    assert list(plan_files.read_sources(csv_file(tmp_path, text)).url) == ["https://a.example/"]
+    assert list(plan_sources.read_sources(csv_file(tmp_path, text)).url) == ["https://a.example/"]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_what_is_wrong_in_a_csv_is_one_line_with_its_place(
 ) -> None:
     path = csv_file(tmp_path, text)
     with pytest.raises(BadSources) as refused:
-        plan_files.read_sources(path)
+        plan_sources.read_sources(path)
     assert str(refused.value).startswith(f"{path}: {told}")
     assert "\n" not in str(refused.value)
 
@@ -181,7 +181,7 @@ def test_what_is_wrong_in_a_parquet_file_is_one_line_with_its_place(
 ) -> None:
     path = parquet_file(tmp_path, select)
     with pytest.raises(BadSources) as refused:
-        plan_files.read_sources(path)
+        plan_sources.read_sources(path)
     assert str(refused.value).startswith(f"{path}: {told}")
     assert "\n" not in str(refused.value)
 
@@ -189,7 +189,7 @@ def test_what_is_wrong_in_a_parquet_file_is_one_line_with_its_place(
 def test_a_long_value_is_cut(tmp_path: Path) -> None:
     path = csv_file(tmp_path, f"url,change_rate\nhttps://a.example/,{'9' * 99}x\n")
     with pytest.raises(BadSources, match="9…; accepted"):
-        plan_files.read_sources(path)
+        plan_sources.read_sources(path)
 
 
 @pytest.mark.parametrize(
@@ -206,18 +206,18 @@ def test_a_file_that_is_not_what_its_ending_says_cannot_be_read(
     path = tmp_path / name
     path.write_bytes(data)
     with pytest.raises(CrawlError, match=f"^[^\n]*{name}: {told}[^\n]*$"):
-        plan_files.read_sources(path)
+        plan_sources.read_sources(path)
 
 
 @pytest.mark.parametrize("name", ["none.csv", "none.parquet"])
 def test_a_file_that_is_not_there_is_told_by_its_name(tmp_path: Path, name: str) -> None:
     with pytest.raises(CrawlError, match=f"{name}: No such file"):
-        plan_files.read_sources(tmp_path / name)
+        plan_sources.read_sources(tmp_path / name)
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadSources, match=r"accepted are files that end in \.csv or \.parquet"):
-        plan_files.read_sources(tmp_path / "sources.txt")
+        plan_sources.read_sources(tmp_path / "sources.txt")
 
 
 def test_a_parquet_file_is_read_whatever_its_name(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_parquet_file_is_read_whatever_its_name(tmp_path: Path) -> None:
     path = parquet_file(tmp_path, "SELECT 'https://a.example/' AS url, 1 AS change_rate")
     odd = path.rename(tmp_path / "it's [a*b]?.parquet")
     (tmp_path / "it's a-b!.parquet").write_bytes(b"")
-    assert len(plan_files.read_sources(odd)) == 1
+    assert len(plan_sources.read_sources(odd)) == 1
 
 
 def test_without_duckdb_one_line_says_what_to_install(
@@ -234,13 +234,13 @@ def test_without_duckdb_one_line_says_what_to_install(
     path = parquet_file(tmp_path, "SELECT 'https://a.example/' AS url, 1 AS change_rate")
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        "freshet.crawler.lab.plan_files.find_spec",
+        "freshet.crawler.lab.plan_sources.find_spec",
         lambda name: None if name == "duckdb" else found(name),
     )
     with pytest.raises(CrawlError, match=r"pip install 'freshet\[parquet\]'"):
-        plan_files.read_sources(path)
+        plan_sources.read_sources(path)
     with pytest.raises(CrawlError, match=r"pip install 'freshet\[parquet\]'"):
-        plan_files.check_writable(tmp_path / "plan.parquet")
+        plan_sources.check_writable(tmp_path / "plan.parquet")
 
 
 def _is_name(text: str) -> bool:
@@ -263,7 +263,7 @@ def test_what_is_written_is_read_again_digit_by_digit(
 ) -> None:
     path = tmp_path / f"plan.{ending}"
     hosts, rates, complete = zip(*rows, strict=True)
-    plan_files.write_plan(
+    plan_sources.write_plan(
         path,
         {
             "url": np.array([f"https://a.example/{i}" for i in range(len(rows))], object),
@@ -272,7 +272,7 @@ def test_what_is_written_is_read_again_digit_by_digit(
             "complete_observations": np.array(complete),
         },
     )
-    sources = plan_files.read_sources(path)
+    sources = plan_sources.read_sources(path)
     assert [sources.hosts[row] for row in sources.host] == list(hosts)
     assert sources.change_rate.tolist() == list(rates)
     assert sources.complete_observations.tolist() == list(complete)
@@ -280,25 +280,25 @@ def test_what_is_written_is_read_again_digit_by_digit(
 
 def test_a_plan_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "plan.csv"
-    assert plan_files.write_plan(path, {"url": np.array(["a"], object)}) is False
+    assert plan_sources.write_plan(path, {"url": np.array(["a"], object)}) is False
     assert (
-        plan_files.write_plan(path, {"url": np.array(["b"], object), "x": np.array([np.inf])})
+        plan_sources.write_plan(path, {"url": np.array(["b"], object), "x": np.array([np.inf])})
         is True
     )
     assert path.read_text() == "url,x\nb,inf\n"
     with pytest.raises(UnicodeEncodeError):
-        plan_files.write_plan(path, {"url": np.array(["\ud800"], object)})
+        plan_sources.write_plan(path, {"url": np.array(["\ud800"], object)})
     assert path.read_text() == "url,x\nb,inf\n"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_place_where_no_plan_can_be_written_is_told_beforehand(tmp_path: Path) -> None:
     with pytest.raises(BadSources, match=r"accepted are files that end in"):
-        plan_files.check_writable(tmp_path / "plan.xls")
+        plan_sources.check_writable(tmp_path / "plan.xls")
     with pytest.raises(CrawlError, match="the folder does not exist"):
-        plan_files.check_writable(tmp_path / "none" / "plan.csv")
+        plan_sources.check_writable(tmp_path / "none" / "plan.csv")
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(CrawlError, match="not a file, so it is not replaced"):
-        plan_files.check_writable(tmp_path / "folder.csv")
-    plan_files.check_writable(tmp_path / "plan.csv")
+        plan_sources.check_writable(tmp_path / "folder.csv")
+    plan_sources.check_writable(tmp_path / "plan.csv")
     assert not (tmp_path / "plan.csv").exists()

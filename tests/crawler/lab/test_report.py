@@ -93,7 +93,7 @@ def test_what_cannot_be_written_is_said_in_one_line_before_the_work(
         assert result.exit_code in {1, 2}
         assert words in result.stderr
         assert result.stderr.count("\n") == 1
-    monkeypatch.setattr("freshet.crawler.lab.plan_files.find_spec", lambda name: None)
+    monkeypatch.setattr("freshet.crawler.lab.plan_sources.find_spec", lambda name: None)
     monkeypatch.setattr("freshet.crawler.lab.report.find_spec", lambda name: None)
     for option, extra in (("--parquet", "parquet"), ("--plots", "plots")):
         without = replay(store.path, option, tmp_path / "made")

@@ -8,8 +8,13 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.config.settings import Daemon, Ephemeral, PageRule
-from freshet.crawler.lab.plan_files import PlanSources
-from freshet.crawler.lab.plan_sources import RateLearning, queue_delays_s, read_history, sources_of
+from freshet.crawler.lab.plan_sources import (
+    PlanSources,
+    RateLearning,
+    queue_delays_s,
+    read_history,
+    sources_of,
+)
 from freshet.scheduler.estimate import ESTIMATORS, poisson
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from tests.scheduler.estimate.pieces import pieces
