@@ -10,7 +10,7 @@ The pool calls :meth:`Frontier.next` until it gets None, performs each request, 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
@@ -18,17 +18,62 @@ from math import inf
 from random import Random
 
 from freshet.crawler.politeness import HostAnswer, HostQueue, PolitenessRules
-from freshet.crawler.requests import (
-    ApiRequest,
-    FrontierRequest,
-    PageRequest,
-    ProbeRequest,
-    Refusal,
-    RobotsRequest,
-)
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.storage.entries import Host, HostState
-from freshet.storage.records import Agenda, DueUrl
+from freshet.storage.records import Agenda, DueUrl, Entry, FetchResult
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A request for a due URL; ``queue`` is the key of the host queue, as in the others."""
+
+    due: DueUrl
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsRequest:
+    """A request for a host's robots.txt; ``url`` is a redirect's target after the first hop."""
+
+    host_id: int
+    origin: str
+    url: str
+    queue: str
+    redirects: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRequest:
+    """A request for a page that cannot exist on its host."""
+
+    host_id: int
+    url: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """A request for no page (a hub, a key file), polite and counted like any; a ``form`` is posted.
+
+    ``handle`` takes the response and its time before anybody else does, and returns the entries to
+    commit with it.
+    """
+
+    url: str
+    queue: str
+    handle: Callable[[FetchResult, float], Sequence[Entry]]
+    form: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A due URL that robots.txt forbids."""
+
+    due: DueUrl
+    rule: str
+
+
+FrontierRequest = PageRequest | RobotsRequest | ProbeRequest | ApiRequest | Refusal
 
 
 @dataclass(slots=True, eq=False)

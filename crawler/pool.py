@@ -13,9 +13,8 @@ from typing import Literal
 
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
-from freshet.crawler.frontier import Frontier
+from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest, Refusal
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.requests import FrontierRequest, PageRequest, Refusal
 from freshet.storage.records import Acknowledged, Agenda, Entry, Visit
 
 

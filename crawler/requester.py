@@ -12,9 +12,9 @@ from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAP_URL_CHARS, SITEMAPS
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.fetch.client import Request
-from freshet.crawler.frontier import Frontier
-from freshet.crawler.requests import (
+from freshet.crawler.frontier import (
     ApiRequest,
+    Frontier,
     FrontierRequest,
     PageRequest,
     ProbeRequest,

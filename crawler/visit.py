@@ -29,14 +29,13 @@ from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.page import NotContentKind
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.responses import is_field_value
-from freshet.crawler.frontier import Frontier
+from freshet.crawler.frontier import Frontier, PageRequest
 from freshet.crawler.politeness import Retries, answer_of
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import MetaRefresh, ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, looks_like_feed, looks_like_sitemap
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
-from freshet.crawler.requests import PageRequest
 from freshet.crawler.robots.parser import Directives, parse_directives
 from freshet.crawler.signals.headers import HostHeaders, advertised
 from freshet.crawler.signals.listings import Claimed, Listings, SitemapEntries, SourceDiscovery

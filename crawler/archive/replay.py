@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Accept
+from freshet.crawler.frontier import Refusal, RobotsRequest
 from freshet.crawler.requester import Requester
-from freshet.crawler.requests import Refusal, RobotsRequest
 from freshet.crawler.urls import canonical, origin
 from freshet.crawler.visit import unasked
 from freshet.storage.entries import Host, Role

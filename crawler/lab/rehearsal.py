@@ -36,7 +36,7 @@ from freshet.storage.database import reading
 from freshet.storage.records import Acknowledged, FetchResult
 from freshet.storage.tables import observations
 
-# -- hindsight ---------------------------------------------------------------
+# -- evaluation against the truth --------------------------------------------
 # A *copy* lasts from the first answered visit of a page to the first one after the page's
 # death, or to the end. It is stale from the page's first change, or death, to the next visit.
 # All means are over the time of copies, weighted with importance.

@@ -144,7 +144,7 @@ class StatusRecorder:
         return self.last
 
     def _discovered(self) -> Discovered:
-        shares, last = self.agenda.sharing, self.agenda.valuation
+        shares, last = self.agenda.quota, self.agenda.valuation
         return Discovered(
             shares.found,
             shares.revealed,
@@ -228,7 +228,7 @@ class StatusRecorder:
         low, high = rates
         arrivals = np.full(len(found.worth), np.nan)
         arrivals[found.sources] = found.arrivals
-        half_life = np.log(2) / decays(pages["half_life"], self.agenda.sharing.terms) * 24.0
+        half_life = np.log(2) / decays(pages["half_life"], self.agenda.quota.terms) * 24.0
         half_life[np.isnan(arrivals[rows])] = np.nan
         has_index = isinstance(self._state.policy, IndexPolicy)
         worth = np.where(has_index & (worth < _FORCED), worth, np.nan)

@@ -15,10 +15,10 @@ from freshet.crawler.capacities import Limits, costs_of, exchange_of, limits_of
 from freshet.crawler.importance import Weighing, areas, terms, weigh
 from freshet.crawler.run.orders import parsed
 from freshet.scheduler import policy
+from freshet.scheduler.agenda.queue import Terms
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import PolicyRanker, ranker_of
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
-from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Ints
 from freshet.storage.entries import Host
 from freshet.storage.records import StoredSeed
@@ -70,7 +70,7 @@ class DaemonState:
         self.policy = policy.load(said.policy)
         self.agenda.audit_share, self.agenda.budget = said.audit_share, parsed(said.budget)
         exchange = exchange_of(settings.ephemeral, said)
-        self.agenda.sharing.terms = replace(exchange, come=settings.crawl.scope != "list")
+        self.agenda.quota.terms = replace(exchange, come=settings.crawl.scope != "list")
 
     def terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         """Return the terms of pages; ``origins`` are those of their hosts."""

@@ -40,10 +40,9 @@ from freshet.scheduler.agenda.ephemeral import decaying
 from freshet.scheduler.agenda.history import NewEvidence, PendingEvidence
 from freshet.scheduler.agenda.new_pages import HubPages, recall
 from freshet.scheduler.agenda.pages import PageTable
-from freshet.scheduler.agenda.queue import ReadyQueue, Sharing, worthiest
+from freshet.scheduler.agenda.queue import DiscoveryQuota, ReadyQueue, TermsOf, worthiest
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import IntervalRanker
-from freshet.scheduler.agenda.terms import TermsOf
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import Rows
@@ -131,7 +130,7 @@ class RecrawlAgenda:
         self._recheck_days = recheck_days
         self._rng = rng
         self._many = many
-        self.sharing = Sharing()
+        self.quota = DiscoveryQuota()
         self.budget = inf
         self.audit_share = self._audits_due = 0.0
         self._new_hosts: list[Host] = []
@@ -239,13 +238,13 @@ class RecrawlAgenda:
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
-        due = self.queue.best(ready, favoured=self.sharing.favoured)
+        due = self.queue.best(ready, favoured=self.quota.favoured)
         if due is None:
             self._widen(now)
             return None
         self._is_altered = True
         self._is_drained |= due.host_id not in self.queue
-        self.sharing.took(discovers=due.reason == "discovery", captured=due.digests is not None)
+        self.quota.took(discovers=due.reason == "discovery", captured=due.digests is not None)
         self._wanted = max(_LEAST, self._wanted - 1)
         row = self.pages.row(due.page_id)
         if row is not None:
@@ -407,7 +406,7 @@ class RecrawlAgenda:
             self._evidence.new(),
             now / _DAY_S,
             free,
-            favoured=self.sharing.favoured,
+            favoured=self.quota.favoured,
             sampling=self._audits_due >= 1,
         )
         if len(self.pages) < self._many:
@@ -436,7 +435,7 @@ class RecrawlAgenda:
         At most ``free`` (H,) pages of each host are chosen; visits for discovery come before all
         others, or after, as ``favoured`` says. ``sampling``: pages will be sampled at random.
         """
-        pages, ranker, terms = self.pages, self.ranker, self.sharing.terms
+        pages, ranker, terms = self.pages, self.ranker, self.quota.terms
         with self.timed("learn"):
             evidence.teach(ranker)
         with self.timed("value"):

@@ -5,9 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from freshet.crawler.frontier import Frontier
+from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest
 from freshet.crawler.politeness import PolitenessRules
-from freshet.crawler.requests import FrontierRequest, PageRequest
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.storage.entries import Host, HostState, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl

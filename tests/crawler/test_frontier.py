@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from freshet.crawler.frontier import PageRequest, ProbeRequest, Refusal, RobotsRequest
 from freshet.crawler.politeness import PolitenessRules
-from freshet.crawler.requests import PageRequest, ProbeRequest, Refusal, RobotsRequest
 from freshet.storage.entries import RobotsRecord
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, RULES, SLOW, World, page, parsed
 

@@ -8,8 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from freshet.crawler.politeness import HostAnswer, PolitenessRules
-from freshet.crawler.requests import (
+from freshet.crawler.frontier import (
     ApiRequest,
     FrontierRequest,
     PageRequest,
@@ -17,6 +16,7 @@ from freshet.crawler.requests import (
     Refusal,
     RobotsRequest,
 )
+from freshet.crawler.politeness import HostAnswer, PolitenessRules
 from freshet.storage.entries import HostState, RobotsRecord
 from freshet.storage.records import DueUrl
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, SLOW, World, page, parsed

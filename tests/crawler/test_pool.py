@@ -8,9 +8,9 @@ import pytest
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.compare.not_content.check import Probes
+from freshet.crawler.frontier import FrontierRequest, PageRequest, ProbeRequest, Refusal
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
-from freshet.crawler.requests import FrontierRequest, PageRequest, ProbeRequest, Refusal
 from freshet.crawler.visit import unasked
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Observation, Visit
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed

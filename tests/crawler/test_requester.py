@@ -7,8 +7,8 @@ import pytest
 from freshet.crawler.admission.admit import Seeding
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier import ApiRequest, Refusal, RobotsRequest
 from freshet.crawler.requester import Requester
-from freshet.crawler.requests import ApiRequest, Refusal, RobotsRequest
 from freshet.crawler.robots.cache import RobotsRules
 from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observation, Visit
 from tests.crawler.frontier_world import ALLOW

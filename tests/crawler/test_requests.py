@@ -2,7 +2,7 @@
 
 import pytest
 
-from freshet.crawler.requests import ApiRequest, PageRequest, RobotsRequest
+from freshet.crawler.frontier import ApiRequest, PageRequest, RobotsRequest
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
 
 

@@ -15,15 +15,14 @@ from hypothesis import strategies as st
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.compare.not_content.check import Probes
-from freshet.crawler.frontier import Frontier
+from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.pool import FetchPool, PoolRules
-from freshet.crawler.requests import FrontierRequest, PageRequest
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
+from freshet.scheduler.agenda.queue import Terms
 from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
-from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading

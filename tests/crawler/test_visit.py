@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from freshet.crawler.admission.admit import RedirectTarget
 from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier import PageRequest
 from freshet.crawler.reduce.markup import TEXT_VERSION
 from freshet.crawler.reduce.sketch import body_digest
-from freshet.crawler.requests import PageRequest
 from freshet.crawler.visit import Opaque, ReducedFeed, ReducedPage, ReducedSitemap, unasked
 from freshet.storage.entries import AliasKind, Outcome, Role
 from freshet.storage.records import Alias, Digests, DueUrl, Observation, Validators, Visit

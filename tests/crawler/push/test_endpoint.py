@@ -10,12 +10,12 @@ import pytest
 
 from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.traps import TrapLimits
+from freshet.crawler.frontier import ApiRequest
 from freshet.crawler.push.hints import Inbox
 from freshet.crawler.push.indexnow import Pinging
 from freshet.crawler.push.server import Endpoint, Pushed, Refusals, Reply
 from freshet.crawler.push.websub import Leases, Subscriber
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.requests import ApiRequest
 from freshet.storage.entries import Advertised, Outcome, Subscription
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Note
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed

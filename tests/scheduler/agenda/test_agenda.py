@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import pytest
 
+from freshet.scheduler.agenda.queue import DiscoveryTerms, Terms
 from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
-from freshet.scheduler.agenda.terms import DiscoveryTerms, Terms
 from freshet.scheduler.arrays import Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading
@@ -131,7 +131,7 @@ async def test_a_new_item_of_a_source_comes_before_what_has_waited_long(
     site.link(front, item, 20.0 * day)
     async with reading(site.path) as connection:
         agenda = RecrawlAgenda(connection, PolicyRanker(GreedyIndex().index), Said(), Random(0))
-        agenda.sharing.terms = DiscoveryTerms(recognise=recognise)
+        agenda.quota.terms = DiscoveryTerms(recognise=recognise)
         agenda.budget = 10.0
         await agenda.open()
         _, urls = await supplied(agenda, 20.1 * day)

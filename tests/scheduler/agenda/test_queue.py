@@ -3,18 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.agenda.queue import ReadyQueue, Sharing
-from freshet.scheduler.agenda.terms import DiscoveryTerms
+from freshet.scheduler.agenda.queue import DiscoveryQuota, DiscoveryTerms, ReadyQueue
 from freshet.storage.entries import Reason
 from freshet.storage.records import DueUrl
 
 
 def test_without_bounds_nothing_is_favoured() -> None:
-    sharing = Sharing()
+    quota = DiscoveryQuota()
     for discovers in (True,) * 200 + (False,) * 200:
-        assert sharing.favoured is None
-        sharing.took(discovers=discovers, captured=True)
-    assert (sharing.found, sharing.revealed, sharing.refreshed) == (0, 200, 200)
+        assert quota.favoured is None
+        quota.took(discovers=discovers, captured=True)
+    assert (quota.found, quota.revealed, quota.refreshed) == (0, 200, 200)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.lists(st.booleans(), min_size=300, max_size=300))
@@ -22,13 +21,13 @@ def test_the_share_stays_between_floor_and_ceiling(
     one: float, other: float, would: list[bool]
 ) -> None:
     least, most = sorted((one, other))
-    sharing = Sharing()
-    sharing.terms = DiscoveryTerms(least=least, most=most)
+    quota = DiscoveryQuota()
+    quota.terms = DiscoveryTerms(least=least, most=most)
     for worthier in would:
-        favoured = sharing.favoured
-        sharing.took(discovers=worthier if favoured is None else favoured, captured=False)
+        favoured = quota.favoured
+        quota.took(discovers=worthier if favoured is None else favoured, captured=False)
     visits = len(would)
-    assert least * visits - 1 <= sharing.found <= most * visits + 1
+    assert least * visits - 1 <= quota.found <= most * visits + 1
 
 
 def due(number: int, reason: Reason = "refresh", host: int = 1) -> DueUrl:

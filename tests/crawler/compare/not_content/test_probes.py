@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from freshet.crawler.compare.not_content.check import Probes
-from freshet.crawler.requests import ProbeRequest
+from freshet.crawler.frontier import ProbeRequest
 from freshet.storage.records import FetchResult
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 
