@@ -4,8 +4,6 @@ From the strongest to the weakest: command line, environment (``FRESHET_GROUP__K
 file, ``defaults.toml``. A setting is taken whole from the strongest source that has it.
 """
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Collection, Mapping

@@ -5,8 +5,6 @@ missing one is an error. Sizes are bytes, names end in their unit where there is
 (``_s``, ``_days``, ``_bytes``).
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ No honest site comes near them. What goes beyond one is refused with a reason th
 or left out with one line in the log.
 """
 
-from __future__ import annotations
-
 import resource
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Capacities of host queues: the visits a day that politeness allows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final

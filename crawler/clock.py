@@ -1,7 +1,5 @@
 """The clock seam: the time now, and waiting."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

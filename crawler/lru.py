@@ -1,7 +1,5 @@
 """A bounded mapping that drops the least recently used entry."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from typing import TypeVar
 

@@ -6,8 +6,6 @@ is better to mask too much of a log line than too little; fetched and stored con
 here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from typing import Final

@@ -1,7 +1,5 @@
 """The network built from the settings: address guard, resolver, fetcher, politeness key, parser."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Final

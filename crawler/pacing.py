@@ -6,8 +6,6 @@ during it, plus that reserve. Consequence: no burst at a start, after a pause, o
 was down for a day is back.
 """
 
-from __future__ import annotations
-
 from math import inf
 from typing import Final
 

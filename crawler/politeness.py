@@ -6,8 +6,6 @@ sees requests closer together than configured, from any code path, because every
 :meth:`HostQueue.start` and ends with :meth:`HostQueue.end`. Times are Unix seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase

@@ -3,8 +3,6 @@
 Each request is performed in its own task; its entries reach the store through the one writer.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field

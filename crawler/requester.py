@@ -1,7 +1,5 @@
 """The requester: performs the frontier's requests, and returns the entries to write."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace

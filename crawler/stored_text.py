@@ -1,7 +1,5 @@
 """The main text of a stored version, read again from its bytes as the crawl read it."""
 
-from __future__ import annotations
-
 import aiosqlite
 
 from freshet.crawler.reduce.markup import Blocks

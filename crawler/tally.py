@@ -1,7 +1,5 @@
 """Counts of acknowledged visits and a daemon at one moment, for progress; the user-facing error."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Output for users: data to stdout, progress and messages to stderr; running a verb's work."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -7,8 +7,6 @@ Two spellings travel together: the *fetch URL*, resolved as the page wrote it, i
 *canonical* form is the page's identity and nothing else.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ The ladder of change detection stops at the first rung that decides: a 304 befor
 the bytes, this digest before the parse, the text's digest before the last sketch is read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

@@ -5,8 +5,6 @@ numbers, or has a wrong row, or where a single value is wrong. The error names t
 first wrong row (counted from 0) with its value, and what is accepted; nothing is clipped.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -49,8 +49,6 @@ their product for the sum of the two. These functions take one number or an arra
 return the same, with relative errors below 1e-13; their arguments are not checked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import factorial, fsum

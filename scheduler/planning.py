@@ -4,8 +4,6 @@ Sources and hosts are rows of the table.
 Rates are per day; costs are sums over the sources, time averages weighted with importance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ point is a callable (a frozen dataclass, as a rule) whose keyword arguments are 
 options. ``docs/guide/write-a-policy.md`` tells how to write one.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass

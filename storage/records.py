@@ -5,8 +5,6 @@ reduced and compared into an :class:`Observation`, and stored as part of a :clas
 Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol

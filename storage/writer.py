@@ -4,8 +4,6 @@ Invariant: an entry is acknowledged after the transaction that holds it has comm
 Consequence: kill -9 loses nothing that was counted, shown or logged.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

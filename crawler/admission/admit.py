@@ -3,8 +3,6 @@
 Everything in scope becomes a known page; a page that is not crawled has a reason.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field

@@ -16,8 +16,6 @@ as a copy of the page that showed most of it, unless it leads to unknown pages, 
 sees. Combinations of few words are exempt: the pages of an album show pictures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b

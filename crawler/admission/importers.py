@@ -5,8 +5,6 @@ a bound, and nothing is written to the disk. Both layouts are read: all watches 
 ``url-watches.json``, or each in a ``watch.json`` in a folder of its own.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -4,8 +4,6 @@ Text, CSV, OPML and sitemaps are distinguished by their content. An entry that i
 becomes a :class:`Problem` and the others stay: one bad line must not cost a list.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -7,8 +7,6 @@ counted and not refused outright, because a calendar and a forum that hands out 
 have content too.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence

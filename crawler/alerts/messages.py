@@ -1,7 +1,5 @@
 """Composition of messages from the alerts that are due."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -8,8 +8,6 @@ The outbox is read on the writer's connection. A reader in the middle of a long 
 store as it was when that began, and sent messages would be sent again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import defaultdict

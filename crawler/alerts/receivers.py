@@ -1,7 +1,5 @@
 """Delivery of messages: the Protocol of receivers, webhooks and apprise services."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

@@ -1,7 +1,5 @@
 """Alert rules from the settings: names and secrets are looked up here."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

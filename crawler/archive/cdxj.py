@@ -5,8 +5,6 @@ responses and revisits except those of a 304: a reader takes the line nearest to
 show an empty answer.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

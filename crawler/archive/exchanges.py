@@ -4,8 +4,6 @@ Records of one exchange name one another (WARC-Concurrent-To) and stand close to
 that are not part of an HTTP exchange are counted by kind.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

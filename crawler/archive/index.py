@@ -1,7 +1,5 @@
 """An index of archived exchanges by time: its tables, its construction and its queries."""
 
-from __future__ import annotations
-
 import json
 import math
 import sqlite3

@@ -3,8 +3,6 @@
 The first bytes of a file decide, not its name. A WACZ is read in place, without unpacking.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import zipfile

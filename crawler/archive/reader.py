@@ -4,8 +4,6 @@ A record is read by its offset: archives are nearly in the order of time, so the
 Only records that share one compressed stream are read in sequence. Memory holds one exchange.
 """
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 Archives hold what servers sent, so the parsers take any bytes and raise nothing.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 import re

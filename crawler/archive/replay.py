@@ -4,8 +4,6 @@ The archive decides what is visited when; robots.txt, reduction, comparison, adm
 work as in a crawl.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence

@@ -5,8 +5,6 @@ duration and outcome. An unanswered one has no response, an unsent one no reques
 in Base32: readers of archives check no others. They detect damage, not forgery.
 """
 
-from __future__ import annotations
-
 import os
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Mapping, Sequence

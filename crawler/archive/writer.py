@@ -4,8 +4,6 @@
 records. Consequence: a store that commits a visit afterwards never holds what the archive lacks.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import logging

@@ -3,8 +3,6 @@
 Everything else is imported inside :func:`run`, which takes a second.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """``freshet alerts``: the alert rules, their messages, test messages and retries."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack

@@ -1,7 +1,5 @@
 """``freshet archive``: the contents of an archive, and its index and package for other programs."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 import time

@@ -1,7 +1,5 @@
 """``freshet backup`` and ``freshet restore``: copies of the store, also while it is written."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

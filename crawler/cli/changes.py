@@ -1,7 +1,5 @@
 """``freshet changes --since``: the changes, newest first, each with a one-line summary."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict
 from pathlib import Path

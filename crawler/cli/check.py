@@ -1,7 +1,5 @@
 """``freshet check URL``: fetch a page now, and show the result of every step."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``freshet config show``: every setting, and on request its origin."""
 
-from __future__ import annotations
-
 import json as json_module
 from collections.abc import Iterator, Mapping
 from typing import Annotated

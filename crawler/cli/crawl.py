@@ -1,7 +1,5 @@
 """``freshet crawl``: crawl a site list into a store, or crawl its pages again."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``freshet daemon``: keep the pages of a site list fresh under a budget; ``freshet reload``."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """``freshet diff URL [A B]``: what changed between two stored versions of a page."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``freshet discover``: the hub pages to visit for finding a site's new pages."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from datetime import UTC, datetime
 from math import isfinite

@@ -1,7 +1,5 @@
 """``freshet doctor``: check the machine, the settings and the store before a crawl."""
 
-from __future__ import annotations
-
 import platform
 import resource
 import shutil

@@ -1,7 +1,5 @@
 """``freshet duplicates``: pages with several URLs."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Sequence

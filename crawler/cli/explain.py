@@ -1,7 +1,5 @@
 """``freshet explain URL``: the stored facts on a URL, and its next visit."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass

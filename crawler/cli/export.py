@@ -1,7 +1,5 @@
 """``freshet export``: pages, observations, estimates or links as CSV, JSON lines or Parquet."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import json

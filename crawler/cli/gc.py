@@ -1,7 +1,5 @@
 """``freshet gc``: delete data beyond the limits of [store], and shrink the file."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict
 from pathlib import Path

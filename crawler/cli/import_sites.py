@@ -1,7 +1,5 @@
 """``freshet import``: add the watch list of another program to a site list."""
 
-from __future__ import annotations
-
 import json as jsons
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Options shared by verbs: settings, site lists, lookups of a URL, moments in the past."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Mapping, Sequence

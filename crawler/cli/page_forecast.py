@@ -4,8 +4,6 @@ Read from the daemon's last estimate of the page and from the page's own rows; n
 anew.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from itertools import takewhile

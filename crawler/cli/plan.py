@@ -1,7 +1,5 @@
 """``freshet plan``: divide a crawl budget among pages, and show the gain."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Progress of a crawl: a live line on a terminal, log lines elsewhere."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

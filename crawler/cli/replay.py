@@ -1,7 +1,5 @@
 """``freshet replay``: fill a store from archives, or compare policies on a store's history."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict

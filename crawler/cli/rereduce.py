@@ -1,7 +1,5 @@
 """``freshet rereduce``: extract the text of kept bodies again with the current extraction."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict, dataclass, replace
 from functools import partial

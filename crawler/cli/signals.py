@@ -1,7 +1,5 @@
 """``freshet signals``: the sources of change signals, and their reliability."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import asdict

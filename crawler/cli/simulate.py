@@ -4,8 +4,6 @@ Policies run on a population whose copies go stale or, with ``--ephemeral``, who
 whole daemon runs on a synthetic web with ``--web``.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """``freshet status``: the daemon, the last run, the store and its frontier."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict, dataclass
 from functools import partial

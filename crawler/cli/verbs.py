@@ -1,7 +1,5 @@
 """The verbs of the console command: one verb, one file, imported on demand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Annotated, Final

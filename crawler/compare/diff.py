@@ -7,8 +7,6 @@ that was removed at one place and added at another has moved. Where there are to
 compare, equal blocks (Ratcliff and Obershelp's) divide the problem.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence

@@ -15,8 +15,6 @@ Digests decide exactly whether a page changed; MinHash only estimates by how muc
 pages never come here: a failed fetch is no version of a page.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, replace

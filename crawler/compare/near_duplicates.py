@@ -10,8 +10,6 @@ Short texts are similar by chance: below :data:`LEAST_SHINGLES` they must be equ
 empty text matches no other.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections import Counter, defaultdict

@@ -4,8 +4,6 @@ A page must not be able to send the crawler to machines that only its owner can 
 connection is judged by the address itself, whatever name or spelling led to it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import socket

@@ -3,8 +3,6 @@
 One call is one request: redirects, retries and politeness are the caller's.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import ssl

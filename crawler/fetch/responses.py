@@ -1,7 +1,5 @@
 """The head of a response: status, dates and media type (RFC 9110)."""
 
-from __future__ import annotations
-
 import re
 from calendar import timegm
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Counterfactuals: policies and budgets compared on the history of a store."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

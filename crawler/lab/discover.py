@@ -1,7 +1,5 @@
 """Covers of a site's new pages: the chosen hub pages, why, and their yield in the past."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The report of ``freshet plan`` as values: for people, for JSON and for a file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite

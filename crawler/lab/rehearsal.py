@@ -1,7 +1,5 @@
 """A daemon on a synthetic web in virtual time, evaluated against the web's truth."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Replay of archives into a store, with the result of the original crawl."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

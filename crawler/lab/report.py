@@ -6,8 +6,6 @@ joined by ``policy`` and ``budget_per_day``, pages by ``url``. Times are Unix se
 changes a day, and unknown values are NaN.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec

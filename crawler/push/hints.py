@@ -3,8 +3,6 @@
 Only URLs in scope count, and of a new URL only its possible existence.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final

@@ -3,8 +3,6 @@
 The protocol is that of indexnow.org: one URL in a query, or up to 10,000 of one host in JSON.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import deque

@@ -5,8 +5,6 @@ aiohttp reads HTTP; the number and life of connections are bounded here. *Invari
 Consequence: a sender with many silent or slow connections keeps others out no longer than that.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter

@@ -7,8 +7,6 @@ The time is an argument, in Unix seconds, and ``mint`` gives unguessable tokens.
 new state of a subscription where something is to be stored.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

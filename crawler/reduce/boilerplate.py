@@ -5,8 +5,6 @@ repeats around its pages (navigation, banners, sharing, consent) and what change
 (build stamps, counters, server names). All rules are general: none names a site or a generator.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import lru_cache

@@ -6,8 +6,6 @@ words, and a guess is made only for a document without any usable label. Labels 
 of the Encoding standard's table (``iso-8859-1`` is windows-1252, ``gb2312`` is gbk).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

@@ -8,8 +8,6 @@ Blocks are compared version by version, so stability comes before taste: no rule
 words of one block against the rest of the page except the two thresholds named here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field

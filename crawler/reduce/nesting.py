@@ -11,8 +11,6 @@ time:
   over-estimate for human-written pages; a page that deceives it meets the time limit.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

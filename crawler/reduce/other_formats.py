@@ -9,8 +9,6 @@ PDF: one digest without the time and the identifier that many programs stamp on 
 which the detector learns to expect if it comes at every visit.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

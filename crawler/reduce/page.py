@@ -4,8 +4,6 @@ HTML is parsed by Lexbor as a browser without scripting would, so that the conte
 ``noscript`` counts. No rule here depends on the subject of the page.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

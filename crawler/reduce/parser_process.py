@@ -10,8 +10,6 @@ a busy machine and on an idle one. Any other end (the kernel was short of memory
 killed or stopped the process) is the crawler's failure, not the page's: :class:`ParserLost`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -10,8 +10,6 @@ of Python is reached, and does not count time in which the process was stopped o
 processor.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -6,8 +6,6 @@ break and the place of the break. Document type declarations are refused: no sit
 and entities that refer to entities grow without bound.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import zlib

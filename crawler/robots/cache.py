@@ -7,8 +7,6 @@ file is unreachable. Consequence: an unreachable robots.txt without a copy close
 The time and the random generator are arguments.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf
 from random import Random

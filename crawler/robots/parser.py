@@ -20,8 +20,6 @@ differ. Differs from the RFC in that its Table 4 escapes them within a query; pu
 do not.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A crawl, from settings and a site list to a report."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack

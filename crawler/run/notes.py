@@ -1,7 +1,5 @@
 """The status of a daemon and its estimates of pages, written to the store every hour."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from math import isfinite

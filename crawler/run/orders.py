@@ -1,7 +1,5 @@
 """Orders to a daemon, the run that it begins, and the report of a run."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass

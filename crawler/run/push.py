@@ -1,7 +1,5 @@
 """The wiring of a daemon's receiver of pushes, and of its sender of alerts."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The state of a daemon: the pages of a store, and the ranker that has learnt from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf

@@ -1,7 +1,5 @@
 """The status of a store's daemon: its last outlook, its spending, its measured freshness."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby

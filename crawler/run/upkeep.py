@@ -1,7 +1,5 @@
 """Upkeep after a run: corrections by its other pages, near-duplicates, and retention."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

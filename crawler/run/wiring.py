@@ -1,7 +1,5 @@
 """The wiring of the crawler's parts for a crawl, a daemon or a replay."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

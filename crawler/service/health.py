@@ -8,8 +8,6 @@ copy from being refreshed, also a store that is away and a network that is down.
 life, however long it takes.
 """
 
-from __future__ import annotations
-
 import logging
 import socket
 import time

@@ -1,7 +1,5 @@
 """Logs on stderr, for people or as JSON lines, with secrets masked in both."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -5,8 +5,6 @@ Events are counted as they commit; the current state is read from memory at a sc
 the number of series is fixed, however much is crawled, and a scrape costs about a millisecond.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress

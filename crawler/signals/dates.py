@@ -6,8 +6,6 @@ The formats are the W3C's profile of ISO 8601 in all its forms, its misspellings
 the web, and the dates of mail and HTTP.
 """
 
-from __future__ import annotations
-
 import re
 from calendar import monthrange, timegm
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 RFC 9110 (Date, Last-Modified, ETag) and RFC 9111 (Age, Cache-Control, Expires).
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections import deque

@@ -4,8 +4,6 @@ The entries of a large sitemap are read in a thread and admitted in slices, so t
 waits for them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Sequence

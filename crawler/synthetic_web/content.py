@@ -4,8 +4,6 @@ Edits change a page's main content; each has a form. Edits of the frame around t
 to the site.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Builders of difficult sites: copies, redirects, faults, rules, charsets, noise, endless sets."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

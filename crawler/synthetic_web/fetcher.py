@@ -1,7 +1,5 @@
 """The synthetic web as a fetcher, without sockets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from freshet.crawler.fetch.client import Request, intake_of, request_headers

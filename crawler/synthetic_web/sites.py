@@ -1,7 +1,5 @@
 """Builders of ordinary sites from a plot: documentation, wiki, shop, news; their manifests."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

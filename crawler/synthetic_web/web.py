@@ -1,7 +1,5 @@
 """A web: its sites, the lives of its pages, and the webs for tests, simulations and the demo."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf

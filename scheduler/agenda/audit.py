@@ -27,8 +27,6 @@ effective number p(1−p)/(SE/g)² of them, so that it neither falls below 0 nor
 draws agree: there (Σμ)²/Σμ² of them count. With y = z it is Wilson's own, and ends at 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import expm1, inf, sqrt

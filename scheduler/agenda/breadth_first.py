@@ -4,8 +4,6 @@ Invariant: a URL in memory is due in the table ``frontier``, and no page is hand
 twice. Consequence: memory is bounded by the queues, however long the frontier is.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Collection, Sequence
 from heapq import heapify, heappop, heappush

@@ -29,8 +29,6 @@ Reference: Avrachenkov and Borkar 2018, Theorem 1, as T → 0 (:mod:`scheduler.p
 what stands of overlaps and of items is ours.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from freshet.scheduler.agenda.new_pages import Churning, HubPages, rate_of_silent

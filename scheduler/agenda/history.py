@@ -1,7 +1,5 @@
 """Visits and change signals in the order in which they became known. Days are Unix days."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -5,8 +5,6 @@ before; what a first visit reveals is revealed by what led there. Only the newes
 are remembered by their URLs (:mod:`freshet.scheduler.discovery.precedents`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Final
 

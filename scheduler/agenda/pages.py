@@ -11,8 +11,6 @@ much as it could have been expected to be there. A sitemap names pages and tells
 one that was never read is worth ten pages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from math import inf
 from typing import Any, Final

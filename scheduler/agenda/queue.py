@@ -1,7 +1,5 @@
 """The ready queue, a few pages of each host that may be requested next, and the terms of pages."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The protocol by which a policy ranks pages for a daemon, a simulation or a replay."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -4,8 +4,6 @@ The daemon contains a policy's faults: where it raises, or answers with anything
 numbers from 0 on, its last good answer holds.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable

@@ -19,8 +19,6 @@ for it. Consequence: where no ready host has a page to offer, the agenda is not 
 waits for a host, a commit or the time; valuations are bounded by visits, and by a share of a core.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence

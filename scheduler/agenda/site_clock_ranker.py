@@ -26,8 +26,6 @@ bytes a page, and some 100 to 1,000 kB a site of five pages or more.
 Reference: ours.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from math import exp, expm1, log
 from typing import Final

@@ -11,8 +11,6 @@ The laws are functions whose names are sentences: :mod:`.laws`, and :mod:`.optim
 that claim to minimise a cost. All tables come from ``seed``: a run can be repeated.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

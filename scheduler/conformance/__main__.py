@@ -3,8 +3,6 @@
 Prints every law, kept or broken. Exit code 0 if all are kept, 1 if not, 2 for wrong usage.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -3,8 +3,6 @@
 A law tries a policy on a sample; it returns a counter-example, or None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace

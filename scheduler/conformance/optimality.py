@@ -6,8 +6,6 @@ J is convex in the crawl rates, so a plan that no exchange between two sources i
 optimum; the other laws catch constants that got into a formula with the wrong unit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import isclose

@@ -1,7 +1,5 @@
 """The tables on which policies are tried: small, so that a counter-example can be read."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import Final, TypeAlias
 

@@ -38,8 +38,6 @@ visited now and then.
 Reference: ours, after Pandey 2008, sections 3.5 and 7.2 (joint discovery and refresh: future work).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from typing import Final

@@ -5,8 +5,6 @@ of similar pages (3.6.2), COV the greedy cover (3.6.3); -1 and COV use the last 
 choose no page after a step without new pages; -WIN uses all of them (3.6.4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace

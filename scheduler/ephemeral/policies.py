@@ -1,7 +1,5 @@
 """Policies over periods: a priority for each source at each multiple of T."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias

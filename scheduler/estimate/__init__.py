@@ -1,7 +1,5 @@
 """Estimators by the names that a user gives them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, TypeAlias
 

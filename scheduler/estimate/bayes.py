@@ -53,8 +53,6 @@ sharing change rates between sources.
 10.0
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -30,8 +30,6 @@ The functions are compiled.
 Reference: ours; the index after Gittins, as in :mod:`scheduler.policies.noisy_signal_index`.
 """
 
-from __future__ import annotations
-
 from math import expm1
 from typing import Any, Final, NamedTuple, TypeAlias
 

@@ -18,8 +18,6 @@ Reference: M. Herbster and M. Warmuth, "Tracking the best expert", Machine Learn
 share).
 """
 
-from __future__ import annotations
-
 from math import exp, expm1, log
 from typing import Final
 

@@ -38,8 +38,6 @@ from the paper in: the length of the imaginary intervals is an argument; counted
 1.098612
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

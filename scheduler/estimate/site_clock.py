@@ -37,8 +37,6 @@ Reference: ours; the weights are those of variational mixtures (C. Bishop, "Patt
 Machine Learning", 2006, section 10.2).
 """
 
-from __future__ import annotations
-
 from math import exp, expm1, factorial, log
 from typing import Final, NamedTuple, TypeVar
 

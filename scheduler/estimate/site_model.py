@@ -12,8 +12,6 @@ A site of fewer than five pages has no clock. When the mean time between visits 
 times as long or as short, another clock begins with bins to match. The functions are compiled.
 """
 
-from __future__ import annotations
-
 from math import exp, log
 from typing import Any, Final, NamedTuple, TypeAlias
 

@@ -1,7 +1,5 @@
 """The worth of visits where sources signal changes, and the reliability of the sources, by site."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, expm1

@@ -21,8 +21,6 @@ Costs are time averages as of :mod:`freshet.scheduler.costs`: H(N) and 1{N > 0} 
 counts (:mod:`freshet.scheduler.evaluate.captures`), as sums over each page, in days.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 import numpy as np

@@ -13,8 +13,6 @@ All policies assume the first; the others are there to test claims where that is
 are rounded by 2e-16 · n · days: a millisecond for a million sources and two months.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias

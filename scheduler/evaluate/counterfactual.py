@@ -16,8 +16,6 @@ limit, and only answers are known. Where copies are ``given``, pages that are fo
 theirs along: only refreshing is judged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

@@ -19,8 +19,6 @@ even spreads, of which the median is exact and no item need be remembered.
 O(n) a period and policy; no memory that grows with the days but a number for each length of wait.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import log

@@ -9,8 +9,6 @@ from k single choices by what its visits, and signals that come meanwhile, would
 vanishes with k/n, and a batch of one is exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 

@@ -16,8 +16,6 @@ crawled, in turn; the last week is measured.
 No host has a limit here and no signal is false: politeness and noisy signals are not simulated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Final

@@ -4,8 +4,6 @@ Costs are means over the time that counts (:mod:`scheduler.evaluate.captures`), 
 importance: ``binary`` is the share of importance whose copy is stale.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias

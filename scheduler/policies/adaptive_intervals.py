@@ -22,8 +22,6 @@ a last change in the future counts as unknown; a is capped at I_max in the due t
 otherwise lies in the past for what has rested for longer than I_max/s (NUTCH-1564).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf
 

@@ -29,8 +29,6 @@ crawling", PNAS 2018; BLC in Kolobov et al., NeurIPS 2019, section 7. Differs fr
 Newton's method instead of sorting by μ/Δ; capacities of hosts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -54,8 +54,6 @@ P. Whittle, "Restless Bandits: Activity Allocation in a Changing World", J. Appl
 crawl; on the paper's population it pays about 0.68 of LambdaCrawl's cost with as many crawls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, expm1

@@ -47,8 +47,6 @@ Reinforcement Learning for Scheduling", NeurIPS 2019, Problems 1–3, Prop. 2, 5
 method instead of bisection; μ and Δ may be 0; capacities of hosts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

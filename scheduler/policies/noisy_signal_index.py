@@ -38,8 +38,6 @@ Signals" (WWW 2025), GREEDY-NCIS: the binary index. The harmonic one is ours, by
 construction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache

@@ -38,8 +38,6 @@ paper in: crawls are at regular times instead of random ones, which at the same 
 between ½ of it and a fixed 1 − γ less.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

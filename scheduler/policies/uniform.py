@@ -15,8 +15,6 @@ Garcia-Molina, "The evolution of the web and implications for an incremental cra
 Differs from the paper in: capacities of hosts; evenly spaced crawls as an option.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

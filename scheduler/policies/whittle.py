@@ -47,8 +47,6 @@ IEEE Trans. Control of Network Systems 5(1), 2018, Theorem 1. Differs from the p
 are those that crawls lead to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -10,8 +10,6 @@ The sum S(λ) of all rates is nearly a power of λ: each ρ goes from λ^{−1} 
 λ^{−1/2} (frequent ones).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import sqrt

@@ -4,8 +4,6 @@ The first one makes the schema of 0.1.0. Those of the time before are not kept, 
 read; from 0.1.0 on each change of the schema is a further file.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import resources
 

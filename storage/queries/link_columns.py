@@ -1,7 +1,5 @@
 """The pages and the links between them, as columns. Read-only."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

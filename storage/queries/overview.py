@@ -1,7 +1,5 @@
 """Counts and lists of the whole store, for status and reports. Read-only."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """All that the store knows of one URL, its observations and versions. Read-only."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

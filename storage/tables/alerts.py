@@ -5,8 +5,6 @@ kill loses none and repeats none. An alert that is in no message yet can be dele
 a message is followed by an alert of the kind ``withdrawn``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ A source speaks of thousands of pages at a time and mostly repeats itself: a cla
 changed. Hence one statement for all claims of a source, and columns for those who learn from them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ Invariant: a due URL stands here from the transaction that found it to the one t
 Consequence: a killed run is resumed, and what was in flight is fetched again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from sqlite3 import Connection

@@ -1,7 +1,5 @@
 """Tables ``host``, ``robots``, ``not_content``, ``host_signals``: state of hosts across runs."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence

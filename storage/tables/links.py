@@ -4,8 +4,6 @@
 again: its links with ``gone_at IS NULL`` hold at ``page.checked_at``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

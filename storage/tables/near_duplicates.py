@@ -10,8 +10,6 @@ after a kill the index goes on from its last transaction. ``lsh.observation_id``
 observation that was examined. Gone pages have observations too, but no versions.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections import defaultdict

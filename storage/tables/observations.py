@@ -1,7 +1,5 @@
 """Tables of the results of visits: observations, amendments, audits, versions, bodies."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """Table ``page`` (and its view ``alias``): every URL in scope, and its last good capture."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tables ``crawl_run`` (one row a crawl, over all its invocations), ``seed`` and ``outlook``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from sqlite3 import Connection

@@ -1,7 +1,5 @@
 """Table ``trap``: URL patterns of hosts that are bounded or closed, and what they yield."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -9,8 +9,6 @@ before the host's next page. A visit that waits for a probe has ended its own re
 no other.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace

@@ -5,8 +5,6 @@ lower case, without accents and punctuation, as words between single blanks; Chi
 Japanese, which are written without blanks, as a row of characters.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence, Set

@@ -4,8 +4,6 @@ Title, headings, sentences, buttons and markup are weighed one by one. Sentences
 are the page's own text and count against: an article about 404s has much of it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

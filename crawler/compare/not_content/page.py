@@ -1,7 +1,5 @@
 """The signs of a page that may be a block page, and the judgement on it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
