@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.config.settings import Daemon, Ephemeral
-from freshet.scheduler.agenda.queue import DiscoveryTerms
+from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import Host

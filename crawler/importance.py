@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from freshet.config.settings import PageRule
 from freshet.crawler.urls import canonical, site_key
-from freshet.scheduler.agenda.queue import Terms
+from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.sources import AREAS, Rows
 from freshet.storage.queries import link_columns

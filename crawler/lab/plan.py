@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from freshet.crawler.lab.plan_sources import EphemeralPages, PlanSources, RateLearning
 from freshet.scheduler import planning
-from freshet.scheduler.agenda.queue import DiscoveryTerms
+from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.ephemeral.joint_plan import DecayingSources, JointPlan, joint_plan

@@ -13,10 +13,10 @@ from freshet.crawler.capacities import Limits, costs_of, exchange_of, limits_of
 from freshet.crawler.importance import Weighing, areas, terms, weigh
 from freshet.crawler.run.orders import parsed
 from freshet.scheduler import policy
-from freshet.scheduler.agenda.queue import Terms
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import PolicyRanker, ranker_of
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Ints
 from freshet.storage.entries import Host
 from freshet.storage.records import StoredSeed

@@ -33,7 +33,7 @@ import numpy as np
 
 from freshet.scheduler.agenda.new_pages import Churning, HubPages, rate_of_silent
 from freshet.scheduler.agenda.pages import PageTable
-from freshet.scheduler.agenda.queue import DiscoveryTerms
+from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Bools, Floats, rows_among
 from freshet.scheduler.discovery.precedents import Revealing
 from freshet.scheduler.policies import whittle
@@ -88,7 +88,7 @@ def sources(
 ) -> tuple[Rows, Floats]:
     """Return (k,) each: the rows of the pages that are sources, ascending, and their Λ.
 
-    Of n pages: ``half_life`` is as :class:`~freshet.scheduler.agenda.queue.Terms` has it,
+    Of n pages: ``half_life`` is as :class:`~freshet.scheduler.agenda.terms.Terms` has it,
     ``found_at`` and ``since`` are the days of the first and the last visit; of the ``held`` ones
     there is a copy.
     """

@@ -88,7 +88,7 @@ class PageTable:
     ``away`` page leads to another one: there is no copy of it. Where it does so for good it is
     asked again after ``recheck_days``, and then each time when it has done so for as long again.
     ``half_life`` says whether it is an ephemeral source, as
-    :class:`~scheduler.agenda.queue.Terms` has it. ``paid`` is what a page was worth when it was
+    :class:`~scheduler.agenda.terms.Terms` has it. ``paid`` is what a page was worth when it was
     taken last, 0 before.
     """
 

@@ -19,9 +19,9 @@ from time import perf_counter, process_time
 import numpy as np
 
 from freshet.crawler.importance import areas
-from freshet.scheduler.agenda.queue import Terms, TermsOf
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.terms import Terms, TermsOf
 from freshet.scheduler.arrays import Ints
 from freshet.storage.database import open_store
 from scripts.benchmarks import command

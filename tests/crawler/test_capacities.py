@@ -6,7 +6,7 @@ import pytest
 
 from freshet.config.loading import ConfigError, load
 from freshet.crawler.capacities import capacities, costs_of, exchange_of, limits_of, relative_delays
-from freshet.scheduler.agenda.queue import DiscoveryTerms
+from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.storage.entries import Host, HostState
 
 

@@ -20,9 +20,9 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.scheduler.agenda.queue import Terms
 from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading

@@ -9,9 +9,9 @@ import pytest
 
 from freshet.crawler.run import state
 from freshet.crawler.run.status import read_status
-from freshet.scheduler.agenda.queue import Terms
 from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading
 from tests.integration.test_daemon import DAY_S, Stage

@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.queue import DiscoveryTerms, Terms
 from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.terms import DiscoveryTerms, Terms
 from freshet.scheduler.arrays import Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading

@@ -11,7 +11,7 @@ import pytest
 from freshet.scheduler.agenda.ephemeral import decaying
 from freshet.scheduler.agenda.new_pages import HubPages
 from freshet.scheduler.agenda.pages import PageTable
-from freshet.scheduler.agenda.queue import DiscoveryTerms
+from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Bools, Floats
 
 NOW = 10.0

@@ -7,9 +7,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.queue import Terms
 from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.sources import Rows

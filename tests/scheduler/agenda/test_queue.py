@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.agenda.queue import DiscoveryQuota, DiscoveryTerms, ReadyQueue
+from freshet.scheduler.agenda.queue import DiscoveryQuota, ReadyQueue
+from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.storage.entries import Reason
 from freshet.storage.records import DueUrl
 
