@@ -131,17 +131,21 @@ class Database:
     lock: IO[bytes]
     thread: Executor
     connection: sqlite3.Connection
+    file: os.stat_result
     patience: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` in a transaction, which is committed as a whole or rolled back.
 
-        A caller cancelled before COMMIT has it rolled back. Raises StoreError.
+        A caller cancelled before COMMIT has it rolled back. Raises StoreError, also where the file
+        is no longer the one that was opened: nobody would see what is written to that.
         """
         async with self.patience:
             with store_errors(self.path):
                 given_up = threading.Event()
-                transaction = partial(_transact, work, self.connection, given_up)
+                transaction = partial(
+                    _transact, work, self.connection, given_up, self._require_file
+                )
                 return await _run(self.thread, transaction, given_up)
 
     async def at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -150,6 +154,7 @@ class Database:
         A statement that raises StoreError changed nothing.
         """
         with store_errors(self.path):
+            self._require_file()
             return await _run(self.thread, partial(work, self.connection))
 
     async def close(self) -> None:
@@ -160,15 +165,27 @@ class Database:
         self.thread.shutdown()
         self.lock.close()
 
+    def _require_file(self) -> None:
+        """Refuse a store that was removed or replaced, or another process's new lock file."""
+        if not self.path.exists():
+            raise StoreError(f"{self.path}: it was removed while it was being written")
+        lock = Path(self.lock.name)
+        is_locked = not lock.exists() or os.path.samestat(lock.stat(), os.fstat(self.lock.fileno()))
+        if not is_locked or not os.path.samestat(self.path.stat(), self.file):
+            raise StoreError(f"{self.path}: it or its lock was replaced while it was being written")
+
 
 def _transact(
     work: Callable[[sqlite3.Connection], T],
     connection: sqlite3.Connection,
     given_up: threading.Event | None = None,
+    require_file: Callable[[], None] | None = None,
 ) -> T:
     connection.execute("BEGIN IMMEDIATE")
     try:
         done = work(connection)
+        if require_file is not None:
+            require_file()
         connection.execute("ROLLBACK" if given_up and given_up.is_set() else "COMMIT")
     except BaseException:
         # COMMIT itself may have failed and ended the transaction (disk full).
@@ -217,7 +234,7 @@ async def open_store(path: Path, *, owner: str = "freshet") -> Database:
             thread.shutdown()
             lock.close()
             raise
-    return Database(path, reader, lock, thread, writer)
+    return Database(path, reader, lock, thread, writer, path.stat())
 
 
 @asynccontextmanager
@@ -254,37 +271,57 @@ def owner_of(path: Path) -> tuple[str, int] | None:
     if not file.exists():
         return None
     with file.open("rb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            number, _, owner = lock.read(_OWNER_BYTES).decode("ascii", "replace").partition(" ")
-            return (owner or "freshet", int(number)) if number.isdigit() else None
-    return None
+        owner, number = _holder(lock, fcntl.LOCK_SH) or ("", "")
+        return (owner, int(number)) if number.isdigit() else None
 
 
 def _lock_file(path: Path) -> Path:
-    return path.with_name(path.name + ".lock")
+    # As SQLite's own files, it lies beside the store itself, not beside a link to that.
+    store = path.resolve()
+    return store.with_name(store.name + ".lock")
+
+
+def _holder(lock: IO[bytes], kind: int) -> tuple[str, str] | None:
+    """Lock the file; return who has locked it before, and the id of that process."""
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        number, _, owner = lock.read(_OWNER_BYTES).decode("ascii", "replace").partition(" ")
+        return owner or "freshet", number
+    return None
 
 
 def held(path: Path, owner: str) -> IO[bytes]:
     """Lock ``FILE.lock`` until the file is closed; the kernel releases it when the process dies.
 
     Raises:
-        StoreError: another process holds it.
+        StoreError: another process holds it, or the store or the lock has further names, under
+            which another process could write it.
     """
-    lock = _lock_file(path).open("a+b")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        number, _, who = lock.read(_OWNER_BYTES).decode("ascii", "replace").partition(" ")
+    file = _lock_file(path)
+    if file.is_symlink():
+        raise StoreError(f"{file}: it is a symbolic link, not a lock; remove it")
+    _require_one_name(path)
+    _require_one_name(file)
+    # The check above is for a clear message: others may write into the folder, too.
+    lock = open(  # noqa: SIM115 - the caller closes it
+        file, "a+b", opener=lambda name, how: os.open(name, how | os.O_NOFOLLOW, 0o644)
+    )
+    if (holder := _holder(lock, fcntl.LOCK_EX)) is not None:
         lock.close()
-        whose = f"a freshet {who}" if who and who != "freshet" else "another freshet"
-        raise StoreError(f"{path}: {whose} (process {number or 'unknown'}) is writing it") from None
+        who, number = holder
+        whose = f"a freshet {who}" if who != "freshet" else "another freshet"
+        raise StoreError(f"{path}: {whose} (process {number or 'unknown'}) is writing it")
     lock.truncate(0)
     lock.write(f"{os.getpid()} {owner}".encode("ascii"))
     lock.flush()
     return lock
+
+
+def _require_one_name(path: Path) -> None:
+    if path.is_file() and (names := path.stat().st_nlink) > 1:
+        raise StoreError(f"{path}: it has {names} names (hard links); remove all but one")
 
 
 def refuse_foreign(path: Path) -> None:
@@ -338,7 +375,10 @@ def _readable(path: Path) -> sqlite3.Connection:
 
 def _writable(path: Path) -> sqlite3.Connection:
     """Open a store for writing; create or migrate it."""
-    connection = _connect(path, "rwc")
+    with suppress(FileExistsError):
+        # The secrets of subscriptions stand in it; SQLite gives its own files the same mode.
+        os.close(os.open(path.resolve(), os.O_CREAT | os.O_EXCL, 0o600))
+    connection = _connect(path, "rw")
     try:
         is_new = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         version = 0 if is_new else schema_of(path, connection)

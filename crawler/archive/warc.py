@@ -288,7 +288,7 @@ class WarcOutput:
             if (folder / name).exists():
                 continue
             try:
-                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             except FileExistsError:
                 continue
             break

@@ -26,13 +26,51 @@ async def test_a_new_store_has_the_newest_schema_in_wal_mode(tmp_path: Path) -> 
         assert connection.execute("SELECT max(number) FROM migration").fetchone() == (newest(),)
 
 
-async def test_a_second_writer_is_refused_with_the_first_ones_process_id(tmp_path: Path) -> None:
-    database = await open_store(tmp_path / "crawl.db")
-    try:
+async def test_a_second_writer_is_refused_also_by_another_name_of_the_store(tmp_path: Path) -> None:
+    path, link, twin = (tmp_path / name for name in ("crawl.db", "link.db", "twin.db"))
+    database = await open_store(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    link.symlink_to(path)
+    twin.hardlink_to(path)
+    with pytest.raises(StoreError, match="hard links"):
+        await open_store(twin)
+    twin.unlink()
+    for name in (path, link):
         with pytest.raises(StoreError, match=r"another freshet \(process \d+\) is writing it"):
+            await open_store(name)
+    await database.close()
+
+
+async def test_a_lock_that_is_another_file_is_refused_untouched(tmp_path: Path) -> None:
+    path, other = tmp_path / "crawl.db.lock", tmp_path / "notes"
+    other.write_text("precious")
+    for make in (path.symlink_to, path.hardlink_to):
+        make(other)
+        with pytest.raises(StoreError, match="link"):
             await open_store(tmp_path / "crawl.db")
-    finally:
-        await database.close()
+        path.unlink()
+    assert other.read_text() == "precious"
+
+
+@pytest.mark.parametrize("lost", ["crawl.db", "crawl.db.lock"])
+async def test_nothing_is_written_to_a_store_that_was_replaced(tmp_path: Path, lost: str) -> None:
+    path, file = tmp_path / "crawl.db", tmp_path / lost
+    database = await open_store(path)
+
+    def work(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO host (origin) VALUES ('x')")
+
+    file.rename(tmp_path / "old")
+    if lost == "crawl.db":
+        with pytest.raises(StoreError, match="was removed while it was being written"):
+            await database.write(work)
+    file.touch()
+    for write in (database.write, database.at_once):
+        with pytest.raises(StoreError, match="was replaced while it was being written"):
+            await write(work)
+    rows = await database.reader.execute_fetchall("SELECT count(*) FROM host")
+    assert [tuple(row) for row in rows] == [(0,)]
+    await database.close()
 
 
 async def test_a_reader_works_while_a_writer_is_in_a_transaction(tmp_path: Path) -> None:
