@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import sqlite3
 import threading
@@ -114,6 +115,21 @@ _CACHE_KIB = 8_192
 #: Rows that a reader fetches at once when it iterates over a cursor.
 _CHUNK = 64
 _OWNER_BYTES = 64
+
+
+def encodable(text: str) -> str:
+    """Replace half characters (lone surrogates), which UTF-8 and SQLite cannot hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+# The one place that all texts for SQLite pass.
+sqlite3.register_adapter(str, encodable)
+
+
+def as_json(value: object) -> str:
+    """Return a value for ``json_each``; texts stand in it as they are, for :func:`encodable`."""
+    return json.dumps(value, ensure_ascii=False)
+
 
 T = TypeVar("T")
 

@@ -5,16 +5,17 @@ Consequence: kill -9 loses nothing that was counted, shown or logged.
 """
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from itertools import chain
-from sqlite3 import Connection
+from sqlite3 import Connection, DataError, IntegrityError, InterfaceError, ProgrammingError
 
-from freshet.storage.database import Database, StoreUnavailable
+from freshet.storage.database import Database, StoreError, StoreUnavailable
 from freshet.storage.entries import Claims, HostState, Kind, Retraction
-from freshet.storage.records import Acknowledged, Entry, Note, Targets, Visit
+from freshet.storage.records import Acknowledged, Entry, Note, Observation, Targets, Visit
 from freshet.storage.tables import (
     alerts,
     claims,
@@ -210,6 +211,23 @@ def _with(
     return [*others, whole]
 
 
+log = logging.getLogger(__name__)
+
+#: Errors of SQLite that are the fault of a value.
+_OF_THE_ENTRY = (DataError, IntegrityError, InterfaceError, ProgrammingError)
+
+
+def _failed(visit: Visit, why: str) -> Visit:
+    """Return the visit as a failure of this program, which another try would not mend."""
+    o = visit.observation
+    observation = Observation(
+        o.page_id, o.at, "failed", reason="internal", detail=why, duration_s=o.duration_s
+    )
+    return Visit(
+        visit.due, observation, role=visit.due.role, fetches=visit.fetches, host=visit.host
+    )
+
+
 @dataclass(slots=True, eq=False)
 class Writer:
     """Gathers entries into transactions of at most ``batch``; a full queue blocks senders.
@@ -217,7 +235,8 @@ class Writer:
     A transaction takes what arrived while the one before it was committing: batches grow with the
     load and an idle writer adds no delay. While the store is unavailable, ``patience`` is awaited
     and the batch tried again; it may raise the error that it is given. ``secure`` runs before each
-    transaction: it syncs what must not be behind the store, an archive.
+    transaction: it syncs what must not be behind the store, an archive. An entry that cannot be
+    written takes no other with it.
     """
 
     database: Database
@@ -258,16 +277,40 @@ class Writer:
         return entries, False
 
     async def _write(self, entries: list[Entry]) -> None:
+        """Write a batch; if one of its entries cannot be written, what is left of that."""
+        try:
+            acknowledged = await self._endured(entries)
+        except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error.__cause__, _OF_THE_ENTRY):
+                raise
+            if len(entries) > 1:
+                for entry in entries:
+                    await self._write([entry])
+                return
+            acknowledged = await self._endured_without(entries[0], error)
+        self.acknowledge(acknowledged)
+
+    async def _endured_without(self, entry: Entry, error: Exception) -> list[Acknowledged]:
+        """Write a visit as a failure, of a note only its requests: neither can be written."""
+        why = repr(error.__cause__ or error)
+        if isinstance(entry, Visit):
+            log.error(
+                "the visit to %s cannot be stored (%s); it counts as failed", entry.due.url, why
+            )
+            return await self._endured([_failed(entry, why)])
+        log.error("a note of the crawler cannot be stored (%s); it is dropped", why)
+        rest = await self._endured([Note(entry.at, fetches=entry.fetches, host=entry.host)])
+        # Its sender waits for this one.
+        return [replace(each, entry=entry) for each in rest]
+
+    async def _endured(self, entries: list[Entry]) -> list[Acknowledged]:
         while True:
             try:
-                acknowledged = await self._committed(entries)
+                return await self._committed(entries)
             except StoreUnavailable as error:
                 if self.patience is None:
                     raise
                 await self.patience(error)
-            else:
-                self.acknowledge(acknowledged)
-                return
 
     async def _committed(self, entries: list[Entry]) -> list[Acknowledged]:
         if self.secure is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import compress
@@ -12,7 +11,15 @@ import numpy as np
 from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
-from freshet.storage.database import code_of, columns_of, load_columns, pieces, row_to, table_of
+from freshet.storage.database import (
+    as_json,
+    code_of,
+    columns_of,
+    load_columns,
+    pieces,
+    row_to,
+    table_of,
+)
 from freshet.storage.entries import KINDS, Host
 from freshet.storage.records import DueUrl
 from freshet.storage.tables.frontier import due_columns
@@ -103,7 +110,7 @@ _PAGES = (
 async def pages(db: Reader, page_ids: Sequence[int] | None = None) -> WatchedPages:
     """Return all pages that are not held back, or those of these ids."""
     chosen = "" if page_ids is None else " AND id IN (SELECT value FROM json_each(?))"
-    values = () if page_ids is None else (json.dumps(list(page_ids)),)
+    values = () if page_ids is None else (as_json(list(page_ids)),)
     return await load_columns(db, WatchedPages, f"{_PAGES}{chosen} ORDER BY id", values)
 
 
@@ -155,7 +162,7 @@ async def visit_columns(db: Reader, page_id: int | None = None) -> VisitColumns:
     chosen, values = "", tuple[str, ...]()
     if page_id is not None:
         chosen = " AND page_id IN (SELECT value FROM json_each(?))"
-        values = (json.dumps([page_id, *moved]),)
+        values = (as_json([page_id, *moved]),)
     found = await load_columns(db, VisitColumns, f"{_SEEN}{chosen} ORDER BY id", values)
     return replace(found, page_id=where_now(found.page_id, moved))
 
@@ -190,7 +197,7 @@ def where_now(page_id: NDArray[np.int64], moved: Mapping[int, int]) -> NDArray[n
 async def ids(db: Reader, urls: Sequence[str]) -> list[int]:
     """Return the ids of the known ones of these URLs (canonical), in any order."""
     sql = "SELECT p.id FROM json_each(?) AS wanted JOIN page AS p ON p.url = wanted.value"
-    return [row[0] for row in await db.execute_fetchall(sql, (json.dumps(list(urls)),))]
+    return [row[0] for row in await db.execute_fetchall(sql, (as_json(list(urls)),))]
 
 
 async def due_urls(db: Reader, page_ids: Sequence[int], now: float) -> list[DueUrl]:
@@ -201,7 +208,7 @@ async def due_urls(db: Reader, page_ids: Sequence[int], now: float) -> list[DueU
     rows = await db.execute_fetchall(
         f"SELECT {columns} FROM json_each(?2) AS wanted JOIN page AS p ON p.id = wanted.value "
         "WHERE p.held_back IS NULL",
-        (now, json.dumps(list(page_ids))),
+        (now, as_json(list(page_ids))),
     )
     return list(map(row_to(DueUrl), rows))
 

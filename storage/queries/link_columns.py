@@ -1,6 +1,5 @@
 """The pages and the links between them, as columns. Read-only."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,7 +8,7 @@ import numpy as np
 from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
-from freshet.storage.database import pieces, table_of
+from freshet.storage.database import as_json, pieces, table_of
 from freshet.storage.entries import Role
 
 _PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("depth", np.int32), ("links", np.bool_)])
@@ -202,7 +201,7 @@ class _Leading:
 
 async def leading_to(db: Reader, page_ids: Sequence[int]) -> _Leading:
     """Return the links and redirects to these pages, and when each was first seen."""
-    rows = await db.execute_fetchall(_LEADING_TO, (json.dumps(list(page_ids)),))
+    rows = await db.execute_fetchall(_LEADING_TO, (as_json(list(page_ids)),))
     found = _columns(rows, 3)
     return _Leading(found[0].astype(np.int64), found[1].astype(np.int64), found[2])
 

@@ -145,8 +145,9 @@ async def silent_seeds(db: Reader, run_id: int) -> list[tuple[str, str, str]]:
         "       o.status, p.held_back FROM seed AS s LEFT JOIN page AS p ON p.id = s.page_id "
         "LEFT JOIN frontier AS f ON f.page_id = p.id LEFT JOIN finding AS o ON o.id = ("
         "  SELECT max(id) FROM observation WHERE page_id = p.id AND run_id = ?1) "
-        "WHERE NOT EXISTS (SELECT 1 FROM page AS q WHERE q.host_id = p.host_id AND q.role = 'page' "
-        "  AND q.checked_at >= (SELECT started_at FROM crawl_run WHERE id = ?1)) ORDER BY s.id",
+        # One list of hosts for all seeds: many of them may stand on one large host.
+        "WHERE p.id IS NULL OR p.host_id NOT IN (SELECT host_id FROM page WHERE role = 'page' "
+        "  AND checked_at >= (SELECT started_at FROM crawl_run WHERE id = ?1)) ORDER BY s.id",
         (run_id,),
     )
     return [(row[0], row[1], _why_silent(row)) for row in rows]

@@ -1,6 +1,5 @@
 """All that the store knows of one URL, its observations and versions. Read-only."""
 
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from pathlib import Path
 import zstandard
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import StoreError, columns_of, reading, row_to
+from freshet.storage.database import StoreError, as_json, columns_of, reading, row_to
 from freshet.storage.entries import AliasKind, Reason, Role
 from freshet.storage.records import Digests, Observation, Validators
 
@@ -121,7 +120,7 @@ async def find(db: Reader, urls: Sequence[str]) -> KnownUrl | None:
         f"SELECT {columns} "
         "FROM json_each(?) AS wanted CROSS JOIN page AS p ON p.url = wanted.value "
         "LEFT JOIN page AS a ON a.id = p.alias_of ORDER BY wanted.key LIMIT 1",
-        (json.dumps(list(urls)),),
+        (as_json(list(urls)),),
     )
     return next(map(row_to(KnownUrl), rows), None)
 

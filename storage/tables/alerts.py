@@ -15,7 +15,7 @@ from typing import Final
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import columns_of, row_to
+from freshet.storage.database import as_json, columns_of, row_to
 from freshet.storage.entries import REBASED, Kind
 from freshet.storage.records import Observation, Visit
 
@@ -109,7 +109,7 @@ def _agree(
         return
     unsent = [alert.alert_id for alert in alerts if not alert.sent]
     sql = "DELETE FROM alert WHERE id IN (SELECT value FROM json_each(?))"
-    db.execute(sql, (json.dumps(unsent),))
+    db.execute(sql, (as_json(unsent),))
     sent = _stands([alert for alert in alerts if alert.sent])
     if sent == wanted:
         return
@@ -283,7 +283,7 @@ def head(db: Connection, rules: Sequence[str]) -> Message | None:
         f"SELECT {columns_of(Message, message_id='id')} FROM alert_message "
         "WHERE rule IN (SELECT value FROM json_each(?)) AND state = 'pending' ORDER BY id LIMIT 1"
     )
-    return next(map(row_to(Message), db.execute(sql, (json.dumps(list(rules)),)).fetchall()), None)
+    return next(map(row_to(Message), db.execute(sql, (as_json(list(rules)),)).fetchall()), None)
 
 
 def oldest_waiting(db: Connection, rule: str) -> float | None:
@@ -304,7 +304,7 @@ def waiting(db: Connection, rule: str, before: float, limit: int) -> list[Pendin
 
 def compose(db: Connection, message: Message, alerts: Sequence[PendingAlert]) -> bool:
     """Store a message of these alerts; return False and store nothing if one was deleted."""
-    ids = json.dumps([alert.alert_id for alert in alerts])
+    ids = as_json([alert.alert_id for alert in alerts])
     (count,) = db.execute(
         "SELECT count(*) FROM alert WHERE message_id IS NULL "
         "AND id IN (SELECT value FROM json_each(?))",

@@ -4,7 +4,6 @@ A source speaks of thousands of pages at a time and mostly repeats itself: a cla
 changed. Hence one statement for all claims of a source, and columns for those who learn from them.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from sqlite3 import Connection
@@ -12,7 +11,15 @@ from sqlite3 import Connection
 import numpy as np
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import as_columns, code_of, columns_of, load_columns, row_of, row_to
+from freshet.storage.database import (
+    as_columns,
+    as_json,
+    code_of,
+    columns_of,
+    load_columns,
+    row_of,
+    row_to,
+)
 from freshet.storage.entries import CLAIM_KINDS, ClaimKind, Claims, Said, Subscription, no_claims
 from freshet.storage.records import Entry
 
@@ -102,7 +109,7 @@ def append(db: Connection, entries: Sequence[Entry]) -> Claims:
     if not said:
         return no_claims()
     known = [(each.kind, each.host_id, each.page_id, each.url, each.rejected) for each, _ in said]
-    db.execute(_KNOW, (json.dumps(known),))
+    db.execute(_KNOW, (as_json(known),))
     (before,) = db.execute("SELECT coalesce(max(id), 0) FROM claim").fetchone()
     if not sum([db.execute(_APPEND, (rows,)).rowcount for rows in _slices(said)]):
         return no_claims()
@@ -160,10 +167,10 @@ def _slices(said: Iterable[tuple[Said, float]]) -> Iterator[str]:
             for claim in reversed(each.claims[first : first + _SLICE]):
                 chosen[*source, claim.url] = float(claim.since), float(claim.until), float(at)
             if len(chosen) >= _SLICE:
-                yield json.dumps([(*key, *times) for key, times in chosen.items()])
+                yield as_json([(*key, *times) for key, times in chosen.items()])
                 chosen.clear()
     if chosen:
-        yield json.dumps([(*key, *times) for key, times in chosen.items()])
+        yield as_json([(*key, *times) for key, times in chosen.items()])
 
 
 # -- subscriptions: agreements with the hubs of pages ------------------------

@@ -4,13 +4,12 @@ Invariant: a due URL stands here from the transaction that found it to the one t
 Consequence: a killed run is resumed, and what was in flight is fetched again.
 """
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from sqlite3 import Connection
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import columns_of, row_to
+from freshet.storage.database import as_json, columns_of, row_to
 from freshet.storage.entries import Reason
 from freshet.storage.records import DueUrl, Visit
 
@@ -49,7 +48,7 @@ def add(db: Connection, page_ids: Collection[int], now: float, reason: Reason) -
         "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
         "SELECT id, host_id, depth + 1, ?, ? FROM page "
         "WHERE id IN (SELECT value FROM json_each(?))",
-        (now, reason, json.dumps(list(page_ids))),
+        (now, reason, as_json(list(page_ids))),
     )
 
 
@@ -68,7 +67,7 @@ def defer(db: Connection, reasons: Mapping[int, str]) -> int:
     cursor = db.execute(
         "UPDATE frontier SET deferred = coalesce("
         "(SELECT r.value FROM json_each(?) AS r WHERE r.key = CAST(host_id AS TEXT)), ?)",
-        (json.dumps({str(host): why for host, why in reasons.items()}), "retry is not due yet"),
+        (as_json({str(host): why for host, why in reasons.items()}), "retry is not due yet"),
     )
     return cursor.rowcount
 
@@ -112,6 +111,6 @@ async def load(db: Reader, host_ids: Collection[int], now: float, limit: int) ->
         "  ON f.page_id IN (SELECT page_id FROM frontier WHERE host_id = h.value AND due_at <= ? "
         "                   ORDER BY priority, page_id LIMIT ?) "
         "CROSS JOIN page AS p ON p.id = f.page_id ORDER BY f.host_id, f.priority, f.page_id",
-        (json.dumps(list(host_ids)), now, limit),
+        (as_json(list(host_ids)), now, limit),
     )
     return list(map(row_to(DueUrl), rows))

@@ -1,6 +1,5 @@
 """Tables ``host``, ``robots``, ``not_content``, ``host_signals``: state of hosts across runs."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -8,7 +7,7 @@ from sqlite3 import Connection
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import columns_of, row_to, values_of
+from freshet.storage.database import as_json, columns_of, row_to, values_of
 from freshet.storage.entries import HeaderSigns, Host, HostState, RobotsRecord
 from freshet.storage.records import Visit
 
@@ -28,7 +27,7 @@ _SELECT = f"SELECT {columns_of(Host, 'h', host_id='h.id', state=_STATE, robots=_
 
 def ensure(db: Connection, origins: Iterable[str]) -> dict[str, int]:
     """Return the ids of these origins; new ones are made."""
-    wanted = json.dumps(sorted(set(origins)))
+    wanted = as_json(sorted(set(origins)))
     db.execute("INSERT OR IGNORE INTO host (origin) SELECT value FROM json_each(?)", (wanted,))
     sql = "SELECT origin, id FROM host WHERE origin IN (SELECT value FROM json_each(?))"
     return {row[0]: row[1] for row in db.execute(sql, (wanted,)).fetchall()}
@@ -37,7 +36,7 @@ def ensure(db: Connection, origins: Iterable[str]) -> dict[str, int]:
 async def load(db: Reader, host_ids: Sequence[int]) -> list[Host]:
     """Return these hosts with their politeness state and robots.txt."""
     sql = f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?))"
-    return list(map(row_to(Host), await db.execute_fetchall(sql, (json.dumps(list(host_ids)),))))
+    return list(map(row_to(Host), await db.execute_fetchall(sql, (as_json(list(host_ids)),))))
 
 
 async def politeness(db: Reader) -> list[Host]:

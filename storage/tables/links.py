@@ -4,7 +4,6 @@
 again: its links with ``gone_at IS NULL`` hold at ``page.checked_at``.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -14,7 +13,7 @@ import numpy as np
 from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
-from freshet.storage.database import columns_of, load_columns
+from freshet.storage.database import as_json, columns_of, load_columns
 from freshet.storage.records import Churn, Links, Visit
 
 _UPSERT = """
@@ -51,7 +50,7 @@ def record(db: Connection, visits: Iterable[Visit]) -> None:
 
 def _rows(links: Links, chosen: list[bool]) -> str:
     columns = zip(links.urls, links.rels, links.anchors, range(len(links)), strict=True)
-    return json.dumps(list(compress(columns, chosen)))
+    return as_json(list(compress(columns, chosen)))
 
 
 def _retire(db: Connection, table: str, parses: Iterable[tuple[int, float]]) -> None:
@@ -124,10 +123,10 @@ def append(db: Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
     ]
     if not parses:
         return {}
-    found = db.execute(_APPEARED, (json.dumps(parses),)).fetchall()
+    found = db.execute(_APPEARED, (as_json(parses),)).fetchall()
     if not (rows := [tuple(row) for row in found]):
         return {}
-    noted = db.execute(_APPEND, (json.dumps(rows),)).fetchall()
+    noted = db.execute(_APPEND, (as_json(rows),)).fetchall()
     return {row[0]: Churn(*row[1:]) for row in noted}
 
 
@@ -160,7 +159,7 @@ class _StoredChurn:
 
 async def shown(db: Reader, page_ids: Sequence[int]) -> NDArray[np.int64]:
     """Return (m, 2), page and target of each link new on these pages since the first visit."""
-    wanted = json.dumps([[page_id] for page_id in page_ids])
+    wanted = as_json([[page_id] for page_id in page_ids])
     rows = await db.execute_fetchall(_SHOWN, (wanted,))
     return np.array([tuple(row) for row in rows], np.int64).reshape(-1, 2)
 

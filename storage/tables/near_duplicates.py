@@ -10,7 +10,6 @@ after a kill the index goes on from its last transaction. ``lsh.observation_id``
 observation that was examined. Gone pages have observations too, but no versions.
 """
 
-import json
 import struct
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -19,6 +18,7 @@ from sqlite3 import Connection
 
 from aiosqlite import Connection as Reader
 
+from freshet.storage.database import as_json
 from freshet.storage.tables import url_patterns
 
 #: The current sketch of a page that answers and is no other page's alias.
@@ -123,7 +123,7 @@ def _stale(db: Connection, page_ids: Sequence[int]) -> list[_Stale]:
         "FROM json_each(?) AS seen CROSS JOIN page AS p ON p.id = seen.value "
         "LEFT JOIN lsh_page AS l ON l.page_id = p.id WHERE l.version_id IS NOT current"
     )
-    return [_Stale(*row) for row in db.execute(sql, (json.dumps(page_ids),)).fetchall()]
+    return [_Stale(*row) for row in db.execute(sql, (as_json(page_ids),)).fetchall()]
 
 
 def _leaders_of(db: Connection, page_ids: Sequence[int]) -> list[int]:
@@ -133,7 +133,7 @@ def _leaders_of(db: Connection, page_ids: Sequence[int]) -> list[int]:
         "CROSS JOIN lsh_page AS l ON l.page_id = seen.value "
         "CROSS JOIN lsh_group AS g ON g.leader_id = l.leader_id"
     )
-    return [row[0] for row in db.execute(sql, (json.dumps(page_ids),)).fetchall()]
+    return [row[0] for row in db.execute(sql, (as_json(page_ids),)).fetchall()]
 
 
 def _take_out(db: Connection, stale: Sequence[_Stale]) -> None:
@@ -167,7 +167,7 @@ def buckets(db: Connection, keys: Collection[int], size: int) -> Mapping[int, li
         "SELECT b.key, b.page_id FROM json_each(?) AS k CROSS JOIN lsh_bucket AS b "
         "ON b.key = k.value AND b.page_id IN ("
         "  SELECT page_id FROM lsh_bucket WHERE key = k.value ORDER BY page_id LIMIT ?)",
-        (json.dumps(sorted(keys)), size),
+        (as_json(sorted(keys)), size),
     ).fetchall()
     found: defaultdict[int, list[int]] = defaultdict(list)
     for row in rows:
@@ -182,7 +182,7 @@ def sketches(db: Connection, page_ids: Collection[int]) -> Mapping[int, bytes]:
         "CROSS JOIN lsh_page AS l ON l.page_id = chosen.value "
         "CROSS JOIN version AS v ON v.id = l.version_id"
     )
-    return {row[0]: row[1] for row in db.execute(sql, (json.dumps(sorted(page_ids)),)).fetchall()}
+    return {row[0]: row[1] for row in db.execute(sql, (as_json(sorted(page_ids)),)).fetchall()}
 
 
 def place(db: Connection, placements: Sequence[LeaderChoice], at: float) -> None:

@@ -1,6 +1,5 @@
 """Tables of the results of visits: observations, amendments, audits, versions, bodies."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from math import inf
@@ -9,7 +8,7 @@ from typing import Final
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import columns_of, row_to, values_of
+from freshet.storage.database import as_json, columns_of, row_to, values_of
 from freshet.storage.entries import REBASED, Amendment, Audit, Kind, Retraction, Role
 from freshet.storage.records import Estimate, Observation, PageHistory, Visit
 from freshet.storage.tables import links, near_duplicates, pages
@@ -358,7 +357,7 @@ def take_back(db: Connection, retraction: Retraction, now: float) -> Kind | None
 def _forget_versions(db: Connection, visits: Sequence[_Visit]) -> list[float]:
     """Delete the versions that these visits captured; return their times."""
     sql = "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at"
-    rows = db.execute(sql, (json.dumps([visit.version_id for visit in visits]),)).fetchall()
+    rows = db.execute(sql, (as_json([visit.version_id for visit in visits]),)).fetchall()
     return [row[0] for row in rows]
 
 

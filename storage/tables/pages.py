@@ -1,6 +1,5 @@
 """Table ``page`` (and its view ``alias``): every URL in scope, and its last good capture."""
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -8,6 +7,7 @@ from sqlite3 import Connection
 
 from aiosqlite import Connection as Reader
 
+from freshet.storage.database import as_json
 from freshet.storage.records import Alias, Targets, Visit
 
 #: Reasons to hold a URL back that a better link to it lifts.
@@ -46,7 +46,7 @@ def admit(
     places = zip(targets.urls, targets.fetch_urls, hosts, targets.roles, strict=True)
     others = zip(targets.depths, targets.redirects, targets.held_back, strict=True)
     columns = zip(places, others, strict=True)
-    rows = json.dumps([(*place, *other) for place, other in columns if place[0] not in known])
+    rows = as_json([(*place, *other) for place, other in columns if place[0] not in known])
     admitted = db.execute(
         "INSERT INTO page (url, fetch_url, host_id, role, depth, redirects, held_back, "
         "                  found_at, found_run_id) "
@@ -70,7 +70,7 @@ def lift_depth(db: Connection, max_depth: int) -> None:
 def hold_back(db: Connection, page_ids: Sequence[int], why: str) -> None:
     """Keep known pages out of the frontier, with the reason."""
     sql = "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))"
-    db.execute(sql, (why, json.dumps(list(page_ids))))
+    db.execute(sql, (why, as_json(list(page_ids))))
 
 
 def record(db: Connection, visits: Sequence[Visit]) -> None:

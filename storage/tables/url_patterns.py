@@ -1,6 +1,5 @@
 """Table ``trap``: URL patterns of hosts that are bounded or closed, and what they yield."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +8,7 @@ from typing import Final, TypeAlias
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import columns_of, row_to
+from freshet.storage.database import as_json, columns_of, row_to
 from freshet.storage.entries import CopyFinding
 from freshet.storage.records import Targets, Visit
 from freshet.storage.tables import frontier
@@ -102,7 +101,7 @@ def closed_copies(db: Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
         "SELECT host_id, shape, refused FROM json_each(?) AS k CROSS JOIN trap "
         "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = ? "
         "WHERE closed_at IS NOT NULL",
-        (json.dumps(list(keys)), KIND),
+        (as_json(list(keys)), KIND),
     ).fetchall()
     return {(row[0], row[1]): row[2] for row in rows}
 
@@ -189,7 +188,7 @@ def _let_pass(db: Connection, page_ids: Collection[int]) -> None:
     rows = db.execute(
         "UPDATE page SET held_back = NULL WHERE id IN (SELECT value FROM json_each(?)) "
         "AND held_back = ? RETURNING host_id, pattern",
-        (json.dumps(list(page_ids)), KIND),
+        (as_json(list(page_ids)), KIND),
     ).fetchall()
     _count_refused(db, [(row[0], row[1], -1) for row in rows])
 
@@ -207,7 +206,7 @@ def _without_leads(
         "SELECT p.id, p.pattern FROM json_each(?) AS k CROSS JOIN page AS p ON p.id = k.value "
         "LEFT JOIN trap AS t ON t.host_id = p.host_id AND t.shape = p.pattern AND t.kind = ? "
         "WHERE p.role = 'page' AND (p.pattern IS NULL OR 2 * t.copies < t.admitted)",
-        (json.dumps([page_id for pages in new.values() for page_id in pages]), KIND),
+        (as_json([page_id for pages in new.values() for page_id in pages]), KIND),
     ).fetchall()
     worth = {row[0]: row[1] for row in rows}
     return [
@@ -258,7 +257,7 @@ def _known(
         "coalesce(o.last_at < (SELECT started_at FROM crawl_run WHERE id = ?), 0), p.pattern "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.id = k.value "
         "LEFT JOIN page AS o ON o.id = p.copy_of",
-        (run_id, json.dumps(list(page_ids))),
+        (run_id, as_json(list(page_ids))),
     ).fetchall()
     return {row[0]: (row[1], row[2], bool(row[3]), row[4]) for row in rows}
 
@@ -293,7 +292,7 @@ def _withdraw(db: Connection, host_id: int, shape: str) -> list[int]:
     for (page_id,) in rows:
         if not is_sampled(page_id, len(page_ids)):
             page_ids.append(page_id)
-    chosen = json.dumps(page_ids)
+    chosen = as_json(page_ids)
     sql = "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))"
     db.execute(sql, (KIND, chosen))
     db.execute("DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(?))", (chosen,))
@@ -393,7 +392,7 @@ def _counts(db: Connection, keys: Iterable[tuple[int, str, str]]) -> Counter[tup
     rows = db.execute(
         "SELECT host_id, shape, kind, admitted FROM json_each(?) AS k CROSS JOIN trap "
         "ON host_id = k.value ->> 0 AND shape = k.value ->> 1 AND kind = k.value ->> 2",
-        (json.dumps(list(keys)),),
+        (as_json(list(keys)),),
     ).fetchall()
     return Counter({(row[0], row[1], row[2]): row[3] for row in rows})
 
@@ -433,7 +432,7 @@ async def yields(db: Reader, host_ids: Collection[int]) -> list[Yield]:
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value "
         "WHERE p.role = 'page' AND p.last_kind NOT IN ('redirected', 'refused', 'skipped') "
         "GROUP BY p.host_id, p.pattern ORDER BY p.host_id, p.pattern",
-        (json.dumps(sorted(host_ids)),),
+        (as_json(sorted(host_ids)),),
     )
     read, own = defaultdict[int, int](int), defaultdict[int, int](int)
     for host_id, _, count, pages in rows:
@@ -520,4 +519,4 @@ async def _others(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
 
 
 def _list(host_ids: Collection[int]) -> str:
-    return json.dumps(sorted(host_ids))
+    return as_json(sorted(host_ids))

@@ -6,14 +6,18 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from freshet.storage.database import StoreError, StoreUnavailable
-from freshet.storage.records import Acknowledged, Visit
+from freshet.storage.database import StoreError, StoreUnavailable, encodable
+from freshet.storage.records import Acknowledged, Note, Validators, Visit
 from freshet.storage.tables import observations
 from freshet.storage.writer import Writer
-from tests.storage.crawl_store import CrawlStore, captured, visit
+from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit
 
 
 def committed(store: CrawlStore) -> int:
@@ -82,24 +86,7 @@ async def test_a_full_queue_holds_its_senders_up(store: CrawlStore) -> None:
     assert len(ledger.pages) == 4
 
 
-async def test_a_store_that_fails_ends_the_writer_and_acknowledges_nothing(
-    store: CrawlStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (entry,), ledger = await visits(store, 1), Ledger(store)
-    writer = Writer(store.database, store.tables, ledger, batch=4)
-
-    def disk_full(*_: object) -> None:
-        raise sqlite3.OperationalError("disk full")
-
-    monkeypatch.setattr(observations, "append", disk_full)
-    await writer.submit(entry)
-    with pytest.raises(StoreError):
-        await writer.run()
-    assert ledger.pages == []
-    assert committed(store) == 0
-
-
-async def test_after_a_failure_nothing_is_taken_for_known_that_did_not_commit(
+async def test_after_a_failure_nothing_is_acknowledged_or_taken_for_known(
     store: CrawlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.admit("/")
@@ -114,11 +101,73 @@ async def test_after_a_failure_nothing_is_taken_for_known_that_did_not_commit(
         await writer.submit(seen)
         with pytest.raises(StoreError):
             await writer.run()
+    assert (ledger.pages, committed(store)) == ([], 0)
     await writer.submit(seen)
     await writer.finish()
     await writer.run()
     assert ledger.pages == [seen.due.page_id]
     assert await store.value("SELECT origin FROM host WHERE id = 2") == "https://new.example"
+
+
+@pytest.mark.parametrize("poison", [2**70, object()])
+async def test_an_entry_that_cannot_be_written_takes_no_other_with_it(
+    store: CrawlStore, poison: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    entries, ledger = await visits(store, 3), Ledger(store)
+    bad = replace(entries[1].observation, size_bytes=poison)
+    note = Note(START, fetches=7, seeds=((poison, "x"),))
+    heard: list[Acknowledged] = []
+
+    def told(batch: Sequence[Acknowledged]) -> None:
+        ledger(batch)
+        heard.extend(batch)
+
+    writer = Writer(store.database, store.tables, told, batch=9)
+    for entry in (entries[0], replace(entries[1], observation=bad), note, entries[2]):
+        await writer.submit(entry)
+    await writer.finish()
+    await writer.run()
+    kinds = await store.rows("SELECT kind, reason = 'internal' FROM observation ORDER BY id")
+    assert kinds == [("unchanged", None), ("failed", 1), ("unchanged", None)]
+    assert await store.value("SELECT fetches FROM crawl_run") == 10
+    assert heard[2].entry is note
+    assert [r.getMessage().partition(" (")[0] for r in caplog.records] == [
+        f"the visit to {entries[1].due.url} cannot be stored",
+        "a note of the crawler cannot be stored",
+    ]
+
+
+@given(st.text(st.characters(), min_size=1))
+@settings(max_examples=25, deadline=None)
+def test_any_text_of_a_visit_can_be_stored_and_read(text: str) -> None:
+    async def stored(folder: str) -> None:
+        async with crawl_store(Path(folder, "db")) as store:
+            await store.admit("/", "/a")
+            seen = captured(await store.taken("/"), to=["/a"])
+            assert seen.capture is not None
+            assert seen.links is not None
+            entry = replace(
+                seen,
+                observation=replace(seen.observation, reason=text, detail=text),
+                capture=replace(
+                    seen.capture, content_type=text, encoding=text, title=text, language=text,
+                    canonical_url=text,
+                ),
+                links=replace(seen.links, rels=(text,), anchors=(text,)),
+                validators=Validators(text, text),
+                retry_at=START + 1,
+            )  # fmt: skip
+            await store.apply(entry)
+            told = encodable(text)
+            assert await store.rows("SELECT title, etag, language FROM page WHERE id = 1") == [
+                (told, told, told)
+            ]
+            assert await store.rows("SELECT rel, anchor FROM link") == [(told, told)]
+            assert await store.value("SELECT detail FROM observation") == told
+            assert (await store.due(START + 1))[0].validators.etag == told
+
+    with TemporaryDirectory() as folder:
+        asyncio.run(stored(folder))
 
 
 def room(pages: int) -> Callable[[sqlite3.Connection], object]:
