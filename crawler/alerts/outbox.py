@@ -156,9 +156,10 @@ class Outbox:
             except StoreError as error:
                 _log_end(error)
                 return
-            except Exception:
-                log.exception("sending of alerts stopped by an internal error")
-                raise
+            except Exception:  # whatever it is: the next messages are sent
+                log.exception("sending of alerts failed; it is tried again in a minute")
+                await self._wait_for_store(queue)
+                continue
             if self._is_finishing:
                 return
             until = min(until, self.clock.now() + _LOOKS_EVERY_S)

@@ -131,9 +131,10 @@ class Webhook:
             allow_redirects=False,
         ) as response:  # fmt: skip
             status, headers = response.status, response.raw_headers
+            reason = (response.reason or "").encode("ascii", "backslashreplace").decode("ascii")
         if 200 <= status < 300:
             return Delivery("taken")
-        said = f"HTTP {status} {response.reason or ''}".rstrip()
+        said = f"HTTP {status} {reason}".rstrip()
         if status in _ABOUT_THE_MESSAGE:
             return Delivery("refused", said)
         return Delivery("failed", said, retry_after_s(headers, now))

@@ -83,7 +83,10 @@ def hint(
     for url in urls:
         if not in_scope(admission, url):
             continue
-        page = canonical(url)
+        try:
+            page = canonical(url)
+        except ValueError:
+            continue
         admission.add(targets, page, without_fragment(url), depth=_DEPTH)
         if changed:
             claims.append(Claim(page, at, at))

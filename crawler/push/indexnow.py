@@ -21,6 +21,8 @@ from freshet.storage.records import Entry, FetchResult, Note
 MAX_URLS: Final = 10_000
 _MAX_URL: Final = 4_096
 _KEY: Final = re.compile(r"[A-Za-z0-9-]{8,128}")
+#: JSON may hold half a character, which no URL can.
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ def _text(said: Mapping[str, Any], name: str) -> str | None:
 def _ping(host: str | None, key: str, location: str | None, urls: tuple[str, ...]) -> Ping:
     if not _KEY.fullmatch(key):
         raise Refused(422, "ping: no key of the protocol")
+    if any(_SURROGATE.search(text) for text in (location or "", *urls)):
+        raise Refused(422, "ping: no URL")
     home = _origin(urls[0], "no URL")
     place = f"{home}/{key}.txt" if not location else without_fragment(location)
     if _origin(place, "key of another host") != home:

@@ -19,7 +19,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from freshet.crawler.push.hints import Buckets, Refused
 from freshet.crawler.push.indexnow import Pinging, from_json, from_query
-from freshet.crawler.push.websub import Subscriber, is_authentic, is_live, parse_signature
+from freshet.crawler.push.websub import Subscriber, is_authentic, is_live, parse_signature, signs
 from freshet.crawler.tally import CrawlError
 from freshet.storage.entries import Subscription
 
@@ -180,17 +180,18 @@ class Endpoint:
             raise Refused(410, "notification without a lease")
         self._check_size(pushed)
         signature = parse_signature(pushed.headers.get("x-hub-signature"))
-        if signature is None:
+        if signature is None and signs(known):
             # By the recommendation: acknowledge, and ignore.
             raise Refused(202, "notification without a signature")
         if not self._notifications.take(known.page_id, now):
             raise Refused(429, "too many notifications")
         body = await self._body(pushed, is_callback=True)
-        if not is_authentic(known.secret, body, signature):
+        if signature is not None and not is_authentic(known.secret, body, signature):
             raise Refused(202, "wrong signature")
         if not await subscriber.notified(known, now):
             raise Refused(503, "the store is busy")
-        subscriber.read(known, body, now)
+        if signature is not None:
+            subscriber.read(known, body, now)
         return Reply(202)
 
     # -- pings -------------------------------------------------------------------

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
@@ -34,8 +35,9 @@ _DAY_S: Final = 24 * _HOUR_S
 _PENDING_S: Final = _HOUR_S
 #: The share of a lease after which it is renewed.
 _RENEWED_AT: Final = 0.8
-#: Bounds on a hub's lease: a shorter one is renewed after this at the earliest.
-_LEAST_RENEWAL_S: Final = 300.0
+#: Bounds on a hub's lease: a shorter one is renewed after this at the earliest, since the requests
+#: are charged to the budget and go before pages.
+_LEAST_RENEWAL_S: Final = 6 * _HOUR_S
 _LONGEST_LEASE_S: Final = 365 * _DAY_S
 _BACK_OFF_S: Final = _HOUR_S
 _BACK_OFF_MOST_S: Final = 7 * _DAY_S
@@ -224,13 +226,19 @@ class Leases:
         }
         if subscription.state != "leaving":
             fields["hub.lease_seconds"] = f"{self._lease_s:.0f}"
-            fields["hub.secret"] = subscription.secret
+            if signs(subscription):
+                fields["hub.secret"] = subscription.secret
         return fields
 
     def put(self, subscription: Subscription) -> Subscription:
         """Store the state of a known subscription."""
         self._by_token[subscription.token] = subscription
         return subscription
+
+
+def signs(subscription: Subscription) -> bool:
+    """Return whether the hub knows a secret: over plain http anyone on the way would read it."""
+    return subscription.hub.lower().startswith("https:")
 
 
 def is_live(subscription: Subscription, now: float) -> bool:
@@ -282,13 +290,19 @@ class Subscriber:
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
     _scope_at: float | None = field(default=None, init=False)
     _outside: frozenset[str] = field(default=frozenset(), init=False)
+    #: By page, the time of a notification that no visit has answered yet.
+    _unanswered: dict[int, float] = field(default_factory=dict, init=False)
 
     def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
         """Note committed visits: some pages may have named their hub."""
         for each in batch:
             visit = each.entry
-            if isinstance(visit, Visit) and visit.advertised is not None:
-                due, at = visit.due, visit.observation.at
+            if not isinstance(visit, Visit):
+                continue
+            due, at = visit.due, visit.observation.at
+            if at >= self._unanswered.get(due.page_id, inf):
+                del self._unanswered[due.page_id]
+            if visit.advertised is not None:
                 new = self.leases.advertised(
                     due.page_id, due.host_id, due.url, visit.advertised, at
                 )
@@ -364,10 +378,18 @@ class Subscriber:
         return True
 
     async def notified(self, known: Subscription, now: float) -> bool:
-        """Handle a notification that the topic has changed; return whether it is kept."""
+        """Handle a notification that the topic has changed; return whether it is kept.
+
+        Until a visit has answered it, further ones say nothing new.
+        """
+        if known.page_id in self._unanswered:
+            return True
         claims = (Claim(known.url, now, now),)
         said = Said("websub", known.host_id, known.topic, claims)
-        return await self.inbox.commit(Note(now, said=said))
+        is_kept = await self.inbox.commit(Note(now, said=said))
+        if is_kept:
+            self._unanswered[known.page_id] = now
+        return is_kept
 
     def read(self, known: Subscription, body: bytes, now: float) -> None:
         """Read a pushed feed for its URLs, unless too many are waiting."""

@@ -274,6 +274,7 @@ class Service:
 
     def _check(self, now: float) -> None:
         if (it := self._parts) is None:
+            self._vitality.check(self._state, Vitals(), now)
             return
         vitals = Vitals(
             turns=self._turns,

@@ -21,7 +21,7 @@ from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 
-HUB = "http://hub.localhost/"
+HUB = "https://hub.localhost/"
 Push = Callable[["Hub"], Awaitable[object]]
 
 

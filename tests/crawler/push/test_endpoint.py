@@ -17,7 +17,15 @@ from freshet.crawler.push.server import Endpoint, Pushed, Refusals, Reply
 from freshet.crawler.push.websub import Leases, Subscriber
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.storage.entries import Advertised, Outcome, Subscription
-from freshet.storage.records import Acknowledged, Entry, FetchResult, Note
+from freshet.storage.records import (
+    Acknowledged,
+    DueUrl,
+    Entry,
+    FetchResult,
+    Note,
+    Observation,
+    Visit,
+)
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 
 KEY = "0a1b2c3d"
@@ -75,8 +83,8 @@ class Stage:
             self.written += entries
             self.inbox.acknowledged([Acknowledged(entry) for entry in entries])
 
-    def subscribe(self) -> Subscription:
-        said = Advertised("https://hub.example/", f"{SITE}/")
+    def subscribe(self, hub: str = "https://hub.example/") -> Subscription:
+        said = Advertised(hub, f"{SITE}/")
         new = self.leases.advertised(1, 1, f"{SITE}/", said, self.now)
         assert new is not None
         self.leases.requested(new.token, self.now)
@@ -144,10 +152,28 @@ async def test_a_notification_that_is_signed_is_committed_before_it_is_confirmed
     stage: Stage,
 ) -> None:
     stage.subscribe()
-    assert (await stage.notify()).status == 202
+    for _ in range(3):  # further ones say nothing new until a visit has answered
+        assert (await stage.notify()).status == 202
     assert stage.announced() == [f"{SITE}/"]
+    due = DueUrl(1, f"{SITE}/", f"{SITE}/", 1, stage.now)
+    before, after = (
+        Acknowledged(Visit(due, Observation(1, at, "unchanged")))
+        for at in (stage.now - 1, stage.now)
+    )
+    for claims, visit in enumerate((before, after), 1):
+        stage.subscriber.acknowledged([visit])
+        assert (await stage.notify()).status == 202
+        assert len(stage.announced()) == claims
+    stage.subscriber.acknowledged([after])
     stage.away = True
     assert await stage.notify() == Reply(503, "the store is busy")
+
+
+async def test_a_hub_over_plain_http_gets_no_secret_and_signs_nothing(stage: Stage) -> None:
+    known = stage.subscribe("http://hub.example/")
+    assert "hub.secret" not in stage.leases.request(known, "https://cb.example/")
+    assert (await stage.send("POST", "/websub/token", body=b"<rss/>")).status == 202
+    assert stage.announced() == [f"{SITE}/"]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ def test_a_key_in_a_directory_speaks_for_that_directory() -> None:
         ({"keyLocation": f"{HOME}@b.example/k.txt"}, 422),
         ({"urlList": ["https://www.a.example@b.example/"]}, 422),
         ({"urlList": [f"{HOME}/{'x' * 5_000}"]}, 422),
+        ({"urlList": [f"{HOME}/x", f"{HOME}/\udcff"]}, 422),
+        ({"keyLocation": f"{HOME}/\udcff.txt"}, 422),
     ],
 )  # fmt: skip
 def test_what_is_no_ping_is_refused_by_its_status(changes: dict[str, object], status: int) -> None:

@@ -71,7 +71,9 @@ def service_of(manager: Manager) -> Service:
 
 async def test_it_is_ready_when_the_pool_first_looks_for_work(manager: Manager) -> None:
     service, daemon = service_of(manager), Daemon()
+    service.beat(monotonic() + 900)
     assert service.health()[0] == ["it is starting"]
+    assert manager.heard() == ["WATCHDOG=1"]
     daemon.attended(service)
     assert manager.heard() == []
     await daemon.turn()
