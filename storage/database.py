@@ -250,7 +250,7 @@ async def open_store(path: Path, *, owner: str = "freshet") -> Database:
             thread.shutdown()
             lock.close()
             raise
-    return Database(path, reader, lock, thread, writer, path.stat())
+    return Database(path, reader, lock, thread, writer, file=path.stat())
 
 
 @asynccontextmanager

@@ -4,8 +4,6 @@ Pages and hub answer in virtual time; what the hub sends goes over loopback to t
 listener, while the clock stands.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import socket

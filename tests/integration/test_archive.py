@@ -1,7 +1,5 @@
 """Crawls and daemons with an archive: it holds all that the store knows, whatever happens."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os
@@ -37,7 +35,7 @@ class Archived:
     records: list[Record]
 
     @classmethod
-    def of(cls, folder: Path) -> Archived:
+    def of(cls, folder: Path) -> "Archived":
         assert check(whole(folder)) == 0
         return cls([record for path in whole(folder) for record in read(path)])
 

@@ -1,7 +1,5 @@
 """A daemon on a machine whose clock is set, and which sleeps now and then."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -42,7 +40,7 @@ class Machine:
             self.set_by += step
             self.passed += sleep_s
 
-    def clock(self) -> MachineClock:
+    def clock(self) -> "MachineClock":
         return MachineClock(self)
 
 

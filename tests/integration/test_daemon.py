@@ -1,7 +1,5 @@
 """The daemon under a virtual clock, against the synthetic web."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil
@@ -85,7 +83,7 @@ class Stage:
         self.clock = self.server.clock = clock
         self.server.web = SyntheticFetcher(self.web, clock.now)
 
-    def copy(self, folder: Path) -> Stage:
+    def copy(self, folder: Path) -> "Stage":
         """Return a stage of its own that goes on from here."""
         other = replace(self, db=folder / "crawl.db")
         shutil.copy(self.db, other.db)

@@ -1,7 +1,5 @@
 """The daemon over HTTP on a site that it has never seen, by the server's log and the truth."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

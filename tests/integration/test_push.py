@@ -66,8 +66,7 @@ def test_a_notification_is_a_claim_on_its_page_and_a_forged_one_is_not(
     assert (run.answers["notified"], run.answers["forged"]) == ([202], [202] * 3 + [404])
     claims = [each for each in claimed(run, "websub") if each[0] == SITE]
     assert claims[0] == (SITE, run.pushed_at, run.pushed_at)
-    # That of the feed, before a visit has answered, says nothing new.
-    assert len(claims) == 1
+    assert len(claims) == 1  # that of the feed says nothing new before a visit has answered
     told = " ".join(line for line in run.log if line.startswith("refused pushed requests: "))
     assert "wrong signature 3 (last from 127.0.0.1)" in told
     assert "unknown callback" in told

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.storage.database import StoreError, StoreUnavailable, encodable
-from freshet.storage.records import Acknowledged, Note, Validators, Visit
+from freshet.storage.records import Acknowledged, Entry, Note, Validators, Visit
 from freshet.storage.tables import observations
 from freshet.storage.writer import Writer
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit
@@ -40,10 +40,12 @@ class Ledger:
     def __init__(self, store: CrawlStore) -> None:
         self._store = store
         self.pages: list[int] = []
+        self.entries: list[Entry] = []
         self.batches: list[int] = []
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
         self.pages += [a.entry.due.page_id for a in batch if isinstance(a.entry, Visit)]
+        self.entries += [a.entry for a in batch]
         self.batches.append(len(batch))
         assert committed(self._store) == len(self.pages)
 
@@ -116,13 +118,7 @@ async def test_an_entry_that_cannot_be_written_takes_no_other_with_it(
     entries, ledger = await visits(store, 3), Ledger(store)
     bad = replace(entries[1].observation, size_bytes=poison)
     note = Note(START, fetches=7, seeds=((poison, "x"),))
-    heard: list[Acknowledged] = []
-
-    def told(batch: Sequence[Acknowledged]) -> None:
-        ledger(batch)
-        heard.extend(batch)
-
-    writer = Writer(store.database, store.tables, told, batch=9)
+    writer = Writer(store.database, store.tables, ledger, batch=9)
     for entry in (entries[0], replace(entries[1], observation=bad), note, entries[2]):
         await writer.submit(entry)
     await writer.finish()
@@ -130,7 +126,7 @@ async def test_an_entry_that_cannot_be_written_takes_no_other_with_it(
     kinds = await store.rows("SELECT kind, reason = 'internal' FROM observation ORDER BY id")
     assert kinds == [("unchanged", None), ("failed", 1), ("unchanged", None)]
     assert await store.value("SELECT fetches FROM crawl_run") == 10
-    assert heard[2].entry is note
+    assert ledger.entries[2] is note
     assert [r.getMessage().partition(" (")[0] for r in caplog.records] == [
         f"the visit to {entries[1].due.url} cannot be stored",
         "a note of the crawler cannot be stored",
@@ -146,25 +142,24 @@ def test_any_text_of_a_visit_can_be_stored_and_read(text: str) -> None:
             seen = captured(await store.taken("/"), to=["/a"])
             assert seen.capture is not None
             assert seen.links is not None
+            texts: dict[str, Any] = dict.fromkeys(
+                ("content_type", "encoding", "title", "language", "canonical_url"), text
+            )
             entry = replace(
                 seen,
                 observation=replace(seen.observation, reason=text, detail=text),
-                capture=replace(
-                    seen.capture, content_type=text, encoding=text, title=text, language=text,
-                    canonical_url=text,
-                ),
+                capture=replace(seen.capture, **texts),
                 links=replace(seen.links, rels=(text,), anchors=(text,)),
                 validators=Validators(text, text),
                 retry_at=START + 1,
-            )  # fmt: skip
+            )
             await store.apply(entry)
-            told = encodable(text)
-            assert await store.rows("SELECT title, etag, language FROM page WHERE id = 1") == [
-                (told, told, told)
-            ]
-            assert await store.rows("SELECT rel, anchor FROM link") == [(told, told)]
-            assert await store.value("SELECT detail FROM observation") == told
-            assert (await store.due(START + 1))[0].validators.etag == told
+            kept = encodable(text)
+            rows = await store.rows("SELECT title, etag, language FROM page WHERE id = 1")
+            assert rows == [(kept, kept, kept)]
+            assert await store.rows("SELECT rel, anchor FROM link") == [(kept, kept)]
+            assert await store.value("SELECT detail FROM observation") == kept
+            assert (await store.due(START + 1))[0].validators.etag == kept
 
     with TemporaryDirectory() as folder:
         asyncio.run(stored(folder))

@@ -1,7 +1,5 @@
 """What a budget was spent on since a time."""
 
-from __future__ import annotations
-
 from freshet.crawler.run.status import spent
 from freshet.storage.tables.runs import RunProgress
 

@@ -1,7 +1,5 @@
 """Claims of changes: believed where they prove true, and no longer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -83,7 +81,7 @@ class Site:
         self.cost += float(((now - missed) / np.arange(1, len(missed) + 1)).sum())
         self.last[page] = now
 
-    def run(self, until: float | None = None) -> Site:
+    def run(self, until: float | None = None) -> "Site":
         begun = self.polls[-1] if self.polls else 0.0
         for k in range(1, int(((until or self.days) - begun) * _PER_DAY)):
             self.visit(begun + k / _PER_DAY)

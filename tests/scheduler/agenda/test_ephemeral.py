@@ -1,7 +1,5 @@
 """What visits to ephemeral sources are worth, and which items come at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import exp, inf, log, nan
 
@@ -38,17 +36,17 @@ class Site:
         self.half_life = half_life
         self.since = [NOW - 0.1, NOW - 0.1]
 
-    def churns(self, row: int, per_look: int = 2) -> Site:
+    def churns(self, row: int, per_look: int = 2) -> "Site":
         for day in np.linspace(0.25, 10, 40).tolist():
             self.hubs.churning.saw(row, day, 0.0, (per_look, per_look, per_look))
         self.since[row] = NOW
         return self
 
-    def visited(self, row: int, at: float) -> Site:
+    def visited(self, row: int, at: float) -> "Site":
         self.since[row] = at
         return self
 
-    def items(self, count: int, by: tuple[int, ...], at: float, *, captured: bool = True) -> Site:
+    def items(self, count: int, by: tuple[int, ...], at: float, *, captured: bool = True) -> "Site":
         """So many items, which these lists showed first at visits on this day."""
         first = len(self.found)
         self.found += [at] * count
