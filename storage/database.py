@@ -14,6 +14,7 @@ import asyncio
 import fcntl
 import json
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -118,17 +119,24 @@ _OWNER_BYTES = 64
 
 
 def encodable(text: str) -> str:
-    """Replace half characters (lone surrogates), which UTF-8 and SQLite cannot hold."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    """Replace half characters (lone surrogates), which UTF-8 cannot hold, and NUL."""
+    whole = text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return whole.replace("\0", "\ufffd")
 
 
 # The one place that all texts for SQLite pass.
 sqlite3.register_adapter(str, encodable)
 
 
+#: NUL in JSON: an escape that is not itself escaped.
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
 def as_json(value: object) -> str:
     """Return a value for ``json_each``; texts stand in it as they are, for :func:`encodable`."""
-    return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    # SQLite's texts out of JSON end at a NUL.
+    return _NUL.sub(r"\1\\ufffd", text) if "\\u0000" in text else text
 
 
 T = TypeVar("T")

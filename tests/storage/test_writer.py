@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from freshet.storage.database import StoreError, StoreUnavailable, encodable
@@ -133,6 +133,7 @@ async def test_an_entry_that_cannot_be_written_takes_no_other_with_it(
     ]
 
 
+@example("a\0\\\0\ud800")
 @given(st.text(st.characters(), min_size=1))
 @settings(max_examples=25, deadline=None)
 def test_any_text_of_a_visit_can_be_stored_and_read(text: str) -> None:
@@ -142,9 +143,8 @@ def test_any_text_of_a_visit_can_be_stored_and_read(text: str) -> None:
             seen = captured(await store.taken("/"), to=["/a"])
             assert seen.capture is not None
             assert seen.links is not None
-            texts: dict[str, Any] = dict.fromkeys(
-                ("content_type", "encoding", "title", "language", "canonical_url"), text
-            )
+            names = "content_type", "encoding", "title", "language", "canonical_url"
+            texts: dict[str, Any] = dict.fromkeys(names, text)
             entry = replace(
                 seen,
                 observation=replace(seen.observation, reason=text, detail=text),
