@@ -109,7 +109,7 @@ async def told(store: SmallStore, *happens: object) -> tuple[RecrawlAgenda, Told
         for each in happens:
             assert callable(each)
             agenda.done(each(store))
-            # A visit over all pages is taken, and what has come is learnt, once a minute at most.
+            # All pages are valued, and what has come is learnt, once a minute at most.
             now += 0.1 * DAY_S
             await agenda.replenish(now)
     return agenda, refresher
