@@ -126,5 +126,5 @@ async def test_many_pages_are_looked_over_in_the_background(
     noted = stage.rows("SELECT watched FROM outlook ORDER BY at")
     assert len(noted) >= 12
     assert int(str(noted[-1][0])) > 60
-    # On a busy machine virtual time goes on while a thread works: the run may end a little later.
-    assert len(stage.server.asked) == pytest.approx((await last_noted(stage)).flowed, abs=2)
+    # Virtual time goes on while a thread works, by how much depends on the machine.
+    assert len(stage.server.asked) == pytest.approx((await last_noted(stage)).flowed, rel=0.1)
