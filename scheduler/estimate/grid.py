@@ -65,9 +65,7 @@ def add_interval(sums: NDArray[np.floating], own: float, cold: float, changed: b
 @part
 def drift(sums: NDArray[np.floating], prior: Floats, days: float) -> None:
     """Let a page's rate have changed within these days: p ← (1 − ε)p + ε · prior."""
-    most = sums[0]
-    for k in range(POINTS):
-        most = max(most, sums[k])
+    most = sums.max()
     total = 0.0
     for k in range(POINTS):
         total += prior[k] * exp(sums[k] - most)
@@ -79,9 +77,7 @@ def drift(sums: NDArray[np.floating], prior: Floats, days: float) -> None:
 @part
 def mean_rate(sums: NDArray[np.floating], prior: Floats) -> float:
     """Return exp(E[ln d]) under a row of log-likelihoods and a prior."""
-    most = sums[0]
-    for k in range(POINTS):
-        most = max(most, sums[k])
+    most = sums.max()
     total, mean = 0.0, 0.0
     for k in range(POINTS):
         weight = prior[k] * exp(sums[k] - most)
@@ -114,9 +110,7 @@ def _likelihood(sums: NDArray[np.float32], rows: Rows) -> Floats:
     likelihood = np.empty((count, POINTS))
     for j in range(count):
         row = rows[j * every]
-        most = sums[row, 0]
-        for k in range(POINTS):
-            most = max(most, sums[row, k])
+        most = sums[row].max()
         for k in range(POINTS):
             likelihood[j, k] = exp(sums[row, k] - most)
     return likelihood
@@ -129,11 +123,9 @@ def fit(sums: NDArray[np.float32], rows: Rows, prior: Floats, parent: Floats, st
     count = len(likelihood)
     shares = np.empty(POINTS)
     # From the same start each time: few steps keep it smooth.
-    for k in range(POINTS):
-        prior[k] = parent[k]
+    prior[:] = parent
     for _ in range(steps):
-        for k in range(POINTS):
-            shares[k] = 0.0
+        shares[:] = 0.0
         for j in range(count):
             total = 0.0
             for k in range(POINTS):
