@@ -1,14 +1,19 @@
 """The clock seam: the time now, and waiting."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from math import inf
 from typing import Final, Protocol
 
+log = logging.getLogger(__name__)
+
 #: How much faster or slower than true time may pass until it agrees with the machine's clock: a
 #: budget an hour stays within two parts in a hundred.
 _SLEW: Final = 0.01
+#: From this difference on, recorded times would mislead for days: the time is set at once.
+STEP_S: Final = 3_600.0
 
 
 class Clock(Protocol):
@@ -19,6 +24,9 @@ class Clock(Protocol):
 
     def go_on_from(self, at: float) -> None:
         """Continue from ``at``, a recorded time, if the machine's clock was set back since."""
+
+    def on_step(self, shift: Callable[[float], None]) -> None:
+        """Call ``shift`` with the seconds of each jump of the time, before anybody sees it."""
 
     async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
         """Wait until the event is set or the time is ``until``; return whether the event was set.
@@ -34,11 +42,11 @@ def _steady() -> float:
 
 
 class SteadyClock:
-    """The wall clock, without its jumps.
+    """The wall clock, without jumps of less than an hour.
 
-    *Invariant.* Time never goes back, and intervals are true to a hundredth. Consequence: a delay
-    holds although the machine's clock is set meanwhile, the machine's sleep counts, and after
-    months the time is still the machine's.
+    *Invariant.* But for longer jumps, which :meth:`on_step` tells, time never goes back, and
+    intervals are true to a hundredth. Consequence: a delay holds although the machine's clock is
+    set meanwhile, the machine's sleep counts, and the time is the machine's within an hour.
     """
 
     def __init__(
@@ -48,6 +56,7 @@ class SteadyClock:
         self._steady = steady
         self._at = wall()
         self._read_at = steady()
+        self._shifts: list[Callable[[float], None]] = []
 
     def now(self) -> float:
         """Return Unix seconds (UTC)."""
@@ -55,8 +64,23 @@ class SteadyClock:
         passed = read_at - self._read_at
         self._read_at = read_at
         behind = self._wall() - (self._at + passed)
+        if abs(behind) > STEP_S:
+            log.warning(
+                "the machine's clock was set %s by %.1f h: times are recorded by it from now on, "
+                "and delays keep their length",
+                "back" if behind < 0 else "ahead",
+                abs(behind) / 3_600,
+            )
+            self._at += passed + behind
+            for shift in self._shifts:
+                shift(behind)
+            return self._at
         self._at += passed + max(-_SLEW * passed, min(_SLEW * passed, behind))
         return self._at
+
+    def on_step(self, shift: Callable[[float], None]) -> None:
+        """Implement :class:`Clock`."""
+        self._shifts.append(shift)
 
     def go_on_from(self, at: float) -> None:
         """Implement :class:`Clock`; then time runs slower until the machine's clock agrees."""
@@ -85,6 +109,9 @@ class VirtualClock:
     def go_on_from(self, at: float) -> None:
         """Implement :class:`Clock`."""
         self._at = max(self._at, at)
+
+    def on_step(self, shift: Callable[[float], None]) -> None:
+        """Implement :class:`Clock`: there are none."""
 
     async def wait(self, changed: asyncio.Event, until: float, *, idle: bool) -> bool:
         """Implement :class:`Clock`; if idle, jump to ``until`` at once.

@@ -105,7 +105,8 @@ class Frontier:
     Consequence: no queue with work is forgotten, and a queue in ``_ready`` has a page that may be
     requested.
 
-    ``robots_url_of`` returns the URL of an origin's robots.txt; ``robots`` is the robots cache.
+    ``robots_url_of`` returns the URL of an origin's robots.txt; ``robots`` is the robots cache. An
+    earlier run was killed before ``held_at``: each queue waits its delay from then on.
     ``api_requests`` is the number of API requests that wait here or are under way.
     """
 
@@ -117,12 +118,14 @@ class Frontier:
         rng: Random,
         *,
         robots_url_of: Callable[[str], str],
+        held_at: float = -inf,
     ) -> None:
         self._agenda = agenda
         self._robots = robots
         self._rules = rules
         self._rng = rng
         self._robots_url_of = robots_url_of
+        self._held_at = held_at
         self._hosts: dict[int, _HostEntry] = {}
         self._by_origin: dict[str, int] = {}
         self._queues: dict[str, _QueueEntry] = {}
@@ -158,12 +161,23 @@ class Frontier:
         if host.state is not None:
             queue.state.restore(host.state)
         queue.state.obey_crawl_delay(max(queue.state.crawl_delay_s, delay_s))
+        queue.state.hold(self._held_at)
 
     def obey(self, rules: PolitenessRules) -> None:
         """Apply these rules from now on; current pauses keep their length."""
         self._rules = rules
         for queue in self._queues.values():
             queue.state.rules = rules
+            self._schedule(queue)
+
+    def shift(self, by: float) -> None:
+        """Follow a jump of the time: pauses keep their length."""
+        self._held_at += by
+        self._robots.shift(by)
+        for host in self._hosts.values():
+            host.closed_until += by
+        for queue in self._queues.values():
+            queue.state.shift(by)
             self._schedule(queue)
 
     def wake(self, host_id: int) -> None:
@@ -318,6 +332,7 @@ class Frontier:
     def _queue_of(self, key: str) -> _QueueEntry:
         if key not in self._queues:
             self._queues[key] = _QueueEntry(HostQueue(key, self._rules, self._rng))
+            self._queues[key].state.hold(self._held_at)
         return self._queues[key]
 
     def _schedule(self, queue: _QueueEntry) -> None:

@@ -84,6 +84,10 @@ class Pacer:
         if self._per_s < inf:
             self._balance -= 1.0
 
+    def shift(self, by: float) -> None:
+        """Follow a jump of the time."""
+        self._at += by
+
     def _flow(self, now: float) -> None:
         # A clock that was set back neither adds nor takes.
         balance = self._balance + max(0.0, now - self._at) * self._per_s

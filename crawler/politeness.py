@@ -193,6 +193,16 @@ class HostQueue:
             self.parked_until, self.parked_reason = state.parked_until, state.parked_reason
         self.ready_at = max(self.ready_at, self.last_end_at + self.delay_s, self.parked_until)
 
+    def hold(self, since: float) -> None:
+        """Wait for the delay from ``since``: nobody knows when the last request ended."""
+        self.ready_at = max(self.ready_at, since + self.delay_s)
+
+    def shift(self, by: float) -> None:
+        """Follow a jump of the time: pauses keep their length."""
+        self.ready_at += by
+        self.last_end_at += by
+        self.parked_until += by
+
     def state(self, host_id: int) -> HostState:
         """Return the state that must outlive the process."""
         is_parked = self.parked_until > self.last_end_at

@@ -73,6 +73,7 @@ class FetchPool:
     _is_store_away: bool = field(default=False, init=False)
     _is_held: bool = field(default=False, init=False)
     _failure: BaseException | None = field(default=None, init=False)
+    _deadline: float = field(default=inf, init=False)
     _drain_until: float | None = field(default=None, init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -111,6 +112,12 @@ class FetchPool:
         self._is_store_away = while_store_is_away
         self._changed.set()
 
+    def shift(self, by: float) -> None:
+        """Follow a jump of the time: limits keep their length."""
+        self._deadline += by
+        if self._drain_until is not None:
+            self._drain_until += by
+
     def wake(self) -> None:
         """Begin the next turn at once."""
         self._changed.set()
@@ -138,7 +145,7 @@ class FetchPool:
 
         All submitted entries have been acknowledged when this returns.
         """
-        deadline = self.clock.now() + (time_limit_s or inf)
+        self._deadline = self.clock.now() + (time_limit_s or inf)
         self._drain_until = None
         self.probes.begin(self._changed.set)
         has_begun = False
@@ -146,7 +153,7 @@ class FetchPool:
             while True:
                 self._changed.clear()
                 await self._replenish()
-                ending = await self._launch(deadline)
+                ending = await self._launch()
                 if self.begun is not None and not has_begun:
                     self.begun()
                 has_begun = True
@@ -158,7 +165,7 @@ class FetchPool:
                         self._pausing = False
                         return ending
                 if ending is not None or not self.agenda.hungry:
-                    await self._wait(deadline, draining=ending is not None)
+                    await self._wait(draining=ending is not None)
                 else:
                     # Other tasks get a turn, too.
                     await asyncio.sleep(0)
@@ -179,11 +186,11 @@ class FetchPool:
         for host_id in host_ids:
             self.frontier.wake(host_id)
 
-    async def _launch(self, deadline: float) -> Ending | None:
+    async def _launch(self) -> Ending | None:
         """Start requests; return the reason if no more will be started, else None."""
         while True:
             now = self.clock.now()
-            if ending := self._must_end(now, deadline):
+            if ending := self._must_end(now):
                 return ending
             self._is_held = not self._is_store_away and not self.pacer.allows(now)
             if self._is_store_away or self._is_held:
@@ -195,13 +202,13 @@ class FetchPool:
                 return "nothing due" if self._over(now) else None
             await self._start(request)
 
-    def _must_end(self, now: float, deadline: float) -> Ending | None:
+    def _must_end(self, now: float) -> Ending | None:
         if self.stopping:
             return "interrupted"
         if self._pausing:
             return "paused"
         full = self.rules.max_pages and self._pages >= self.rules.max_pages
-        return "limit" if now >= deadline or full else None
+        return "limit" if now >= self._deadline or full else None
 
     def _may_launch(self) -> bool:
         """Return whether there is room and need for a request.
@@ -232,7 +239,7 @@ class FetchPool:
         times = (self.frontier.wakes_at(), self.agenda.wakes_at())
         return min((at for at in times if at is not None), default=None)
 
-    async def _wait(self, deadline: float, *, draining: bool) -> None:
+    async def _wait(self, *, draining: bool) -> None:
         """Wait until a request has ended or is due; a drain cancels after its grace period."""
         now = self.clock.now()
         if draining and self.rules.goes_on and not self.stopping:
@@ -241,7 +248,7 @@ class FetchPool:
             self._drain_until = self._drain_until or now + self.rules.grace_s
             until = self._drain_until
         else:
-            until = deadline
+            until = self._deadline
             if self._may_launch() and not self._is_store_away:
                 until = min(until, self._next_launch(now))
         # Cancelled requests and abandoned probes are about to end.

@@ -67,6 +67,11 @@ class RobotsCache:
                 recheck_at = 0.0
             self._take(host.host_id, host.origin, _Entry(record, recheck_at))
 
+    def shift(self, by: float) -> None:
+        """Follow a jump of the time: files keep their age."""
+        for entry in self._entries.values():
+            entry.recheck_at += by
+
     def settle(self, host_id: int, origin: str, fetched: RobotsRecord, now: float) -> RobotsRecord:
         """Record a fetch; return the record in force: it, or an older copy that still counts."""
         entry = self._entries.get(host_id)

@@ -21,7 +21,7 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
 from freshet.crawler.run.orders import CrawlReport, make_report, require_readable
 from freshet.crawler.run.push import sender
-from freshet.crawler.run.upkeep import Grouping, catch_up, correct, retention_of
+from freshet.crawler.run.upkeep import Grouping, catch_up, correct, resumed, retention_of
 from freshet.crawler.run.wiring import (
     Assembly,
     Observer,
@@ -105,7 +105,8 @@ async def crawl(
         await require_readable(database.reader, order.db)
         parser = parser_of(settings, clock)
         stack.push_async_callback(parser.close)
-        run_id, resumed = await _open_run(database, settings, order, clock.now())
+        was_killed = await resumed(database, clock)
+        run_id, is_resumed = await _open_run(database, settings, order, clock.now())
         stored = await runs.load(database.reader)
         network.require_contact([s.root_url or s.url for s in stored])
         began_at = await runs.began_at(database.reader, run_id)
@@ -121,12 +122,13 @@ async def crawl(
             queue_key=network.queue_key,
             parser=parser,
             rng=Random(),
+            was_killed=was_killed,
             archive=archive,
         )
         importances = stored_importances(database, settings)
         outbox = sender(context, network.resolver, importances)
         stack.push_async_callback(outbox.close)
-        return await _CrawlRun(context, outbox).perform(watch, resumed=resumed)
+        return await _CrawlRun(context, outbox).perform(watch, resumed=is_resumed)
 
 
 async def _open_run(

@@ -45,7 +45,9 @@ from freshet.crawler.run.upkeep import (
     StoreOutages,
     catch_up,
     correct,
+    enduring,
     handling_reload_signals,
+    resumed,
     retention_of,
     unreachable_hosts,
 )
@@ -59,18 +61,17 @@ from freshet.crawler.run.wiring import (
     stopping_on_signals,
 )
 from freshet.crawler.tally import CrawlError, Tally
-from freshet.crawler.terminal import moment, span
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.agenda.site_clock_ranker import prepare
 from freshet.scheduler.arrays import Bools
 from freshet.scheduler.policy import PolicyError
 from freshet.storage import maintenance
-from freshet.storage.database import Database, StoreError, open_store
+from freshet.storage.database import StoreError, open_store
 from freshet.storage.entries import Outlook
 from freshet.storage.queries import columns
 from freshet.storage.records import Estimate, StoredSeed
-from freshet.storage.tables import hosts, observations, runs
+from freshet.storage.tables import observations, runs
 from freshet.storage.tables.alerts import PendingAlert
 
 # -- chosen sites ------------------------------------------------------------
@@ -136,26 +137,6 @@ def waiting_for_a_restart(running: Settings, wanted: Settings) -> str:
 
 log = logging.getLogger(__name__)
 
-#: Smaller corrections of the clock are usual.
-_LOGGED_FROM_S: Final = 60.0
-
-
-async def resume_time(database: Database, clock: Clock) -> None:
-    """Continue from the store's last time if the machine's clock was set back since."""
-    last, now = await hosts.last_exchange_at(database.reader), clock.now()
-    if last is None or last <= now:
-        return
-    clock.go_on_from(last)
-    if last - now > _LOGGED_FROM_S:
-        log.warning(
-            "%s was last written at %s, %s ahead of this machine's clock: the daemon's time goes "
-            "on from there, 1 %% slower until both agree",
-            database.path,
-            moment(last, now),
-            span(last - now),
-        )
-
-
 #: Share of the budget that may go unused without a log line.
 _UNLOGGED: Final = 0.02
 
@@ -211,7 +192,7 @@ async def keep(
         await _prepared()
         parser = parser_of(settings, clock)
         stack.push_async_callback(parser.close)
-        await resume_time(database, clock)
+        was_killed = await resumed(database, clock)
         run_id = await open_run(database, settings, order, clock.now())
         chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
         network.require_contact([s.root_url or s.url for s in chosen.seeds])
@@ -229,6 +210,7 @@ async def keep(
             parser=parser,
             rng=rng or Random(),
             lasting=True,
+            was_killed=was_killed,
             archive=archive,
         )
         stack.push_async_callback(service.leave)
@@ -277,6 +259,7 @@ class _Daemon:
         self._require_contact = network.require_contact
         self._reread: Reread | None = None
         self._pool: FetchPool | None = None
+        self._ends_at = self._kept_up_at = inf
         self._pacer = Pacer(order.budget, context.clock.now())
         #: Requests spent and forgone at the last report.
         self._reported = 0, 0.0
@@ -311,7 +294,8 @@ class _Daemon:
         """Visit pages, and do the upkeep every day."""
         seeding = Seeding(self._chosen.seeds, self._assembly.admission)
         started_at = self._clock.now()
-        ends_at = started_at + (self._order.time_limit_s or inf)
+        self._ends_at = started_at + (self._order.time_limit_s or inf)
+        self._clock.on_step(self._shift)
         pool = self._pool = self._pool_of(seeding, watch)
         outages = StoreOutages(pool, self._clock)
         self._assembly.patience = outages.wait
@@ -325,7 +309,7 @@ class _Daemon:
         await self._assembly.ask_schemes(seeding)
         await self.state.weigh()
         async with receiving(self._context, self._assembly, pool):
-            ending = await self._visit(pool, seeding, outages, ends_at)
+            ending = await self._visit(pool, seeding, outages)
         if not pool.stopping:
             with stopping_on_signals(pool):
                 await self.outbox.finish(pool.told_to_stop)
@@ -353,30 +337,34 @@ class _Daemon:
         # Alerts start after the first turn: during the first learning no delivery is recorded.
         pool = self._assembly.pool(seeding, rules, self._pacer, begun=self.outbox.start)
         self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
-        pool.chores.append(partial(self._recorder.chore, submit=pool.submit))
+        pool.chores.append(enduring(partial(self._recorder.chore, submit=pool.submit)))
         live = Live(pool=pool, tally=self._tally, resumed=False, snapshot=self._recorder.snapshot)
         self._assembly.listeners.append(watch(live))
         return pool
 
-    async def _visit(
-        self, pool: FetchPool, seeding: Seeding, outages: StoreOutages, ends_at: float
-    ) -> Ending:
+    async def _visit(self, pool: FetchPool, seeding: Seeding, outages: StoreOutages) -> Ending:
         """Visit pages until the end or a signal; reload and do the upkeep in between."""
         ending: Ending = "limit"
-        kept_up_at = self._clock.now()
-        while ending in {"limit", "paused"} and self._clock.now() < ends_at:
+        self._kept_up_at = self._clock.now()
+        while ending in {"limit", "paused"} and self._clock.now() < self._ends_at:
             while self._reread is not None:
                 await self._reload(self._reread, seeding, outages)
-            until = min(kept_up_at + _UPKEEP_EVERY_S, ends_at)
+            until = min(self._kept_up_at + _UPKEEP_EVERY_S, self._ends_at)
             limit = max(_MOMENT_S, until - self._clock.now())
             ending = await self._assembly.run(pool, seeding, time_limit_s=limit)
             if ending != "paused":
                 self._service.keeps_up()
                 with stopping_on_signals(pool):
                     comparing = Grouping(lambda: pool.stopping)
-                    await outages.endure(partial(self._upkeep, kept_up_at, comparing))
-                kept_up_at = self._clock.now()
+                    await outages.endure(partial(self._upkeep, self._kept_up_at, comparing))
+                self._kept_up_at = self._clock.now()
         return ending
+
+    def _shift(self, by: float) -> None:
+        self._ends_at += by
+        self._kept_up_at += by
+        self.agenda.shift(by, self._clock.now())
+        self._recorder.shift(by)
 
     async def _close_run(self, last: Outlook, changed: Sequence[Estimate]) -> None:
         run_id, now = self._context.run_id, self._clock.now()

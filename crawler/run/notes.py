@@ -66,11 +66,16 @@ class StatusRecorder:
         self._ranker: Ranker | None = None
         self._written = Column[np.void](_WRITTEN)
 
+    def shift(self, by: float) -> None:
+        """Follow a jump of the time."""
+        self._next_at += by
+        self._began_at += by
+
     async def chore(self, now: float, submit: Callable[[Note], Awaitable[None]]) -> None:
         """Write status and estimates if it is time; in the background if pages are many."""
         if self._task is not None and self._task.done():
-            self._task.result()
-            self._task = None
+            done, self._task = self._task, None
+            done.result()
         if now < self._next_at or self._task is not None:
             return
         hour = (now // _EVERY_S + 1) * _EVERY_S

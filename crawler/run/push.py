@@ -15,6 +15,7 @@ from freshet.crawler.push.hints import Inbox
 from freshet.crawler.push.indexnow import Pinging
 from freshet.crawler.push.server import Endpoint, PushListener, Refusals
 from freshet.crawler.push.websub import Leases, Subscriber
+from freshet.crawler.run.upkeep import enduring
 from freshet.crawler.run.wiring import Assembly, RunContext
 from freshet.crawler.service.logs import hide
 from freshet.crawler.tally import CrawlError
@@ -113,7 +114,7 @@ async def receiving(
         proxies=settings.proxies,
         most=settings.max_connections,
     )
-    pool.chores.append(receiver_parts.turn)
+    pool.chores.append(enduring(receiver_parts.turn))
     assembly.listeners.append(receiver_parts.committed)
     place = urlsplit(f"//{settings.listen}")
     await listener.open(place.hostname or "", place.port or 0)

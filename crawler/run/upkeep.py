@@ -12,7 +12,7 @@ from math import inf
 from typing import Final, TypeVar
 
 from freshet.config.settings import Store
-from freshet.crawler.clock import Clock
+from freshet.crawler.clock import STEP_S, Clock
 from freshet.crawler.compare.history import Delta, PageMemory, PageRecord
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, is_same_page
 from freshet.crawler.compare.near_duplicates import (
@@ -25,14 +25,16 @@ from freshet.crawler.compare.near_duplicates import (
 from freshet.crawler.compare.templates import Correction, Template, settled
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.reduce.sketch import Sketch
-from freshet.crawler.terminal import span
-from freshet.storage.database import Database, StoreUnavailable
+from freshet.crawler.terminal import moment, span
+from freshet.storage.database import Database, StoreError, StoreUnavailable
 from freshet.storage.entries import Amendment, HostState, Kind, Rung
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import Acknowledged
-from freshet.storage.tables import alerts, near_duplicates, observations
+from freshet.storage.tables import alerts, hosts, near_duplicates, observations, runs
 from freshet.storage.tables.alerts import AlertFilter
 from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
+
+log = logging.getLogger(__name__)
 
 _WHY = {
     "unchanged": "the same blocks came or went on many pages of the site",
@@ -236,11 +238,43 @@ def _age_s(days: float) -> float:
     return days * _DAY_S or inf
 
 
+# -- the time of the runs before ---------------------------------------------
+
+#: Smaller corrections of the clock are usual.
+_LOGGED_FROM_S: Final = 60.0
+
+
+async def resumed(database: Database, clock: Clock) -> bool:
+    """Continue from the store's last time, if the machine's clock was set back a little since.
+
+    If it is more than an hour back, that time was wrong: what rests on it is dated now. Return
+    whether the last run was killed.
+    """
+    last, now = await hosts.last_exchange_at(database.reader), clock.now()
+    if last is not None and last - now > STEP_S:
+        await database.write(partial(hosts.bring_back, now=now))
+    elif last is not None and last > now:
+        clock.go_on_from(last)
+    if last is not None and last - now > _LOGGED_FROM_S:
+        what = (
+            "that clock was wrong, and its times to come count as now"
+            if last - now > STEP_S
+            else "the time goes on from there, 1 % slower until both agree"
+        )
+        log.warning(
+            "%s was last written at %s, %s ahead of this machine's clock: %s",
+            database.path,
+            moment(last, now),
+            span(last - now),
+            what,
+        )
+    run = await runs.latest(database.reader)
+    return run is not None and run.state == "running"
+
+
 # -- outages -----------------------------------------------------------------
 #
 # Interruptions of a daemon: an unwritable store, unreachable hosts, and SIGHUP.
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -311,10 +345,29 @@ class StoreOutages:
         log.warning("the store can be written again after %s; fetching goes on", span(away_s))
 
 
+def enduring(chore: Callable[[float], Awaitable[None]]) -> Callable[[float], Awaitable[None]]:
+    """Return the chore of a pool so that its faults, but those of the store, end no daemon."""
+    said = ""
+
+    async def endured(now: float) -> None:
+        nonlocal said
+        try:
+            await chore(now)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is: it is tried again
+            if said != (said := repr(error)):
+                log.error("a chore of the daemon failed (%s); it is tried again", said)  # noqa: TRY400
+        else:
+            said = ""
+
+    return endured
+
+
 # -- unreachable hosts -------------------------------------------------------
 
 #: Shorter pauses are usual.
-_LOGGED_FROM_S: Final = 300.0
+_PAUSE_LOGGED_FROM_S: Final = 300.0
 
 
 def unreachable_hosts() -> Callable[[Sequence[Acknowledged]], None]:
@@ -324,7 +377,7 @@ def unreachable_hosts() -> Callable[[Sequence[Acknowledged]], None]:
     def check(state: HostState) -> None:
         since = unreachable_since.get(state.queue)
         parked_until = state.parked_until or state.last_exchange_at
-        if since is None and parked_until - state.last_exchange_at >= _LOGGED_FROM_S:
+        if since is None and parked_until - state.last_exchange_at >= _PAUSE_LOGGED_FROM_S:
             unreachable_since[state.queue] = state.last_exchange_at
             log.warning(
                 "%s is unreachable (%s, %d times in a row); it is tried less and less often, and "

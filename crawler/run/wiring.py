@@ -72,7 +72,8 @@ class RunContext:
     """Resources of a run; the owner opens and closes them.
 
     ``queue_key`` returns the politeness key of a URL's host; a ``lasting`` run has no end. The
-    ``archive``, if there is one, keeps all fetch results; ``probe`` answers probes in a replay.
+    ``archive``, if there is one, keeps all fetch results; ``probe`` answers probes in a replay. The
+    last run ``was_killed``: its requests may have been under way until now.
     """
 
     settings: Settings
@@ -84,6 +85,7 @@ class RunContext:
     parser: Parser
     rng: Random
     lasting: bool = False
+    was_killed: bool = False
     archive: ArchiveWriter | None = None
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
@@ -134,8 +136,10 @@ class Assembly:
         self._agent_token = settings.crawl.product.lower()
         self.robots = RobotsCache(self._agent_token, self._robots_rules, rules, rng)
         self.frontier = Frontier(
-            agenda, self.robots, rules, rng, robots_url_of=lambda o: robots_url(origin(o))
-        )
+            agenda, self.robots, rules, rng, robots_url_of=lambda o: robots_url(origin(o)),
+            held_at=context.clock.now() if context.was_killed else -inf,
+        )  # fmt: skip
+        context.clock.on_step(self.frontier.shift)
         self.admission = Admission(
             Scope(settings.crawl.scope),
             TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
@@ -258,6 +262,8 @@ class Assembly:
             begun=begun,
         )
         self.listeners.append(pool.acknowledged)
+        for shift in (pool.shift, pacer.shift):
+            context.clock.on_step(shift)
         return pool
 
     def requester(self, seeding: Seeding) -> Requester:

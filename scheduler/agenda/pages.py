@@ -122,6 +122,12 @@ class PageTable:
         self._row_of.update(zip(page_id.tolist(), rows.tolist(), strict=True))
         return rows
 
+    def shift(self, by: float, now: float) -> None:
+        """Follow a jump of the time by some days: nothing is known of the days to come."""
+        self._rows["not_before"] += by
+        for name in ("found_at", "since", "asked"):
+            np.minimum(self._rows[name], now, out=self._rows[name])
+
     def recall_gone(self, visits: VisitResults) -> None:
         """Count for each page how often in a row it was gone at its last visits."""
         there = ~visits.gone

@@ -293,6 +293,11 @@ class RecrawlAgenda:
             wait = min(wait, _REST_S + _REST_S_A_PAGE * len(self.pages))
         return self._valued_at + wait
 
+    def shift(self, by: float, now: float) -> None:
+        """Follow a jump of the time."""
+        self._valued_at += by
+        self.pages.shift(by / _DAY_S, now / _DAY_S)
+
     async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
         """Learn what is new, and fill the ready queue when it runs low."""
         if self._work is not None:

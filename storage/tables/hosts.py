@@ -11,6 +11,12 @@ from freshet.storage.database import as_json, columns_of, row_to, values_of
 from freshet.storage.entries import HeaderSigns, Host, HostState, RobotsRecord
 from freshet.storage.records import Visit
 
+#: Times on which the next visit depends, beside those of hosts.
+_DATED = {
+    "page": ("checked_at", "last_at", "found_at", "alias_at"),
+    "frontier": ("due_at",),
+    "robots": ("fetched_at",),
+}
 #: Observations that the mean duration of requests is taken from.
 _LAST = 20_000
 
@@ -83,6 +89,21 @@ def save_states(db: Connection, exchanged: Sequence[tuple[HostState, int]]) -> N
         "WHERE id = ?1",
         [(*values_of(state), requests) for state, requests in exchanged],
     )
+
+
+def bring_back(db: Connection, now: float) -> None:
+    """Date what lies in the future now: it was written by a wrong clock. Pauses keep their length.
+
+    Observations stay as they are; nothing is due later because of them.
+    """
+    db.execute(
+        "UPDATE host SET parked_until = parked_until - last_exchange_at + ?1, "
+        "last_exchange_at = ?1 WHERE last_exchange_at > ?1",
+        (now,),
+    )
+    for table, columns in _DATED.items():
+        for column in columns:
+            db.execute(f"UPDATE {table} SET {column} = ?1 WHERE {column} > ?1", (now,))
 
 
 def save_robots(db: Connection, host_id: int, record: RobotsRecord) -> None:

@@ -124,4 +124,4 @@ async def test_a_clock_that_was_set_back_between_two_daemons_stops_neither(
     assert most_in_an_hour(times) <= PER_HOUR + 1
     told = [r.getMessage() for r in caplog.records if "was last written at" in r.getMessage()]
     assert len(told) == 1
-    assert "30 d ahead of this machine's clock: the daemon's time goes on from there" in told[0]
+    assert "30 d ahead of this machine's clock: that clock was wrong" in told[0]

@@ -98,6 +98,17 @@ async def test_the_receiver_says_when_to_come_back() -> None:
     assert answer.said == "HTTP 503 Service Unavailable"
 
 
+async def test_a_reason_in_no_known_encoding_is_told_in_ascii() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 500 \xff\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        assert await post(f"http://{host}:{port}/") == Delivery("failed", r"HTTP 500 \udcff")
+
+
 async def test_redirects_are_not_followed() -> None:
     asked: list[str] = []
 
