@@ -217,6 +217,12 @@ class Frontier:
         queue.requests.append(request)
         self._schedule(queue)
 
+    def again(self, request: RobotsRequest | ProbeRequest | ApiRequest) -> None:
+        """Queue a request anew that has not been made."""
+        queue = self._queues[request.queue]
+        queue.requests.append(request)
+        self._schedule(queue)
+
     def host_of(self, origin: str) -> tuple[int, str] | None:
         """Return the id and the politeness key of an origin's host, None if it is not known."""
         host_id = self._by_origin.get(origin)

@@ -84,6 +84,12 @@ class Pacer:
         if self._per_s < inf:
             self._balance -= 1.0
 
+    def put_back(self) -> None:
+        """Forget a request that has started, and was not made."""
+        self.spent -= 1
+        if self._per_s < inf:
+            self._balance += 1.0
+
     def shift(self, by: float) -> None:
         """Follow a jump of the time."""
         self._at += by

@@ -43,9 +43,11 @@ class PolitenessRules:
 
 
 #: The state of a host, as one response shows it.
-HostAnswer = Literal["fine", "throttled", "forbidden", "failed", "down"]
+HostAnswer = Literal["fine", "throttled", "forbidden", "failed", "down", "ours"]
 
-_CONNECTION_FAILURES = frozenset({"dns", "connect", "tls", "not_tls", "timeout_connect"})
+_CONNECTION_FAILURES = frozenset(
+    {"dns", "no_resolver", "no_network", "connect", "tls", "not_tls", "timeout_connect"}
+)
 _BROKEN_OFF = frozenset({"protocol", "timeout_headers", "timeout_body", "too_slow", "cut_short"})
 #: The host's name has no address, for now or for ever.
 NO_ADDRESS = frozenset({"address", "no_such_host"})
@@ -161,11 +163,11 @@ class HostQueue:
         """
         self.in_flight -= 1
         self.last_end_at = max(self.last_end_at, now)
-        if answer != "down":
+        if answer not in ("down", "ours"):
             self.response_s = response_s
         # A request that was under way when the queue was parked belongs to the same failure:
         # it neither counts twice nor ends the pause.
-        if now >= self.parked_until:
+        if now >= self.parked_until and answer != "ours":
             self._count(answer)
         pause = self._pause_s(answer, retry_after_s)
         self.ready_at = max(self.ready_at, now + max(pause, self.delay_s))
@@ -228,7 +230,7 @@ class HostQueue:
             self.troubles += 1
 
     def _pause_s(self, answer: HostAnswer, retry_after_s: float | None) -> float:
-        if answer in ("fine", "forbidden"):
+        if answer in ("fine", "forbidden", "ours"):
             return 0.0
         wanted_s = min(retry_after_s or 0.0, self.rules.retry_after_cap_s)
         # The first refusal with a Retry-After is obeyed as it stands, and single failures are

@@ -11,6 +11,7 @@ from typing import Literal
 
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
+from freshet.crawler.fetch.client import NotMade
 from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest, Refusal
 from freshet.crawler.pacing import Pacer
 from freshet.storage.records import Acknowledged, Agenda, Entry, Visit
@@ -33,7 +34,7 @@ class PoolRules:
 
 
 #: Reason for the end of a pool's run.
-Ending = Literal["nothing due", "interrupted", "limit", "paused"]
+Ending = Literal["nothing due", "interrupted", "limit", "paused", "cut off"]
 
 
 _ANSWERED = frozenset({"new", "changed", "unchanged"})
@@ -72,6 +73,9 @@ class FetchPool:
     _pausing: bool = field(default=False, init=False)
     _is_store_away: bool = field(default=False, init=False)
     _is_held: bool = field(default=False, init=False)
+    # For want of a network or of files no request could be made since, and none is until.
+    _cut_off_since: float | None = field(default=None, init=False)
+    _resume_at: float = field(default=-inf, init=False)
     _failure: BaseException | None = field(default=None, init=False)
     _deadline: float = field(default=inf, init=False)
     _drain_until: float | None = field(default=None, init=False)
@@ -115,6 +119,9 @@ class FetchPool:
     def shift(self, by: float) -> None:
         """Follow a jump of the time: limits keep their length."""
         self._deadline += by
+        self._resume_at += by
+        if self._cut_off_since is not None:
+            self._cut_off_since += by
         if self._drain_until is not None:
             self._drain_until += by
 
@@ -193,7 +200,7 @@ class FetchPool:
             if ending := self._must_end(now):
                 return ending
             self._is_held = not self._is_store_away and not self.pacer.allows(now)
-            if self._is_store_away or self._is_held:
+            if self._is_store_away or self._is_held or now < self._resume_at:
                 return None
             request = None
             if self._may_launch():
@@ -207,6 +214,8 @@ class FetchPool:
             return "interrupted"
         if self._pausing:
             return "paused"
+        if self._cut_off_since is not None and now > self._cut_off_since + self.rules.patience_s:
+            return "cut off"
         full = self.rules.max_pages and self._pages >= self.rules.max_pages
         return "limit" if now >= self._deadline or full else None
 
@@ -260,6 +269,8 @@ class FetchPool:
 
     def _next_launch(self, now: float) -> float:
         """Return the time of the next possible start."""
+        if now < self._resume_at:
+            return self._resume_at
         if self._is_held:
             # The pacer may allow one by now: a ready request must not wait for anything else.
             return self.pacer.allows_at(now)
@@ -284,8 +295,29 @@ class FetchPool:
         task.add_done_callback(lambda task: self._finished(task, request))
 
     async def _perform(self, request: FrontierRequest) -> None:
-        for entry in await self.perform(request):
+        try:
+            entries = await self.perform(request)
+        except NotMade as own:
+            self._put_back(request, own.hold_s)
+            return
+        self._cut_off_since = None
+        for entry in entries:
             await self.submit(entry)
+
+    def _put_back(self, request: FrontierRequest, hold_s: float) -> None:
+        """Queue a request anew that has not been made, and start none for a while."""
+        self.pacer.put_back()
+        match request:
+            case PageRequest(due=due) | Refusal(due=due):
+                self.agenda.put_back(due)
+                self.frontier.wake(due.host_id)
+            case _:
+                self.frontier.again(request)
+        if hold_s:
+            now = self.clock.now()
+            self._resume_at = max(self._resume_at, now + hold_s)
+            if self._cut_off_since is None:
+                self._cut_off_since = now
 
     def _finished(self, task: asyncio.Task[None], request: FrontierRequest) -> None:
         self._tasks.discard(task)

@@ -69,6 +69,10 @@ class CrawlError(Exception):
     """A crawl that cannot be done as requested; the message is one line for the user."""
 
 
+class UsageError(CrawlError):
+    """Wrong usage: other words on the command line, or another file, would do."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonSnapshot:
     """A daemon at one moment, and its last outlook.

@@ -26,7 +26,7 @@ from rich.text import Text
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.masking import masked
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.urls import canonical
 from freshet.scheduler.policy import PolicyError
 from freshet.storage.database import StoreError
@@ -316,7 +316,7 @@ def told_in_one_line() -> Iterator[None]:
     try:
         yield
     except (CrawlError, PolicyError, StoreError) as error:
-        fail(str(error))
+        fail(str(error), 2 if isinstance(error, UsageError) else 1)
     except sqlite3.Error as error:
         fail(f"the store cannot be read or written: {error}; `freshet doctor` checks it")
     except KeyboardInterrupt:

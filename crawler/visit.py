@@ -11,6 +11,7 @@ the bytes, this digest before the parse, the text's digest before the last sketc
 """
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.page import NotContentKind
-from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.fetch.client import Fetcher, NotMade, Request
 from freshet.crawler.fetch.responses import is_field_value
 from freshet.crawler.frontier import Frontier, PageRequest
 from freshet.crawler.politeness import Retries, answer_of
@@ -393,12 +394,21 @@ class Pipeline:
         return await self.take(due, await self.fetch(request.queue, wanted))
 
     async def fetch(self, queue: str, request: Request) -> FetchResult:
-        """Make a request that the frontier has started, and report its end to the frontier."""
-        result = await self.fetcher.fetch(request)
+        """Make a request that the frontier has started, and report its end to the frontier.
+
+        Raises:
+            NotMade: nobody has answered, which is our own fault.
+        """
+        frontier, clock = self.recorder.frontier, self.recorder.clock
+        try:
+            result = await self.fetcher.fetch(request)
+        except NotMade as own:
+            frontier.ended(queue, clock.now(), 0.0, answer="ours", retry_after_s=None, why=str(own))
+            raise
         answer = answer_of(result.status, result.reason, lasting=self.lasting)
-        self.recorder.frontier.ended(
+        frontier.ended(
             queue,
-            self.recorder.clock.now(),
+            clock.now(),
             response_s=result.duration_s,
             answer=answer,
             retry_after_s=result.retry_after_s,
@@ -412,6 +422,9 @@ class Pipeline:
         If a hostile page makes a stage raise, only its visit fails. If the parser's process is
         lost, the response is parsed again in a new one; if that is lost, too, nothing of the
         response is kept, and the page is requested again.
+
+        Raises:
+            NotMade: no more files can be opened.
         """
         try:
             try:
@@ -426,6 +439,8 @@ class Pipeline:
             verdict = Verdict("failed", reason="parser", detail=why)
             return await self.recorder.record(due, lost, verdict, verdict)
         except Exception as error:
+            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                raise NotMade(str(error), 1.0) from error
             log.exception("%s could not be processed", due.url)
             failed = Verdict("failed", reason="internal", detail=repr(error))
             seen = _observation(due, result, failed)

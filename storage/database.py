@@ -31,6 +31,7 @@ from typing import (
     Any,
     Final,
     Literal,
+    NamedTuple,
     TypeAlias,
     TypeVar,
     get_args,
@@ -115,7 +116,7 @@ _BUSY_TIMEOUT_MS = 10_000
 _CACHE_KIB = 8_192
 #: Rows that a reader fetches at once when it iterates over a cursor.
 _CHUNK = 64
-_OWNER_BYTES = 64
+_OWNER_BYTES = 1_024
 
 
 def encodable(text: str) -> str:
@@ -156,6 +157,7 @@ class Database:
     thread: Executor
     connection: sqlite3.Connection
     file: os.stat_result
+    owner: str
     patience: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -180,6 +182,10 @@ class Database:
         with store_errors(self.path):
             self._require_file()
             return await _run(self.thread, partial(work, self.connection))
+
+    def answer(self, words: str) -> None:
+        """Leave words for whoever asks for the store's owner; the last ones are forgotten."""
+        _sign(self.lock, self.owner, f"{time.time():.3f} {words}")
 
     async def close(self) -> None:
         """Close both connections and release the lock."""
@@ -258,7 +264,7 @@ async def open_store(path: Path, *, owner: str = "freshet") -> Database:
             thread.shutdown()
             lock.close()
             raise
-    return Database(path, reader, lock, thread, writer, file=path.stat())
+    return Database(path, reader, lock, thread, writer, path.stat(), owner)
 
 
 @asynccontextmanager
@@ -289,14 +295,22 @@ def write_beside(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
             return _transact(work, connection)
 
 
-def owner_of(path: Path) -> tuple[str, int] | None:
-    """Return who writes a store and the id of that process, or None."""
+class Owner(NamedTuple):
+    """Who writes a store, the id of that process, and what it answered last (see Database)."""
+
+    name: str
+    process: int
+    answer: str = ""
+
+
+def owner_of(path: Path) -> Owner | None:
+    """Return who writes a store, or None."""
     file = _lock_file(path)
     if not file.exists():
         return None
     with file.open("rb") as lock:
-        owner, number = _holder(lock, fcntl.LOCK_SH) or ("", "")
-        return (owner, int(number)) if number.isdigit() else None
+        owner, number, answer = _holder(lock, fcntl.LOCK_SH) or ("", "", "")
+        return Owner(owner, int(number), answer) if number.isdigit() else None
 
 
 def _lock_file(path: Path) -> Path:
@@ -305,14 +319,16 @@ def _lock_file(path: Path) -> Path:
     return store.with_name(store.name + ".lock")
 
 
-def _holder(lock: IO[bytes], kind: int) -> tuple[str, str] | None:
-    """Lock the file; return who has locked it before, and the id of that process."""
+def _holder(lock: IO[bytes], kind: int) -> tuple[str, str, str] | None:
+    """Lock the file; return who has locked it before, the process's id, and its answer."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.seek(0)
-        number, _, owner = lock.read(_OWNER_BYTES).decode("ascii", "replace").partition(" ")
-        return owner or "freshet", number
+        words = lock.read(_OWNER_BYTES).rstrip(b"\0").decode("utf-8", "replace")
+        line, _, answer = words.partition("\n")
+        number, _, owner = line.partition(" ")
+        return owner or "freshet", number, answer
     return None
 
 
@@ -330,17 +346,23 @@ def held(path: Path, owner: str) -> IO[bytes]:
     _require_one_name(file)
     # The check above is for a clear message: others may write into the folder, too.
     lock = open(  # noqa: SIM115 - the caller closes it
-        file, "a+b", opener=lambda name, how: os.open(name, how | os.O_NOFOLLOW, 0o644)
+        file, "r+b", opener=lambda name, how: os.open(name, how | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     )
     if (holder := _holder(lock, fcntl.LOCK_EX)) is not None:
         lock.close()
-        who, number = holder
+        who, number, _ = holder
         whose = f"a freshet {who}" if who != "freshet" else "another freshet"
         raise StoreError(f"{path}: {whose} (process {number or 'unknown'}) is writing it")
-    lock.truncate(0)
-    lock.write(f"{os.getpid()} {owner}".encode("ascii"))
-    lock.flush()
+    _sign(lock, owner)
     return lock
+
+
+def _sign(lock: IO[bytes], owner: str, answer: str = "") -> None:
+    words = encodable(f"{os.getpid()} {owner}\n{answer}").encode()[:_OWNER_BYTES]
+    lock.seek(0)
+    # In one piece, always as long: whoever reads meanwhile finds all of it.
+    lock.write(words.ljust(_OWNER_BYTES, b"\0"))
+    lock.flush()
 
 
 def _require_one_name(path: Path) -> None:

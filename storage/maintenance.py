@@ -72,7 +72,8 @@ def back_up(db: Path, target: Path, *, replace: bool, progress: Progress) -> Cop
             store itself or is being written; the disk has no room; the copy is damaged.
     """
     if (owner := owner_of(target)) is not None:
-        raise StoreError(f"{target}: a freshet {owner[0]} (process {owner[1]}) is writing it")
+        who = f"a freshet {owner.name} (process {owner.process})"
+        raise StoreError(f"{target}: {who} is writing it")
     return _copy(db, target, replace=replace, progress=progress)
 
 

@@ -429,6 +429,9 @@ class Agenda(Protocol):
     def done(self, acknowledged: Acknowledged) -> None:
         """Learn from an entry whose transaction has committed."""
 
+    def put_back(self, due: DueUrl) -> None:
+        """Take back a URL that has not been visited; it is due as before."""
+
     @property
     def hungry(self) -> bool:
         """Return whether :meth:`replenish` would load something although nothing falls due."""

@@ -65,7 +65,7 @@ def print_outcomes(report: CrawlReport) -> None:
         "skipped": report.skipped, "failed": report.errors,
     }  # fmt: skip
     rows = [(name, count, _mostly(report, name)) for name, count in counts.items() if count]
-    total = ("pages (200 or 304)", report.pages, f"{report.fetches:,} requests in all")
+    total = ("pages (200 or 304)", report.pages, f"{counted(report.fetches, 'request')} in all")
     rebased = report.reasons.get(f"new: {REBASED}", 0)
     title = f"Run {report.run}{', resumed' if report.resumed else ''}"
     show_list(title, ("outcome", "URLs", "mostly"), [*rows, total])
@@ -141,7 +141,9 @@ def _print_last_line(report: CrawlReport, db: Path) -> None:
     if report.ending == "nothing due":
         show_line(f"Finished {took}", "green")
     else:
-        why = "limit reached" if report.ending == "limit" else "interrupted"
+        why = {"limit": "limit reached", "cut off": "no host can be reached"}.get(
+            report.ending, "interrupted"
+        )
         show_line(f"Stopped ({why}) {took}; the same command continues", "yellow")
 
 
@@ -218,3 +220,5 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         print_json(report.as_json())
     else:
         print_summary(report, db)
+    if report.ending == "cut off" or (report.ending == "nothing due" and not report.pages):
+        fail("no page could be had: see why above, or in `freshet status`", 1)

@@ -176,14 +176,29 @@ def order_again(
 
 
 # -- reload ------------------------------------------------------------------
+#: How long, and how often, the daemon's answer is waited for; a request may take minutes.
+_RELOAD_S = 330.0
+_POLL_S = 0.1
+
+
 def reload_command(db: Db = DEFAULT_DB) -> None:
     """Let a running daemon take over another budget, policy, site list or importances.
 
     It follows all of the changes, or says why it cannot and goes on as before. Options of its
-    command line stay.
+    command line stay. It does so when the requests under way have ended; this waits for that.
     """
     owner = owner_of(db)
-    if owner is None or owner[0] != "daemon":
+    if owner is None or owner.name != "daemon":
         fail(f"{db}: no daemon is running on this store")
-    os.kill(owner[1], signal.SIGHUP)
-    show_line(f"process {owner[1]} was notified; its log has the result")
+    os.kill(owner.process, signal.SIGHUP)
+    give_up_at = time.monotonic() + _RELOAD_S
+    while (now := owner_of(db)) == owner and time.monotonic() < give_up_at:
+        time.sleep(_POLL_S)
+    if now is None or now.process != owner.process:
+        fail(f"{db}: process {owner.process} has ended")
+    _, _, answer = now.answer.partition(" ")
+    if now == owner:
+        fail(f"process {owner.process} has not answered yet; its log will have the result")
+    if answer.startswith("refused"):
+        fail(f"{answer}; process {owner.process} goes on as before")
+    show_line(f"process {owner.process} has {answer}")

@@ -70,10 +70,10 @@ def _require_idle(db: Path) -> None:
     if not db.exists():
         fail(f"{db}: there is no such file")
     if (owner := owner_of(db)) is not None:
-        does = "; it deletes the same every day" if owner[0] == "daemon" else ""
+        does = "; it deletes the same every day" if owner.name == "daemon" else ""
         fail(
-            f"{db}: a freshet {owner[0]} (process {owner[1]}) is writing it{does}. Stop it first, "
-            "or use --dry-run"
+            f"{db}: a freshet {owner.name} (process {owner.process}) is writing it{does}. "
+            "Stop it first, or use --dry-run"
         )
 
 

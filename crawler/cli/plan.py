@@ -26,7 +26,7 @@ from freshet.crawler.lab.plan import (
     plan_columns,
     plan_with_ephemeral,
 )
-from freshet.crawler.lab.plan_sources import BadSources, EphemeralPages, PlanSources, RateLearning
+from freshet.crawler.lab.plan_sources import EphemeralPages, PlanSources, RateLearning
 from freshet.crawler.run.orders import crawls_per_day
 from freshet.crawler.terminal import (
     Cell,
@@ -328,7 +328,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     with terminal.told_in_one_line():
         try:
             report, replaced = _plan(order)
-        except (BadSources, PolicyError) as error:
+        except PolicyError as error:
             fail(str(error), 2)
     _print(report, order, replaced=replaced, json=json)
 

@@ -160,9 +160,15 @@ def _holds(network: Network, address: Address) -> bool:
 #: localhost is answered without the network (RFC 6761, section 6.3), IPv4 first because
 #: servers that listen for one family only listen for that.
 _LOOPBACK = ("127.0.0.1", "::1")
+#: No name server has answered.
+_SILENT = frozenset({dns_error.ARES_ETIMEOUT, dns_error.ARES_ECONNREFUSED})
 _MISSING = frozenset({dns_error.ARES_ENOTFOUND, dns_error.ARES_ENODATA, dns_error.ARES_EBADNAME})
 #: A URL's host is the whole name: no search list applies. EDNS is c-ares' default.
 _FLAGS = pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS
+
+
+class ResolverSilent(OSError):
+    """No name server has answered: nothing is known about the name."""
 
 
 class NoSuchHost(OSError):
@@ -302,6 +308,8 @@ class CachingResolver(AbstractResolver):
         why = f"{name[:253]}: {message[:1].lower()}{message[1:]}"
         if code in _MISSING:
             return _Answer((), self._limits.dns_negative_ttl_s, NoSuchHost, why)
+        if code in _SILENT:
+            return _Answer((), 0.0, ResolverSilent, why)
         return _Answer((), self._limits.dns_failure_ttl_s, OSError, why)
 
     def _open_channel(self) -> aiodns.DNSResolver:

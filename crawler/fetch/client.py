@@ -9,8 +9,9 @@ import ssl
 import time
 from asyncio import get_running_loop
 from collections.abc import AsyncIterable, Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import BytesIO
+from math import inf
 from types import SimpleNamespace
 from typing import Literal, NamedTuple, Protocol
 
@@ -38,6 +39,7 @@ from freshet.crawler.fetch.transport import (
     own_failures,
     response_class,
 )
+from freshet.crawler.urls import origin
 from freshet.storage.records import FetchResult, Validators
 
 # -- body --------------------------------------------------------------------
@@ -224,11 +226,26 @@ class FetchLimits:
     max_body_bytes: int = 10 * 1024 * 1024
 
 
+class NotMade(Exception):
+    """The crawler, not the host, is the reason for no answer: the request is to be made again.
+
+    Nothing of it is recorded. For ``hold_s`` no other request is worth a try.
+    """
+
+    def __init__(self, why: str, hold_s: float) -> None:
+        super().__init__(why)
+        self.hold_s = hold_s
+
+
 class Fetcher(Protocol):
     """The network, an archive or the synthetic web."""
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Make one request; trouble is a result with an outcome, never an exception."""
+        """Make one request; trouble is a result with an outcome, never an exception.
+
+        Raises:
+            NotMade: by :class:`OursOrTheirs` only.
+        """
 
     async def close(self) -> None:
         """Close connections."""
@@ -409,6 +426,79 @@ class NetworkFetcher:
         if response.broke_off:
             raise Unfetched("cut_short", "the connection was reset before the body's end")
         return intake
+
+
+#: Seconds to wait after a failure that may be our own.
+_HOLD_S: Mapping[str, float] = {
+    "stale": 0.0,
+    "no_descriptors": 1.0,
+    "no_resolver": 5.0,
+    "no_network": 5.0,
+    "dns": 5.0,
+    "timeout_connect": 5.0,
+}
+_SURELY_OURS = frozenset({"stale", "no_descriptors"})
+#: These are the host's own, unless so many hosts in a row have them.
+_SELDOM_OURS = frozenset({"dns", "timeout_connect"})
+_HOSTS_IN_A_ROW = 3
+
+
+@dataclass(slots=True, eq=False)
+class OursOrTheirs:
+    """A fetcher that raises :class:`NotMade` where the failure is ours: network, resolver, files.
+
+    A host cannot be reached for want of a network if nobody else could be reached, either: neither
+    while the request was under way nor since the same host could not be reached before.
+    """
+
+    fetcher: Fetcher
+    _answered_at: float = field(default=-inf, init=False)
+    _failed_at: dict[str, float] = field(default_factory=dict, init=False)
+    _lost_since: float | None = field(default=None, init=False)
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Make one request.
+
+        Raises:
+            NotMade: nothing is to be recorded; the request is to be made again.
+        """
+        clock = get_running_loop().time
+        began_at = clock()
+        result = await self.fetcher.fetch(request)
+        reason = result.reason or ""
+        if reason not in _HOLD_S:
+            if result.status is not None or result.outcome != "failed":
+                self._answered(clock())
+            return result
+        if reason in _SURELY_OURS or self._is_ours(request.url, reason, began_at, clock()):
+            raise NotMade(result.detail or reason, _HOLD_S[reason])
+        return result
+
+    def _answered(self, now: float) -> None:
+        self._answered_at = now
+        if self._lost_since is not None:
+            log.warning("the network is back after %.0f s", now - self._lost_since)
+            self._lost_since = None
+
+    def _is_ours(self, url: str, reason: str, began_at: float, now: float) -> bool:
+        host = origin(url).host
+        before = self._failed_at.pop(host, now)
+        self._failed_at[host] = now
+        while len(self._failed_at) > _HOSTS_IN_A_ROW:
+            del self._failed_at[next(iter(self._failed_at))]
+        if self._answered_at >= min(began_at, before):
+            return False
+        silent = sum(at > self._answered_at for at in self._failed_at.values())
+        if reason in _SELDOM_OURS and silent < _HOSTS_IN_A_ROW:
+            return False
+        if self._lost_since is None:
+            self._lost_since = now
+            log.warning("the network is away (%s); the crawl waits for it", reason)
+        return True
+
+    async def close(self) -> None:
+        """Close the other fetcher."""
+        await self.fetcher.close()
 
 
 def intake_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 import zlib
@@ -24,7 +25,7 @@ from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import RawResponseMessage
 
 from freshet.crawler.bounds import GZIP_MEMBERS, INTERIM_RESPONSES, connections
-from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost
+from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost, ResolverSilent
 from freshet.storage.entries import Outcome
 
 # -- decoding ----------------------------------------------------------------
@@ -244,6 +245,13 @@ _NOT_TLS = frozenset(
 )
 
 
+#: Errors of this machine, whatever the host.
+_LOCAL = {
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM), "no_descriptors"),
+    **dict.fromkeys((errno.ENETDOWN, errno.ENETUNREACH, errno.EADDRNOTAVAIL), "no_network"),
+}
+
+
 class AddressRefused(OSError):
     """The address guard does not let a connection be opened."""
 
@@ -302,9 +310,9 @@ def guarded_connector(
 class Response(aiohttp.ClientResponse):
     """A response that keeps facts that aiohttp forgets when a short body ends with its headers.
 
-    On a fresh connection aiohttp would retry at once when the server hangs up without
-    an answer. That is one request too many for a polite crawler, so it may do so only where
-    a kept-alive connection had gone stale (RFC 9112, section 9.3.1).
+    When the server hangs up without an answer, aiohttp would try again at once. That is too soon
+    for a polite crawler: where a kept-alive connection had gone stale (RFC 9112, section 9.3.1),
+    the reason says so, and the request waits for its turn once more.
     """
 
     peer: str | None = None
@@ -332,9 +340,8 @@ class Response(aiohttp.ClientResponse):
         except TimeoutError as error:
             raise Unfetched("timeout_headers", "the headers did not come in time") from error
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            if is_fresh:
-                raise Unfetched("protocol", "the server hung up without a response") from error
-            raise
+            reason = "protocol" if is_fresh else "stale"
+            raise Unfetched(reason, "the server hung up without a response") from error
         return self
 
     @property
@@ -444,6 +451,10 @@ def _explain_connect(error: aiohttp.ClientConnectorError) -> tuple[str, str]:
             return "address", detail
         case NoSuchHost():
             return "no_such_host", detail
+        case ResolverSilent():
+            return "no_resolver", detail
+        case OSError(errno=code) if code in _LOCAL:
+            return _LOCAL[code], detail
         case ssl.SSLError():
             return ("not_tls" if cause.reason in _NOT_TLS else "tls"), detail
         case _:

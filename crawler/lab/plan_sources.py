@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from freshet.config.settings import Daemon, Ephemeral, PageRule
 from freshet.crawler.capacities import exchange_of, key_of, numbered
 from freshet.crawler.importance import Weighing, terms, weigh
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.urls import origin
 from freshet.scheduler import estimate
 from freshet.scheduler.agenda.ephemeral import decays, sources
@@ -39,10 +39,6 @@ REQUIRED = ("url", "change_rate")
 OPTIONAL = ("importance", "host", "complete_observations")
 
 _LONGEST_VALUE = 60
-
-
-class BadSources(CrawlError):
-    """A file with a wrong value; one line names row, column and accepted values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +77,7 @@ def refuse(path: Path, place: str, column: str, shown: str, accepted: str) -> No
     """Raise an error about a value in a file, with the accepted values."""
     if len(shown) > _LONGEST_VALUE:
         shown = shown[: _LONGEST_VALUE - 1] + "…"
-    raise BadSources(f"{path}: {place}: {column}: is {shown}; accepted is {accepted}")
+    raise UsageError(f"{path}: {place}: {column}: is {shown}; accepted is {accepted}")
 
 
 def check_header(path: Path, names: Sequence[str]) -> None:
@@ -90,12 +86,12 @@ def check_header(path: Path, names: Sequence[str]) -> None:
     accepted = f"accepted are {', '.join(known)}, of which {' and '.join(REQUIRED)} are required"
     for name in names:
         if name not in known:
-            raise BadSources(f"{path}: column {name!r} is not known; {accepted}")
+            raise UsageError(f"{path}: column {name!r} is not known; {accepted}")
         if names.count(name) > 1:
-            raise BadSources(f"{path}: column {name!r} is there {names.count(name)} times")
+            raise UsageError(f"{path}: column {name!r} is there {names.count(name)} times")
     for name in REQUIRED:
         if name not in names:
-            raise BadSources(f"{path}: column {name!r} is missing; {accepted}")
+            raise UsageError(f"{path}: column {name!r} is missing; {accepted}")
 
 
 def checked(columns: _FileColumns) -> PlanSources:
@@ -104,12 +100,12 @@ def checked(columns: _FileColumns) -> PlanSources:
     Defaults: importance 1, the URL's origin as the host, incomplete observations.
 
     Raises:
-        BadSources: naming the row, the column and the accepted values.
+        UsageError: naming the row, the column and the accepted values.
     """
     url, named = columns.values["url"], columns.values.get("host")
     n = len(url)
     if not n:
-        raise BadSources(f"{columns.path}: has no rows; it needs one for each source")
+        raise UsageError(f"{columns.path}: has no rows; it needs one for each source")
     host, hosts = _origins(columns, url)
     if named is not None:
         host, hosts = _named(columns, named)
@@ -194,7 +190,7 @@ def read_csv(path: Path) -> _FileColumns:
     Raises:
         OSError: the file cannot be read.
         CrawlError: it is not UTF-8, or not CSV.
-        BadSources: naming the line, the column and the accepted values.
+        UsageError: naming the line, the column and the accepted values.
     """
     lines = array("q")
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -202,7 +198,7 @@ def read_csv(path: Path) -> _FileColumns:
         try:
             names = [name.strip() for name in next(reader, [])]
             if not names:
-                raise BadSources(f"{path}: is empty; accepted is a line of column names and rows")
+                raise UsageError(f"{path}: is empty; accepted is a line of column names and rows")
             check_header(path, names)
             columns: list[Any] = [array(_READ[name][1]) if name in _READ else [] for name in names]
             for row in filter(None, reader):
@@ -223,7 +219,7 @@ def _add_row(
 ) -> None:
     """Append the values of a row to the columns."""
     if len(row) != len(names):
-        raise BadSources(f"{path}: line {line}: has {len(row)} fields; accepted are {len(names)}")
+        raise UsageError(f"{path}: line {line}: has {len(row)} fields; accepted are {len(names)}")
     for name, text, column in zip(names, row, columns, strict=True):
         if name not in _READ:
             column.append(text)
@@ -302,7 +298,7 @@ def read_parquet(path: Path) -> _FileColumns:
     Raises:
         OSError: the file cannot be opened.
         CrawlError: DuckDB is not installed, or it cannot read the file.
-        BadSources: naming the row, the column and the accepted values.
+        UsageError: naming the row, the column and the accepted values.
     """
     require_duckdb(path)
     with path.open("rb") as file:
@@ -357,7 +353,7 @@ def _checked_names(path: Path, connection: DuckDBPyConnection, name: str) -> lis
     for column, of_type in types.items():
         _, accepted, words = _TYPES[column]
         if of_type.partition("(")[0] not in accepted:
-            raise BadSources(f"{path}: {column}: is of type {of_type}; accepted are {words}")
+            raise UsageError(f"{path}: {column}: is of type {of_type}; accepted are {words}")
     return list(types)
 
 
@@ -383,7 +379,7 @@ def read_sources(path: Path) -> PlanSources:
 
     Raises:
         CrawlError: the file does not exist, or is not what its ending says.
-        BadSources: naming the row, the column and the accepted values.
+        UsageError: naming the row, the column and the accepted values.
     """
     try:
         return checked(_READERS[_ending(path)](path))
@@ -395,7 +391,7 @@ def check_writable(path: Path) -> None:
     """Check before the work that a plan can be written here; write nothing.
 
     Raises:
-        BadSources: the ending is not accepted.
+        UsageError: the ending is not accepted.
         CrawlError: the folder or the file to replace is of a wrong kind, or an extra is missing.
     """
     if _ending(path) == ".parquet":
@@ -427,7 +423,7 @@ def write_plan(path: Path, columns: Mapping[str, NDArray[Any]]) -> bool:
 def _ending(path: Path) -> str:
     ending = path.suffix.lower()
     if ending not in _READERS:
-        raise BadSources(f"{path}: accepted are files that end in {' or '.join(_READERS)}")
+        raise UsageError(f"{path}: accepted are files that end in {' or '.join(_READERS)}")
     return ending
 
 

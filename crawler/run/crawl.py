@@ -15,7 +15,7 @@ from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, matching
 from freshet.crawler.bounds import connections
 from freshet.crawler.clock import Clock, SteadyClock
-from freshet.crawler.fetch.client import Fetcher
+from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
@@ -30,7 +30,7 @@ from freshet.crawler.run.wiring import (
     copy_rule,
     stopping_on_signals,
 )
-from freshet.crawler.tally import CrawlError, DaemonSnapshot, Tally
+from freshet.crawler.tally import CrawlError, DaemonSnapshot, Tally, UsageError
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
@@ -47,6 +47,7 @@ _STATE_AT: dict[Ending, RunState] = {
     "nothing due": "ended",
     "interrupted": "interrupted",
     "limit": "limit",
+    "cut off": "interrupted",
 }
 
 
@@ -92,7 +93,7 @@ async def crawl(
         StoreError: the store cannot be opened, read or written.
     """
     if not order.seeds and not order.db.exists():
-        raise CrawlError(_NOTHING_TO_CRAWL)
+        raise UsageError(_NOTHING_TO_CRAWL)
     # Before anything is fetched.
     channels(settings.alerts)
     async with AsyncExitStack() as stack:
@@ -118,7 +119,7 @@ async def crawl(
             database=database,
             run_id=run_id,
             clock=clock,
-            fetcher=fetcher or network.fetcher,
+            fetcher=fetcher or OursOrTheirs(network.fetcher),
             queue_key=network.queue_key,
             parser=parser,
             rng=Random(),
@@ -141,7 +142,7 @@ async def _open_run(
     is_unfinished = last is not None and last.ended_at is None
     resume = is_unfinished if order.resume is None else order.resume
     if not order.seeds and not await runs.load(database.reader):
-        raise CrawlError(_NOTHING_TO_CRAWL)
+        raise UsageError(_NOTHING_TO_CRAWL)
 
     def begin(connection: sqlite3.Connection) -> tuple[int, bool]:
         runs.add(connection, order.seeds, now)

@@ -21,7 +21,7 @@ from freshet.crawler.admission.admit import Scope, ScopeKind, Seeding
 from freshet.crawler.alerts.rules import channels, matching
 from freshet.crawler.bounds import connections
 from freshet.crawler.clock import Clock, SteadyClock
-from freshet.crawler.fetch.client import Fetcher
+from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules
@@ -60,7 +60,7 @@ from freshet.crawler.run.wiring import (
     politeness_rules,
     stopping_on_signals,
 )
-from freshet.crawler.tally import CrawlError, Tally
+from freshet.crawler.tally import CrawlError, Tally, UsageError
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.agenda.site_clock_ranker import prepare
@@ -178,7 +178,7 @@ async def keep(
     ranker = ranker_of(order.policy, order.budget)
     channels(settings.alerts)
     if not order.seeds and not order.db.exists():
-        raise CrawlError(NOTHING_TO_KEEP)
+        raise UsageError(NOTHING_TO_KEEP)
     async with AsyncExitStack() as stack:
         # Before the lock file shows the process, and somebody sends it a SIGHUP.
         at_reload_signals = stack.enter_context(handling_reload_signals())
@@ -205,7 +205,7 @@ async def keep(
             database=database,
             run_id=run_id,
             clock=clock,
-            fetcher=fetcher or network.fetcher,
+            fetcher=fetcher or OursOrTheirs(network.fetcher),
             queue_key=network.queue_key,
             parser=parser,
             rng=rng or Random(),
@@ -399,6 +399,7 @@ class _Daemon:
         except (CrawlError, PolicyError, StoreError) as error:
             log.warning("not reloaded: %s; the daemon goes on with its old settings", error)
             self._service.reloaded(done=False)
+            self._context.database.answer(f"refused: {error}")
             return
         left_for_later = waiting_for_a_restart(settings, wanted)
         before, self._settings = self._chosen, settings
@@ -418,13 +419,12 @@ class _Daemon:
         await self.state.begin_anew(ranker)
         self._order = order
         self._service.reloaded(done=True)
-        log.warning(
-            "reloaded: %g requests a day by %s%s%s",
-            order.budget,
-            order.policy,
-            self._chosen.beside(before),
-            left_for_later,
+        done = (
+            f"reloaded: {order.budget:g} requests a day by {order.policy}"
+            f"{self._chosen.beside(before)}{left_for_later}"
         )
+        log.warning("%s", done)
+        self._context.database.answer(done)
 
     def _record(
         self, connection: sqlite3.Connection, order: DaemonOrder, said: Settings, now: float

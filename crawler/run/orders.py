@@ -14,7 +14,7 @@ from freshet.crawler.compare.not_content import host
 from freshet.crawler.pool import Ending
 from freshet.crawler.reduce import sketch
 from freshet.crawler.run.wiring import copy_rule
-from freshet.crawler.tally import CrawlError, Tally
+from freshet.crawler.tally import Tally, UsageError
 from freshet.crawler.terminal import fail
 from freshet.storage.database import Database, StoreError, VersionedData, formats
 from freshet.storage.queries import overview
@@ -55,7 +55,7 @@ async def open_run(database: Database, settings: Settings, order: DaemonOrder, n
     """
     last, said = await runs.latest(database.reader), in_force(settings, order).model_dump_json()
     if not order.seeds and not await runs.load(database.reader):
-        raise CrawlError(NOTHING_TO_KEEP)
+        raise UsageError(NOTHING_TO_KEEP)
 
     def begin(connection: sqlite3.Connection) -> int:
         runs.add(connection, order.seeds, now)

@@ -131,7 +131,7 @@ async def measured(connection: aiosqlite.Connection, now: float) -> Staleness | 
 
 
 def _process(db: Path) -> int | None:
-    owner, process = owner_of(db) or ("", 0)
+    owner, process, _ = owner_of(db) or ("", 0, "")
     return process if owner == "daemon" else None
 
 

@@ -76,7 +76,7 @@ def configure_logging(chosen: LogFormat = "auto", *, verbose: bool) -> None:
     structlog.configure(
         processors=[*shared, _name, *ending],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
     handler = _Handler(sys.stderr)
@@ -116,7 +116,15 @@ def _in_order(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDic
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Handler that reports a line that cannot be formatted without its content."""
+    """Handler that reports a line that cannot be formatted without its content.
+
+    It writes where ``sys.stderr`` leads at the time: a progress display moves out of the way.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        self.stream = sys.stderr
+        super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         kind = sys.exc_info()[0]

@@ -60,6 +60,11 @@ class BreadthFirst:
                 return due
         return None
 
+    def put_back(self, due: DueUrl) -> None:
+        """Take back a URL that has not been visited."""
+        self._queues.setdefault(due.host_id, deque()).appendleft(due)
+        self._held += 1
+
     def waiting(self, host_id: int) -> bool:
         """Return whether a due URL of this host can be taken now."""
         return host_id in self._queues

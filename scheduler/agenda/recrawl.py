@@ -261,6 +261,10 @@ class RecrawlAgenda:
         self._should_value |= self._is_drained
         self._must_value |= self._should_value and now >= self.wakes_at()
 
+    def put_back(self, due: DueUrl) -> None:
+        """Take back a URL that has not been visited; it comes before all others."""
+        self.queue.add(inf, due)
+
     def waiting(self, host_id: int) -> bool:
         """Return whether a page of this host is in the ready queue."""
         return host_id in self.queue

@@ -37,6 +37,9 @@ class Shelf:
     def waiting(self, host_id: int) -> bool:
         return bool(self.urls[host_id])
 
+    def put_back(self, due: DueUrl) -> None:
+        self.urls[due.host_id].appendleft(due)
+
     def done(self, acknowledged: Acknowledged) -> None:
         """Nothing: the model puts retries back itself."""
 

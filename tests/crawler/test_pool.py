@@ -8,6 +8,7 @@ import pytest
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.compare.not_content.check import Probes
+from freshet.crawler.fetch.client import NotMade
 from freshet.crawler.frontier import FrontierRequest, PageRequest, ProbeRequest, Refusal
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
@@ -37,6 +38,7 @@ class Crawl:
         self.started: list[tuple[float, int]] = []
         self.written: list[Entry] = []
         self.hanging = asyncio.Event()
+        self.away_until = 0.0
         self.begun = 0
         self.pool = FetchPool(
             frontier=self.world.frontier, agenda=self.world.shelf, perform=self.perform,
@@ -63,6 +65,12 @@ class Crawl:
         self.started.append((self.clock.now(), request.due.page_id))
         if "/hang" in request.due.url:
             await self.hanging.wait()
+        if self.clock.now() < self.away_until:
+            now = self.clock.now()
+            self.world.frontier.ended(
+                request.queue, now, 0.0, answer="ours", retry_after_s=None, why="no network"
+            )
+            raise NotMade("no network", 5.0)
         if "/broken" in request.due.url:
             raise RuntimeError("a bug")
         self.world.fine(request.queue, self.clock.now())
@@ -195,6 +203,19 @@ async def test_nothing_starts_while_the_store_is_away() -> None:
     assert crawl.pages == [1, 2]
     crawl.hanging.set()
     assert await running == "nothing due"
+
+
+async def test_requests_that_were_not_made_are_made_again_after_a_pause_or_the_run_ends() -> None:
+    crawl = Crawl(PoolRules(patience_s=60.0))
+    crawl.world.supply(page(1, 1, "away"), page(2, 2))
+    crawl.away_until = 30.0
+    assert await crawl.pool.run() == "nothing due"
+    assert [at for at, _ in crawl.started] == [5.0 * (n // 2) for n in range(14)]
+    assert len(crawl.written) == 2
+    crawl.world.supply(page(3, 1, "away"))
+    crawl.away_until = inf
+    assert await crawl.pool.run() == "cut off"
+    assert len(crawl.written) == 2
 
 
 async def test_chores_are_done_in_their_order_before_each_turn() -> None:

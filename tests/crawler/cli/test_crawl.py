@@ -42,7 +42,7 @@ def only_line(text: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ([], 1, "nothing to crawl: name a SITE, or a list with --sites FILE"),
+        ([], 2, "nothing to crawl: name a SITE, or a list with --sites FILE"),
         (["https://example.org"], 1, "set a contact URL with --contact"),
         (["http://127.0.0.1/", "--delay", "-1"], 2, "greater than or equal to 0"),
         (["http://127.0.0.1/", "--scope", "galaxy"], 2, "crawl.scope"),
@@ -184,6 +184,36 @@ async def test_more_hosts_than_files_that_may_be_open_are_crawled_whole(tmp_path
 FEW_FILES = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+from tests.console import app
+app(["crawl", *sys.argv[1:]])
+"""
+
+
+async def test_a_crawl_that_has_no_page_fails(tmp_path: Path) -> None:
+    site = "http://h1.localhost:1/"
+    code, stdout, stderr = await finished(site, "--db", str(tmp_path / "a.db"), "--json", *LOCAL)
+    assert (code, json.loads(stdout)["errors"]) == (1, 1)
+    assert "no page could be had" in only_line(stderr)
+
+
+async def test_without_a_name_server_a_crawl_blames_no_host_and_ends(tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", NO_NAME_SERVER, "https://example.org/", "--db",
+        str(tmp_path / "a.db"), "--json", "--patience", "1", "--contact", "https://example.org/",
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    stdout, stderr = await process.communicate()
+    report = json.loads(stdout)
+    assert (process.returncode, report["ending"]) == (1, "cut off")
+    assert (report["errors"], report["fetches"], report["deferred"]) == (0, 0, [])
+    assert b"the network is away (no_resolver)" in stderr
+
+
+#: A process whose name servers do not answer.
+NO_NAME_SERVER = """
+import functools, sys
+from freshet.crawler import network
+network.CachingResolver = functools.partial(network.CachingResolver, nameservers=["127.0.0.1:1"])
 from tests.console import app
 app(["crawl", *sys.argv[1:]])
 """

@@ -17,7 +17,15 @@ from aiohttp.abc import ResolveResult
 
 from freshet.crawler.fetch import transport
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
-from freshet.crawler.fetch.client import Accept, Fetcher, FetchLimits, NetworkFetcher, Request
+from freshet.crawler.fetch.client import (
+    Accept,
+    Fetcher,
+    FetchLimits,
+    NetworkFetcher,
+    NotMade,
+    OursOrTheirs,
+    Request,
+)
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 from tests.crawler.fetch.dns_server import SERVFAIL, name_server
@@ -324,14 +332,58 @@ async def test_connections_are_kept_alive_and_cookies_are_not_kept() -> None:
         assert not any(b"cookie" in request.lower() for request in server.requests)
 
 
-async def test_a_kept_connection_that_went_stale_is_replaced_without_a_failure() -> None:
+async def test_a_kept_connection_that_went_stale_is_no_failure_and_not_replaced_at_once() -> None:
     async def hangs_up_on_every_second(writer: asyncio.StreamWriter) -> None:
         await (closes() if len(server.requests) == 2 else sends(page()))(writer)
 
     async with hostile(hangs_up_on_every_second) as server, fetching() as fetcher:
-        results = [await fetcher.fetch(Request(server.url())) for _ in range(2)]
-    assert [r.outcome for r in results] == ["fetched"] * 2
+        careful, request = OursOrTheirs(fetcher), Request(server.url())
+        assert (await careful.fetch(request)).outcome == "fetched"
+        with pytest.raises(NotMade) as own:
+            await careful.fetch(request)
+        assert (len(server.requests), own.value.hold_s) == (2, 0.0)
+        assert (await careful.fetch(request)).outcome == "fetched"
     assert (len(server.requests), server.connections) == (3, 2)
+
+
+class Unreached:
+    """A fetcher that ends each request as ``reasons`` says by host; "fine" is an answer."""
+
+    def __init__(self, **reasons: str) -> None:
+        self.reasons = reasons
+
+    async def fetch(self, request: Request) -> FetchResult:
+        reason = self.reasons[request.url.removeprefix("http://")[0]]
+        if reason == "fine":
+            return FetchResult(request.url, "fetched", 0.0, 0.1, 200)
+        return FetchResult(request.url, "failed", 0.0, 0.1, None, reason, "words")
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("reasons", "ours"),
+    [
+        ("a no_network, a no_network", "aa"),
+        ("a no_network, b fine, a no_network", "a"),
+        ("b fine, a no_descriptors", "a"),
+        ("a timeout_connect, a timeout_connect", ""),
+        ("a timeout_connect, b dns, c dns, a dns", "ca"),
+        ("a timeout_connect, b dns, d fine, c dns", ""),
+        ("a connect, b http_500, c no_such_host", ""),
+    ],
+)
+async def test_what_nobody_can_do_for_us_is_our_own_failure(reasons: str, ours: str) -> None:
+    fetcher = OursOrTheirs(Unreached())
+    blamed = ""
+    for host, reason in (each.split() for each in reasons.split(", ")):
+        fetcher.fetcher = Unreached(**{host: reason})
+        try:
+            await fetcher.fetch(Request(f"http://{host}/"))
+        except NotMade:
+            blamed += host
+        await asyncio.sleep(0.002)
+    assert blamed == ours
 
 
 async def test_no_more_connections_stay_idle_than_may_be_in_use(

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from freshet.crawler.lab import plan_sources
-from freshet.crawler.lab.plan_sources import BadSources, PlanSources
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.lab.plan_sources import PlanSources
+from freshet.crawler.tally import CrawlError, UsageError
 
 NUMBER = "a finite number of at least 0"
 
@@ -139,7 +139,7 @@ def test_what_is_wrong_in_a_csv_is_one_line_with_its_place(
     tmp_path: Path, text: str, told: str
 ) -> None:
     path = csv_file(tmp_path, text)
-    with pytest.raises(BadSources) as refused:
+    with pytest.raises(UsageError) as refused:
         plan_sources.read_sources(path)
     assert str(refused.value).startswith(f"{path}: {told}")
     assert "\n" not in str(refused.value)
@@ -180,7 +180,7 @@ def test_what_is_wrong_in_a_parquet_file_is_one_line_with_its_place(
     tmp_path: Path, select: str, told: str
 ) -> None:
     path = parquet_file(tmp_path, select)
-    with pytest.raises(BadSources) as refused:
+    with pytest.raises(UsageError) as refused:
         plan_sources.read_sources(path)
     assert str(refused.value).startswith(f"{path}: {told}")
     assert "\n" not in str(refused.value)
@@ -188,7 +188,7 @@ def test_what_is_wrong_in_a_parquet_file_is_one_line_with_its_place(
 
 def test_a_long_value_is_cut(tmp_path: Path) -> None:
     path = csv_file(tmp_path, f"url,change_rate\nhttps://a.example/,{'9' * 99}x\n")
-    with pytest.raises(BadSources, match="9…; accepted"):
+    with pytest.raises(UsageError, match="9…; accepted"):
         plan_sources.read_sources(path)
 
 
@@ -216,7 +216,7 @@ def test_a_file_that_is_not_there_is_told_by_its_name(tmp_path: Path, name: str)
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadSources, match=r"accepted are files that end in \.csv or \.parquet"):
+    with pytest.raises(UsageError, match=r"accepted are files that end in \.csv or \.parquet"):
         plan_sources.read_sources(tmp_path / "sources.txt")
 
 
@@ -293,7 +293,7 @@ def test_a_plan_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_place_where_no_plan_can_be_written_is_told_beforehand(tmp_path: Path) -> None:
-    with pytest.raises(BadSources, match=r"accepted are files that end in"):
+    with pytest.raises(UsageError, match=r"accepted are files that end in"):
         plan_sources.check_writable(tmp_path / "plan.xls")
     with pytest.raises(CrawlError, match="the folder does not exist"):
         plan_sources.check_writable(tmp_path / "none" / "plan.csv")
