@@ -33,6 +33,8 @@ BAD_PORTS: Final = frozenset(
     }
 )
 
+#: Share of the requests at a time that go to hosts that nobody asked for.
+_STRANGERS: Final = 0.125
 _FILES: Final = 65_536
 _OTHER_FILES: Final = 64
 
@@ -47,3 +49,8 @@ def connections(wanted: int = 256) -> int:
         soft = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return max(1, min(wanted, (soft - _OTHER_FILES) // 2))
+
+
+def strangers(exchanges: int) -> int:
+    """Return how many requests at a time may go to hosts on domains of no seed."""
+    return max(1, int(_STRANGERS * connections(exchanges)))

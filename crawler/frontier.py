@@ -78,11 +78,15 @@ FrontierRequest = PageRequest | RobotsRequest | ProbeRequest | ApiRequest | Refu
 
 @dataclass(slots=True, eq=False)
 class _QueueEntry:
-    """A host queue, its hosts in the order of their turns, and requests that go before pages."""
+    """A host queue, its hosts in the order of their turns, and requests that go before pages.
+
+    ``strangers`` are the requests under way that count as those to strangers.
+    """
 
     state: HostQueue
     hosts: OrderedDict[int, _HostEntry] = field(default_factory=OrderedDict)
     requests: list[RobotsRequest | ProbeRequest | ApiRequest] = field(default_factory=list)
+    strangers: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -107,6 +111,8 @@ class Frontier:
 
     ``robots_url_of`` returns the URL of an origin's robots.txt; ``robots`` is the robots cache. An
     earlier run was killed before ``held_at``: each queue waits its delay from then on.
+    ``is_asked_for`` says whether a seed's site, or another host of its domain, stands at a URL: of
+    the others, ``most_strangers`` are asked at a time.
     ``api_requests`` is the number of API requests that wait here or are under way.
     """
 
@@ -119,6 +125,8 @@ class Frontier:
         *,
         robots_url_of: Callable[[str], str],
         held_at: float = -inf,
+        is_asked_for: Callable[[str], bool] = lambda url: True,
+        most_strangers: int = 1,
     ) -> None:
         self._agenda = agenda
         self._robots = robots
@@ -126,6 +134,11 @@ class Frontier:
         self._rng = rng
         self._robots_url_of = robots_url_of
         self._held_at = held_at
+        self._is_asked_for = is_asked_for
+        self._most_strangers = most_strangers
+        self._strangers = 0
+        # Strangers with work, whose time has come, that wait for one under way to end.
+        self._crowded: OrderedDict[str, _QueueEntry] = OrderedDict()
         self._hosts: dict[int, _HostEntry] = {}
         self._by_origin: dict[str, int] = {}
         self._queues: dict[str, _QueueEntry] = {}
@@ -246,14 +259,18 @@ class Frontier:
         Without ``pages`` no due URL is taken.
         """
         self._promote(now)
-        if self._requests_ready:
-            _, queue = self._requests_ready.popitem(last=False)
-            request = queue.requests.pop(0)
-            self._start(queue)
-            return request
+        while self._requests_ready:
+            key, queue = self._requests_ready.popitem(last=False)
+            if self._has_room(queue):
+                request = queue.requests.pop(0)
+                self._start(queue)
+                return request
+            self._crowded[key] = queue
         if not pages:
             return None
-        ready = _ReadyHosts(self._ready, self._hosts, lambda host: self._is_open(host, now))
+        ready = _ReadyHosts(
+            self._ready, self._hosts, lambda h: self._is_open(h, now) and self._has_room(h.queue)
+        )
         due = self._agenda.next(ready, now)
         return None if due is None else self._page_request(due)
 
@@ -270,6 +287,13 @@ class Frontier:
         queue = self._queues[queue_key]
         queue.state.end(now, response_s, answer, retry_after_s, why)
         self._schedule(queue)
+        if queue.strangers:
+            queue.strangers -= 1
+            self._strangers -= 1
+            # One takes its place; the last one lets all try, for some may have lost their work.
+            for _ in range(1 if self._strangers else len(self._crowded)):
+                if self._crowded:
+                    self._schedule(self._crowded.popitem(last=False)[1])
 
     def turned_away(self, host_id: int, now: float, retry_after_s: float | None, why: str) -> None:
         """Pause for a host whose page, not its status, says: too many requests."""
@@ -346,6 +370,7 @@ class Frontier:
         key = queue.state.key
         self._ready.pop(key, None)
         self._requests_ready.pop(key, None)
+        self._crowded.pop(key, None)
         at = None if queue.state.is_full else self._work_at(queue)
         if at is None:
             self._wake_at.pop(key, None)
@@ -384,7 +409,9 @@ class Frontier:
             turn = next((h for h in queue.hosts.values() if self._has_work(h, now)), None)
             if turn is not None and not self._robots.is_fresh(turn.host_id, now):
                 self._fetch_robots(turn)
-        if queue.requests:
+        if not self._has_room(queue):
+            self._crowded[queue.state.key] = queue
+        elif queue.requests:
             self._requests_ready[queue.state.key] = queue
         else:
             self._ready[queue.state.key] = queue
@@ -415,7 +442,17 @@ class Frontier:
     def _start(self, queue: _QueueEntry) -> None:
         """Start a request; the queue stays ready only if it allows more connections."""
         queue.state.start()
+        if self._is_stranger(queue):
+            queue.strangers += 1
+            self._strangers += 1
         self._schedule(queue)
+
+    def _has_room(self, queue: _QueueEntry) -> bool:
+        return self._strangers < self._most_strangers or not self._is_stranger(queue)
+
+    def _is_stranger(self, queue: _QueueEntry) -> bool:
+        hosts = queue.hosts.values()
+        return bool(hosts) and not any(self._is_asked_for(host.origin) for host in hosts)
 
     def _has_work(self, host: _HostEntry, now: float) -> bool:
         return _may_be_visited(host, now) and self._agenda.waiting(host.host_id)

@@ -209,6 +209,7 @@ def site_key(url: str) -> str:
 
 
 @lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def registrable_domain(host: str) -> str:
     """Return the public suffix of a host name and one label more (publicsuffix.org).
 

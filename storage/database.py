@@ -264,7 +264,7 @@ async def open_store(path: Path, *, owner: str = "freshet") -> Database:
             thread.shutdown()
             lock.close()
             raise
-    return Database(path, reader, lock, thread, writer, path.stat(), owner)
+    return Database(path, reader, lock, thread, writer, file=path.stat(), owner=owner)
 
 
 @asynccontextmanager
@@ -296,7 +296,7 @@ def write_beside(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
 
 
 class Owner(NamedTuple):
-    """Who writes a store, the id of that process, and what it answered last (see Database)."""
+    """The program that writes a store, its process, and its last answer (see :class:`Database`)."""
 
     name: str
     process: int

@@ -19,7 +19,7 @@ from freshet.crawler.admission.traps import (
     classify,
     pattern_of,
 )
-from freshet.crawler.bounds import SITEMAPS
+from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAPS
 from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import (
@@ -59,6 +59,7 @@ class Scope:
         self._roots: dict[str, None] = {}
         # Counted: a key stays while any root has it.
         self._keys: Counter[str] = Counter()
+        self._domains: Counter[str] = Counter()
         for seed in seeds:
             self.add_seed(seed)
 
@@ -72,6 +73,11 @@ class Scope:
         if root not in self._roots:
             self._roots[root] = None
             self._keys[self._root_key(root)] += 1
+            self._domains[_domain(root)] += 1
+
+    def expect(self, url: str) -> None:
+        """Note a seed whose scheme is still open: its domain is asked for."""
+        self._domains[_domain(url)] += 1
 
     def move_seed(self, old: str, new: str) -> None:
         """Move a redirected seed: ``new`` becomes a root, and ``old`` is one no longer.
@@ -83,7 +89,10 @@ class Scope:
         self.add_seed(new)
         if left != canonical(new) and left in self._roots:
             del self._roots[left]
-            self._release(self._root_key(left))
+            for counts, key in (self._keys, self._root_key(left)), (self._domains, _domain(left)):
+                counts[key] -= 1
+                if not counts[key]:
+                    del counts[key]
 
     def contains(self, url: str) -> bool:
         """Return whether an http or https URL is in scope.
@@ -93,14 +102,13 @@ class Scope:
         """
         return any(key in self._keys for key in self._keys_of(url))
 
+    def is_asked_for(self, url: str) -> bool:
+        """Return whether the domain of a URL is that of a root, by whatever kind of scope."""
+        return _domain(url) in self._domains
+
     def roots(self) -> list[str]:
         """Return the canonical roots in order of arrival: ``Scope(kind, roots)`` again."""
         return list(self._roots)
-
-    def _release(self, key: str) -> None:
-        self._keys[key] -= 1
-        if not self._keys[key]:
-            del self._keys[key]
 
     def _root_key(self, root: str) -> str:
         """Return the narrowest key of a root: the last, which is the deepest directory."""
@@ -322,13 +330,21 @@ class RedirectTarget:
 class Redirects:
     """Judges redirects, and admits their targets.
 
-    ``alias_target`` reads the id of the page that a URL is an alias of, or None.
+    A seed moves to the target on its own site, and for good where it redirects permanently, to
+    another registrable domain if two visits agree. Elsewhere on its domain only the target itself
+    is visited; another domain is a link out of scope.
+
+    ``alias_target`` reads the id of the page that a URL is an alias of, or None, and ``led_to`` the
+    URL to which a page redirected at its last visit.
     """
 
     admission: Admission
     alias_target: Callable[[str], Awaitable[int | None]]
+    led_to: Callable[[int], Awaitable[str | None]]
     _: KW_ONLY
     max_redirects: int
+    # Targets out of scope to which the sitemaps of an origin redirect.
+    _foreign: dict[str, set[str]] = field(default_factory=dict, init=False)
     # Target and time by URL, for visits that may not have committed.
     _recent: LruCache[str, tuple[str, float]] = field(
         default_factory=lambda: LruCache(_RECENT), init=False
@@ -351,10 +367,26 @@ class Redirects:
         if await self._leads_back(target, due, now):
             self._recent.pop(due.url, None)
             return _failed("redirect_loop", f"{target} redirects back here")
-        moves = due.role != "page" or due.seed_id is not None
-        within = moves or self.admission.scope.contains(target)
-        reason = redirect.kind if within else _OUT_OF_SCOPE
+        follows = await self._follows(due, redirect, target)
+        reason = redirect.kind if follows else _OUT_OF_SCOPE
         return Verdict("redirected", reason=reason, detail=target)
+
+    async def _follows(self, due: DueUrl, redirect: RedirectTarget, target: str) -> bool:
+        """Return whether the target is visited."""
+        scope = self.admission.scope
+        if scope.contains(target):
+            return True
+        if _domain(target) == _domain(due.url):
+            # Out of scope only a seed, or a redirect of a seed, leads further.
+            has_left = due.redirects > 0 and not scope.contains(due.url)
+            return due.role != "page" or due.seed_id is not None or has_left
+        if due.role != "page":
+            foreign = self._foreign.setdefault(str(origin(due.url)), set())
+            if len(foreign) < FOREIGN_SITEMAPS:
+                foreign.add(target)
+            return target in foreign
+        agreed = redirect.kind == "permanent" and due.seed_id is not None
+        return agreed and await self.led_to(due.page_id) == target
 
     def found(self, due: DueUrl, redirect: RedirectTarget, verdict: Verdict) -> FoundUrls:
         """Return the target of a redirect with this verdict; a seed's redirect moves the scope."""
@@ -366,7 +398,10 @@ class Redirects:
         if verdict.reason == _OUT_OF_SCOPE:
             links = Links((target,), (redirect.location,), ("redirect",), ("",))
             return FoundUrls(links=links, offsite=frozenset({0}))
-        if due.seed_id is not None:
+        moves = due.seed_id is not None and (
+            redirect.kind == "permanent" or site_key(target) == site_key(due.url)
+        )
+        if moves:
             self.admission.scope.move_seed(due.url, target)
         targets = Targets()
         self.admission.add(
@@ -377,7 +412,7 @@ class Redirects:
             role=due.role,
             redirects=due.redirects + 1,
         )
-        new_root = target if due.seed_id is not None else None
+        new_root = target if moves else None
         return FoundUrls(targets=targets, alias=Alias(target, redirect.kind), new_root=new_root)
 
     async def _leads_back(self, target: str, due: DueUrl, now: float) -> bool:
@@ -385,6 +420,10 @@ class Redirects:
         if led_to == due.url and now - at <= _RECENT_S:
             return True
         return await self.alias_target(target) == due.page_id
+
+
+def _domain(url: str) -> str:
+    return registrable_domain(origin(url).host)
 
 
 def _same_page(due: DueUrl, location: str) -> Verdict:
@@ -428,6 +467,7 @@ class Seeding:
         for seed in seeds:
             if seed.root_url is None and seed.fallback_url is not None:
                 self._open.setdefault(str(origin(seed.url)), []).append(seed)
+                self._admission.scope.expect(seed.url)
 
     def decided(self, now: float) -> Note:
         """Return the seeds that need no probe, and set the scope; redirects may move them later."""

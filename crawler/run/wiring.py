@@ -28,6 +28,7 @@ from freshet.crawler.archive.writer import (
     ArchiveWriter,
     ArchivingFetcher,
 )
+from freshet.crawler.bounds import strangers
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck, Probes
@@ -138,6 +139,8 @@ class Assembly:
         self.frontier = Frontier(
             agenda, self.robots, rules, rng, robots_url_of=lambda o: robots_url(origin(o)),
             held_at=context.clock.now() if context.was_killed else -inf,
+            is_asked_for=lambda url: self.admission.scope.is_asked_for(url),
+            most_strangers=strangers(settings.crawl.exchanges),
         )  # fmt: skip
         context.clock.on_step(self.frontier.shift)
         self.admission = Admission(
@@ -179,6 +182,7 @@ class Assembly:
         redirects = Redirects(
             self.admission,
             lambda url: pages.alias_target(reader, url, context.clock.now() - self._alias_age_s),
+            partial(pages.led_to, reader),
             max_redirects=settings.crawl.max_redirects,
         )
         ask = context.probe or self._probes.ask

@@ -180,6 +180,8 @@ def _why_silent(row: aiosqlite.Row) -> str:
         return str(deferred_why)
     if kind is None:
         return str(held) if held else "it was not reached"
+    if reason == "out_of_scope":
+        return f"it redirects to {detail}, another site; name that to crawl it"
     words = [str(kind)]
     if status is not None:
         words.append(f"HTTP {status}")

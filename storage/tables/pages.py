@@ -178,6 +178,15 @@ def turned_round(db: Connection, page_id: int, url: str, run_id: int) -> list[Ad
     return [Admitted(*row) for row in db.execute(sql, (url, page_id, run_id)).fetchall()]
 
 
+async def led_to(db: Reader, page_id: int) -> str | None:
+    """Return the URL to which a page redirected at its last visit, or None."""
+    sql = (
+        "SELECT iif(kind = 'redirected', detail, NULL) FROM finding WHERE page_id = ? "
+        "ORDER BY id DESC LIMIT 1"
+    )
+    return next((row[0] for row in await db.execute_fetchall(sql, (page_id,))), None)
+
+
 async def alias_target(db: Reader, url: str, since: float = -inf) -> int | None:
     """Return the id of the page of which the current run found ``url`` to be another name.
 

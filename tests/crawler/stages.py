@@ -100,6 +100,9 @@ class Past:
     async def alias_target(self, url: str) -> int | None:
         return self.aliases.get(url)
 
+    async def led_to(self, page_id: int) -> str | None:
+        return None
+
 
 @dataclass
 class Answers:
@@ -137,7 +140,7 @@ class Stages:
         parser, complaints = InlineParser(max_links=5), Complaints()
         listings = Listings(self.admission, self.world.book, SitemapLimits(), complaints)
         headers = HostHeaders(complaints)
-        redirects = Redirects(self.admission, self.past.alias_target, max_redirects=10)
+        redirects = Redirects(self.admission, self.past.alias_target, self.past.led_to, max_redirects=10)
         return Pipeline(
             fetcher=self.answers,
             reducer=Reducer(

@@ -24,7 +24,10 @@ class Judge:
         self.scope = Scope("host", roots or [f"{SITE}/"])
         self.aliases: dict[str, int] = {}
         admission = Admission(self.scope, TrapLimits())
-        self._redirects = Redirects(admission, self._alias_target, max_redirects=10)
+        self.led_to: str | None = None
+        self._redirects = Redirects(
+            admission, self._alias_target, self._led_to, max_redirects=10
+        )
 
     async def judge(
         self, location: str, due: DueUrl = DUE, kind: AliasKind = "permanent"
@@ -32,6 +35,9 @@ class Judge:
         redirect = RedirectTarget(location, kind)
         verdict = await self._redirects.judge(due, redirect, NOON)
         return verdict, self._redirects.found(due, redirect, verdict)
+
+    async def _led_to(self, page_id: int) -> str | None:
+        return self.led_to
 
     async def _alias_target(self, url: str) -> int | None:
         await asyncio.sleep(0)
@@ -146,13 +152,47 @@ def _next(now_at: str, start: str, other: str) -> str:
     return other if now_at == start else start
 
 
-async def test_a_seeds_redirect_moves_its_scope() -> None:
+SEED = replace(DUE, seed_id=5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "led_to", "location", "moves"),
+    [
+        ("permanent", None, "https://en.a.example/home", True),
+        ("permanent", None, "https://b.example/home", None),
+        ("permanent", "https://b.example/", "https://b.example/home", None),
+        ("permanent", "https://b.example/home", "https://b.example/home", True),
+        ("temporary", "https://b.example/home", "https://b.example/home", None),
+        ("temporary", None, "https://en.a.example/home", False),
+        ("refresh", None, "https://en.a.example/home", False),
+        ("temporary", None, "http://www.a.example/home", True),
+    ],
+)
+async def test_a_seed_moves_on_its_site_or_for_good_and_to_another_domain_at_the_second_visit(
+    kind: AliasKind, led_to: str | None, location: str, moves: bool | None
+) -> None:
     judge = Judge(f"{SITE}/old")
-    _, found = await judge.judge("https://b.example/home", replace(DUE, seed_id=5))
-    assert found.new_root == "https://b.example/home"
-    assert found.alias == Alias("https://b.example/home", "permanent")
-    assert judge.scope.contains("https://b.example/anything")
-    assert not judge.scope.contains(f"{SITE}/anything")
+    judge.led_to = led_to
+    verdict, found = await judge.judge(location, SEED, kind)
+    assert verdict.reason == ("out_of_scope" if moves is None else kind)
+    assert found.new_root == (location if moves else None)
+    assert (found.alias == Alias(location, kind)) == (moves is not None)
+    assert judge.scope.contains(location) == bool(moves)
+
+
+async def test_a_chain_that_left_the_site_of_its_seed_goes_on_and_another_does_not() -> None:
+    away = replace(DUE, url="https://en.a.example/", redirects=1)
+    assert (await Judge().judge("https://en.a.example/home", away))[1].targets is not None
+    inside = replace(DUE, redirects=1)
+    assert (await Judge().judge("https://en.a.example/home", inside))[1].targets is None
+
+
+async def test_the_sitemaps_of_a_site_redirect_to_few_strangers() -> None:
+    judge, followed = Judge(), 0
+    for n in range(30):
+        due = replace(DUE, url=f"{SITE}/map{n}.xml", role="sitemap")
+        followed += (await judge.judge(f"https://b{n}.example/", due))[1].targets is not None
+    assert followed == 10
 
 
 async def test_other_pages_move_nothing() -> None:
@@ -161,7 +201,7 @@ async def test_other_pages_move_nothing() -> None:
     assert judge.scope.roots() == [f"{SITE}/"]
 
 
-async def test_a_sitemap_may_redirect_anywhere_and_stays_a_sitemap() -> None:
+async def test_a_sitemap_may_redirect_to_another_site_and_stays_a_sitemap() -> None:
     _, found = await Judge().judge("https://cdn.example/map.xml", replace(DUE, role="sitemap"))
     assert found.targets is not None
     assert found.targets.roles == ["sitemap"]
