@@ -125,7 +125,7 @@ class Frontier:
         *,
         robots_url_of: Callable[[str], str],
         held_at: float = -inf,
-        is_asked_for: Callable[[str], bool] = lambda url: True,
+        is_asked_for: Callable[[str], bool] = bool,
         most_strangers: int = 1,
     ) -> None:
         self._agenda = agenda

@@ -19,7 +19,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from freshet.crawler.bounds import BAD_PORTS, URL_CHARS
+from freshet.crawler.bounds import BAD_PORTS, HELD_BYTES, URL_CHARS
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 from freshet.crawler.fetch.responses import (
     StatusVerdict,
@@ -72,6 +72,11 @@ class BodyPace:
             self._received = 0
             self._window_ends_at = now + self._window_s
 
+    def stood_still(self, seconds: float) -> None:
+        """Forgive a time in which nobody read."""
+        self._window_ends_at += seconds
+        self._ends_at += seconds
+
     @property
     def deadline(self) -> float:
         """Return the time by which more must have come, or everything."""
@@ -83,6 +88,37 @@ class BodyPace:
             return Unfetched("timeout_body", "the body did not end in time")
         detail = f"{self._received} bytes in {self._window_s:g} s, fewer than {self._quota:g}"
         return Unfetched("too_slow", detail)
+
+
+class HeldBytes:
+    """Bytes of bodies in memory, by the task that reads them, until that task ends.
+
+    *Invariant.* Beyond ``most`` only the task that began first reads on. Consequence: however many
+    bodies come at once, they take the memory of a few, and one of them always comes to its end.
+    """
+
+    def __init__(self, most: int = HELD_BYTES) -> None:
+        self._most = most
+        self._held: dict[asyncio.Task[object] | None, int] = {}
+        self._freed = asyncio.Event()
+
+    async def grow(self, size: int) -> bool:
+        """Hold so many bytes more; return whether that had to wait."""
+        task = asyncio.current_task()
+        if task is not None and task not in self._held:
+            self._held[task] = 0
+            task.add_done_callback(self._release)
+        waited = False
+        while sum(self._held.values()) + size > self._most and next(iter(self._held)) is not task:
+            self._freed.clear()
+            await self._freed.wait()
+            waited = True
+        self._held[task] = self._held.get(task, 0) + size
+        return waited
+
+    def _release(self, task: asyncio.Task[object]) -> None:
+        del self._held[task]
+        self._freed.set()
 
 
 class Intake:
@@ -108,8 +144,10 @@ class Intake:
         self._decoded = BytesIO()
         self._until_turn = _TURN_BYTES
 
-    async def read(self, chunks: AsyncIterable[bytes], pace: BodyPace) -> None:
-        """Take all chunks, up to the limit.
+    async def read(
+        self, chunks: AsyncIterable[bytes], pace: BodyPace, held: HeldBytes | None = None
+    ) -> None:
+        """Take all chunks, up to the limit; the time that it waits for memory does not count.
 
         Raises:
             Unfetched: if the body is too slow, too large, not text, or does not decode.
@@ -121,19 +159,22 @@ class Intake:
                     pace.received(len(chunk), clock())
                     if alarm.when() != pace.deadline:
                         alarm.reschedule(pace.deadline)
-                    await self._take(chunk)
+                    for size in self._steps(chunk):
+                        # Let other tasks run after much work.
+                        self._until_turn -= size
+                        if self._until_turn > 0:
+                            continue
+                        self._until_turn = _TURN_BYTES
+                        await asyncio.sleep(0)
+                        began_at = clock()
+                        alarm.reschedule(None)
+                        if held is not None and await held.grow(_TURN_BYTES):
+                            pace.stood_still(clock() - began_at)
+                        alarm.reschedule(pace.deadline)
                     if self._decoder.is_overdrawn:
                         return
         except TimeoutError as error:
             raise pace.missed() from error
-
-    async def _take(self, chunk: bytes) -> None:
-        for size in self._steps(chunk):
-            # Let other tasks run after much work.
-            self._until_turn -= size
-            if self._until_turn <= 0:
-                self._until_turn = _TURN_BYTES
-                await asyncio.sleep(0)
 
     def take_whole(self, body: bytes) -> None:
         """Take a body that is complete already.
@@ -322,6 +363,7 @@ class NetworkFetcher:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._limits = limits
+        self._held = HeldBytes()
         self._now = now
         headers = {"User-Agent": user_agent, "Accept-Encoding": _ACCEPT_ENCODING}
         if accept_language:
@@ -422,7 +464,7 @@ class NetworkFetcher:
             limits.body_timeout_s,
             get_running_loop().time(),
         )
-        await intake.read(response.content.iter_any(), pace)
+        await intake.read(response.content.iter_any(), pace, self._held)
         if response.broke_off:
             raise Unfetched("cut_short", "the connection was reset before the body's end")
         return intake

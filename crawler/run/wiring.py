@@ -139,7 +139,7 @@ class Assembly:
         self.frontier = Frontier(
             agenda, self.robots, rules, rng, robots_url_of=lambda o: robots_url(origin(o)),
             held_at=context.clock.now() if context.was_killed else -inf,
-            is_asked_for=lambda url: self.admission.scope.is_asked_for(url),
+            is_asked_for=self._is_asked_for,
             most_strangers=strangers(settings.crawl.exchanges),
         )  # fmt: skip
         context.clock.on_step(self.frontier.shift)
@@ -170,6 +170,9 @@ class Assembly:
             patience=self._wait_for_store,
             secure=partial(secure, archive.flush) if archive is not None else None,
         )
+
+    def _is_asked_for(self, url: str) -> bool:
+        return self.admission.scope.is_asked_for(url)
 
     def _stages(self) -> Pipeline:
         """Wire the stages of a visit."""

@@ -70,12 +70,15 @@ def robots_url(origin: str) -> str:
 class World:
     """A frontier with its parts; hosts are ``http://h<id>``."""
 
-    def __init__(self, rules: PolitenessRules = RULES, seed: int = 0) -> None:
+    def __init__(
+        self, rules: PolitenessRules = RULES, seed: int = 0, strangers: Collection[str] = ()
+    ) -> None:
         self.shelf = Shelf()
         self.book = RobotsCache("freshet", RobotsRules(), rules, Random(seed))
         self.frontier = Frontier(
-            self.shelf, self.book, rules, Random(seed), robots_url_of=robots_url
-        )
+            self.shelf, self.book, rules, Random(seed), robots_url_of=robots_url,
+            is_asked_for=lambda url: url not in strangers, most_strangers=2,
+        )  # fmt: skip
 
     def add(
         self,

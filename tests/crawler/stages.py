@@ -140,7 +140,9 @@ class Stages:
         parser, complaints = InlineParser(max_links=5), Complaints()
         listings = Listings(self.admission, self.world.book, SitemapLimits(), complaints)
         headers = HostHeaders(complaints)
-        redirects = Redirects(self.admission, self.past.alias_target, self.past.led_to, max_redirects=10)
+        redirects = Redirects(
+            self.admission, self.past.alias_target, self.past.led_to, max_redirects=10
+        )
         return Pipeline(
             fetcher=self.answers,
             reducer=Reducer(

@@ -256,3 +256,26 @@ def test_a_host_that_turns_us_away_by_its_content_is_left_alone_as_after_a_429()
     assert world.requests(89.0) == []
     assert world.frontier.waits(89.0) == {1: "rate_limited_page"}
     assert world.requests(90.0) == [PageRequest(page(2, 1), "a")]
+
+
+def test_of_hosts_that_nobody_asked_for_few_are_asked_at_a_time_and_all_in_the_end() -> None:
+    strangers = {f"http://h{n}": f"q{n}" for n in range(1, 6)}
+    world = World(strangers=strangers)
+    for n in range(1, 8):
+        world.add(n, f"q{n}", parsed(ALLOW, 0.0) if n % 2 else None)
+        world.supply(page(n, n))
+    under_way = [request.queue for request in _started(world, 0.0)]
+    assert len(set(under_way) & set(strangers.values())) == 2
+    assert {"q6", "q7"} < set(under_way)
+    asked = list(under_way)
+    while under_way:
+        world.fine(under_way.pop(0), 100.0)
+        begun = [request.queue for request in _started(world, 100.0)]
+        under_way += begun
+        asked += begun
+        assert len(set(under_way) & set(strangers.values())) <= 2
+    assert set(asked) == {f"q{n}" for n in range(1, 8)}
+
+
+def _started(world: World, now: float) -> list[PageRequest | RobotsRequest]:
+    return [r for r in world.requests(now) if isinstance(r, PageRequest | RobotsRequest)]

@@ -25,9 +25,7 @@ class Judge:
         self.aliases: dict[str, int] = {}
         admission = Admission(self.scope, TrapLimits())
         self.led_to: str | None = None
-        self._redirects = Redirects(
-            admission, self._alias_target, self._led_to, max_redirects=10
-        )
+        self._redirects = Redirects(admission, self._alias_target, self._led_to, max_redirects=10)
 
     async def judge(
         self, location: str, due: DueUrl = DUE, kind: AliasKind = "permanent"

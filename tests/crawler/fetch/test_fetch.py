@@ -19,8 +19,11 @@ from freshet.crawler.fetch import transport
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
 from freshet.crawler.fetch.client import (
     Accept,
+    BodyPace,
     Fetcher,
     FetchLimits,
+    HeldBytes,
+    Intake,
     NetworkFetcher,
     NotMade,
     OursOrTheirs,
@@ -344,6 +347,40 @@ async def test_a_kept_connection_that_went_stale_is_no_failure_and_not_replaced_
         assert (len(server.requests), own.value.hold_s) == (2, 0.0)
         assert (await careful.fetch(request)).outcome == "fetched"
     assert (len(server.requests), server.connections) == (3, 2)
+
+
+async def test_bodies_that_come_at_once_take_the_memory_of_a_few_and_all_come() -> None:
+    held, size, ended = HeldBytes(10), 4, list[int]()
+
+    async def read(number: int) -> None:
+        for _ in range(size):
+            await held.grow(1)
+            await asyncio.sleep(0)
+            assert sum(held._held.values()) <= 10 + size
+        ended.append(number)
+
+    await asyncio.gather(*map(read, range(20)))
+    assert sorted(ended) == list(range(20))
+    await asyncio.sleep(0)
+    assert held._held == {}
+
+
+async def test_the_time_that_a_body_waits_for_memory_is_not_its_own() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(3):
+            yield b"x" * 200_000
+
+    async def read() -> int:
+        clock = asyncio.get_running_loop().time
+        await intake.read(chunks(), BodyPace(0.0, 1.0, 0.2, clock()), held)
+        return len(intake.result()[1])
+
+    held, intake = HeldBytes(1), Intake("", 10**6, may_cut=False, is_sniffed=False)
+    first = asyncio.create_task(asyncio.sleep(0.4))
+    held._held[first] = 1
+    first.add_done_callback(held._release)
+    assert await asyncio.create_task(read()) == 600_000
+    assert first.done()
 
 
 class Unreached:
