@@ -1,9 +1,4 @@
-"""The listener for pushes: few and short connections, and answers that are cheap to refuse.
-
-aiohttp reads HTTP; the number and life of connections are bounded here. *Invariant.* At most
-``most`` connections are open, none longer than ``_LIFE_S``; a further one closes the oldest.
-Consequence: a sender with many silent or slow connections keeps others out no longer than that.
-"""
+"""The listener for pushes: answers that are cheap to refuse."""
 
 import asyncio
 import logging
@@ -15,11 +10,11 @@ from math import inf
 from typing import Final
 
 from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
 
 from freshet.crawler.push.hints import Buckets, Refused
 from freshet.crawler.push.indexnow import Pinging, from_json, from_query
 from freshet.crawler.push.websub import Subscriber, is_authentic, is_live, parse_signature, signs
+from freshet.crawler.service.listening import BoundedServer
 from freshet.crawler.tally import CrawlError
 from freshet.storage.entries import Subscription
 
@@ -257,89 +252,10 @@ def _seconds(text: str | None) -> float | None:
     return float(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0.0
 
 
-_LIFE_S: Final = 20.0
 #: Time for a body, less than for a page: 1 MiB at 350 kB/s.
 _BODY_S: Final = 3.0
-_SWEEP_S: Final = 1.0
-#: Backlog of connections; all of them are accepted in one turn of the event loop.
-_BACKLOG: Final = 32
-_LINE_BYTES: Final = 8_190
 
 Networks = Sequence[IPv4Network | IPv6Network]
-
-
-@dataclass(slots=True)
-class _Door:
-    """An open connection; ``served``: it has brought a request that was answered."""
-
-    opened_at: float
-    transport: asyncio.Transport
-    served: bool = False
-
-
-class _Doors(web.Server):
-    """aiohttp's server with few and short connections."""
-
-    def __init__(
-        self,
-        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
-        most: int,
-        refusals: Refusals,
-    ) -> None:
-        super().__init__(
-            handler, access_log=None, logger=_counting(refusals), keepalive_timeout=_LIFE_S,
-            lingering_time=0, auto_decompress=False, max_line_size=_LINE_BYTES,
-            max_field_size=_LINE_BYTES, max_headers=64, read_bufsize=2**16,
-        )  # fmt: skip
-        self._most = most
-        self._refusals = refusals
-        self._open: dict[RequestHandler, _Door] = {}
-
-    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        """Accept a connection; close the oldest where there are too many."""
-        super().connection_made(handler, transport)
-        self._open[handler] = _Door(asyncio.get_running_loop().time(), transport)
-        if len(self._open) > self._most:
-            self._end(next(iter(self._open)), "too many connections")
-
-    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        """Forget a closed connection."""
-        super().connection_lost(handler, exc)
-        self._open.pop(handler, None)
-
-    def served(self, handler: RequestHandler) -> None:
-        """Mark the request's connection as answered."""
-        if handler in self._open:
-            self._open[handler].served = True
-
-    def sweep(self, now: float) -> None:
-        """Close connections that have been open for too long."""
-        while self._open:
-            handler, door = next(iter(self._open.items()))
-            if now < door.opened_at + _LIFE_S:
-                return
-            self._end(handler, "connection too long")
-
-    def _end(self, handler: RequestHandler, why: str) -> None:
-        door = self._open.pop(handler)
-        peer = door.transport.get_extra_info("peername")
-        # A kept-alive connection is no refusal.
-        if not door.served:
-            self._refusals.count(why, str(peer[0]) if peer else "nowhere")
-        door.transport.abort()
-
-
-def _counting(refusals: Refusals) -> logging.Logger:
-    """Return a logger that counts malformed requests: a line for each would serve a flood."""
-    logger = logging.Logger(__name__)  # noqa: LOG001 - one for each listener, heard by nobody
-
-    def count(record: logging.LogRecord) -> bool:
-        source = record.args[0] if isinstance(record.args, tuple) and record.args else "somewhere"
-        refusals.count("not HTTP", str(source))
-        return False
-
-    logger.addFilter(count)
-    return logger
 
 
 class PushListener:
@@ -356,9 +272,7 @@ class PushListener:
         self._answer = answer
         self._refusals = refusals
         self._proxies = proxies
-        self._doors = _Doors(self._handle, most, refusals)
-        self._server: asyncio.Server | None = None
-        self._sweeping: asyncio.Task[None] | None = None
+        self._server = BoundedServer(self._handle, most, refusals.count)
 
     async def open(self, host: str, port: int) -> int:
         """Listen; return the port, which may have been 0 for any.
@@ -366,31 +280,15 @@ class PushListener:
         Raises:
             CrawlError: the address cannot be listened at.
         """
-        loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(
-                self._doors, host, port, backlog=_BACKLOG, reuse_address=True
-            )
+            return (await self._server.open(host, port))[1]
         except OSError as error:
             why = error.strerror or str(error)
             raise CrawlError(f"receiver.listen: cannot listen at {host}:{port}: {why}") from error
-        self._sweeping = asyncio.create_task(self._sweep())
-        return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
         """Stop listening, and close all connections."""
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-        if self._server is not None:
-            self._server.close()
-            self._doors.pre_shutdown()
-            await self._doors.shutdown(1.0)
-            await self._server.wait_closed()
-
-    async def _sweep(self) -> None:
-        while True:
-            await asyncio.sleep(_SWEEP_S)
-            self._doors.sweep(asyncio.get_running_loop().time())
+        await self._server.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -398,7 +296,6 @@ class PushListener:
         except Exception:  # whatever it is: the next request is answered
             log.exception("a pushed request could not be answered")
             reply = Reply(500)
-        self._doors.served(request.protocol)
         headers = {"X-Content-Type-Options": "nosniff"}
         if reply.status in {429, 503}:
             headers["Retry-After"] = str(_RETRY_AFTER_S)

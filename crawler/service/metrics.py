@@ -14,7 +14,6 @@ from ipaddress import ip_address
 from typing import Final, TypeAlias, get_args
 
 from aiohttp import hdrs, web
-from aiohttp.typedefs import Handler
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -28,6 +27,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from freshet.crawler.service.health import DaemonPhase
+from freshet.crawler.service.listening import BoundedServer
 from freshet.scheduler.agenda.audit import Staleness
 from freshet.storage.entries import HostState, Outlook
 from freshet.storage.records import Acknowledged, Entry, Note, Visit
@@ -104,6 +104,12 @@ class Metrics:
             "freshet_event_loop_lag_seconds", "Delay of a timer of the event loop.",
             buckets=_LAG_BUCKETS, registry=in_ours,
         )  # fmt: skip
+        self._stretch = Gauge(
+            "freshet_event_loop_longest_stretch_seconds",
+            "Longest CPU time in which no other task had a turn, since the start.",
+            registry=in_ours,
+        )
+        self._longest = 0.0
         self._work = Histogram(
             "freshet_learning_duration_seconds", "Learning, valuing all pages, and replanning.",
             ["work"], buckets=_WORK_BUCKETS, registry=in_ours,
@@ -146,9 +152,12 @@ class Metrics:
         """Count a reload, successful or not."""
         self._reloads.labels("done" if done else "refused").inc()
 
-    def lagged(self, seconds: float) -> None:
-        """Record the delay of a timer of the event loop."""
+    def lagged(self, seconds: float, cpu_s: float) -> None:
+        """Record the delay of a timer of the event loop, and the loop's CPU time meanwhile."""
         self._lag.observe(seconds)
+        if (stretch := min(seconds, cpu_s)) > self._longest:
+            self._longest = stretch
+            self._stretch.set(stretch)
 
     def worked(self, work: str, seconds: float) -> None:
         """Record the duration of a piece of learning; may be called in any thread."""
@@ -278,8 +287,8 @@ def _counter(name: str, says: str, value: float) -> Metric:
 _METHODS = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 _OURS = frozenset({"localhost"})
 _HEADERS = {"Server": "freshet", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-#: Seconds that the daemon's end waits for answers under way.
-_SHUTDOWN_S = 1.0
+#: Connections at a time: scrapes are short.
+_CONNECTIONS = 64
 
 
 #: The content of ``/healthz``: the problems, none if all is well, and further facts.
@@ -298,7 +307,7 @@ class HealthListener:
         self._registry = registry
         self._health = health
         self._names = _OURS | {name.lower() for name in names}
-        self._runner: web.AppRunner | None = None
+        self._server = BoundedServer(self._answer, _CONNECTIONS, lambda *_: None)
 
     async def open(self, address: str, port: int) -> str:
         """Listen; return the URL, with the free port that was chosen for port 0.
@@ -306,42 +315,28 @@ class HealthListener:
         Raises:
             OSError: the address cannot be listened at.
         """
-        application = web.Application(middlewares=[self._guard])
-        application.router.add_get("/healthz", self._tell_health)
-        application.router.add_get("/metrics", self._tell_metrics)
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=_SHUTDOWN_S)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, address, port).start()
-        except BaseException:
-            await runner.cleanup()
-            raise
-        self._runner = runner
-        host, port = runner.addresses[0][:2]
+        host, port = await self._server.open(address, port)
         return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
     async def close(self) -> None:
         """Stop listening."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        await self._server.close()
 
-    @web.middleware
-    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Refuse requests for foreign names, and all methods but reading."""
-        response: web.StreamResponse
+        answer = {"/healthz": self._tell_health, "/metrics": self._tell_metrics}.get(request.path)
         if request.method not in _METHODS:
             response = _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are allowed")
             response.headers["Allow"] = "GET, HEAD"
         elif not self._is_ours(request.headers.getall(hdrs.HOST, [])):
             words = "the Host header is not allowed; add its name to operation.host_names"
             response = _refusal(HTTPStatus.MISDIRECTED_REQUEST, words)
+        elif answer is None:
+            response = _refusal(HTTPStatus.NOT_FOUND, "not found; try /healthz or /metrics")
         else:
-            try:
-                response = await handler(request)
-            except web.HTTPNotFound:
-                response = _refusal(HTTPStatus.NOT_FOUND, "not found; try /healthz or /metrics")
+            response = answer(request)
         response.headers.update(_HEADERS)
+        response.force_close()
         return response
 
     def _is_ours(self, hosts: list[str]) -> bool:
@@ -358,7 +353,7 @@ class HealthListener:
             return True
         return False
 
-    async def _tell_health(self, _request: web.Request) -> web.Response:
+    def _tell_health(self, _request: web.BaseRequest) -> web.Response:
         problems, facts = self._health()
         answer = {"status": "unavailable" if problems else "ok", "problems": problems}
         return web.Response(
@@ -367,7 +362,7 @@ class HealthListener:
             content_type="application/json",
         )
 
-    async def _tell_metrics(self, request: web.Request) -> web.Response:
+    def _tell_metrics(self, request: web.BaseRequest) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
         return web.Response(body=encode(self._registry), headers={hdrs.CONTENT_TYPE: content_type})
 

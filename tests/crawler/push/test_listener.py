@@ -145,9 +145,9 @@ async def test_who_says_nothing_is_put_out_after_a_while() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
         await door.send(request("/x"))
         now = asyncio.get_running_loop().time()
-        listener._doors.sweep(now)
+        listener._server.sweep(now)
         assert not door.refusals._unreported
-        listener._doors.sweep(now + 100)
+        listener._server.sweep(now + 100)
         assert await reader.read() == b""
         writer.close()
     assert door.refusals._unreported == {"connection too long": 1}

@@ -1,5 +1,6 @@
 """The listener answers this machine, and nobody who was led here under another name."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from http import HTTPStatus
@@ -100,3 +101,13 @@ async def test_a_place_that_is_taken_is_an_error_and_leaves_nothing_open(place: 
         await second.open("127.0.0.1", port)
     await second.close()
     assert (await place.ask("/healthz"))[0] == HTTPStatus.OK
+
+
+async def test_connections_that_say_nothing_keep_nobody_out(place: Place) -> None:
+    port = int(place.url.rstrip("/").rpartition(":")[2])
+    silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(100)]
+    assert (await place.ask("/healthz"))[0] == HTTPStatus.OK
+    ended = [await asyncio.wait_for(reader.read(), 5) for reader, _ in silent[:36]]
+    assert ended == [b""] * 36
+    for _, writer in silent:
+        writer.close()

@@ -124,9 +124,11 @@ def test_the_number_of_series_does_not_grow_with_the_hosts() -> None:
 @pytest.mark.parametrize("work", ["learn", "value"])
 def test_lag_and_learning_are_distributions(work: str) -> None:
     metrics = Metrics("1.2")
-    metrics.lagged(0.03)
+    metrics.lagged(0.03, 0.01)
+    metrics.lagged(0.02, 0.5)
     metrics.worked(work, 0.7)
     found = samples(metrics)
-    assert found["freshet_event_loop_lag_seconds_bucket{0.02}"] == 0
-    assert found["freshet_event_loop_lag_seconds_bucket{0.05}"] == 1
+    assert found["freshet_event_loop_lag_seconds_bucket{0.02}"] == 1
+    assert found["freshet_event_loop_lag_seconds_bucket{0.05}"] == 2
+    assert found["freshet_event_loop_longest_stretch_seconds"] == 0.02
     assert found[f"freshet_learning_duration_seconds_sum{{{work}}}"] == 0.7

@@ -1,0 +1,124 @@
+"""An HTTP server for strangers: few and short connections, however many are tried.
+
+aiohttp reads HTTP; the number and life of connections are bounded here. *Invariant.* At most
+``most`` connections are open, none longer than ``_LIFE_S``; a further one closes the oldest.
+Consequence: a sender with many silent or slow connections keeps others out no longer than that.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+_LIFE_S: Final = 20.0
+_SWEEP_S: Final = 1.0
+#: Backlog of connections; all of them are accepted in one turn of the event loop.
+_BACKLOG: Final = 32
+_LINE_BYTES: Final = 8_190
+
+
+@dataclass(slots=True)
+class _Connection:
+    """An open connection; ``served``: it has brought a request that was answered."""
+
+    opened_at: float
+    transport: asyncio.Transport
+    served: bool = False
+
+
+class BoundedServer(web.Server):
+    """aiohttp's server with few and short connections; ``refused`` takes a reason and a source."""
+
+    def __init__(
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        most: int,
+        refused: Callable[[str, str], None],
+    ) -> None:
+        async def answered(request: web.BaseRequest) -> web.StreamResponse:
+            response = await handler(request)
+            if request.protocol in self._open:
+                self._open[request.protocol].served = True
+            return response
+
+        super().__init__(
+            answered, access_log=None, logger=_counting(refused), keepalive_timeout=_LIFE_S,
+            lingering_time=0, auto_decompress=False, max_line_size=_LINE_BYTES,
+            max_field_size=_LINE_BYTES, max_headers=64, read_bufsize=2**16,
+        )  # fmt: skip
+        self._most = most
+        self._refused = refused
+        self._open: dict[RequestHandler, _Connection] = {}
+        self._server: asyncio.Server | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def open(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; return address and port, which may have been 0 for any.
+
+        Raises:
+            OSError: the address cannot be listened at.
+        """
+        self._server = await asyncio.get_running_loop().create_server(
+            self, host, port, backlog=_BACKLOG, reuse_address=True
+        )
+        self._sweeping = asyncio.create_task(self._sweep())
+        address, number = self._server.sockets[0].getsockname()[:2]
+        return str(address), int(number)
+
+    async def close(self) -> None:
+        """Stop listening, and close all connections."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        if self._server is not None:
+            self._server.close()
+            self.pre_shutdown()
+            await self.shutdown(1.0)
+            await self._server.wait_closed()
+            self._server = None
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        """Accept a connection; close the oldest where there are too many."""
+        super().connection_made(handler, transport)
+        self._open[handler] = _Connection(asyncio.get_running_loop().time(), transport)
+        if len(self._open) > self._most:
+            self._end(next(iter(self._open)), "too many connections")
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        """Forget a closed connection."""
+        super().connection_lost(handler, exc)
+        self._open.pop(handler, None)
+
+    def sweep(self, now: float) -> None:
+        """Close connections that have been open for too long."""
+        while self._open and next(iter(self._open.values())).opened_at <= now - _LIFE_S:
+            self._end(next(iter(self._open)), "connection too long")
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            self.sweep(asyncio.get_running_loop().time())
+
+    def _end(self, handler: RequestHandler, why: str) -> None:
+        connection = self._open.pop(handler)
+        peer = connection.transport.get_extra_info("peername")
+        # A kept-alive connection is no refusal.
+        if not connection.served:
+            self._refused(why, str(peer[0]) if peer else "nowhere")
+        connection.transport.abort()
+
+
+def _counting(refused: Callable[[str, str], None]) -> logging.Logger:
+    """Return a logger that counts malformed requests: a line for each would serve a flood."""
+    logger = logging.Logger(__name__)  # noqa: LOG001 - one for each server, heard by nobody
+
+    def count(record: logging.LogRecord) -> bool:
+        source = record.args[0] if isinstance(record.args, tuple) and record.args else "somewhere"
+        refused("not HTTP", str(source))
+        return False
+
+    logger.addFilter(count)
+    return logger
