@@ -3,7 +3,9 @@
 Invariant: the work in the event loop's process is bounded by counts that no arrangement
 of bytes evades (:func:`crawler.reduce.nesting.is_calm`). Consequence: every other body costs at
 most one process, which the kernel kills at its limit of computing time or memory; the page is
-then recorded as unparsable, and no small page has waited.
+then recorded as unparsable, and no small page has waited. There are two processes: what takes
+longer than a fifth of the limit begins again in the second one, where the later pages of that host
+wait, too. Hence pages that use up their time hold up one another, and others once for a while.
 
 The time limit counts the processor time of the process, so that the same page has the same end on
 a busy machine and on an idle one. Any other end (the kernel was short of memory, somebody
@@ -24,11 +26,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final, TypeVar, TypeVarTuple, cast
 
+from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, SelectorHints, hints_of
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_worker import FRAME
 from freshet.crawler.reduce.sitemaps import Feed, read_feed
+from freshet.crawler.urls import origin
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
@@ -37,6 +41,9 @@ Result = TypeVar("Result")
 _MEMORY_LIMIT_BYTES: Final = 512 << 20
 #: Deeper trees are refused: 20,000 levels take Lexbor 0.4 s, 100,000 more than 30 s.
 _DEEPEST: Final = 20_000
+#: Share of the time limit in the first process, and hosts that are remembered to need the second.
+_QUICK: Final = 0.2
+_SLOW_HOSTS: Final = 1_024
 #: A process that holds more than this after an answer is ended to free the memory.
 _RETIRE_BYTES: Final = 128 << 20
 #: Signals by which the page itself ends the process.
@@ -83,7 +90,10 @@ class Parser:
         self._max_links = max_links
         self._agent_token = agent_token
         self._hints = hints or {}
-        self._worker = _Worker(time_limit_s, wall_limit_s)
+        self._quick_s = _QUICK * time_limit_s
+        self._quick = _Worker(self._quick_s, wall_limit_s)
+        self._slow = _Worker(time_limit_s, wall_limit_s)
+        self._slow_hosts = LruCache[str, bool](_SLOW_HOSTS)
 
     def text_version(self, url: str) -> str:
         """Name the extraction that takes the main text of a page from its bytes.
@@ -114,7 +124,7 @@ class Parser:
             deepest=None if inline else _DEEPEST,
         )
         if not inline:
-            return await self._worker.call(read, body, url, content_type)
+            return await self._apart(url, read, body, url, content_type)
         try:
             return read(body, url, content_type)
         except Exception as error:  # noqa: BLE001  # one odd page must not end the crawl
@@ -126,11 +136,34 @@ class Parser:
         Raises:
             ParserLost: as :meth:`parse`.
         """
-        return await self._worker.call(read_feed, body, url)
+        return await self._apart(url, read_feed, body, url)
 
     async def close(self) -> None:
-        """End the process, if there is one, and wait for it."""
-        await self._worker.close()
+        """End the processes, if there are any, and wait for them."""
+        await self._quick.close()
+        await self._slow.close()
+
+    async def _apart(
+        self, url: str, function: Callable[[*Arguments], Result], *arguments: *Arguments
+    ) -> Result | Unparsable:
+        """Call the function in the first process, or in the second if that is too slow."""
+        host, time = origin(url).host, asyncio.get_running_loop().time
+        if host not in self._slow_hosts:
+            with contextlib.suppress(_OutOfTime):
+                return await self._quick.call(function, *arguments)
+        self._slow_hosts[host] = True
+        began_at = time()
+        try:
+            result = await self._slow.call(function, *arguments)
+        except _OutOfTime as error:
+            return Unparsable(str(error))
+        if time() - began_at < self._quick_s:
+            self._slow_hosts.pop(host, None)
+        return result
+
+
+class _OutOfTime(Exception):
+    """The function took more processor time than the process has."""
 
 
 @dataclass(slots=True, eq=False)
@@ -152,6 +185,7 @@ class _Worker:
 
         Raises:
             ParserLost: the process failed, not the function.
+            _OutOfTime: the function takes too long.
         """
         async with self._turn:
             if self._process is None:
@@ -187,9 +221,11 @@ class _Worker:
 
         Raises:
             ParserLost: it was not the page.
+            _OutOfTime: it was its time limit.
         """
         if process.returncode == -signal.SIGPROF:
-            return f"parsing took more than {self._time_limit_s:g} s of processor time"
+            limit = f"{self._time_limit_s:g} s of processor time"
+            raise _OutOfTime(f"parsing took more than {limit}")
         if process.returncode in _CRASHES:
             return "the parser's process crashed, most likely for want of memory"
         raise ParserLost(f"the parser's process ended with status {process.returncode}")
