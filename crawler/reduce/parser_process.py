@@ -14,6 +14,7 @@ killed or stopped the process) is the crawler's failure, not the page's: :class:
 
 import asyncio
 import contextlib
+import json
 import os
 import pickle
 import signal
@@ -24,17 +25,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final, TypeVar, TypeVarTuple, cast
+from typing import Any, Final, TypeVar, cast
 
 from freshet.crawler.lru import LruCache
-from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, SelectorHints, hints_of
+from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, Blocks, SelectorHints, hints_of
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_worker import FRAME
 from freshet.crawler.reduce.sitemaps import Feed, read_feed
 from freshet.crawler.urls import origin
+from freshet.storage.records import Links
 
-Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
 #: Address space of the process; pages of 10 MiB were seen to take 320 MB of it.
@@ -124,7 +125,7 @@ class Parser:
             deepest=None if inline else _DEEPEST,
         )
         if not inline:
-            return await self._apart(url, read, body, url, content_type)
+            return await self._apart(url, ParsedPage, partial(read, body, url, content_type))
         try:
             return read(body, url, content_type)
         except Exception as error:  # noqa: BLE001  # one odd page must not end the crawl
@@ -136,7 +137,7 @@ class Parser:
         Raises:
             ParserLost: as :meth:`parse`.
         """
-        return await self._apart(url, read_feed, body, url)
+        return await self._apart(url, Feed, partial(read_feed, body, url))
 
     async def close(self) -> None:
         """End the processes, if there are any, and wait for them."""
@@ -144,17 +145,17 @@ class Parser:
         await self._slow.close()
 
     async def _apart(
-        self, url: str, function: Callable[[*Arguments], Result], *arguments: *Arguments
+        self, url: str, kind: Callable[..., Result], function: Callable[[], Result]
     ) -> Result | Unparsable:
         """Call the function in the first process, or in the second if that is too slow."""
         host, time = origin(url).host, asyncio.get_running_loop().time
         if host not in self._slow_hosts:
             with contextlib.suppress(_OutOfTime):
-                return await self._quick.call(function, *arguments)
+                return await self._quick.call(kind, function)
         self._slow_hosts[host] = True
         began_at = time()
         try:
-            result = await self._slow.call(function, *arguments)
+            result = await self._slow.call(kind, function)
         except _OutOfTime as error:
             return Unparsable(str(error))
         if time() - began_at < self._quick_s:
@@ -164,6 +165,21 @@ class Parser:
 
 class _OutOfTime(Exception):
     """The function took more processor time than the process has."""
+
+
+def _built(kind: Callable[..., Result], values: Mapping[str, Any]) -> Result:
+    """Make a page or feed from the values of its fields."""
+    links, blocks = Links(**values["links"]), Blocks(**values["blocks"])
+    return kind(**{**values, "links": links, "blocks": blocks})
+
+
+def _as_tuples(value: Any) -> Any:
+    """Return values of JSON with tuples for lists."""
+    if isinstance(value, dict):
+        return {name: _as_tuples(each) for name, each in value.items()}
+    if not isinstance(value, list):
+        return value
+    return tuple(map(_as_tuples, value) if value and isinstance(value[0], list) else value)
 
 
 @dataclass(slots=True, eq=False)
@@ -179,9 +195,11 @@ class _Worker:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def call(
-        self, function: Callable[[*Arguments], Result], *arguments: *Arguments
+        self, kind: Callable[..., Result], function: Callable[[], Result]
     ) -> Result | Unparsable:
         """Return the function's result from the process, or the reason why the page has none.
+
+        ``kind`` makes it from the values of its fields, which the process says.
 
         Raises:
             ParserLost: the process failed, not the function.
@@ -190,15 +208,18 @@ class _Worker:
         async with self._turn:
             if self._process is None:
                 self._process = await _started(self._time_limit_s, self._wall_limit_s)
-            process, answer, reusable = self._process, b"", False
+            process, answer, result, reusable = self._process, b"", None, False
             try:
-                answer = await self._exchange(process, pickle.dumps((function, arguments)))
-                result, problem, held_bytes = pickle.loads(answer)  # noqa: S301  # our own child
+                answer = await self._exchange(process, pickle.dumps(function))
+                values, problem, held_bytes = json.loads(answer.decode("utf-8", "surrogatepass"))
+                result = None if problem is not None else _built(kind, _as_tuples(values))
                 reusable = problem is None and held_bytes <= _RETIRE_BYTES
             except TimeoutError as error:
                 raise ParserLost(f"no answer within {self._wall_limit_s:g} s") from error
             except (EOFError, ConnectionError):
-                result, problem = None, None
+                problem = None
+            except (ValueError, TypeError, KeyError) as error:
+                raise ParserLost(f"the parser's process answered nonsense: {error!r}") from error
             finally:
                 # Also where this call is cancelled: its answer is not the next call's.
                 if not reusable:
@@ -206,7 +227,7 @@ class _Worker:
                     await _ended(process)
             if not answer:
                 problem = self._cause(process)
-            return Unparsable(problem) if problem is not None else cast(Result, result)
+            return Unparsable(str(problem)) if result is None else result
 
     async def _exchange(self, process: Process, call: bytes) -> bytes:
         async with asyncio.timeout(self._wall_limit_s):
@@ -270,6 +291,8 @@ async def _started(time_limit_s: float, wall_limit_s: float | None) -> Process:
 async def _received(process: Process) -> bytes:
     stdout = cast(asyncio.StreamReader, process.stdout)
     (length,) = FRAME.unpack(await stdout.readexactly(FRAME.size))
+    if length > _MEMORY_LIMIT_BYTES:
+        raise EOFError
     return await stdout.readexactly(length)
 
 

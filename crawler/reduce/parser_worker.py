@@ -1,8 +1,9 @@
 """The process that parses hostile bodies, started by ``parser_process``.
 
 Reads calls from standard input and writes answers to standard output, each a frame of its
-length (8 bytes, big-endian) and a pickle. A call is a function of this project with its
-arguments; an answer is ``(result, problem, memory held in bytes)``.
+length (8 bytes, big-endian) and its bytes. A call is a function of this project without
+arguments, pickled; an answer is JSON, ``[result, problem, memory held in bytes]``, of which the
+parent need not believe more than its types: a hostile body may have taken over this process.
 
 It ends at the end of its input, when its parent dies, and by the kernel when one call computes
 for longer than its limit. SIGPROF keeps its default action: it ends the process although no line
@@ -12,15 +13,17 @@ processor.
 
 import contextlib
 import ctypes
+import json
 import os
 import pickle
 import resource
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from struct import Struct
-from typing import IO, Any, Final
+from typing import IO, Final
 
 #: The length that precedes every message, in both directions.
 FRAME: Final = Struct(">Q")
@@ -57,13 +60,18 @@ def _confine(memory_limit_bytes: int, parent: int) -> None:
 
 def _answer(call: bytes) -> bytes:
     try:
-        function: Callable[..., Any]
-        function, arguments = pickle.loads(call)  # noqa: S301  # from our own parent
+        function: Callable[[], object] = pickle.loads(call)  # noqa: S301  # from our own parent
+        result = function()
         # An answer may be too large for the memory that is left, too.
-        return pickle.dumps((function(*arguments), None, _resident_bytes()))
+        return _as_json(result, None)
     except Exception as error:  # noqa: BLE001  # whatever a hostile body causes, it is said
         problem = f"{type(error).__name__}: {error}"[:200]
-    return pickle.dumps((None, problem, _resident_bytes()))
+    return _as_json(None, problem)
+
+
+def _as_json(result: object, problem: str | None) -> bytes:
+    words = json.dumps([result, problem, _resident_bytes()], default=asdict, ensure_ascii=False)
+    return words.encode("utf-8", "surrogatepass")
 
 
 def _resident_bytes() -> int:

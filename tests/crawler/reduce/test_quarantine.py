@@ -6,6 +6,8 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
+from copy import copy
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,25 @@ async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_parsed() -
     await parser.close()
 
 
+@pytest.mark.parametrize(
+    "said", [b"nonsense", b"\xff", b"[{}, null, 0]", b"[[1], null, 0]", b"[1, 2]", b"{}", b"3"]
+)
+async def test_what_the_process_says_is_believed_for_its_types_only(
+    parser: Parser, monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    async def says(_worker: object, _process: object, _call: bytes) -> bytes:
+        return said
+
+    monkeypatch.setattr(parser_process._Worker, "_exchange", says)
+    with pytest.raises(ParserLost, match="answered nonsense"):
+        await parser.parse(LARGE, URL, None)
+
+
+async def test_a_page_comes_out_of_the_process_as_it_is(parser: Parser) -> None:
+    page = ParsedPage(URL, None, title="\ud800", meta_refresh=(1.0, URL), hub_links=(("a", "b"),))
+    assert await parser._quick.call(ParsedPage, partial(copy, page)) == page
+
+
 async def test_slow_pages_hold_up_their_own_hosts_and_others_at_most_once() -> None:
     parser, other, ends = Parser(time_limit_s=2.0), "https://other.example/", list[str]()
 
@@ -164,7 +185,7 @@ async def test_a_process_that_gives_no_answer_for_too_long_is_not_the_page_s_fau
 
 
 async def test_a_crash_is_the_page_s_doing(parser: Parser) -> None:
-    assert await parser._quick.call(os.abort) == Unparsable(
+    assert await parser._quick.call(ParsedPage, os.abort) == Unparsable(
         "the parser's process crashed, most likely for want of memory"
     )
 

@@ -1,12 +1,14 @@
 """The process in which pages are parsed cannot outlive its use."""
 
+import json
 import os
 import pickle
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -33,47 +35,47 @@ def received(process: Worker) -> bytes:
     return process.stdout.read(length)
 
 
-def call(process: Worker, *request: object) -> None:
+def call(process: Worker, function: Callable[..., object], *arguments: object) -> None:
     assert process.stdin is not None
-    send(process.stdin, pickle.dumps(request))
+    send(process.stdin, pickle.dumps(partial(function, *arguments)))
 
 
 def test_calls_are_answered_in_order_with_the_memory_held(worker: Worker) -> None:
-    call(worker, len, ("four",))
-    call(worker, divmod, (7, 2))
-    assert pickle.loads(received(worker))[:2] == (4, None)
-    result, problem, held_bytes = pickle.loads(received(worker))
-    assert (result, problem) == ((3, 1), None)
+    call(worker, len, "four")
+    call(worker, divmod, 7, 2)
+    assert json.loads(received(worker))[:2] == [4, None]
+    result, problem, held_bytes = json.loads(received(worker))
+    assert (result, problem) == ([3, 1], None)
     assert (held_bytes > 1 << 20) == (sys.platform == "linux")
 
 
 def test_what_a_call_raises_is_said(worker: Worker) -> None:
-    call(worker, divmod, (1, 0))
-    assert pickle.loads(received(worker))[:2] == (
+    call(worker, divmod, 1, 0)
+    assert json.loads(received(worker))[:2] == [
         None,
         "ZeroDivisionError: integer division or modulo by zero",
-    )
+    ]
 
 
 def test_what_a_library_prints_is_not_taken_for_an_answer(worker: Worker) -> None:
-    call(worker, print, ("noise",))
-    assert pickle.loads(received(worker))[:2] == (None, None)
+    call(worker, print, "noise")
+    assert json.loads(received(worker))[:2] == [None, None]
 
 
 def test_memory_is_limited(worker: Worker) -> None:
-    call(worker, bytes, (1 << 31,))
-    assert "MemoryError" in pickle.loads(received(worker))[1]
+    call(worker, bytes, 1 << 31)
+    assert "MemoryError" in json.loads(received(worker))[1]
 
 
 def test_a_call_that_computes_for_too_long_is_ended_by_the_kernel(worker: Worker) -> None:
     # One call into C that looks for no signal on its way.
-    call(worker, pow, (3, 10**8))
+    call(worker, pow, 3, 10**8)
     assert worker.wait() == -signal.SIGPROF
 
 
 def test_a_call_that_waits_uses_none_of_its_time(worker: Worker) -> None:
-    call(worker, time.sleep, (0.8,))
-    assert pickle.loads(received(worker))[:2] == (None, None)
+    call(worker, time.sleep, 0.8)
+    assert json.loads(received(worker))[:2] == [None, None]
 
 
 def test_pages_are_parsed_without_numpy() -> None:
@@ -84,8 +86,8 @@ def test_pages_are_parsed_without_numpy() -> None:
 def test_an_interrupt_of_the_whole_group_leaves_it_to_the_parent(worker: Worker) -> None:
     os.kill(worker.pid, signal.SIGINT)
     os.kill(worker.pid, signal.SIGTERM)
-    call(worker, len, ("four",))
-    assert pickle.loads(received(worker))[0] == 4
+    call(worker, len, "four")
+    assert json.loads(received(worker))[0] == 4
 
 
 def test_the_end_of_the_input_is_its_end(worker: Worker) -> None:
@@ -102,7 +104,7 @@ import os, pickle, signal, subprocess, sys
 from freshet.crawler.reduce.parser_worker import send
 command = {COMMAND!r} + ["60", {MEMORY!r}, str(os.getpid())]
 process = subprocess.Popen(command, stdin=subprocess.PIPE)
-send(process.stdin, pickle.dumps((signal.pause, ())))
+send(process.stdin, pickle.dumps(signal.pause))
 sys.stderr.close()
 os.kill(os.getpid(), signal.SIGKILL)
 """
