@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -143,8 +144,11 @@ def instructions() -> list[tuple[str, str]]:
 
 def test_the_container_runs_as_nobody_in_particular_from_what_is_locked() -> None:
     found = instructions()
+    images = dict(rest.split("=", 1) for word, rest in found if word == "ARG")
+    assert re.fullmatch(r"\S+:3\.12-slim@sha256:[0-9a-f]{64}", images["PYTHON"])
+    assert [rest.split()[0] for word, rest in found if word == "FROM"] == ["${PYTHON}"] * 2
     assert {word for word, _ in found} <= {
-        "FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "VOLUME", "EXPOSE", "STOPSIGNAL",
+        "ARG", "FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "VOLUME", "EXPOSE", "STOPSIGNAL",
         "HEALTHCHECK", "ENTRYPOINT", "CMD",
     }  # fmt: skip
     last = dict(found)  # of the last stage
@@ -177,3 +181,35 @@ def test_what_is_locked_for_running_has_no_tool_of_developers() -> None:
     assert not {"pytest", "mypy", "ruff", "matplotlib", "duckdb", "hatchling"} & names
     entries = re.findall(r"^[a-z0-9.-]+==.*?(?=^[a-z0-9]|\Z)", printed, re.MULTILINE | re.DOTALL)
     assert all("--hash=sha256:" in entry for entry in entries)
+
+
+@pytest.mark.parametrize(
+    ("version", "events", "faulty"),
+    [
+        ("1.4", [{"introduced": "0"}, {"fixed": "1.5"}], True),
+        ("1.5", [{"introduced": "0"}, {"fixed": "1.5"}], False),
+        ("2.1", [{"introduced": "0"}, {"fixed": "1.5"}, {"introduced": "2"}], True),
+        ("2.1", [{"introduced": "1"}, {"last_affected": "2.1"}], True),
+        ("2.2", [{"introduced": "1"}, {"last_affected": "2.1"}], False),
+    ],
+)
+def test_the_audit_names_locked_versions_with_advisories(
+    tmp_path: Path, version: str, events: list[dict[str, str]], faulty: bool
+) -> None:
+    lock, file = tmp_path / "lock", tmp_path / "all.zip"
+    lock.write_text(f"other==1.4 \\\n    --hash=sha256:00\nodd-name=={version} \\\n")
+    advisory = {
+        "id": "PYSEC-1",
+        "affected": [
+            {
+                "package": {"ecosystem": "PyPI", "name": "Odd_Name"},
+                "ranges": [{"type": "ECOSYSTEM", "events": events}],
+            }
+        ],
+    }
+    with ZipFile(file, "w") as archive:
+        archive.writestr("PYSEC-1.json", json.dumps(advisory))
+    command = [sys.executable, "-m", "scripts.auditing", str(file), "--lock", str(lock)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert result.returncode == int(faulty), result.stderr
+    assert (f"odd-name {version}: PYSEC-1" in result.stdout) == faulty

@@ -1,11 +1,12 @@
 """``freshet doctor``: check the machine, the settings and the store before a crawl."""
 
 import platform
+import pyexpat
 import resource
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -43,6 +44,13 @@ _NAMES: Final = 3
 _PAGE: Final = b"<title>A page</title><p>One paragraph.</p>"
 
 
+#: Libraries that read what comes from outside: the first version without known faults, and those.
+_SOUND: Final = {
+    "expat": ((2, 7, 2), "small XML documents that take gigabytes or hours (CVE-2025-59375)"),
+    "SQLite": ((3, 50, 2), "damage to memory by a foreign store (CVE-2025-6965)"),
+}
+
+
 #: The result of a check.
 CheckStatus = Literal["fine", "warning", "problem"]
 
@@ -62,10 +70,8 @@ async def examine(
 ) -> list[_CheckResult]:
     """Run all checks in a sensible order."""
     names, newest_at, findings = await _store(db, thorough=thorough)
-    python, sqlite = platform.python_version(), sqlite3.sqlite_version
-    versions = f"Freshet {__version__}, Python {python}, SQLite {sqlite}"
     return [
-        _CheckResult("versions", "fine", versions),
+        versions({"expat": pyexpat.version_info, "SQLite": sqlite3.sqlite_version_info}),
         *findings,
         disk(db),
         clock(now, newest_at),
@@ -74,6 +80,22 @@ async def examine(
         files(settings.crawl.exchanges, resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
         await _parser(),
     ]
+
+
+def versions(libraries: Mapping[str, tuple[int, ...]]) -> _CheckResult:
+    """Name the versions, and those of libraries with known faults."""
+    numbers = {name: ".".join(map(str, version)) for name, version in libraries.items()}
+    named = ", ".join(f"{name} {number}" for name, number in numbers.items())
+    found = f"Freshet {__version__}, Python {platform.python_version()}, {named}"
+    faults = [
+        f"{name} {numbers[name]} has known faults ({faults}): update to "
+        f"{'.'.join(map(str, sound))}, which comes with the system or a newer Python"
+        for name, (sound, faults) in _SOUND.items()
+        if libraries[name] < sound
+    ]
+    if not faults:
+        return _CheckResult("versions", "fine", found)
+    return _CheckResult("versions", "warning", found, "; ".join(faults))
 
 
 async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, list[_CheckResult]]:

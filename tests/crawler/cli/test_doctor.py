@@ -33,7 +33,15 @@ def test_a_sound_machine_has_nothing_but_a_note_on_the_contact(store: SmallStore
     findings = json.loads(result.stdout)["findings"]
     assert [finding["check"] for finding in findings] == CHECKS
     notes = [finding["check"] for finding in findings if finding["standing"] != "fine"]
-    assert set(notes) <= {"contact", "disk"}
+    assert set(notes) <= {"versions", "contact", "disk"}
+
+
+def test_libraries_with_known_faults_are_named() -> None:
+    old = doctor_cli.versions({"expat": (2, 5, 0), "SQLite": (3, 50, 2)})
+    assert old.standing == "warning"
+    assert "expat 2.5.0 has known faults" in (old.advice or "")
+    assert "SQLite" not in (old.advice or "")
+    assert doctor_cli.versions({"expat": (2, 7, 2), "SQLite": (3, 51, 0)}).standing == "fine"
 
 
 def test_people_get_a_table_and_what_to_do(store: SmallStore) -> None:
