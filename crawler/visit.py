@@ -25,7 +25,7 @@ from freshet.crawler.admission.copies import Copies
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
-from freshet.crawler.compare.not_content.page import NotContentKind
+from freshet.crawler.compare.not_content.page import NotContentKind, is_check
 from freshet.crawler.fetch.client import Fetcher, NotMade, Request
 from freshet.crawler.fetch.responses import is_field_value
 from freshet.crawler.frontier import Frontier, PageRequest
@@ -471,7 +471,9 @@ def _no_listing(due: DueUrl, detail: str | None) -> Verdict:
 
 def _leads_away(due: DueUrl, refresh: MetaRefresh) -> bool:
     delay_s, url = refresh
-    return is_http(url) and delay_s <= _REFRESH_IS_REDIRECT_S and canonical(url) != due.url
+    if not is_http(url) or is_check(url):
+        return False
+    return delay_s <= _REFRESH_IS_REDIRECT_S and canonical(url) != due.url
 
 
 async def _sketch(blocks: Blocks) -> Sketch:

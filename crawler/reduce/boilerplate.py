@@ -91,9 +91,22 @@ def is_frame_role(attributes: Mapping[str, str | None]) -> bool:
 _CLOCK: Final = r"\d{1,2}:\d{2}"
 _MONTH: Final = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _WEEKDAY: Final = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)"
+# A distance from now reads otherwise tomorrow, whatever it is the moment of.
+_AGO: Final = r"""(?:(?:(?:about|around|almost|nearly|over|under|(?:more|less)\s+than)\s+)?
+    (?:\d+|an?|(?:an?\s+)?(?:few|couple\s+of)|several|half\s+an|one|two|three|four|five|six)\s*
+    (?:[smhdwy]|secs?|mins?|hrs?|mos?|yrs?|moments?|(?:second|minute|hour|day|week|month|year)s?)
+    \s+ago\b)"""
+_LATELY: Final = r"(?:just\s+now|moments\s+ago|earlier\s+today|yesterday)\b"
+#: The same in German, French, Spanish and Portuguese.
+_ELSEWHERE_AGO: Final = r"""(?:vor|il\s+y\s+a|hace|há)\s+(?:\w+\s+){1,2}(?:sekunde|minute|stunde|tag
+    |woche|monat|jahr|seconde|heure|jour|semaine|mois|an|segundo|minuto|hora|d[ií]a|semana
+    |m[eê]s|a[nñ]o)\w{0,2}$"""
+#: What people did at that moment.
+_DONE: Final = r"""(?:last\s+)?(?:updated?|modified|edited|changed|reviewed|posted|published|added
+    |written|created|built|uploaded|asked|answered|commented|replied|active|activity|seen|viewed
+    |visit(?:ed)?|post|reply|commit|checked|synced)\s*:?\s+(?:by\s.{1,60}?\s)?"""
 _MOMENT: Final = rf"""(?:\d{{4}}[-/]\d\d?[-/]\d\d?|\d\d?[./-]\d\d?[./-]\d{{2,4}}|{_CLOCK}
-    |\d\d?(?:st|nd|rd|th)?\s+{_MONTH}|{_MONTH}\s+\d\d?\b|\d{{10,13}}\b
-    |\d+\s+(?:second|minute|hour|day|week|month|year)s?\s+ago)"""
+    |\d\d?(?:st|nd|rd|th)?\s+{_MONTH}|{_MONTH}\s+\d\d?\b|\d{{10,13}}\b|{_AGO})"""
 _WHEN: Final = rf"\s*[:–-]?\s*(?:(?:on|at)[:\s]\s*)?{_WEEKDAY}?{_MOMENT}"
 _DURATION: Final = r"\d+(?:[.,]\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?)\b"
 _PAGE: Final = r"(?:(?:this|the)\s+)?(?:page|site|website|document|file)\s+(?:was\s+)?"
@@ -108,7 +121,7 @@ _STAMP_WORDS: Final = 14
 _STAMP_CHARACTERS: Final = 200
 
 # Sentences of machines: when, how fast, by which server and under which identifier a page was
-# made, for how many visitors; and the yearly copyright line.
+# made, for how many visitors; how long ago anything was; and the yearly copyright line.
 _STAMP: Final = re.compile(
     rf"""
       (?:{_PAGE})? last[-\s]
@@ -132,6 +145,9 @@ _STAMP: Final = re.compile(
     | it \s is \s (?:now\s)? {_CLOCK}
     | (?:(?:current|server|local)\s+(?:date|time)\b) .* \d
     | (?:now|today(?:\s+is)?) {_WHEN} {_TAIL}
+    | (?:{_DONE})? (?:{_AGO}|{_LATELY}) (?:\s*,?\s+at)? {_TAIL}
+    | {_DONE} (?:today|last\s+(?:night|week|month|year))\b (?:\s*,?\s+at)? {_TAIL}
+    | {_ELSEWHERE_AGO}
     | (?:copyright\b|©|\(c\)\s) .* (?:\b(?:19|20)\d\d\b | all\s+rights\s+reserved)
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -155,24 +171,24 @@ _STAMP_STARTS: Final = frozenset(
         "crawled compiled deployed exported updated modified synced built created served loaded "
         "delivered hosted node server host instance worker pod build revision commit request "
         "session trace csrf token nonce total daily unique today visit views hits you guest "
-        "current local now copyright (c)"
+        "current local now copyright (c) vor hace"
     )
-) | {"it "}
+) | {"it ", "il ", "há "}
+#: One of these is in every stamp that tells a distance from now in English.
+_DISTANCES: Final = (" ago", "just now", "yesterday", "today", "last ")
 
 
 def is_stamp(block: str) -> bool:
     """Return whether a short block says when, where or how often the page was made or shown.
 
     Such a stamp changes although nobody edited the page. A price, the date of an event and
-    a date of publication are content: the block must begin with the words of a stamp and
-    carry a moment, a duration, a count or an identifier.
+    a date of publication are content, but for one that is told as a distance from now: the block
+    must begin with the words of a stamp and carry a moment, a duration, a count or an identifier.
     """
-    if len(block) > _STAMP_CHARACTERS:
+    if len(block) > _STAMP_CHARACTERS or block.count(" ") >= _STAMP_WORDS:
         return False
-    if block[:1].isdecimal():
-        return block.count(" ") < _STAMP_WORDS and _COUNT.match(block) is not None
-    return (
-        (block[:3].casefold() in _STAMP_STARTS or block[:1] == "©")
-        and block.count(" ") < _STAMP_WORDS
-        and _STAMP.match(block) is not None
-    )
+    if block[:1].isdecimal() and _COUNT.match(block):
+        return True
+    small = block.casefold()
+    begins = small[:3] in _STAMP_STARTS or small[:1] == "©"
+    return (begins or any(word in small for word in _DISTANCES)) and bool(_STAMP.match(block))

@@ -368,10 +368,10 @@ def read_feed(body: bytes, url: str) -> Feed:
     """
     import feedparser  # noqa: PLC0415  # slow to load, and most crawls meet few feeds
 
+    # It is not told ``url``, against which it would resolve even a guid that is a bare number.
     feed = feedparser.parse(
         # A stream: bytes could be taken for the name of a file.
         io.BytesIO(body[:MAX_FEED_BYTES]),
-        response_headers={"content-location": url},
         sanitize_html=False,
         resolve_relative_uris=False,
     )
@@ -412,6 +412,10 @@ def _links_of(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None, 
         if (link.get("rel") or "") in _ENTRY_RELATIONS and link.get("href"):
             yield str(link["href"]), title, date, is_first
             is_first = False
+    # RSS 2.0: a guid is a permalink unless it says otherwise; one that is no URL forgot to.
+    guid = str(entry.get("link") or "")
+    if is_first and entry.get("guidislink") and _ABSOLUTE_URL.match(guid):
+        yield guid, title, date, True
 
 
 def _date(entry: Mapping[str, Any]) -> str | None:

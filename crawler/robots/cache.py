@@ -14,6 +14,7 @@ from random import Random
 from freshet.crawler.lru import LruCache
 from freshet.crawler.politeness import PolitenessRules, back_off_s
 from freshet.crawler.robots.parser import RobotsTxt, RobotsVerdict, after_fetch, in_force
+from freshet.crawler.urls import resolve
 from freshet.storage.entries import Host, RobotsRecord
 
 
@@ -137,7 +138,8 @@ class RobotsCache:
     def _take(self, host_id: int, origin: str, entry: _Entry) -> None:
         self._entries[host_id] = entry
         self._files.pop(host_id, None)
-        for url in self.sitemaps(host_id):
+        for named in self.sitemaps(host_id):
+            url = resolve(named, f"{origin}/robots.txt") or named
             self._naming.setdefault(url, set()).add(origin)
 
     def _parsed(self, host_id: int) -> RobotsTxt:

@@ -20,6 +20,7 @@ differ. Differs from the RFC in that its Table 4 escapes them within a query; pu
 do not.
 """
 
+import codecs
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -177,13 +178,16 @@ def _normal_octet(found: re.Match[bytes]) -> bytes:
 LIMIT_BYTES = 500 * 1024
 DAY_S = 86_400.0
 
-_BYTE_ORDER_MARK = re.compile(rb"\xef(?:\xbb\xbf?)?")
+_BYTE_ORDER_MARK = re.compile(rb"\A\xef(?:\xbb\xbf?)?")
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PRODUCT_TOKEN = re.compile(r"\*(?!\S)|[a-z0-9_-]+")
 _SECONDS = re.compile(rb"\d+(?:\.\d*)?|\.\d+")
 
 _USER_AGENT = frozenset({b"user-agent", b"useragent", b"user agent"})
 _DISALLOW = frozenset({b"disallow", b"disalow", b"dissallow", b"dissalow"})
 _CRAWL_DELAY = frozenset({b"crawl-delay", b"crawldelay", b"crawl delay"})
+#: A URL, or a path that forgot its host.
+_REFERENCE = re.compile(rb"https?://|[^\s:]*[./]\S*\Z", re.IGNORECASE)
 _SITEMAP = frozenset({b"sitemap", b"site-map", b"sitemaps"})
 
 
@@ -214,8 +218,9 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class RobotsTxt:
-    """A parsed robots.txt. ``sitemaps`` are absolute URLs in the order of the file.
+    """A parsed robots.txt. ``sitemaps`` are URL references in the order of the file.
 
+    They should be absolute; a relative one is meant relative to the file.
     ``closed`` is complete disallow, whatever the groups say (section 2.3.1.4). Agents are
     named by their product token, whatever its case.
     """
@@ -282,7 +287,7 @@ class _Reader:
             self._add_rule(_read_rule(key == b"allow", value, number))
         elif key in _CRAWL_DELAY and _SECONDS.fullmatch(value):
             self._set_delay(float(value))
-        elif key in _SITEMAP and value.lower().startswith((b"http://", b"https://")):
+        elif key in _SITEMAP and _REFERENCE.match(value):
             self.sitemaps[_text(value)] = None
 
     def _name_agent(self, value: str) -> None:
@@ -305,9 +310,14 @@ class _Reader:
 
 
 def parse(body: bytes, *, limit_bytes: int = LIMIT_BYTES) -> RobotsTxt:
-    """Parse a robots.txt up to ``limit_bytes`` (section 2.5)."""
-    mark = _BYTE_ORDER_MARK.match(body)
-    text = cut_at_line_end(body, limit_bytes)[mark.end() if mark else 0 :]
+    """Parse a robots.txt up to ``limit_bytes`` (section 2.5).
+
+    It should be UTF-8; one in UTF-16, which a mark shows, is understood.
+    """
+    text = cut_at_line_end(body, limit_bytes)
+    if text.startswith(_UTF16_MARKS):
+        text = text.decode("utf-16", "replace").encode()
+    text = _BYTE_ORDER_MARK.sub(b"", text, count=1)
     reader = _Reader()
     for number, line in enumerate(text.splitlines(), start=1):
         reader.take(number, line)
@@ -422,6 +432,8 @@ _WITH_VALUE = frozenset(
     {_UNAVAILABLE_AFTER, "max-snippet", "max-image-preview", "max-video-preview"}
 )
 _EVERYBODY = frozenset({"*", "robots"})
+#: A directive with its value, which is no word of its own: of previews it may be "none".
+_VALUED = re.compile(r"\bmax-[\w-]+\s*+[:=]\s*+[^\s;]*+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,7 +459,7 @@ def parse_directives(
         addressed = _for_agent(value, user_agent_token) if is_header else _items(value)
         for item in addressed:
             if item.partition(":")[0].strip().lower() != _UNAVAILABLE_AFTER:
-                words.update(re.split(r"[\s;]+", item.lower()))
+                words.update(re.split(r"[\s;]+", _VALUED.sub(" ", item.lower())))
     return Directives(
         nofollow=not words.isdisjoint({"nofollow", "none"}),
         noindex=not words.isdisjoint({"noindex", "none"}),

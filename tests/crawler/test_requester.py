@@ -78,6 +78,16 @@ async def test_of_the_sitemaps_that_a_robots_txt_names_few_are_strangers() -> No
     assert (own.count(False), own.count(True)) == (10, 1_000)
 
 
+async def test_a_relative_sitemap_line_is_meant_relative_to_its_robots_txt() -> None:
+    hosts = Hosts()
+    hosts.stages.world.frontier.ask_robots(1)
+    (visit,) = await hosts.perform_next(answer(b"Sitemap: /maps/1.xml\nSitemap: 2.xml"))
+    assert isinstance(visit, Note)
+    assert visit.targets is not None
+    assert visit.targets.urls == [f"{SITE}/maps/1.xml", f"{SITE}/2.xml"]
+    assert hosts.requester.robots.naming_origins(f"{SITE}/maps/1.xml") == {SITE}
+
+
 async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak() -> None:
     hosts = Hosts()
     hosts.stages.world.frontier.ask_robots(1)

@@ -129,8 +129,9 @@ async def test_a_redirect_is_permanent_by_its_status(
 
 @pytest.mark.parametrize(
     ("refresh", "is_redirect"),
-    [("0; url=/new", True), ("10; url=/new", True), ("11; url=/new", False), ("0; url=/p", False)],
-)
+    [("0; url=/new", True), ("10; url=/new", True), ("11; url=/new", False), ("0; url=/p", False),
+     ("0;/.well-known/sgcaptcha/?r=%2Fp", False)],
+)  # fmt: skip
 async def test_a_page_that_sends_its_reader_on_at_once_is_a_redirect(
     stages: Stages, refresh: str, *, is_redirect: bool
 ) -> None:

@@ -77,7 +77,7 @@ def upgrade(patch: Callable[[object, str, object], None]) -> None:
         texts = tuple(text.replace("paragraph", "section") for text in parsed.blocks.texts)
         return replace(parsed, blocks=replace(parsed.blocks, texts=texts))
 
-    patch(parser_process, "TEXT_VERSION", "2")
+    patch(parser_process, "TEXT_VERSION", "next")
     patch(parser_process, "parse", parse)
 
 

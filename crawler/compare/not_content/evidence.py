@@ -186,6 +186,8 @@ def _captcha(facts: PageFacts) -> Iterator[Sign]:
         yield 1 if signs.fields else 2, "its scripts"
     if signs.iframes and signs.elements <= 4 and not (signs.texts or signs.headings):
         yield 3 + signs.noindex, "a frame from elsewhere and nothing else"
+    if signs.refreshes_to_check and not (signs.texts or signs.headings):
+        yield 6, "a refresh that leads to a check of visitors, and nothing else"
     if _is_bare_script(signs):
         yield 5, "a script that sets a cookie and loads again, and nothing else"
 

@@ -14,6 +14,7 @@ from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.sketch import Sketch, resemblance
+from freshet.crawler.robots.parser import parse_directives
 
 # -- signs -------------------------------------------------------------------
 # Only short pages are worth the second parse. Its input is bounded whatever the body holds: bytes,
@@ -63,7 +64,8 @@ class PageSigns:
     placeholders) are of the main part, ``frame_words`` is the number of words around it.
     ``names`` are ids, classes and attributes that carry a name, ``addresses`` the targets of
     frames, scripts, pictures and forms; ``hidden`` the values of hidden fields;
-    ``statuses`` HTTP errors that a script states; ``refresh_s`` a meta refresh, in seconds.
+    ``statuses`` HTTP errors that a script states; ``refresh_s`` a meta refresh, in seconds;
+    ``refreshes_to_check`` says that it leads to a check of visitors (:func:`is_check`).
     ``codes`` and ``dates`` count elements of preformatted text and of time.
     """
 
@@ -87,6 +89,7 @@ class PageSigns:
     statuses: frozenset[int] = frozenset()
     noindex: bool = False
     refresh_s: float | None = None
+    refreshes_to_check: bool = False
     codes: int = 0
     dates: int = 0
 
@@ -133,10 +136,19 @@ def _read_head(tree: LexborHTMLParser, signs: PageSigns) -> None:
 def _read_meta(attributes: Mapping[str, str | None], signs: PageSigns) -> None:
     content = attributes.get("content") or ""
     if (attributes.get("name") or "").lower() == "robots":
-        signs.noindex |= "noindex" in content.lower() or "none" in content.lower()
+        signs.noindex |= parse_directives([content], "", is_header=False).noindex
     elif (attributes.get("http-equiv") or "").lower() == "refresh":
         delay = _DELAY.match(content)
         signs.refresh_s = float(delay[1]) if delay else signs.refresh_s
+        signs.refreshes_to_check |= is_check(content)
+
+
+def is_check(target: str) -> bool:
+    """Return whether the target of a meta refresh is a check of visitors, not another page.
+
+    SiteGround's servers answer suspected robots with such a refresh and nothing else.
+    """
+    return "captcha" in target.lower()
 
 
 def _note(noted: list[str], value: str | None, most: int = 100) -> None:

@@ -35,6 +35,16 @@ def test_the_items_of_an_rss_feed_are_links_with_their_titles() -> None:
     )
 
 
+def test_a_guid_is_the_link_of_an_item_without_one_unless_it_is_no_permalink() -> None:
+    guids = ("<guid>https://h.example/1</guid>", "<guid isPermaLink='true'>http://h.example/2</guid>",
+             "<guid isPermaLink='false'>https://h.example/3</guid>", "<guid>4711</guid>",
+             "<guid>https://h.example/g</guid><link>/5</link>")  # fmt: skip
+    feed = read_feed(rss(*(f"<item>{guid}</item>" for guid in guids)), URL)
+    expected = ("https://h.example/1", "http://h.example/2", "https://h.example/5")
+    assert feed.links.fetch_urls == expected
+    assert [page for page, _ in feed.dated] == list(feed.links.urls)
+
+
 def test_the_entries_of_an_atom_feed_are_resolved_against_its_base() -> None:
     body = b"""<feed xmlns="http://www.w3.org/2005/Atom" xml:base="https://o.example/b/">
         <link href="/self"/><entry><title type="html">&lt;b&gt;A&lt;/b&gt;</title>

@@ -20,6 +20,8 @@ def header(*values: str) -> Directives:
         ("all", Directives()),
         ("index, follow", Directives()),
         ("max-snippet:20, max-image-preview:large", Directives()),
+        ("max-image-preview: none, max-image-preview : none", Directives()),
+        ("max-image-preview: none noindex", Directives(noindex=True)),
         ("nofollow", Directives(nofollow=True)),
         ("NOINDEX , NoFollow", Directives(nofollow=True, noindex=True)),
         ("none", Directives(nofollow=True, noindex=True)),

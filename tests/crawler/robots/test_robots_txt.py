@@ -237,9 +237,17 @@ def test_a_crawl_delay_is_that_of_the_user_agent_lines_above_it() -> None:
 def test_sitemap_lines_are_kept_in_order_wherever_they_stand() -> None:
     robots = parse(
         b"Sitemap: https://h/2.xml\nUser-agent: x\nsitemap:http://h/1.xml\nDisallow: /\n"
-        b"Sitemap: /relative.xml\nSITEMAP: https://h/2.xml\n"
+        b"Sitemap: /relative.xml\nSITEMAP: https://h/2.xml\nSitemap: none\nSitemap: a.xml\n"
     )
-    assert robots.sitemaps == ("https://h/2.xml", "http://h/1.xml")
+    assert robots.sitemaps == ("https://h/2.xml", "http://h/1.xml", "/relative.xml", "a.xml")
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-be", "utf-16-le"])
+def test_a_file_in_utf_16_with_its_mark_is_read(codec: str) -> None:
+    text = "User-agent: *\nDisallow: /geheim\u00e4\n"
+    robots = parse((text if codec == "utf-16" else f"\ufeff{text}").encode(codec))
+    assert not robots.allows("freshet", f"{HOST}/geheim\u00e4")
+    assert robots.allows("freshet", f"{HOST}/offen")
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,10 @@ def test_scripts_meta_elements_and_hidden_fields_are_facts() -> None:
     assert signs.hidden == ["next=/a/b"]
 
 
+def test_a_preview_of_none_is_no_note_to_search_engines() -> None:
+    assert not facts_of("<meta name=robots content='max-image-preview: none'>").signs.noindex
+
+
 def test_hostile_bodies_cost_no_more_than_their_beginning() -> None:
     assert read_signs(b"<div>" * 100_000, "text/html") == PageSigns()
     signs = read_signs(b"<p>" + b"word " * 100_000, "text/html")

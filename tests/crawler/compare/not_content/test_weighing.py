@@ -40,6 +40,11 @@ def kind_of(facts: PageFacts) -> NotContentKind | None:
             "<p>Checking your browser before you proceed.</p><div id=captcha-box></div>",
             NotContentKind.CAPTCHA,
         ),
+        (  # SiteGround
+            "",
+            "<meta http-equiv=refresh content='0;/.well-known/sgcaptcha/?r=%2Fa&y=ipc:192.0.2.1'>",
+            NotContentKind.CAPTCHA,
+        ),
         (
             "Slow down",
             "<h1>Too many requests</h1><p>Please wait 60 seconds and try again.</p>",
