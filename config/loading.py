@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource
@@ -138,10 +138,10 @@ def _nearest(name: str, names: Collection[str]) -> str:
 
 
 def _validated(given: _Layer) -> Settings:
-    tables: dict[str, dict[str, object]] = {}
-    for name, each in given.items():
-        group, key = name.split(".", 1)
-        tables.setdefault(group, {})[key] = each.value
+    tables: dict[str, object] = {name: each.value for name, each in given.items()}
+    for name in [name for name in given if "." in name]:
+        group, _, key = name.partition(".")
+        cast(dict[str, object], tables.setdefault(group, {}))[key] = tables.pop(name)
     try:
         return Settings.model_validate(tables)
     except ValidationError as error:

@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from pathlib import Path
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
@@ -474,6 +475,8 @@ class Settings(BaseSettings):
         enable_decoding=False,
     )
 
+    # No part of what a run records of its settings: a store may be moved.
+    db: Annotated[Path, Field(exclude=True)]
     crawl: Crawl
     politeness: Politeness
     fetch: Fetch

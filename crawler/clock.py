@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from math import inf
 from typing import Final, Protocol
 
@@ -14,6 +16,25 @@ log = logging.getLogger(__name__)
 _SLEW: Final = 0.01
 #: From this difference on, recorded times would mislead for days: the time is set at once.
 STEP_S: Final = 3_600.0
+
+#: The names that times have in JSON.
+_TIME_NAME: Final = re.compile(r"(?:^|_)(?:at|since|until|not_before)$")
+
+
+def iso(at: float) -> str:
+    """Return a time in ISO 8601, UTC, to the microsecond."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def dated(value: object, name: str = "") -> object:
+    """Return JSON data with all times in ISO 8601; ``name`` is the one that the value goes by."""
+    if isinstance(value, Mapping):
+        return {key: dated(each, str(key)) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [dated(each, name) for each in value]
+    if isinstance(value, int | float) and _TIME_NAME.search(name):
+        return iso(value)
+    return value
 
 
 class Clock(Protocol):

@@ -25,6 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.clock import dated
 from freshet.crawler.masking import masked
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.urls import canonical
@@ -39,8 +40,8 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def print_json(value: object) -> None:
-    """Print one JSON value on one line."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    """Print one JSON value on one line, with times in ISO 8601."""
+    sys.stdout.write(json.dumps(dated(value), ensure_ascii=False) + "\n")
 
 
 def fail(message: str, code: int = 1) -> NoReturn:

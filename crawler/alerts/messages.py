@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from math import inf
 from typing import Any, Final, TypeAlias
@@ -14,7 +13,7 @@ import numpy as np
 
 from freshet.config.settings import Settings
 from freshet.crawler.alerts.rules import Channel
-from freshet.crawler.clock import Clock
+from freshet.crawler.clock import Clock, iso
 from freshet.crawler.compare.diff import align, in_one_line
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.reduce.parser_process import Parser
@@ -74,11 +73,6 @@ def trial(rule: str, now: float) -> str:
 def _message(kind: str, timestamp: str, data: Mapping[str, Any]) -> str:
     message = {"type": kind, "timestamp": timestamp, "data": data}
     return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
-
-
-def iso(at: float) -> str:
-    """Return a time in ISO 8601, UTC, to the microsecond."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 # -- change summary ----------------------------------------------------------

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from freshet.config.loading import Origins
 from freshet.config.settings import Settings
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.terminal import plain, print_json
@@ -38,19 +37,18 @@ def show_command(
     """
     settings, origins = read_settings(config, {})
     if json:
-        tables: dict[str, object] = {"settings": settings.model_dump(mode="json")}
-        print_json(tables | ({"origins": dict(origins)} if origin else {}))
+        tables = {"db": str(settings.db)} | settings.model_dump(mode="json")
+        print_json({"settings": tables} | ({"origins": dict(origins)} if origin else {}))
         return
-    for line in _lines(settings, origins if origin else {}):
-        typer.echo(line)
+    for name, value in _values(settings):
+        line = f"{name} = {toml_value(value)}"
+        typer.echo(f"{line:<{_COLUMN}}  # {plain(origins[name])}" if origin else line)
 
 
-def _lines(settings: Settings, origins: Origins) -> Iterator[str]:
+def _values(settings: Settings) -> Iterator[tuple[str, object]]:
+    yield "db", str(settings.db)
     for group, table in settings.model_dump(mode="json", exclude_none=True).items():
-        for key, value in table.items():
-            name = f"{group}.{key}"
-            line = f"{name} = {toml_value(value)}"
-            yield f"{line:<{_COLUMN}}  # {plain(origins[name])}" if name in origins else line
+        yield from ((f"{group}.{key}", value) for key, value in table.items())
 
 
 def toml_value(value: object) -> str:

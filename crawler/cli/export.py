@@ -14,6 +14,7 @@ import typer
 
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db
+from freshet.crawler.clock import dated
 from freshet.crawler.terminal import err, fail, replacing, say
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import EXPORTS, Export
@@ -129,7 +130,7 @@ async def _write_jsonl(file: IO[str], names: Sequence[str], batches: Batches) ->
     async for rows in batches:
         for row in rows:
             values = dict(zip(names, row, strict=True))
-            file.write(json.dumps(values, ensure_ascii=False) + "\n")
+            file.write(json.dumps(dated(values), ensure_ascii=False) + "\n")
         count += len(rows)
     return count
 

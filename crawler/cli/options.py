@@ -20,10 +20,33 @@ from freshet.crawler.urls import origin
 from freshet.storage.queries import page
 from freshet.storage.records import StoredSeed
 
-Db = Annotated[Path, typer.Option("--db", metavar="FILE", help="The store (one SQLite file).")]
+
+def store_of(context: typer.Context, parameter: typer.CallbackParam, value: Path | None) -> object:
+    """Return the store: that of the option, else that of the settings."""
+    source = context.get_parameter_source(str(parameter.name))
+    if source is not None and source.name != "DEFAULT":
+        return value
+    return read_settings(context.params.get("config"), {})[0].db
+
+
+Db = Annotated[
+    Path,
+    typer.Option(
+        "--db",
+        metavar="FILE",
+        help="The store (one SQLite file); else FRESHET_DB, or db in freshet.toml.",
+        callback=store_of,
+    ),
+]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE", help="Settings in TOML; see `freshet config show`."),
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Settings in TOML; see `freshet config show`.",
+        # The store may be named in it.
+        is_eager=True,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 

@@ -108,6 +108,7 @@ class PageForecast:
 def daemon_settings(text: str | None) -> Settings | None:
     """Return the recorded settings (JSON) of a daemon's run, None for another run."""
     said = json.loads(text) if text else {}
+    said.setdefault("db", "")
     return Settings.model_validate(said) if said.get("daemon", {}).get("budget") else None
 
 

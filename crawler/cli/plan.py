@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.capacities import capacities, exchange_of, relative_delays
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Json, read_settings
+from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.lab import plan_sources
 from freshet.crawler.lab.plan import (
     NO_HISTORY,
@@ -265,7 +265,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             "--db",
             metavar="FILE",
             help="The store whose pages are planned for.",
-            show_default=str(DEFAULT_DB),
+            show_default="FRESHET_DB, or db in freshet.toml",
         ),
     ] = None,
     sources: Annotated[
@@ -315,7 +315,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
     settings, _ = read_settings(config, {"politeness.delay_s": delay})
     order = _PlanOrder(
-        db=db or DEFAULT_DB,
+        db=db or settings.db,
         sources=sources,
         budget=crawls_per_day(budget),
         policy=policy,

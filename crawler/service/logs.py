@@ -20,6 +20,7 @@ from structlog.processors import (
 from structlog.stdlib import ExtraAdder, ProcessorFormatter
 from structlog.types import EventDict, Processor, WrappedLogger
 
+from freshet.crawler.clock import dated
 from freshet.crawler.masking import masked_value
 from freshet.crawler.terminal import err
 
@@ -107,7 +108,7 @@ def _name(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
 
 def _mask(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
     """Mask secrets: the last processor before the renderer, when tracebacks are texts."""
-    return {name: masked_value(value, _hidden, name) for name, value in line.items()}
+    return {name: masked_value(dated(value, name), _hidden, name) for name, value in line.items()}
 
 
 def _in_order(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:

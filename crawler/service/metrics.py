@@ -26,6 +26,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from freshet.crawler.clock import dated
 from freshet.crawler.service.health import DaemonPhase
 from freshet.crawler.service.listening import BoundedServer
 from freshet.scheduler.agenda.audit import Staleness
@@ -307,7 +308,7 @@ class HealthListener:
         self._registry = registry
         self._health = health
         self._names = _OURS | {name.lower() for name in names}
-        self._server = BoundedServer(self._answer, _CONNECTIONS, lambda *_: None)
+        self._server: BoundedServer | None = None
 
     async def open(self, address: str, port: int) -> str:
         """Listen; return the URL, with the free port that was chosen for port 0.
@@ -315,12 +316,14 @@ class HealthListener:
         Raises:
             OSError: the address cannot be listened at.
         """
+        self._server = BoundedServer(self._answer, _CONNECTIONS, lambda *_: None)
         host, port = await self._server.open(address, port)
         return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
     async def close(self) -> None:
         """Stop listening."""
-        await self._server.close()
+        if self._server is not None:
+            await self._server.close()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Refuse requests for foreign names, and all methods but reading."""
@@ -358,7 +361,7 @@ class HealthListener:
         answer = {"status": "unavailable" if problems else "ok", "problems": problems}
         return web.Response(
             status=HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK,
-            text=json.dumps({**answer, **facts}) + "\n",
+            text=json.dumps(dated({**answer, **facts})) + "\n",
             content_type="application/json",
         )
 

@@ -15,6 +15,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
@@ -169,7 +170,11 @@ def acknowledged_in(log: Path) -> set[tuple[str, float]]:
     text = log.read_text("utf-8")
     lines = text[: text.rfind("\n") + 1].splitlines()
     events = [json.loads(line) for line in lines if line.startswith("{")]
-    return {(e["url"], e["at"]) for e in events if e["message"] == "observed"}
+    return {
+        (e["url"], round(datetime.fromisoformat(e["at"]).timestamp(), 6))
+        for e in events
+        if e["message"] == "observed"
+    }
 
 
 def requests_repeated(

@@ -48,7 +48,7 @@ def inspect(store: Path) -> StoreState:
         digests = "SELECT url, body_digest FROM page WHERE body_digest IS NOT NULL"
         return StoreState(
             run_id=run_id,
-            observations=frozenset((url, at) for url, at, _, _ in rows),
+            observations=frozenset((url, round(at, 6)) for url, at, _, _ in rows),
             observed=frozenset(url for url, _, _, run in rows if run == run_id),
             answered=frozenset(u for u, _, kind, run in rows if run == run_id and kind in _GOOD),
             digests=frozenset(connection.execute(digests).fetchall()),

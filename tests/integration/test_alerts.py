@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.alerts.messages import iso
+from freshet.crawler.clock import iso
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda

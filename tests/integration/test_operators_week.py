@@ -17,9 +17,9 @@ import pytest
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.alerts.messages import iso
 from freshet.crawler.alerts.receivers import Delivery
 from freshet.crawler.alerts.rules import Channel
+from freshet.crawler.clock import iso
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.run import push
 from freshet.crawler.run.daemon import keep

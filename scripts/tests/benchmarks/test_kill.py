@@ -42,9 +42,9 @@ def test_a_page_asked_for_twice_by_one_process_is_found() -> None:
 def test_only_whole_lines_of_the_log_acknowledge(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text(
-        '{"message": "observed", "url": "http://h/", "at": 1.5}\n'
+        '{"message": "observed", "url": "http://h/", "at": "1970-01-01T00:00:01.500000Z"}\n'
         '{"message": "crawling", "pages": 1}\n'
-        'a warning\n{"message": "observed", "url": "http://h/a", "at": 2',
+        'a warning\n{"message": "observed", "url": "http://h/a", "at": "197',
         "utf-8",
     )
     assert acknowledged_in(log) == {("http://h/", 1.5)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.console import freshet
+from tests.console import freshet, unix
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
 
@@ -61,7 +61,7 @@ def test_json_has_times_urls_and_summaries(store: SmallStore, now: float) -> Non
     told = json.loads(changes(store.path, "--json", "--limit", "1").stdout)
     assert told["total"] == 2
     (change,) = told["changes"]
-    assert change["at"] == pytest.approx(now - 3_600)
+    assert unix(change["at"]) == pytest.approx(now - 3_600)
     assert (change["url"], change["kind"]) == (f"{HOST}/price", "changed")
     assert change["summary"] == "“It costs 10.99 → 11.49 today.”"
 

@@ -86,3 +86,14 @@ values = st.recursive(
 @given(values)
 def test_a_value_is_read_back_as_it_was(value: object) -> None:
     assert tomllib.loads(f"value = {toml_value(value)}") == {"value": value}
+
+
+def test_the_store_is_that_of_the_option_else_of_the_environment_else_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "freshet.toml").write_text('db = "of-file.db"\n', "utf-8")
+    assert "of-file.db" in freshet("status").stderr
+    assert "of-file.db" in freshet("gc", "--config", "freshet.toml").stderr
+    monkeypatch.setenv("FRESHET_DB", "of-environment.db")
+    assert "of-environment.db" in freshet("status").stderr
+    assert "crawl.db" in freshet("status", "--db", "crawl.db").stderr

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from freshet.crawler.clock import iso
 from freshet.scheduler.discovery.thesis import ALGORITHMS
 from tests.console import freshet
 from tests.storage.small_store import SmallStore
@@ -52,7 +53,7 @@ def test_the_pages_that_reveal_the_new_ones_are_chosen(small: SmallStore) -> Non
     (chosen,) = found["cover"]
     assert chosen["url"] == "http://one.example/news"
     assert chosen["share"] == pytest.approx(1.0)
-    assert chosen["visited_at"] == WEEKS * 7 * DAY_S
+    assert chosen["visited_at"] == iso(WEEKS * 7 * DAY_S)
     assert found["past"]["od_win"] == {
         "coverage": 1.0,
         "overhead": pytest.approx(1 / 3),

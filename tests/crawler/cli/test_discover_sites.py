@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.console import unix
 from tests.crawler.cli.test_discover import DAY_S, WEEKS, discover, fill
 from tests.storage.small_store import SmallStore
 
@@ -48,7 +49,7 @@ def test_the_page_that_leads_to_new_sites_is_chosen(store: SmallStore) -> None:
 def test_sites_are_named_once_with_when_they_were_first_seen(store: SmallStore) -> None:
     lead_out(store)
     told = found(store)
-    sites = {each["site"]: each["seen_at"] / DAY_S / 7 for each in told["new_sites"]}
+    sites = {each["site"]: unix(each["seen_at"]) / DAY_S / 7 for each in told["new_sites"]}
     blogs = {f"blog-{week}.example": week for week in range(1, WEEKS + 1)}
     assert sites == pytest.approx(blogs | {"behind.example": 1})
     shown = discover("one.example", "--new-sites", "--db", store.path).stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from freshet.config.loading import load
+from freshet.crawler.clock import iso
 from tests.console import freshet
 from tests.storage.small_store import HOST, SmallStore, small_store
 
@@ -144,7 +145,7 @@ def test_json_is_one_object_on_one_line(store: SmallStore, now: float) -> None:
     assert told["known"]["url"] == told["url"] == f"{HOST}/a"
     assert told["found"]["how"] == "link"
     assert told["robots"]["verdict"]["allowed"] is True
-    assert told["host"]["parked_until"] == now + 200
+    assert told["host"]["parked_until"] == iso(now + 200)
     assert told["place"]["attempt"] == 1
     assert [o["kind"] for o in told["observations"]] == ["failed", "unchanged", "new"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from freshet.crawler.clock import iso
 from tests.console import freshet
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import versioned_store
@@ -44,7 +45,7 @@ def test_the_name_of_the_file_says_the_format(store: SmallStore, tmp_path: Path)
     result = export(store.path, "observations", "-o", str(file))
     assert result.exit_code == 0, result.output
     new, changed = map(json.loads, file.read_text("utf-8").splitlines())
-    assert (new["kind"], new["at"], new["rung"]) == ("new", T0, None)
+    assert (new["kind"], new["at"], new["rung"]) == ("new", iso(T0), None)
     assert changed["resemblance"] == 0.5
     assert "2 observations" in result.stderr
     assert not result.stdout

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from freshet.crawler.clock import iso
 from tests.console import freshet
 from tests.storage.small_store import HOST, SmallStore, small_store
 
@@ -46,13 +47,13 @@ def test_observations_come_newest_first_with_what_decided_them(store: SmallStore
     assert new.split("ago)")[1].split() == ["new", "200", "2.0", "kB"]
 
 
-def test_json_is_one_object_with_unix_times(store: SmallStore, now: float) -> None:
+def test_json_is_one_object_with_times_in_iso_8601(store: SmallStore, now: float) -> None:
     result = history(store.path, f"{HOST}/", "--json", "--limit", "1")
     assert result.stdout.count("\n") == 1
     told = json.loads(result.stdout)
     assert (told["url"], told["total"], told["alias"]) == (f"{HOST}/", 3, None)
     assert [(o["at"], o["kind"], o["reason"]) for o in told["observations"]] == [
-        (now - 63, "failed", "dns")
+        (iso(now - 63), "failed", "dns")
     ]
 
 

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from freshet.crawler.cli.progress import Screen, watching
+from freshet.crawler.clock import iso
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.tally import DaemonSnapshot, Tally
 from freshet.storage.entries import CappedQueue, Kind, Outlook, Rung
@@ -141,7 +142,7 @@ def test_verbose_logs_every_committed_page_as_a_line_of_json(
         watch(parts)([committed("unchanged", "304")])
     (line,) = capsys.readouterr().err.splitlines()
     logged = json.loads(line)
-    assert (logged["message"], logged["url"], logged["at"]) == ("observed", DUE.url, 99.0)
+    assert (logged["message"], logged["url"], logged["at"]) == ("observed", DUE.url, iso(99))
     assert (logged["kind"], logged["rung"]) == ("unchanged", "304")
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from freshet.crawler.clock import iso
 from tests.console import freshet
 from tests.storage.small_store import HOST, SmallStore
 
@@ -54,8 +55,8 @@ def test_the_last_run_is_told_with_its_observations_and_its_last_sign_of_life(
 ) -> None:
     told = status_json(busy)["last_run"]
     assert told == {
-        "run": 2, "state": "running", "started_at": now - 600.5, "ended_at": None,
-        "last_observation_at": now - 5, "seconds": 595.5, "fetches": 1_234,
+        "run": 2, "state": "running", "started_at": iso(now - 600.5), "ended_at": None,
+        "last_observation_at": iso(now - 5), "seconds": 595.5, "fetches": 1_234,
         "observations": {"changed": 1},
     }  # fmt: skip
 
