@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from freshet.storage.entries import REBASED, Kind, Outlook
+from freshet.storage.entries import REBASED, Outlook
 from freshet.storage.records import Acknowledged, Observation, Visit
 
-_ANSWERED = frozenset({"new", "changed", "unchanged", REBASED})
+ANSWERED = frozenset({"new", "changed", "unchanged", REBASED})
 
 
 class Tally:
@@ -31,18 +31,14 @@ class Tally:
             if isinstance(item.entry, Visit) and item.entry.role == "page":
                 self._count(item.entry)
             for was, reason in item.retracted:
-                self.correct(was, "failed")
+                self.kinds[was] -= 1
+                self.kinds["failed"] += 1
                 self.reasons["failed", reason] += 1
-
-    def correct(self, was: Kind, kind: Kind) -> None:
-        """Count a page under another kind than before."""
-        self.kinds[was] -= 1
-        self.kinds[kind] += 1
 
     @property
     def pages(self) -> int:
         """Pages that answered 200 or 304."""
-        return sum(self.kinds[kind] for kind in _ANSWERED)
+        return sum(self.kinds[kind] for kind in ANSWERED)
 
     @property
     def refused_by_robots(self) -> int:

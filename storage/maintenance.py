@@ -35,6 +35,7 @@ from freshet.storage.database import (
     sqlite_errors,
     store_errors,
 )
+from freshet.storage.tables.observations import SIGNIFICANT
 
 #: Called with the step and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]
@@ -340,7 +341,7 @@ class Retention:
     """Rules for the age and number of rows that are kept.
 
     Attributes:
-        bodies_per_page: newest versions of a page that keep their bodies.
+        bodies_per_page: newest significant versions of a page that keep their bodies.
         body_age_s: age at which bodies of older versions are deleted; the newest stays.
         gone_body_age_s: time since the last visit after which bodies of a gone page are deleted.
         sketches_per_page: newest versions of a page that keep their sketch.
@@ -406,9 +407,12 @@ _RULES: Final = (
         "body",
         f"SELECT digest, NULL, length(zstd) + {_ROW_BYTES} FROM body "
         "WHERE digest NOT IN (SELECT body_digest FROM ("
-        "  SELECT body_digest, at, row_number() OVER (PARTITION BY page_id ORDER BY id DESC) AS n "
-        f"  FROM version WHERE page_id NOT IN ({_GONE})) "
-        "WHERE n = 1 OR (n <= :per_page AND at >= :body))",
+        "  SELECT body_digest, at, significant, "
+        "    row_number() OVER (PARTITION BY page_id ORDER BY id DESC) AS n, "
+        "    row_number() OVER (PARTITION BY page_id, significant ORDER BY id DESC) AS m "
+        f"  FROM (SELECT *, id IN ({SIGNIFICANT}) AS significant FROM version "
+        f"    WHERE page_id NOT IN ({_GONE}))) "
+        "WHERE n = 1 OR (significant AND m <= :per_page AND at >= :body))",
         "DELETE FROM body WHERE digest IN (SELECT a FROM {})",
     ),
     _Rule(

@@ -32,14 +32,14 @@ def changes_command(
     db: Db = DEFAULT_DB,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N changes.")] = 50,
     all_kinds: Annotated[
-        bool, typer.Option("--all", help="Also show new pages and pages that are gone.")
+        bool, typer.Option("--all", help="Also show new pages, pages that are gone, and noise.")
     ] = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """List what changed significantly, newest first, each change in one line.
 
-    `freshet diff URL` shows the whole of a change.
+    `freshet diff URL` shows the whole of a change, and `freshet diff URL A B` compares versions.
     """
     now = time.time()
     settings, _ = read_settings(config, {})
@@ -53,10 +53,13 @@ def changes_command(
     else:
         show_list(
             f"Changes since {moment(after, now)}",
-            ("time", "kind", "page", "what"),
-            [(moment(it.at, now), it.kind, it.url, summary) for it, summary in found],
+            ("time", "kind", "version", "page", "what"),
+            [
+                (moment(it.at, now), it.kind, str(it.version or ""), it.url, summary)
+                for it, summary in found
+            ],
         )
-        if older := total - sum(change.kind == "changed" for change, _ in found):
+        if older := total - len(found):
             show_line(f"… and {older:,} older; --limit shows more", "dim")
 
 
@@ -67,9 +70,8 @@ async def _read(
     parser = parser_of(settings)
     try:
         async with page.snapshot(db) as connection:
-            found = await overview.since(connection, after, limit, all_kinds=all_kinds)
-            listed = [(each, await _summary(connection, parser, each)) for each in found]
-            return listed, await overview.count_since(connection, after)
+            found, total = await overview.since(connection, after, limit, all_kinds=all_kinds)
+            return [(each, await _summary(connection, parser, each)) for each in found], total
     finally:
         await parser.close()
 

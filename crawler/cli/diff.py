@@ -276,14 +276,14 @@ def _run(run: Run) -> str:
     return before + after
 
 
-def diff_command(
+def diff_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     url: Page,
     before: Annotated[
         str | None,
         typer.Argument(
             metavar="[A]",
-            help="The older version: its number (1 is the first, -1 the last) or "
-            "a date; without it the last whose text differs from B.",
+            help="The older version: its number in `freshet history` (-1 is the last), or a date; "
+            "without it the one before B.",
         ),
     ] = None,
     after: Annotated[
@@ -293,6 +293,9 @@ def diff_command(
     context: Annotated[
         int, typer.Option(metavar="N", min=0, help="Unchanged blocks to show around a change.")
     ] = 1,
+    noise: Annotated[
+        bool, typer.Option("--all", help="Count versions without a significant change, too.")
+    ] = False,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the diff there as one HTML page; - is stdout."),
@@ -303,12 +306,12 @@ def diff_command(
     """Show what changed between two stored versions of a page, block by block.
 
     Blocks of main text are edited, moved, added or removed; edited ones are shown word by word.
-    Without numbers the last change is shown.
+    Without numbers the last significant change is shown.
     """
     if html is not None and json:
         fail("--html and --json exclude each other", 2)
     settings, _ = read_settings(config, {})
-    difference = terminal.run(_read(db, url, (before, after), settings))
+    difference = terminal.run(_read(db, url, (before, after), settings, noise=noise))
     if json:
         print_json(difference.as_json())
     elif html is None:
@@ -318,7 +321,7 @@ def diff_command(
 
 
 async def _read(
-    db: Path, typed: str, wanted: tuple[str | None, str | None], settings: Settings
+    db: Path, typed: str, wanted: tuple[str | None, str | None], settings: Settings, *, noise: bool
 ) -> VersionDifference:
     """Compare two versions of the page of a URL, both as they were typed."""
     urls = terminal.spellings(typed)
@@ -331,7 +334,7 @@ async def _read(
             page_id = known.page_id if known.alias is None else known.alias.page_id
             url = known.url if known.alias is None else known.alias.url
             stored = await page_queries.versions(connection, page_id)
-            before, after = _chosen(url, stored, *wanted)
+            before, after = _chosen(url, stored, wanted, noise=noise)
             old = await read_text(connection, parser, url, before)
             new = await read_text(connection, parser, url, after)
             history = await observations.load(connection, page_id)
@@ -344,39 +347,39 @@ async def _read(
 
 
 def _chosen(
-    url: str, stored: list[StoredVersion], before: str | None, after: str | None
+    url: str, stored: list[StoredVersion], wanted: tuple[str | None, str | None], *, noise: bool
 ) -> tuple[StoredVersion, StoredVersion]:
     """Return the two versions; exit if they do not exist."""
+    counted = stored if noise else [each for each in stored if each.significant]
     if len(stored) < 2:
         had = "one version" if stored else "no version"
         fail(f"{url}: has {had} in the store; a diff needs two")
-    last = stored[-1] if after is None else _version_of(stored, after)
+    if None in wanted and len(counted) < 2:
+        fail(f"{url}: has not changed significantly; --all compares its {len(stored)} versions")
+    before, after = wanted
+    last = counted[-1] if after is None else _version_of(stored, counted, after)
     if before is not None:
-        return _version_of(stored, before), last
-    return _last_change(stored[: last.number]), last
+        return _version_of(stored, counted, before), last
+    earlier = [each for each in counted if each.number < last.number]
+    return (earlier or [last])[-1], last
 
 
-def _last_change(stored: list[StoredVersion]) -> StoredVersion:
-    """Return the last version whose text may differ from that of the newest one."""
-    place = len(stored) - 1
-    while place > 1 and stored[place].same_text:
-        place -= 1
-    return stored[max(place - 1, 0)]
-
-
-def _version_of(stored: list[StoredVersion], text: str) -> StoredVersion:
-    """Return a version by number, from the end if negative, or the one of a date."""
-    numbers = f"1 to {len(stored)}, or from the end -1 to -{len(stored)}"
+def _version_of(
+    stored: list[StoredVersion], counted: list[StoredVersion], text: str
+) -> StoredVersion:
+    """Return a version by number, from the end of those that count if negative, or of a date."""
+    numbers = f"1 to {len(stored)}, or from the end -1 to -{len(counted)}"
     if text.removeprefix("-").isdecimal():
         number = int(text)
-        if not 1 <= abs(number) <= len(stored):
+        among = stored if number > 0 else counted
+        if not 1 <= abs(number) <= len(among):
             fail(f"version {text}: accepted are {numbers}", 2)
-        return stored[number - 1 if number > 0 else number]
+        return among[number - 1 if number > 0 else number]
     try:
         at = datetime.fromisoformat(text).astimezone().timestamp()
     except ValueError:
         fail(f"version {text}: accepted are {numbers}, or a date such as 2026-03-31T12:00", 2)
-    then = [version for version in stored if version.at <= at]
+    then = [version for version in counted if version.at <= at]
     if not then:
         fail(f"version {text}: the first is of {moment(stored[0].at, time.time())}")
     return then[-1]

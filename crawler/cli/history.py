@@ -27,7 +27,7 @@ from freshet.crawler.terminal import (
 from freshet.storage.queries import page
 from freshet.storage.queries.page import KnownUrl, OtherName, PastObservation
 
-HEADER = ("time", "kind", "rung", "HTTP", "resemblance", "blocks", "size", "reason")
+HEADER = ("time", "kind", "version", "rung", "HTTP", "resemblance", "blocks", "size", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,7 @@ def row(observation: PastObservation, now: float) -> Sequence[Cell]:
     return (
         moment(o.at, now),
         o.kind,
+        str(o.version) if o.version is not None else None,
         o.rung,
         str(o.status) if o.status is not None else None,
         _resemblance(o),

@@ -194,6 +194,7 @@ class _Replay:
     async def perform(self) -> CrawlReport:
         """Process all exchanges, and close the run as a crawl does."""
         began = perf_counter()
+        newest = await observations.newest(self._around.database.reader)
         known = await runs_tables.load(self._around.database.reader)
         seeding = Seeding(known, self._assembly.admission)
         await self._assembly.ask_schemes(seeding)
@@ -203,7 +204,7 @@ class _Replay:
         await database.write(partial(runs_tables.close, run_id=run_id, state="ended", now=now))
         await maintenance.prune(database, retention_of(self._around.settings.store), now)
         return await make_report(
-            database.reader, run_id, self._tally, "nothing due",
+            database.reader, run_id, self._tally, "nothing due", after=newest,
             seconds=perf_counter() - began, resumed=False,
         )  # fmt: skip
 
@@ -236,9 +237,7 @@ class _Replay:
     async def _keep_up(self, now: float) -> None:
         """Do the upkeep that follows a run, or a daemon's day."""
         around = self._around
-        found = await correct(around.database, around.run_id, self._kept_up_at, now)
-        for correction in found:
-            self._tally.correct(correction.was, correction.kind)
+        await correct(around.database, around.run_id, self._kept_up_at, now)
         self._kept_up_at = now
 
 

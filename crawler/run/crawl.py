@@ -36,7 +36,7 @@ from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import frontier as frontier_tables
-from freshet.storage.tables import pages, runs, url_patterns
+from freshet.storage.tables import observations, pages, runs, url_patterns
 from freshet.storage.tables.runs import RunState
 
 _DAY_S = 86_400.0
@@ -176,6 +176,7 @@ class _CrawlRun:
     async def perform(self, watch: Callable[[Live], Observer], *, resumed: bool) -> CrawlReport:
         """Run to the end and report."""
         started_at = self._clock.now()
+        newest = await observations.newest(self._database.reader)
         seeding = Seeding(await runs.load(self._database.reader), self._assembly.admission)
         listeners = self._assembly.listeners
         listeners.append(self._tally.add)
@@ -204,6 +205,7 @@ class _CrawlRun:
             self._context.run_id,
             self._tally,
             ending,
+            after=newest,
             seconds=self._clock.now() - started_at,
             resumed=resumed,
         )
@@ -214,9 +216,7 @@ class _CrawlRun:
         since = run.started_at if run is not None else invoked_at
         now = self._clock.now()
         rules = matching(self._settings.alerts)
-        for correction in await correct(self._database, self._context.run_id, since, now, rules):
-            if correction.at >= invoked_at:
-                self._tally.correct(correction.was, correction.kind)
+        await correct(self._database, self._context.run_id, since, now, rules)
 
     async def _close_run(self, ending: Ending) -> None:
         now = self._clock.now()

@@ -294,6 +294,7 @@ class _Daemon:
         """Visit pages, and do the upkeep every day."""
         seeding = Seeding(self._chosen.seeds, self._assembly.admission)
         started_at = self._clock.now()
+        newest = await observations.newest(self._context.database.reader)
         self._ends_at = started_at + (self._order.time_limit_s or inf)
         self._clock.on_step(self._shift)
         pool = self._pool = self._pool_of(seeding, watch)
@@ -323,6 +324,7 @@ class _Daemon:
             self._context.run_id,
             self._tally,
             ending,
+            after=newest,
             seconds=self._clock.now() - started_at,
             resumed=False,
         )

@@ -1,6 +1,7 @@
 """Orders to a daemon, the run that it begins, and the report of a run."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
@@ -14,7 +15,7 @@ from freshet.crawler.compare.not_content import host
 from freshet.crawler.pool import Ending
 from freshet.crawler.reduce import sketch
 from freshet.crawler.run.wiring import copy_rule
-from freshet.crawler.tally import Tally, UsageError
+from freshet.crawler.tally import ANSWERED, Tally, UsageError
 from freshet.crawler.terminal import fail
 from freshet.storage.database import Database, StoreError, VersionedData, formats
 from freshet.storage.queries import overview
@@ -190,17 +191,18 @@ async def make_report(
     tally: Tally,
     ending: Ending,
     *,
+    after: int,
     seconds: float,
     resumed: bool,
 ) -> CrawlReport:
-    """Gather the report of an invocation that has ended."""
-    kinds = tally.kinds
+    """Gather the report of an invocation, whose visits are those ``after`` an observation."""
+    kinds = Counter(await overview.kinds(reader, run_id, after))
     first = await runs.is_first(reader, run_id)
     return CrawlReport(
         run=run_id,
         resumed=resumed,
         ending=ending,
-        pages=tally.pages,
+        pages=sum(kinds[kind] for kind in ANSWERED),
         fetches=tally.fetches,
         new=kinds["new"],
         changed=kinds["changed"],
@@ -210,7 +212,7 @@ async def make_report(
         refused=kinds["refused"],
         refused_by_robots=tally.refused_by_robots,
         skipped=kinds["skipped"],
-        errors=tally.errors,
+        errors=kinds["failed"],
         retries=tally.retries,
         seconds=seconds,
         reasons={f"{kind}: {reason}": n for (kind, reason), n in tally.reasons.most_common()},

@@ -9,7 +9,8 @@ import aiosqlite
 from aiosqlite import Connection as Reader
 
 from freshet.storage.entries import REBASED
-from freshet.storage.tables.observations import COLUMNS
+from freshet.storage.queries.page import NUMBER
+from freshet.storage.tables.observations import COLUMNS, SIGNIFICANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +169,15 @@ async def held_back(db: Reader) -> dict[str, int]:
     return {row[0]: row[1] for row in await db.execute_fetchall(sql)}
 
 
-async def kinds(db: Reader, run_id: int) -> dict[str, int]:
-    """Count the observations of a run, by kind."""
-    sql = "SELECT kind, count(*) FROM finding WHERE run_id = ? GROUP BY kind ORDER BY kind"
-    return {row[0]: row[1] for row in await db.execute_fetchall(sql, (run_id,))}
+async def kinds(db: Reader, run_id: int, after: int = 0) -> dict[str, int]:
+    """Count a run's visits to pages after an observation, by kind; of repeated tries the last."""
+    sql = (
+        f"SELECT iif(f.reason IS '{REBASED}', f.reason, f.kind), count(*) {_OF_PAGES} "
+        "f.run_id = ?1 AND f.id > ?2 AND (f.kind <> 'failed' OR NOT EXISTS (SELECT 1 FROM "
+        "  observation AS o WHERE o.page_id = f.page_id AND o.run_id = ?1 AND o.id > f.id)) "
+        "GROUP BY 1 ORDER BY 1"
+    )
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql, (run_id, after))}
 
 
 def _why_silent(row: aiosqlite.Row) -> str:
@@ -197,8 +203,8 @@ def _why_silent(row: aiosqlite.Row) -> str:
 class PageChange:
     """A page that changed, appeared or vanished.
 
-    ``resemblance`` is to the text before; ``version_id`` is the version after the change,
-    ``before_id`` the one before it, or None.
+    ``resemblance`` is to the text before; ``version_id`` is the version after the change, with its
+    number; ``before_id`` is the significant one before it, or None.
     """
 
     at: float
@@ -210,46 +216,47 @@ class PageChange:
     blocks_removed: int | None
     version_id: int | None
     before_id: int | None
+    version: int | None
 
 
-_CHANGES: Final = (
-    "SELECT o.at, p.url, o.kind, p.title, o.resemblance, o.blocks_added, o.blocks_removed, "
-    "       o.version_id, (SELECT max(v.id) FROM version AS v "
-    "         WHERE v.page_id = o.page_id AND v.id < o.version_id) AS before_id "
-    "FROM finding AS o JOIN page AS p ON p.id = o.page_id WHERE p.role = 'page' AND "
+_CHANGE: Final = (
+    "f.at, p.url, f.kind, p.title, f.resemblance, f.blocks_added, f.blocks_removed, "
+    f"f.version_id, (SELECT max(version_id) FROM ({SIGNIFICANT} AND page_id = f.page_id) "
+    f"  WHERE version_id < f.version_id) AS before_id, {NUMBER} AS version"
+)
+_OF_PAGES: Final = "FROM finding AS f JOIN page AS p ON p.id = f.page_id WHERE p.role = 'page' AND"
+_SIGNIFICANTLY: Final = "f.kind = 'changed'"
+_OF_ANY_KIND: Final = (
+    "f.kind IN ('changed', 'new', 'gone', 'unchanged') "
+    # A page that was gone before is not gone again.
+    "AND (f.kind <> 'gone' OR (SELECT b.kind FROM finding AS b "
+    "  WHERE b.page_id = f.page_id AND b.id < f.id ORDER BY b.id DESC LIMIT 1) "
+    "  IN ('new', 'changed', 'unchanged')) "
+    # Noise is a version that came with no change.
+    "AND (f.kind <> 'unchanged' "
+    "  OR (SELECT v.at FROM version AS v WHERE v.id = f.version_id) = f.at) "
+    f"AND f.reason IS NOT '{REBASED}'"
 )
 
 
 async def changed(db: Reader, run_id: int) -> list[PageChange]:
     """Return the pages whose main text changed in a run, newest first."""
-    sql = f"{_CHANGES} o.run_id = ? AND o.kind = 'changed' ORDER BY o.at DESC, o.id"
+    sql = f"SELECT {_CHANGE} {_OF_PAGES} {_SIGNIFICANTLY} AND f.run_id = ? ORDER BY f.at DESC, f.id"
     return [PageChange(**row) for row in await db.execute_fetchall(sql, (run_id,))]
 
 
-async def since(db: Reader, at: float, limit: int, *, all_kinds: bool = False) -> list[PageChange]:
-    """Return the newest ``limit`` changes after a moment (Unix seconds), newest first.
+async def since(
+    db: Reader, at: float, limit: int, *, all_kinds: bool = False
+) -> tuple[list[PageChange], int]:
+    """Return the newest ``limit`` changes after a moment (Unix seconds), and the number of all.
 
-    ``all_kinds`` adds pages that appeared and pages that are gone to changes of main text.
+    ``all_kinds`` adds pages that appeared, pages that are gone and noise to significant changes.
     """
-    kinds = "('changed', 'new', 'gone')" if all_kinds else "('changed')"
-    sql = (
-        f"{_CHANGES} o.kind IN {kinds} AND o.at > ? "
-        # A page that was gone before is not gone again.
-        "AND (o.kind <> 'gone' OR (SELECT b.kind FROM finding AS b "
-        "  WHERE b.page_id = o.page_id AND b.id < o.id ORDER BY b.id DESC LIMIT 1) "
-        f"  IN ('new', 'changed', 'unchanged')) AND o.reason IS NOT '{REBASED}' "
-        "ORDER BY o.at DESC, o.id DESC LIMIT ?"
-    )
-    return [PageChange(**row) for row in await db.execute_fetchall(sql, (at, limit))]
-
-
-async def count_since(db: Reader, at: float) -> int:
-    """Count the changes of main text after a moment."""
-    sql = (
-        "SELECT count(*) FROM finding AS o JOIN page AS p ON p.id = o.page_id "
-        "WHERE o.kind = 'changed' AND o.at > ? AND p.role = 'page'"
-    )
-    return int(next(iter(await db.execute_fetchall(sql, (at,))))[0])
+    rows = f"{_OF_PAGES} {_OF_ANY_KIND if all_kinds else _SIGNIFICANTLY} AND f.at > ?1"
+    newest = f"SELECT {_CHANGE} {rows} ORDER BY f.at DESC, f.id DESC LIMIT ?2"
+    found = [PageChange(**row) for row in await db.execute_fetchall(newest, (at, limit))]
+    total = await db.execute_fetchall(f"SELECT count(*) {rows}", (at,))
+    return found, int(next(iter(total))[0])
 
 
 # -- exports -----------------------------------------------------------------

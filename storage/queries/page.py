@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import zstandard
 from aiosqlite import Connection as Reader
@@ -11,8 +12,14 @@ from aiosqlite import Connection as Reader
 from freshet.storage.database import StoreError, as_json, columns_of, reading, row_to
 from freshet.storage.entries import AliasKind, Reason, Role
 from freshet.storage.records import Digests, Observation, Validators
+from freshet.storage.tables.observations import SIGNIFICANT
 
 _NEIGHBOURS = 40
+#: The number of the version that a page had after a finding ``f``.
+NUMBER: Final = (
+    "(SELECT nullif(count(*), 0) FROM version AS v "
+    "WHERE v.page_id = f.page_id AND v.id <= f.version_id)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +80,10 @@ class GoodCapture:
 
 @dataclass(frozen=True, slots=True)
 class PastObservation(Observation):
-    """A stored observation, and its run."""
+    """A stored observation, its run, and the number of the version that the page had then."""
 
     run: int = 0
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +168,8 @@ async def good_capture(db: Reader, page_id: int) -> GoodCapture | None:
 async def observations(db: Reader, page_id: int, limit: int) -> list[PastObservation]:
     """Return a page's last observations, newest first."""
     sql = (
-        f"SELECT {columns_of(PastObservation, run='run_id')} "
-        "FROM finding WHERE page_id = ? ORDER BY at DESC, id DESC LIMIT ?"
+        f"SELECT {columns_of(PastObservation, 'f', run='f.run_id', version=NUMBER)} "
+        "FROM finding AS f WHERE page_id = ? ORDER BY at DESC, id DESC LIMIT ?"
     )
     return list(map(row_to(PastObservation), await db.execute_fetchall(sql, (page_id, limit))))
 
@@ -239,7 +247,7 @@ async def neighbours(db: Reader, origin: str, url: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class StoredVersion:
-    """A distinct content of a page.
+    """A content of a page that differs from the one before.
 
     Attributes:
         number: 1 for the page's first version, and so on.
@@ -248,6 +256,7 @@ class StoredVersion:
         content_type: from the server.
         body_kept: whether the store still has its bytes.
         same_text: whether its main text equals that of the version before.
+        significant: whether it was the first or a significant change; else it is noise.
     """
 
     number: int
@@ -256,6 +265,7 @@ class StoredVersion:
     content_type: str | None
     body_kept: bool
     same_text: bool
+    significant: bool = True
 
 
 _COLUMNS = columns_of(
@@ -265,6 +275,7 @@ _COLUMNS = columns_of(
     version_id="v.id",
     body_kept="b.digest IS NOT NULL",
     same_text="coalesce(v.text_digest = lag(v.text_digest) OVER (ORDER BY v.id), 0)",
+    significant=f"v.id IN ({SIGNIFICANT} AND page_id = v.page_id)",
 )
 
 

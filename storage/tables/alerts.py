@@ -18,6 +18,7 @@ from aiosqlite import Connection as Reader
 from freshet.storage.database import as_json, columns_of, row_to
 from freshet.storage.entries import REBASED, Kind
 from freshet.storage.records import Observation, Visit
+from freshet.storage.tables.observations import SIGNIFICANT
 
 #: Kind of an alert that takes back the one before it.
 WITHDRAWN: Final = "withdrawn"
@@ -270,8 +271,8 @@ _PENDING = columns_of(
     url="p.url",
     origin="h.origin",
     title="p.title",
-    before_id="(SELECT max(v.id) FROM version AS v "
-    "  WHERE v.page_id = f.page_id AND v.id < f.version_id)",
+    before_id=f"(SELECT max(version_id) FROM ({SIGNIFICANT} AND page_id = f.page_id) "
+    "  WHERE version_id < f.version_id)",
     withdraws="iif(a.kind = 'withdrawn', (SELECT b.key FROM alert AS b WHERE b.rule = a.rule "
     "  AND b.observation_id = a.observation_id AND b.id < a.id ORDER BY b.id DESC LIMIT 1), NULL)",
 )

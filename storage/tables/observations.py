@@ -36,6 +36,13 @@ async def last_at(db: Reader, run_id: int) -> float:
     return -inf if found is None else float(found)
 
 
+async def newest(db: Reader) -> int:
+    """Return the id of the newest observation, 0 without any."""
+    return int(
+        next(iter(await db.execute_fetchall("SELECT ifnull(max(id), 0) FROM observation")))[0]
+    )
+
+
 def append(db: Connection, run_id: int, visits: Sequence[Visit]) -> None:
     """Append the observations of these visits, after their versions were written."""
     names = columns_of(Observation)
@@ -216,6 +223,12 @@ async def newest_texts(db: Reader, after: int, limit: int) -> list[NewestText]:
 async def last_page_id(db: Reader) -> int:
     """Return the greatest id of a page, 0 without pages."""
     return int(next(iter(await db.execute_fetchall("SELECT coalesce(max(id), 0) FROM page")))[0])
+
+
+#: The versions that were a page's first or changed it significantly; the others are noise.
+SIGNIFICANT: Final = (
+    "SELECT version_id FROM finding WHERE kind IN ('new', 'changed') AND version_id IS NOT NULL"
+)
 
 
 def append_bodies(db: Connection, visits: Iterable[Visit]) -> None:

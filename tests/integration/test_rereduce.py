@@ -174,8 +174,10 @@ async def told_since(db: Path, at: float) -> tuple[int, list[str]]:
     """Count the visits from which change rates are learnt, and list what `changes` shows."""
     async with reading(db) as connection:
         visits = await columns.visit_columns(connection)
-        shown = await overview.since(connection, at, 100, all_kinds=True)
-    return int((visits.compared & (visits.at > at)).sum()), [change.url for change in shown]
+        shown, _ = await overview.since(connection, at, 100, all_kinds=True)
+    return int((visits.compared & (visits.at > at)).sum()), [
+        change.url for change in shown if change.kind != "unchanged"
+    ]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="kills a process")

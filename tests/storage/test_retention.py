@@ -46,10 +46,15 @@ def kept_for(**ages: float) -> Retention:
     return Retention(10, inf, **ages)
 
 
-def version(store: SmallStore, page: int, at: float, body: bytes) -> int:
+def version(
+    store: SmallStore, page: int, at: float, body: bytes, kind: str | None = "changed"
+) -> int:
     digest = body.ljust(16, b"\0")
     store.execute("INSERT OR IGNORE INTO body VALUES (?, ?, 5, x'00')", digest, at)
-    return store.insert("version", page_id=page, at=at, body_digest=digest, sketch=b"\1" + body)
+    added = store.insert("version", page_id=page, at=at, body_digest=digest, sketch=b"\1" + body)
+    if kind is not None:
+        store.observe(page, at, kind, version_id=added)
+    return added
 
 
 async def test_by_default_nothing_but_bodies_goes(store: SmallStore) -> None:
@@ -59,6 +64,16 @@ async def test_by_default_nothing_but_bodies_goes(store: SmallStore) -> None:
         store.observe(page, day * DAY_S, "failed")
     store.link(page, "http://other.example/", 0.0, gone_at=DAY_S)
     assert await pruned(store, Retention(10, inf)) == {"bodies": 10}
+
+
+async def test_noise_pushes_no_change_out(store: SmallStore) -> None:
+    page = store.page()
+    for hour in range(30):
+        kind = "unchanged" if hour % 10 else "changed"
+        version(store, page, hour * 3_600.0, b"%d" % hour, kind)
+    assert await pruned(store, Retention(3, inf)) == {"bodies": 26}
+    rows = ask(store, "SELECT digest FROM body ORDER BY stored_at")
+    assert rows == [(body.ljust(16, b"\0"),) for body in (b"0", b"10", b"20", b"29")]
 
 
 async def test_failures_go_but_for_a_pages_last_visit(store: SmallStore) -> None:

@@ -23,14 +23,25 @@ def html(*paragraphs: str) -> bytes:
     return f"<title>T</title><main><h1>Heading</h1>{body}</main>".encode()
 
 
-def version(store: SmallStore, page: int, at: float, body: bytes, *, keep: bool = True) -> int:
-    """Add a version of a page; its body is kept or not."""
+def version(
+    store: SmallStore,
+    page: int,
+    at: float,
+    body: bytes,
+    *,
+    keep: bool = True,
+    kind: str | None = "changed",
+) -> int:
+    """Add a version of a page, and the visit that found it; its body is kept or not."""
     digest = blake2b(body, digest_size=16).digest()
     if keep:
         store.insert(
             "body", digest=digest, stored_at=at, size_bytes=len(body), zstd=zstandard.compress(body)
         )
-    return store.insert(
+    added = store.insert(
         "version", page_id=page, at=at, body_digest=digest, text_digest=digest,
         content_type="text/html",
     )  # fmt: skip
+    if kind is not None:
+        store.observe(page, at, kind, version_id=added)
+    return added

@@ -18,17 +18,17 @@ def store(tmp_path: Path, now: float) -> SmallStore:
     """A price that rose an hour ago, a text whose bytes are gone, a page that went twice."""
     store = versioned_store(tmp_path / "crawl.db", now - 900_000)
     price = store.page("/price", title="Offers")
-    version(store, price, now - 90_000, html("It costs 10.99 today."))
-    after = version(store, price, now - 3_600, html("It costs 11.49 today."))
-    store.observe(price, now - 90_000, "new")
+    version(store, price, now - 90_000, html("It costs 10.99 today."), kind="new")
+    noise = html("It costs 10.99 today.").replace(b"<title>T", b"<title>New")
+    version(store, price, now - 80_000, noise, kind="unchanged")
+    after = version(store, price, now - 3_600, html("It costs 11.49 today."), kind=None)
     store.observe(
         price, now - 3_600, "changed", rung="blocks", resemblance=0.9, blocks_added=1,
         blocks_removed=1, version_id=after,
     )  # fmt: skip
     text = store.page("/text")
-    version(store, text, now - 800_000, html("one"), keep=False)
-    other = version(store, text, now - 200_000, html("two"))
-    store.observe(text, now - 800_000, "new")
+    version(store, text, now - 800_000, html("one"), keep=False, kind="new")
+    other = version(store, text, now - 200_000, html("two"), kind=None)
     store.observe(
         text, now - 200_000, "changed", blocks_added=2, blocks_removed=1, version_id=other
     )
@@ -69,7 +69,7 @@ def test_json_has_times_urls_and_summaries(store: SmallStore, now: float) -> Non
 def test_all_tells_of_what_appeared_and_went_each_once(store: SmallStore) -> None:
     told = json.loads(changes(store.path, "--all", "--json", "--since", "2w").stdout)
     kinds = [change["kind"] for change in told["changes"]]
-    assert kinds == ["changed", "gone", "new", "new", "changed", "new"]
+    assert kinds == ["changed", "gone", "new", "unchanged", "new", "changed", "new"]
 
 
 def test_a_limit_says_what_it_leaves_out(store: SmallStore) -> None:

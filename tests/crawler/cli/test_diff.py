@@ -19,12 +19,15 @@ diff = partial(freshet, "diff", "--db")
 
 @pytest.fixture
 def store(tmp_path: Path) -> SmallStore:
-    """A page with three versions (the third has the text of the second), and a young one."""
+    """A page with three versions (the third is noise), one of noise alone, and a young one."""
     store = versioned_store(tmp_path / "crawl.db", T0)
     page = store.page("/offer")
-    version(store, page, T0, OLD)
+    version(store, page, T0, OLD, kind="new")
     version(store, page, T0 + 86_400, NEW)
-    version(store, page, T0 + 172_800, NEW.replace(b"<title>T", b"<title>New"))
+    version(store, page, T0 + 172_800, NEW.replace(b"<title>T", b"<title>New"), kind="unchanged")
+    noisy = store.page("/noisy")
+    version(store, noisy, T0, OLD.replace(b"T<", b"N<"), kind="new")
+    version(store, noisy, T0 + 1, OLD.replace(b"T<", b"M<"), kind="unchanged")
     young = store.page("/young")
     version(store, young, T0, OLD.replace(b"T<", b"Y<"))
     store.page("/other-name", alias_of=page, alias_kind="permanent", alias_at=T0)
@@ -44,6 +47,12 @@ def test_the_versions_are_told_block_by_block_and_word_by_word(store: SmallStore
 
 def test_without_numbers_it_is_the_last_change(store: SmallStore) -> None:
     told = json.loads(diff(store.path, f"{HOST}/offer", "--json").stdout)
+    assert (told["before"]["number"], told["after"]["number"]) == (1, 2)
+    assert told["blocks"]
+
+
+def test_noise_is_shown_when_it_is_asked_for(store: SmallStore) -> None:
+    told = json.loads(diff(store.path, f"{HOST}/offer", "--all", "--json").stdout)
     assert (told["before"]["number"], told["after"]["number"]) == (2, 3)
     assert not told["blocks"]
 
@@ -60,7 +69,7 @@ def test_versions_are_named_from_the_end_and_by_date(store: SmallStore) -> None:
     second_day = datetime.fromtimestamp(T0 + 90_000, UTC).isoformat()
     by_date, from_end = (
         json.loads(diff(store.path, f"{HOST}/offer", "--json", "--", *names).stdout)
-        for names in (("1", second_day), ("-3", "-2"))
+        for names in (("1", second_day), ("-2", "-1"))
     )
     assert by_date == from_end
     assert by_date["after"]["number"] == 2
@@ -108,7 +117,8 @@ def test_context_says_how_much_is_shown_of_what_stayed(store: SmallStore) -> Non
     [
         (("/young",), 1, "has one version in the store; a diff needs two"),
         (("/missing",), 1, "is not known"),
-        (("/offer", "9"), 2, "version 9: accepted are 1 to 3, or from the end -1 to -3"),
+        (("/offer", "9"), 2, "version 9: accepted are 1 to 3, or from the end -1 to -2"),
+        (("/noisy",), 1, "has not changed significantly; --all compares its 2 versions"),
         (("/offer", "yesterday"), 2, "version yesterday: accepted are 1 to 3"),
         (("/offer", "1999-01-01"), 1, "version 1999-01-01: the first is of"),
         (("/offer", "--json", "--html", "x"), 2, "--html and --json exclude each other"),

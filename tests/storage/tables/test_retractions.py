@@ -96,7 +96,7 @@ async def test_a_wall_after_content_leaves_the_content_to_compare_with(store: Cr
     (told,) = await store.apply(taken_back(second, first.page_id, LATER + 1, LATER + 2))
     assert told.retracted == (("changed", "soft_404"),)
     reader = store.database.reader
-    assert await overview.since(reader, 0.0, 9) == []
+    assert await overview.since(reader, 0.0, 9) == ([], 0)
     assert [v.version_id for v in await page.versions(reader, first.page_id)] == [1]
     history = await observations.load(reader, first.page_id)
     assert history is not None
