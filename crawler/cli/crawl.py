@@ -26,6 +26,7 @@ from freshet.crawler.cli.options import (
     given_seeds,
     overrides,
     read_settings,
+    scope_of,
 )
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.run.crawl import CrawlOrder, crawl
@@ -199,7 +200,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     settings, _ = read_settings(
         config,
         {
-            "crawl.scope": scope,
+            "crawl.scope": scope_of(db, scope, config),
             "politeness.delay_s": delay,
             "crawl.contact": contact,
             "crawl.max_pages": max_pages,

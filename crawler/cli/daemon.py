@@ -32,6 +32,7 @@ from freshet.crawler.cli.options import (
     overrides,
     read_again,
     read_settings,
+    scope_of,
 )
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.cli.status import print_standing
@@ -119,7 +120,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "daemon.budget": budget,
         "daemon.policy": policy,
         "daemon.importance": importance,
-        "crawl.scope": scope,
+        "crawl.scope": scope_of(db, scope, config),
         "politeness.delay_s": delay,
         "crawl.contact": contact,
         "network.allow_private_addresses": allow_private_addresses,

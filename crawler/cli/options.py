@@ -1,5 +1,6 @@
 """Options shared by verbs: settings, site lists, lookups of a URL, moments in the past."""
 
+import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,12 +14,14 @@ import typer
 
 from freshet.config.loading import ConfigError, Origins, load
 from freshet.config.settings import Settings
+from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import SiteList, read_sites, seeds_from_arguments
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, say
 from freshet.crawler.urls import origin
 from freshet.storage.queries import page
 from freshet.storage.records import StoredSeed
+from freshet.storage.tables import runs
 
 
 def store_of(context: typer.Context, parameter: typer.CallbackParam, value: Path | None) -> object:
@@ -72,7 +75,7 @@ Scope = Annotated[
     typer.Option(
         "--scope",
         metavar="KIND",
-        help="The URLs that belong to a seed: host, domain, prefix or list.",
+        help="The URLs that belong to a seed: host, domain, prefix or list (kept by the store).",
     ),
 ]
 Delay = Annotated[
@@ -135,6 +138,27 @@ def read_again(arguments: list[str], file: str | None) -> list[StoredSeed]:
     if not site_list.seeds:
         raise CrawlError(f"{file}: no usable line in it")
     return [*found, *site_list.seeds]
+
+
+def scope_of(db: Path, wanted: str | None, config: Path | None) -> str | None:
+    """Return the scope of a store, which only the option changes; None for a new store."""
+    if wanted is not None or not db.exists():
+        return wanted
+    scope = terminal.run(_stored_scope(db))
+    settings, origins = read_settings(config, {})
+    if scope is not None and scope != settings.crawl.scope and origins["crawl.scope"] != "default":
+        say(
+            "not used:", "yellow",
+            f"crawl.scope = {settings.crawl.scope} ({origins['crawl.scope']}): the scope of {db} "
+            f"is {scope}; --scope {settings.crawl.scope} changes it",
+        )  # fmt: skip
+    return scope
+
+
+async def _stored_scope(db: Path) -> str | None:
+    async with page.snapshot(db) as connection:
+        recorded = await runs.settings_of_latest(connection)
+    return json.loads(recorded).get("crawl", {}).get("scope") if recorded else None
 
 
 def overrides(pairs: list[str] | None) -> dict[str, str] | None:

@@ -146,8 +146,10 @@ async def _open_run(
 
     def begin(connection: sqlite3.Connection) -> tuple[int, bool]:
         runs.add(connection, order.seeds, now)
+        pages.take_over_scope(connection, settings.crawl.scope)
         if resume and last is not None:
             runs.reopen(connection, last.run_id)
+            runs.record_settings(connection, last.run_id, settings.model_dump_json())
             frontier_tables.resume_run(connection, now)
             url_patterns.reconsider(connection, copy_rule(settings), now)
             return last.run_id, True

@@ -67,6 +67,16 @@ def lift_depth(db: Connection, max_depth: int) -> None:
     db.execute(sql, (max_depth,))
 
 
+def take_over_scope(db: Connection, scope: str) -> None:
+    """Let each page be parsed anew if the last run had another scope: links may lie in it."""
+    db.execute(
+        "UPDATE page SET etag = NULL, last_modified = NULL, body_digest = zeroblob(16) "
+        "WHERE body_digest IS NOT NULL AND ? <> "
+        "(SELECT settings ->> '$.crawl.scope' FROM crawl_run ORDER BY id DESC LIMIT 1)",
+        (scope,),
+    )
+
+
 def hold_back(db: Connection, page_ids: Sequence[int], why: str) -> None:
     """Keep known pages out of the frontier, with the reason."""
     sql = "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))"

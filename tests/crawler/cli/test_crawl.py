@@ -90,6 +90,30 @@ def test_an_unusable_list_is_wrong_usage(tmp_path: Path) -> None:
     assert "no usable line" in result.stderr.splitlines()[-1]
 
 
+async def test_the_scope_of_a_store_stays_until_it_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = str(tmp_path / "crawl.db")
+    async with serve(plain(hosts=1, pages_per_host=5)) as server:
+        asked = (server.url("h1"), "--db", db, "--json", *LOCAL)
+
+        async def pages(*arguments: str) -> tuple[int, str]:
+            code, stdout, stderr = await finished(*asked, *arguments)
+            assert code == 0
+            return json.loads(stdout)["pages"], stderr
+
+        assert await pages("--scope", "list") == (1, "")
+        assert await pages() == (1, "")
+        monkeypatch.setenv("FRESHET_CRAWL__SCOPE", "domain")
+        count, line = await pages()
+        assert count == 1
+        assert "the scope of" in line
+        assert "is list; --scope domain changes it" in only_line(line)
+        monkeypatch.delenv("FRESHET_CRAWL__SCOPE")
+        assert (await pages("--scope", "host"))[0] == 5
+        assert (await pages())[0] == 5
+
+
 async def test_json_prints_one_object_with_the_documented_counts(tmp_path: Path) -> None:
     db = str(tmp_path / "crawl.db")
     async with serve(plain(hosts=2, pages_per_host=5)) as server:
