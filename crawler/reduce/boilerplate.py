@@ -17,7 +17,7 @@ def _words(text: str) -> frozenset[str]:
 
 #: Never text that a reader sees, or controls that a reader fills in.
 INVISIBLE_TAGS: Final = _words(
-    "script style noscript template svg iframe object embed applet canvas audio video map "
+    "script style template svg iframe object embed applet canvas audio video map "
     "head title button select option optgroup datalist input textarea label output meter "
     "progress dialog noframes noembed"
 )

@@ -5,13 +5,15 @@ table cells, runs of text between block elements) outside the frame; a second pa
 columns of blocks picks those of the main element, or else sets aside lists of links.
 
 Blocks are compared version by version, so stability comes before taste: no rule weighs the
-words of one block against the rest of the page except the two thresholds named here.
+words of one block against the rest of the page except the thresholds named here.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import compress, count, groupby, islice, takewhile
+from itertools import accumulate, compress, count, groupby, islice, takewhile
+from math import inf
 from operator import attrgetter
 from typing import Final
 from unicodedata import normalize
@@ -21,6 +23,7 @@ from freshet.crawler.reduce.markup import (
     BREAK,
     CLOSE,
     EDGE,
+    HIDDEN,
     IN_ARTICLE,
     IN_LINK,
     IN_LIST,
@@ -28,13 +31,13 @@ from freshet.crawler.reduce.markup import (
     IN_TABLE,
     INCLUDED,
     MARK,
+    NAMED,
     OPEN,
     ROOT,
     SKIP,
     BlockKind,
     Blocks,
     Markup,
-    Tag,
     alike,
     below,
     kind_of,
@@ -50,6 +53,10 @@ _ARTICLE_SHARE: Final = 0.5
 #: number of links in a row is a list of links.
 _LINK_SHARE: Final = 0.7
 _LINK_LIST: Final = 3
+#: Elements that are not shown, or whose name sounds like frame, hold the main text where they have
+#: so many times the characters of all other text, and this number more.
+_OUTWEIGHS: Final = 1.5
+_LEAST_WEIGHT: Final = 250
 _LIST_OR_TABLE: Final = IN_LIST | IN_TABLE
 
 #: A table of more lines is compared by its paragraphs.
@@ -97,13 +104,13 @@ def main_text(markup: Markup, *, selected: bool = False) -> Blocks:
     (:mod:`freshet.crawler.reduce.markup`) are the main text, if there are any.
     """
     if selected and (roots := list(_included(markup))):
-        blocks = _gathered(markup, roots, spare_frame=True)
+        blocks = _Walk(markup, "spared").gathered(roots)
         return blocks.chosen(range(len(blocks.texts)))
     body = list(islice((i for i, tag in enumerate(markup.tags) if tag.name == "body"), 1))
-    blocks = _gathered(markup, body, spare_frame=False)
+    blocks = _outside_frame(markup, body)
     if found := blocks.chosen(_principal(blocks) or _without_link_lists(blocks)):
         return found
-    blocks = _gathered(markup, body, spare_frame=True)
+    blocks = _Walk(markup, "spared").gathered(body)
     return blocks.chosen(range(len(blocks.texts)))
 
 
@@ -125,31 +132,50 @@ def _included(markup: Markup) -> Iterator[int]:
             yield i
 
 
-def _gathered(markup: Markup, roots: Iterable[int], *, spare_frame: bool) -> _Blocks:
-    """Return all blocks in the elements that begin there, outside the frame."""
-    blocks = _Blocks()
-    walk = _Walk(markup, blocks, "spared" if spare_frame else "step")
-    for root in roots:
-        walk.gather(root)
+def _outside_frame(markup: Markup, roots: Sequence[int]) -> _Blocks:
+    """Return the blocks outside the frame, in a second walk if the first left out too much.
+
+    Scripts show what a page hides at first, and an article can stand in a "sidebar-content".
+    """
+    walk = _Walk(markup, "step")
+    blocks = walk.gathered(roots)
+    bar = _LEAST_WEIGHT + _OUTWEIGHS * sum(map(len, blocks.texts))
+    shows_hidden = walk.left_out[HIDDEN] > bar
+    if shows_hidden or walk.left_out[NAMED] > bar:
+        return _Walk(markup, "step", bar, shows_hidden=shows_hidden).gathered(roots)
     return blocks
 
 
 class _Walk:
-    """Walk over tags; ``steps`` names the column of :class:`Tag` that it follows."""
+    """Walk over tags; ``steps`` names the column of :class:`Tag` that it follows.
 
-    def __init__(self, markup: Markup, blocks: _Blocks, steps: str) -> None:
+    An element whose name sounds like frame is none with more than ``bar`` characters outside links.
+    ``left_out`` counts the characters that were left out, by the step of their element.
+    """
+
+    def __init__(
+        self, markup: Markup, steps: str, bar: float = inf, *, shows_hidden: bool = False
+    ) -> None:
         self._markup = markup
-        self._blocks = blocks
-        self._steps = list(map(attrgetter(steps), markup.tags))
-        self._holders: Set[int] | None = None
+        self._blocks = _Blocks()
+        self._steps: list[int] = list(map(attrgetter(steps), markup.tags))
+        self._holders = _holders(markup, self._steps, bar)
+        self._shows_hidden = shows_hidden
+        self.left_out: Counter[int] = Counter()
 
-    def gather(self, root: int) -> None:
+    def gathered(self, roots: Iterable[int]) -> _Blocks:
+        """Return the blocks in the elements that begin there."""
+        for root in roots:
+            self._gather(root)
+        return self._blocks
+
+    def _gather(self, root: int) -> None:
         """Add the blocks in the element. Iterative: the depth of the tree costs no stack."""
         columns, texts, steps = self._markup.tags, self._markup.texts, self._steps
         above: list[tuple[BlockKind, int, int]] = []
         kind, place, zone = kind_of(columns[root].name), ROOT, 0
         start, stop = root + 1, self._markup.end(root)
-        # The text of the open block before an element that is left out; its linked part.
+        # The text of the open block before an element that ends no block; its linked part.
         held, held_linked = "", 0
         before = resume = root
         for i in (*compress(range(start, stop), steps[start:stop]), stop):
@@ -162,9 +188,10 @@ class _Walk:
                 zone, linked = self._linked(before, i, zone)
             before = i
             if step >= SKIP:
-                if step == SKIP or self._is_frame(i, zone | columns[i].zone):
+                before = resume = self._passed(i, zone | columns[i].zone)
+                # An inline element has no place and ends no block.
+                if resume > i or not columns[i].place:
                     held, held_linked = held + text, held_linked + linked
-                    before = resume = self._markup.end(i)
                     continue
                 step = OPEN
             if held:
@@ -189,31 +216,51 @@ class _Walk:
                 linked += len(plain(self._markup.texts[i]).strip())
         return zone, linked
 
-    def _is_frame(self, i: int, zone: int) -> bool:
-        """Return whether a possible frame element is one: a "menu-page" with the article is not."""
-        if self._steps[i] == EDGE and zone & (IN_MAIN | IN_ARTICLE):
-            return False
-        if self._holders is None:
-            self._holders = _holders(self._markup.tags, self._steps)
-        return i not in self._holders
+    def _passed(self, i: int, zone: int) -> int:
+        """Return the end of an element that is left out, else ``i``.
+
+        A "menu-page" with the article is no frame.
+        """
+        step = self._steps[i]
+        if (
+            (step == HIDDEN and self._shows_hidden)
+            or (step == EDGE and zone & (IN_MAIN | IN_ARTICLE))
+            or (step in {NAMED, EDGE} and i in self._holders)
+        ):
+            return i
+        end = self._markup.end(i)
+        self.left_out[step] += sum(len(text.strip()) for text in self._markup.texts[i:end])
+        return end
 
 
-def _holders(columns: Sequence[Tag], steps: Sequence[int]) -> Set[int]:
-    """Return the elements that contain a main element, in one pass at any depth."""
-    holders: set[int] = set()
-    if not any(map(attrgetter("holds_main"), columns)):
+def _holders(markup: Markup, steps: Sequence[int], bar: float) -> Set[int]:
+    """Return the elements that contain a main element or outweigh the bar, in one pass."""
+    columns, holders = markup.tags, set[int]()
+    weights = list(accumulate(_unlinked(markup))) if bar < inf else []
+    if not weights and not any(map(attrgetter("holds_main"), columns)):
         return holders
     opened: list[int] = []
     for i in compress(count(), steps):
         tag = columns[i]
         if tag.ends:
-            while opened and columns[opened.pop()].name != tag.name:
+            while opened and columns[start := opened.pop()].name != tag.name:
                 pass
+            if weights and opened and steps[start] == NAMED and weights[i] - weights[start] > bar:
+                holders.add(start)
         elif steps[i] != BREAK:
             opened.append(i)
             if tag.holds_main:
                 holders.update(takewhile(lambda i: i not in holders, reversed(opened)))
     return holders
+
+
+def _unlinked(markup: Markup) -> Iterator[int]:
+    """Yield the number of characters after each tag, 0 in links."""
+    linked = False
+    for tag, text in zip(markup.tags, markup.texts, strict=True):
+        if tag.name == "a":
+            linked = not tag.ends
+        yield 0 if linked else len(text.strip())
 
 
 def _principal(blocks: _Blocks) -> list[int]:

@@ -267,6 +267,8 @@ SKIP: Final = 4
 #: Leave it out unless it holds the main text; ``EDGE``: or stands in it.
 NAMED: Final = 5
 EDGE: Final = 6
+#: Leave it out unless elements that are not shown hold most of the page's text.
+HIDDEN: Final = 7
 
 # Zones: where a block stands. Bits, so that they are inherited by a single "or".
 IN_MAIN: Final = 1
@@ -400,9 +402,10 @@ def _start(name: str, text: str) -> Tag:
         name == "meta" and "content" in attributes
     )
     spared = _spared(name, attributes)
+    is_settled = spared in {PASS, SKIP, HIDDEN}
     return Tag(
         name,
-        step=spared if spared in {PASS, SKIP} else _step(name, attributes, spared, holds_main),
+        step=spared if is_settled else _step(name, attributes, spared, holds_main),
         spared=spared,
         kind=kind_of(name),
         zone=_ZONES.get(name, 0) | (IN_MAIN if is_main else 0),
@@ -416,8 +419,10 @@ def _start(name: str, text: str) -> Tag:
 
 def _spared(name: str, attributes: Mapping[str, str]) -> int:
     """Return the step where the frame is spared: only hidden text is left out."""
-    if name in INVISIBLE_TAGS or is_hidden(attributes) or attributes.get(MARK) == IGNORED:
+    if name in INVISIBLE_TAGS or attributes.get(MARK) == IGNORED:
         return PASS if name in _VOID else SKIP
+    if name == "noscript" or is_hidden(attributes):
+        return PASS if name in _VOID else HIDDEN
     if name in _INLINE or name[:1] in {"!", "?"}:
         return PASS
     return BREAK if name in _VOID else OPEN

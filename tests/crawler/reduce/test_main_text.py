@@ -77,6 +77,44 @@ def test_a_frame_name_on_what_holds_the_very_article_is_not_believed() -> None:
     assert blocks(f"<header><article>{PROSE}</article></header>") == BLOCKS
 
 
+LONG = f"<p>{'Sentences of the article say a lot. ' * 12}</p>"
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    ["<noscript>{}</noscript>", "<div hidden>{}</div>", "<div aria-hidden=true>{}</div>",
+     "<div hidden id=S:1>{}</div><div hidden id=S:2><div hidden>{}</div></div>",
+     "<div class=sidebar-container>{}</div>", "<div class='entry share'><div>{}</div></div>"],
+)  # fmt: skip
+def test_what_is_hidden_or_named_like_frame_is_content_where_it_is_most_of_the_page(
+    wrapper: str,
+) -> None:
+    text = " ".join(["Sentences of the article say a lot."] * 12)
+    around = "<nav><p>Home</p></nav><div>A few words around it.</div>"
+    found = blocks(f"<body>{around}{wrapper.replace('{}', LONG)}")
+    assert found == ("A few words around it.", *[text] * wrapper.count("{}"))
+    longer = "<div>Words around it.</div>" * 40
+    assert blocks(f"<body>{longer}{wrapper.replace('{}', LONG)}") == ("Words around it.",) * 40
+
+
+@pytest.mark.parametrize("name", ["sidebar", "menubar"])
+def test_a_long_menu_is_frame_on_a_page_of_few_words(name: str) -> None:
+    menu = "<li><a href=/x>Another of the many pages of this site</a>" * 40
+    assert blocks(f"<body><div class={name}><ul>{menu}</ul></div>{PROSE}") == BLOCKS
+
+
+def test_hidden_words_in_a_sentence_that_are_shown_end_no_block() -> None:
+    words = "hidden words " * 30
+    found = blocks(f"<p>One <b hidden>{words}</b> two.</p><p>Three.</p>")
+    assert found == (f"One {words}two.", "Three.")
+
+
+def test_frames_within_frames_with_text_are_weighed_once() -> None:
+    depth = 20_000
+    markup = "<div class=sidebar>" * depth + LONG + "</div>" * depth
+    assert len(blocks(markup)) == 1
+
+
 def test_a_frame_name_on_words_in_a_sentence_does_not_take_them_out() -> None:
     assert blocks("<p>See the <a class=nav-link href=x>other page</a> first.</p>") == (
         "See the other page first.",
