@@ -6,6 +6,7 @@ words, and a guess is made only for a document without any usable label. Labels 
 of the Encoding standard's table (``iso-8859-1`` is windows-1252, ``gb2312`` is gbk).
 """
 
+import codecs
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -15,7 +16,7 @@ import webencodings
 #: The standard looks at 1,024 bytes; documents with long comments before their ``meta``
 #: are common enough to look further.
 _PRESCAN_BYTES: Final = 4096
-_DETECTION_BYTES: Final = 32 * 1024
+_DETECTION_BYTES: Final = 64 * 1024
 
 _BYTE_ORDER_MARKS: Final = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -32,33 +33,28 @@ _ATTRIBUTE: Final = re.compile(rb"""([^\s=/>"']+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(
 _CHARSET_IN_CONTENT: Final = re.compile(rb"""charset\s*=\s*["']?\s*([^\s"';]+)""", re.IGNORECASE)
 _XML_ENCODING: Final = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^\s"'>]+)""")
 
-#: The legacy encodings worth guessing, by the name of Python's codec. All others are so
-#: rare on the web that admitting them costs more pages than it wins.
-_GUESSED: Final = {
-    "cp1252": "windows-1252",
-    "cp1250": "windows-1250",
-    "cp1251": "windows-1251",
-    "cp1253": "windows-1253",
-    "cp1254": "windows-1254",
-    "cp1255": "windows-1255",
-    "cp1256": "windows-1256",
-    "cp1257": "windows-1257",
-    "cp1258": "windows-1258",
-    "cp874": "windows-874",
+#: Python's codecs of these names lack characters that the standard's encodings have.
+_CODECS: Final = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
+#: Encodings that the detector calls by names that are no labels of the standard.
+_DETECTED: Final = {
     "cp932": "shift_jis",
     "cp949": "euc-kr",
-    "big5": "big5",
-    "euc_jp": "euc-jp",
-    "gb18030": "gb18030",
-    "iso8859_2": "iso-8859-2",
-    "koi8_r": "koi8-r",
+    "cp874": "windows-874",
+    "macroman": "macintosh",
+    "maccyrillic": "x-mac-cyrillic",
+    "iso8859-16": "iso-8859-16",
+    "utf-16-le": "utf-16le",
+    "utf-16-be": "utf-16be",
 }
+#: Below it nothing in the text speaks for an encoding: a few quotation marks in an English page.
+_LEAST_CONFIDENCE: Final = 0.03
 _DEFAULT: Final = "windows-1252"
 
 
 def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
     """Return the text of ``body`` and the WHATWG name of the encoding it was read in.
 
+    A guessed encoding that the standard does not have goes by the name of Python's codec.
     ``content_type`` is the whole header value. Never raises: an unknown label gives way to
     the next source, and bytes that are invalid in the encoding become U+FFFD.
     """
@@ -70,7 +66,11 @@ def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
 
 
 def _decoded(body: bytes, name: str) -> str:
-    text, _ = webencodings.lookup(name).codec_info.decode(body, "replace")
+    if name in _CODECS or _encoding_name(name) is None:
+        codec = codecs.lookup(_CODECS.get(name, name))
+    else:
+        codec = webencodings.lookup(name).codec_info
+    text, _ = codec.decode(body, "replace")
     return str(text)
 
 
@@ -120,20 +120,20 @@ def _detected(body: bytes) -> str:
     """Guess the encoding of a document without a label; default ``windows-1252``."""
     if _is_utf8(body):
         return "utf-8"
-    import charset_normalizer  # noqa: PLC0415  # slow to load, and most pages have a label
+    import chardet  # noqa: PLC0415  # slow to load, and most pages have a label
 
-    found = charset_normalizer.from_bytes(_sample(body), cp_isolation=list(_GUESSED))
-    # Encodings that decode these bytes alike share one match.
-    names = [_GUESSED[c] for match in found for c in match.could_be_from_charset if c in _GUESSED]
-    # A short Western text fits Central European code pages as well; the web's default wins
-    # wherever it is plausible at all.
-    return _DEFAULT if not names or _DEFAULT in names else names[0]
+    found = chardet.detect(_sample(body), max_bytes=_DETECTION_BYTES)
+    name = (found["encoding"] or _DEFAULT).lower()
+    if found["confidence"] < _LEAST_CONFIDENCE:
+        return _DEFAULT
+    return _DETECTED.get(name) or _encoding_name(name) or name
 
 
 def _is_utf8(body: bytes) -> bool:
     """Return whether the bytes are UTF-8, but for a few strays such as a foreign comment."""
     if body.isascii():
-        return True
+        # Escapes and zeros show ISO 2022 and UTF-16.
+        return b"\x1b" not in body and b"\0" not in body
     text = body.decode("utf-8", "replace")
     strays = text.count("\ufffd")
     return strays == 0 or strays * 20 < len(body) - len(text)
@@ -141,8 +141,10 @@ def _is_utf8(body: bytes) -> bool:
 
 def _sample(body: bytes) -> bytes:
     """Return the beginning, from the first informative byte, cut between characters."""
-    first = next(re.finditer(rb"[\x80-\xff]", body)).start()
-    sample = body[max(0, first - 64) :][:_DETECTION_BYTES]
+    first = next(re.finditer(rb"[\0\x1b\x80-\xff]", body)).start()
+    # A multiple of four: in UTF-16 and UTF-32 characters begin there.
+    start = max(0, first - 64) & ~3
+    sample = body[start : start + _DETECTION_BYTES]
     if len(sample) < _DETECTION_BYTES:
         return sample
     cut = max(sample.rfind(b"<"), sample.rfind(b" "), sample.rfind(b"\n"))

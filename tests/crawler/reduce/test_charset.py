@@ -10,6 +10,7 @@ from freshet.crawler.reduce.charset import decode
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20
 JAPANESE = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。 " * 20
+POLISH = "Zażółć gęślą jaźń, a potem pójdź, kiń tę chmurność w głąb flaszy. " * 5
 FRENCH = "Le cœur a ses raisons que la raison ne connaît point. Où êtes-vous né ? " * 5
 
 
@@ -99,11 +100,25 @@ def test_a_stray_byte_does_not_turn_utf_8_into_something_else() -> None:
     ("text", "codec", "name"),
     [(RUSSIAN, "cp1251", "windows-1251"), (RUSSIAN, "koi8-r", "koi8-r"),
      (JAPANESE, "cp932", "shift_jis"), (JAPANESE, "euc-jp", "euc-jp"),
-     (FRENCH, "cp1252", "windows-1252"),
+     (FRENCH, "cp1252", "windows-1252"), (POLISH, "cp1250", "windows-1250"),
+     (POLISH, "iso8859-2", "iso-8859-2"), (RUSSIAN, "cp866", "ibm866"),
+     (RUSSIAN, "mac-cyrillic", "x-mac-cyrillic"), (RUSSIAN, "cp855", "ibm855"),
+     (JAPANESE, "iso2022_jp", "iso-2022-jp"), (RUSSIAN, "utf-16-le", "utf-16le"),
+     ("All is well. " * 50, "utf-16-be", "utf-16be"),
      ("Don’t worry. " + "All is well. " * 50, "cp1252", "windows-1252")],
 )  # fmt: skip
 def test_without_any_label_the_encoding_is_guessed(text: str, codec: str, name: str) -> None:
     assert decode(text.encode(codec), "text/html") == (text, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "codec"),
+    [("①㈱髙", "shift_jis", "cp932"), ("똠방각하", "euc-kr", "cp949"), ("€", "gbk", "gb18030")],
+)
+def test_the_standards_encodings_have_more_characters_than_pythons_of_that_name(
+    text: str, label: str, codec: str
+) -> None:
+    assert decode(text.encode(codec), f"text/html; charset={label}") == (text, label)
 
 
 def test_a_guess_looks_at_a_part_of_a_long_document_and_not_into_a_character() -> None:
