@@ -52,6 +52,8 @@ _BROKEN_OFF = frozenset({"protocol", "timeout_headers", "timeout_body", "too_slo
 #: The host's name has no address, for now or for ever.
 NO_ADDRESS = frozenset({"address", "no_such_host"})
 _NO_REQUEST = NO_ADDRESS | {"url"}
+#: Failures in a row that may be those of URLs, of a host that answered as often before.
+_MOST_DEAD = 20
 #: More doublings exceed every cap; 1024 of them exceed a float.
 _MOST_DOUBLINGS = 64
 
@@ -101,11 +103,12 @@ class HostQueue:
 
     ``ready_at`` is the time at which the next request may start, ``parked_until`` the end of the
     pause for ``parked_reason`` (-inf: never). ``troubles`` and ``forbidden`` count responses in a
-    row.
+    row, ``answered`` how many more good ones there were than failures, up to 20.
     """
 
     __slots__ = (
-        "_inherited_delay_s", "crawl_delay_s", "forbidden", "in_flight", "key", "last_end_at",
+        "_inherited_delay_s", "answered", "crawl_delay_s", "forbidden", "in_flight", "key",
+        "last_end_at",
         "parked_reason", "parked_until", "ready_at", "response_s", "rng", "rules", "troubles",
     )  # fmt: skip
 
@@ -120,6 +123,7 @@ class HostQueue:
         self.response_s = 0.0
         self.troubles = 0
         self.forbidden = 0
+        self.answered = 0
         self.parked_until = -inf
         self.parked_reason: str | None = None
         # The delay of an earlier run holds until the host answers well.
@@ -220,6 +224,7 @@ class HostQueue:
 
     def _count(self, answer: HostAnswer) -> None:
         if answer == "fine":
+            self.answered = min(max(self.answered - self.troubles, 0) + 1, _MOST_DEAD)
             self.troubles = 0
             self.forbidden = 0
             self._inherited_delay_s = 0.0
@@ -233,11 +238,11 @@ class HostQueue:
         if answer in ("fine", "forbidden", "ours"):
             return 0.0
         wanted_s = min(retry_after_s or 0.0, self.rules.retry_after_cap_s)
-        # The first refusal with a Retry-After is obeyed as it stands, and single failures are
-        # taken for the URL's own: back-off starts with the next ones.
+        # The first refusal with a Retry-After is obeyed as it stands, and failures are taken for
+        # the URLs' own, of a host that has answered well for longer: back-off starts after them.
         free: dict[HostAnswer, int] = {
             "throttled": int(wanted_s > 0),
-            "failed": self.rules.failures_to_park - 1,
+            "failed": max(self.rules.failures_to_park, self.answered) - 1,
         }
         beyond = self.troubles - free.get(answer, 0)
         return max(wanted_s, back_off_s(self.rules, beyond, self.rng) if beyond > 0 else 0.0)

@@ -265,12 +265,7 @@ class Comparer:
             found = Verdict("failed", reason=str(checked.verdict.kind), detail=checked.verdict.why)
         else:
             found = await self._judged(due, result, page, checked.history)
-            if page.parsed.links_truncated:
-                taken = f"{len(page.parsed.links):,}"
-                detail = (
-                    f"only its first {taken} links were read; raise parse.max_links to read more"
-                )
-                found = replace(found, detail=detail)
+            found = replace(found, detail=found.detail or page.parsed.remark)
         return replace(found, not_content=checked.not_content, retractions=checked.retractions)
 
     async def _judged(

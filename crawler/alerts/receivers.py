@@ -21,6 +21,7 @@ from freshet.crawler.fetch.addresses import AddressGuard
 from freshet.crawler.fetch.responses import retry_after_s
 from freshet.crawler.fetch.transport import Unfetched, guarded_connector, own_failures
 from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import counted
 from freshet.storage.tables.alerts import Message
 
 #: The result of a delivery: "refused" is about the message, "failed" may pass.
@@ -242,9 +243,8 @@ def in_words(message: Mapping[str, Any]) -> tuple[str, str]:
         lines = [_line(change) for change in changes[:_SHOWN]]
         if len(changes) > _SHOWN:
             lines.append(f"… and {len(changes) - _SHOWN:,} more")
-        return f"{data['rule']}: {len(changes):,} pages, {data['from']} to {data['to']}", "\n".join(
-            lines
-        )
+        pages = counted(len(changes), "page")
+        return f"{data['rule']}: {pages}, {data['from']} to {data['to']}", "\n".join(lines)
     if message["type"] == "test":
         return f"{data['rule']}: a test", data["summary"]
     return f"{data['rule']}: {data['kind']} {data['title'] or data['url']}", _line(data)

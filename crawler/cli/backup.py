@@ -56,7 +56,9 @@ def backup_command(
     keep: Annotated[
         int,
         typer.Option(
-            min=0, help="In a folder: keep the newest N backups, delete the others. 0: keep all."
+            metavar="N",
+            min=0,
+            help="In a folder: keep the newest N backups, delete the others. 0: keep all.",
         ),
     ] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing TARGET.")] = False,

@@ -35,7 +35,7 @@ from freshet.crawler.robots.parser import parse as parse_robots
 from freshet.crawler.run.orders import require_readable
 from freshet.crawler.run.wiring import stored_histories
 from freshet.crawler.tally import CrawlError
-from freshet.crawler.terminal import print_json, show_line, show_list, size
+from freshet.crawler.terminal import counted, joined, print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.storage.database import reading
 from freshet.storage.entries import REBASED
@@ -203,11 +203,8 @@ async def _block_page(
 def _read(parsed: ParsedPage) -> Step:
     title = f"“{parsed.title}”, " if parsed.title else ""
     blocks, links = len(parsed.blocks), len(parsed.links)
-    return Step(
-        "parse",
-        parsed.encoding or "bytes",
-        f"{title}{blocks:,} blocks of main text, {links:,} links",
-    )
+    words = f"{title}{counted(blocks, 'block')} of main text, {counted(links, 'link')}"
+    return Step("parse", parsed.encoding or "bytes", joined((words, parsed.remark), "; ") or words)
 
 
 async def _compared(db: Path, found: Check, seen: Digests, blocks: Blocks, now: float) -> str:

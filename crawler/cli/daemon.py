@@ -79,8 +79,9 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     policy: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME[:OPTION=VALUE,…]",
-            help="How pages are ranked for the next visit: site_clock (default), greedy_index, …",
+            metavar="NAME[:OPTIONS]",
+            help="How pages are ranked for the next visit: site_clock (default), greedy_index, …; "
+            "OPTIONS are OPTION=VALUE,…",
         ),
     ] = None,
     importance: Annotated[

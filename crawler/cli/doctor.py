@@ -22,7 +22,7 @@ from freshet.crawler.clock import SteadyClock
 from freshet.crawler.fetch.addresses import NoSuchHost
 from freshet.crawler.network import Network, user_agent
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
-from freshet.crawler.terminal import print_json, relative, show_line, show_list, size
+from freshet.crawler.terminal import counted, print_json, relative, show_line, show_list, size
 from freshet.crawler.urls import origin
 from freshet.storage import maintenance
 from freshet.storage.database import StoreError, reading
@@ -126,7 +126,7 @@ def soundness(found: maintenance.StoreHealth) -> _CheckResult:
         )
     run = f"; run {found.open_run} has not ended" if found.open_run is not None else ""
     return _CheckResult(
-        "store", "fine", f"sound: {size(found.size_bytes)}, {found.pages:,} pages{run}"
+        "store", "fine", f"sound: {size(found.size_bytes)}, {counted(found.pages, 'page')}{run}"
     )
 
 

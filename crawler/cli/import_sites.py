@@ -48,7 +48,12 @@ def import_command(
         typer.Option("--into", metavar="LIST", help="The site list: text, or .csv with a header."),
     ],
     kind: Annotated[
-        ListFormat, typer.Option("--format", help="The format, if the files do not tell.")
+        ListFormat,
+        typer.Option(
+            "--format",
+            metavar="KIND",
+            help="auto, or, if the files do not tell: changedetection, urlwatch, opml, sitemap.",
+        ),
     ] = "auto",
     rules: Annotated[
         bool, typer.Option("--rules", help="Print their visit intervals as `daemon.rules`.")

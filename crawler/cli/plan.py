@@ -118,10 +118,11 @@ def _learned(learning: RateLearning | None) -> str | None:
         return None
     if not learning.intervals:
         return f"{NO_HISTORY}: no page was captured twice, so all get the same rate"
-    source = f"{learning.estimator} from {learning.intervals:,} intervals between captures"
+    source = f"{learning.estimator} from {counted(learning.intervals, 'interval')} between captures"
     if not learning.without_evidence:
         return source
-    return f"{source}; {learning.without_evidence:,} pages without one get the others' average"
+    others = counted(learning.without_evidence, "page")
+    return f"{source}; {others} without one: the others' average"
 
 
 def _print_policies(report: PlanReport) -> None:
@@ -277,8 +278,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         ),
     ] = None,
     policy: Annotated[
-        str,
-        typer.Option(metavar="NAME[:OPTION=VALUE,…]", help="The policy that divides the budget."),
+        str, typer.Option(metavar="NAME[:OPTIONS]", help="The policy that divides the budget.")
     ] = "lambda_crawl",
     estimator: Annotated[
         str,
@@ -339,7 +339,7 @@ def _plan(order: _PlanOrder) -> tuple[PlanReport, bool]:
         _check_output(order.output, order.sources or order.db)
     with err.status("Reading the sources"):
         sources, delays_s, learning, decaying = _read(order)
-    with err.status(f"Planning for {len(sources):,} pages"):
+    with err.status(f"Planning for {counted(len(sources), 'page')}"):
         # A given delay holds whatever was learnt of a host.
         own = [None] * len(delays_s) if order.has_fixed_delay else delays_s
         polite = order.settings.politeness

@@ -127,7 +127,8 @@ class Screen:
         placed = self._live.comparing.placed
         if placed is None:
             return None
-        return f"looking for near-duplicates: {placed:,} pages compared, Ctrl-C to leave the rest"
+        done = counted(placed, "page")
+        return f"looking for near-duplicates: {done} compared, Ctrl-C to leave the rest"
 
     def _hosts_line(self, now: float) -> str:
         waits = self._live.pool.frontier.waits(now)

@@ -102,7 +102,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME[:OPTION=VALUE,…]",
+            metavar="NAME[:OPTIONS]",
             help=f"A policy to compare; may be repeated (default: {', '.join(DEFAULT_POLICIES)}).",
         ),
     ] = None,

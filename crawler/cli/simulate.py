@@ -419,7 +419,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME[:OPTION=VALUE,…]",
+            metavar="NAME[:OPTIONS]",
             help="A policy to simulate; may be repeated "
             f"(default: {' and '.join(DEFAULT_POLICIES)}; with --ephemeral "
             f"{', '.join(CONTENDERS)}; with --web that of the settings).",
@@ -451,8 +451,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     process: Annotated[
         str,
         typer.Option(
-            metavar="NAME[:OPTION=VALUE,…]",
-            help="How sources change: poisson, bursts, drift or together.",
+            metavar="NAME[:OPTIONS]", help="How sources change: poisson, bursts, drift or together."
         ),
     ] = "poisson",
     ephemeral: Annotated[
@@ -461,7 +460,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     web: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME[:OPTION=VALUE,…]",
+            metavar="NAME[:OPTIONS]",
             help="Run the whole daemon on a synthetic web instead: synthetic "
             "(:hosts=4,pages=40), showcase, endless (:pages=60) or newsroom (:items=48,docs=40).",
         ),

@@ -371,7 +371,7 @@ def _near_duplicates(found: IndexState) -> str | None:
     if not found.pages and not found.unseen:
         return None
     # A crawl that is under way compares its pages when it ends, one that was killed has not.
-    to_come = f", {found.unseen:,} observations not checked" if found.unseen else ""
+    to_come = f", {counted(found.unseen, 'observation')} not checked" if found.unseen else ""
     return counted_duplicates(found) + to_come
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from freshet import __version__
 
@@ -38,6 +39,24 @@ VERBS: Final[Mapping[str, str]] = {
 }
 
 
+def _untyped(parameters: list[Any]) -> list[Any]:
+    """Leave the types of flags and arguments, which say nothing to a user, out of the help."""
+    for each in parameters:
+        if isinstance(each, TyperArgument) or getattr(each, "is_flag", False):
+            each.display_type_rich = lambda **_: None
+    return parameters
+
+
+class _Verb(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _untyped(super().get_params(ctx))
+
+
+class _Verbs(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _untyped(super().get_params(ctx))
+
+
 def application(arguments: list[str]) -> typer.Typer:
     """Return the command line program for these arguments.
 
@@ -46,6 +65,7 @@ def application(arguments: list[str]) -> typer.Typer:
     """
     app = typer.Typer(
         name="freshet",
+        cls=_Verbs,
         help="A web crawler that knows when to come back.",
         no_args_is_help=True,
         rich_markup_mode="markdown",
@@ -59,9 +79,11 @@ def application(arguments: list[str]) -> typer.Typer:
         module, _, name = VERBS[verb].partition(".")
         command = getattr(import_module(f"freshet.crawler.cli.{module}"), name)
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=verb)
+            app.add_typer(command, name=verb, cls=_Verbs)
+            for each in command.registered_commands:
+                each.cls = _Verb
         else:
-            app.command(verb)(command)
+            app.command(verb, cls=_Verb)(command)
     return app
 
 

@@ -155,11 +155,14 @@ class SelectorHints:
             except SelectolaxError as error:
                 raise ValueError(f"{selector!r} is not a valid CSS selector") from error
 
-    def mark(self, tree: LexborHTMLParser) -> None:
-        """Mark each element that a selector matches with an attribute."""
+    def mark(self, tree: LexborHTMLParser) -> bool:
+        """Mark each element that a selector matches; return whether one matches ``include``."""
+        found = False
         for verdict, selectors in ((INCLUDED, self.include), (IGNORED, self.ignore)):
             for node in tree.css(", ".join(selectors)) if selectors else ():
                 node.attrs[MARK] = verdict
+                found = found or verdict == INCLUDED
+        return found
 
 
 NO_HINTS: Final = SelectorHints()

@@ -133,8 +133,8 @@ class ParsedPage:
 
     ``canonical`` (a hint), ``feeds`` and ``base_url`` are resolved and without fragments;
     ``robots_meta`` are the contents of the robots ``meta`` elements for everybody and for
-    this crawler; ``blocks`` is the main text; ``links_truncated`` says that the page has
-    more links than the limit; ``hub_links`` are its links to its hub and to itself.
+    this crawler; ``blocks`` is the main text; ``remark`` says what was not read as asked
+    for; ``hub_links`` are its links to its hub and to itself.
     """
 
     base_url: str
@@ -143,7 +143,7 @@ class ParsedPage:
     language: str | None = None
     canonical: str | None = None
     links: Links = field(default_factory=Links)
-    links_truncated: bool = False
+    remark: str | None = None
     feeds: tuple[str, ...] = ()
     meta_refresh: MetaRefresh | None = None
     robots_meta: tuple[str, ...] = ()
@@ -181,10 +181,17 @@ def parse(
         raise RecursionError(f"elements nested {depth:,} deep")
     tree = LexborHTMLParser(text, options=_OPTIONS)
     del text  # up to 40 MB of a large page
-    hints.mark(tree)
+    has_included = hints.mark(tree)
     markup = read(tree.html or "")
     head = _Head(markup, url)
     links, is_cut = page_links(markup, head.linking, head.base_url, max_links)
+    remark = None
+    if is_cut:
+        remark = (
+            f"only its first {len(links):,} links were read; raise parse.max_links to read more"
+        )
+    elif hints.include and not has_included:
+        remark = "nothing matches parse.include: its main text was found as without it"
     return ParsedPage(
         base_url=head.base_url,
         encoding=encoding,
@@ -192,11 +199,11 @@ def parse(
         language=head.language(),
         canonical=head.canonical(),
         links=links,
-        links_truncated=is_cut,
+        remark=remark,
         feeds=head.feeds(),
         meta_refresh=head.meta_refresh(),
         robots_meta=head.robots_meta(agent_token),
-        blocks=main_text(markup, selected=bool(hints.include)),
+        blocks=main_text(markup, selected=has_included),
         hub_links=head.hub_links(),
     )
 

@@ -91,7 +91,7 @@ class Vitality:
         if idle_s > _ASKS_WITHIN_S:
             found.append(
                 f"nothing has been fetched for {idle_s:.0f} s although pages are due and the "
-                f"budget allows it; {self._last.parked} hosts are parked"
+                f"budget allows it; hosts parked: {self._last.parked}"
             )
         return found
 

@@ -143,7 +143,9 @@ async def silent_seeds(db: Reader, run_id: int) -> list[tuple[str, str, str]]:
     """Return the seeds whose host gave no page in a run: line, URL, and the last result."""
     rows = await db.execute_fetchall(
         "SELECT s.text, coalesce(s.root_url, s.url), f.deferred, o.kind, o.reason, o.detail, "
-        "       o.status, p.held_back FROM seed AS s LEFT JOIN page AS p ON p.id = s.page_id "
+        "       o.status, p.held_back, s.fallback_url, r.reason "
+        "FROM seed AS s LEFT JOIN page AS p ON p.id = s.page_id "
+        "LEFT JOIN robots AS r ON r.host_id = p.host_id "
         "LEFT JOIN frontier AS f ON f.page_id = p.id LEFT JOIN finding AS o ON o.id = ("
         "  SELECT max(id) FROM observation WHERE page_id = p.id AND run_id = ?1) "
         # One list of hosts for all seeds: many of them may stand on one large host.
@@ -181,9 +183,12 @@ async def kinds(db: Reader, run_id: int, after: int = 0) -> dict[str, int]:
 
 
 def _why_silent(row: aiosqlite.Row) -> str:
-    _, _, deferred_why, kind, reason, detail, status, held = row
+    _, _, deferred_why, kind, reason, detail, status, held, over_http, of_robots = row
+    # A bad certificate is no reason to go on without any.
+    wants_http = "tls" in {deferred_why, reason} and over_http is not None
+    hint = f"; name {over_http} to crawl it without https" if wants_http else ""
     if deferred_why is not None:
-        return str(deferred_why)
+        return (f"{deferred_why}: {of_robots}" if of_robots else str(deferred_why)) + hint
     if kind is None:
         return str(held) if held else "it was not reached"
     if reason == "out_of_scope":
@@ -193,7 +198,7 @@ def _why_silent(row: aiosqlite.Row) -> str:
         words.append(f"HTTP {status}")
     if detail or reason:
         words.append(str(detail or reason))
-    return ": ".join(words)
+    return ": ".join(words) + hint
 
 
 # -- changes of all pages, in the order of time ------------------------------

@@ -158,6 +158,16 @@ def test_single_failures_do_not_park_but_several_in_a_row_do() -> None:
     assert 20.0 <= pauses[3] <= 25.0
 
 
+def test_dead_urls_of_a_host_that_answers_well_do_not_park_it() -> None:
+    polite, now = queue(), NOON
+    for turn in range(16):
+        assert end(polite, now, "failed" if 8 <= turn < 15 else "fine") == 1.0
+        now = polite.ready_at
+    # The failures have used its credit up: the next three park it.
+    pauses = [end(polite, now, "failed") for _ in range(3)]
+    assert pauses[-1] > 5.0
+
+
 def test_a_good_answer_ends_the_back_off() -> None:
     polite = queue()
     end(polite, NOON, "down")

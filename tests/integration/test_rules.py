@@ -133,5 +133,6 @@ async def test_a_bad_certificate_is_a_recorded_outcome_and_no_downgrade(tmp_path
     assert web.log == []
     ((_, _, why),) = report.silent_seeds
     assert "certificate" in why
+    assert why.endswith(f"; name http://{bare}/ to crawl it without https")
     assert urls(db, "SELECT reason FROM observation") == {"tls"}
     assert urls(db, "SELECT url FROM page") == {f"{web.origin('h')}/"}

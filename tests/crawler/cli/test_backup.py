@@ -70,3 +70,10 @@ def test_keeping_some_needs_a_folder(store: SmallStore, tmp_path: Path) -> None:
     refused = freshet("backup", tmp_path / "copy.db", "--db", store.path, "--keep", 2)
     assert refused.exit_code == 2
     assert "must be a folder" in refused.stderr
+
+
+def test_a_folder_that_is_missing_is_no_file_name(store: SmallStore, tmp_path: Path) -> None:
+    made = freshet("backup", tmp_path / "backups", "--db", store.path)
+    assert made.exit_code == 2
+    assert "there is no such folder; make it" in made.stderr
+    assert not (tmp_path / "backups").exists()

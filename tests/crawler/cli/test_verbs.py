@@ -1,5 +1,6 @@
 """A verb is imported when it is asked for, and all for the help."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,3 +49,13 @@ def test_a_store_that_is_not_there_is_one_line_and_none_is_made(
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
     assert "there is no such file" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_the_help_shows_whole_names_and_no_types_of_python(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = freshet(*verb.split(), "--help").stdout
+    assert not re.search(r"<(?:bool|path|str|list|int)", shown), shown
+    assert not re.search(r"--[\w-]*…", shown), shown

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.reduce.main_text import plain_text
+from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.reduce.page import ParsedPage, is_plain, parse
 
 URL = "https://h.example/docs/page.html"
@@ -29,7 +30,7 @@ def test_a_page_is_read_as_a_whole() -> None:
     assert found.links.urls == ("https://h.example/canonical", "https://h.example/docs/next")
     assert found.blocks.texts == ("Head", "Text with a link.")
     assert found.encoding == "utf-8"
-    assert not found.links_truncated
+    assert found.remark is None
 
 
 def test_the_first_base_with_an_href_counts_for_everything() -> None:
@@ -142,7 +143,16 @@ def test_what_has_no_markup_is_told_by_its_type(content_type: str | None, plain:
 
 def test_the_number_of_links_is_limited() -> None:
     found = parse(b"<a href=1>x</a><a href=2>x</a>", URL, None, max_links=1)
-    assert (len(found.links), found.links_truncated) == (1, True)
+    assert len(found.links) == 1
+    assert found.remark == "only its first 1 links were read; raise parse.max_links to read more"
+
+
+def test_a_selector_that_matches_nothing_is_told() -> None:
+    page, hints = b"<main><p>Text.</p></main>", SelectorHints(include=(".article",))
+    found = parse(page, URL, None, hints=hints)
+    assert found.blocks.texts == ("Text.",)
+    assert found.remark == "nothing matches parse.include: its main text was found as without it"
+    assert parse(page, URL, None, hints=SelectorHints(include=("p",))).remark is None
 
 
 def test_many_options_are_no_trouble() -> None:

@@ -67,7 +67,7 @@ def test_pages_that_are_due_and_not_fetched_are_a_problem() -> None:
         vitality.check("fetching", replace(BUSY, backlog=0, turns=int(now)), now)
     (problem,) = vitality.problems(601.0)
     assert problem.startswith("nothing has been fetched for 601 s although pages are due")
-    assert "2 hosts are parked" in problem
+    assert "hosts parked: 2" in problem
     vitality.check("fetching", replace(BUSY, backlog=0, turns=700, spent=10), 602.0)
     assert vitality.problems(602.0) == []
 
