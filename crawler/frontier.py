@@ -325,6 +325,16 @@ class Frontier:
             heappop(self._waiting)
         return None
 
+    def least_s(self, due: Mapping[int, int]) -> float:
+        """Return the seconds in which the slowest queue answers so many requests to each host."""
+        seconds: dict[str, float] = {}
+        for host_id, urls in due.items():
+            if host_id in self._hosts:
+                state = self._hosts[host_id].queue.state
+                took = urls * (state.delay_s + state.response_s)
+                seconds[state.key] = seconds.get(state.key, 0.0) + took
+        return max(seconds.values(), default=0.0)
+
     def host_state(self, host_id: int) -> HostState:
         """Return the politeness state of a host that must outlive the process."""
         return self._hosts[host_id].queue.state.state(host_id)

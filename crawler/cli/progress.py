@@ -1,7 +1,8 @@
 """Progress of a crawl: a live line on a terminal, log lines elsewhere."""
 
+import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import structlog
@@ -18,6 +19,7 @@ from freshet.storage.records import Acknowledged, Visit
 
 _REFRESH_PER_S = 4
 _LOG_EVERY_S = 10.0
+_COUNT_EVERY_S = 3.0
 #: A daemon has months.
 _DAEMON_LOG_EVERY_S = 600.0
 _REASONS_SHOWN = 3
@@ -45,6 +47,34 @@ def watching(
         yield show
 
 
+class _Left:
+    """Count of what is due, made every few seconds beside the crawl, and its least time."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._started_at = live.pool.clock.now()
+        self._next_at = self._started_at + 1.0
+        self._counting: asyncio.Task[None] | None = None
+        self.urls: int | None = None
+        self.seconds = 0.0
+
+    def refresh(self, now: float) -> None:
+        """Count again if the last count is old."""
+        if self._live.left is not None and now >= self._next_at:
+            self._next_at = now + _COUNT_EVERY_S
+            self._counting = asyncio.create_task(self._count(self._live.left, now))
+
+    async def _count(self, count: Callable[[], Awaitable[Mapping[int, int]]], now: float) -> None:
+        due = await count()
+        self.urls = sum(due.values())
+        # By the delay of each host, and by the speed so far.
+        each_s = (now - self._started_at) / max(self._live.tally.fetches, 1)
+        self.seconds = max(self._live.pool.frontier.least_s(due), self.urls * each_s)
+
+    def __str__(self) -> str:
+        return f"{self.urls:,} left, {_clock(self.seconds)} or more" if self.urls else ""
+
+
 class Screen:
     """A live display: counts and rate, the hosts and why they wait, the last changes."""
 
@@ -52,9 +82,11 @@ class Screen:
         self._live = live
         self._started_at = live.pool.clock.now()
         self._changes: deque[Text] = deque(maxlen=_CHANGES_SHOWN)
+        self._left = _Left(live)
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
         """Add a committed batch."""
+        self._left.refresh(self._live.pool.clock.now())
         for item in batch:
             entry = item.entry
             if isinstance(entry, Visit) and entry.observation.kind == "changed":
@@ -86,6 +118,7 @@ class Screen:
             Text(f"{kinds['gone']:,} gone", "yellow" if kinds["gone"] else ""),
             Text(f"{tally.errors:,} errors", "red" if tally.errors else ""),
             Text(f"{tally.refused_by_robots:,} refused  {_clock(seconds)}"),
+            Text(str(self._left), "bold"),
         ]
         return Text("  ").join(parts)
 
@@ -163,6 +196,7 @@ class _Log:
         self._silent = silent
         self._every_s = _LOG_EVERY_S if live.snapshot is None else _DAEMON_LOG_EVERY_S
         self._next_at = live.pool.clock.now() + self._every_s
+        self._left = _Left(live)
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
         """Add a committed batch."""
@@ -171,6 +205,8 @@ class _Log:
                 if isinstance(item.entry, Visit):
                     _log_visit(item.entry)
         now = self._live.pool.clock.now()
+        if not self._silent:
+            self._left.refresh(now)
         if now >= self._next_at and not self._silent:
             self._next_at = now + self._every_s
             self._log_counts(now)
@@ -182,6 +218,8 @@ class _Log:
             "changed": tally.kinds["changed"], "active": self._live.pool.active,
         }  # fmt: skip
         if self._live.snapshot is None:
+            if self._left.urls is not None:
+                counts |= {"left": self._left.urls, "left_s": round(self._left.seconds)}
             log.info("crawling", **counts)
             return
         snapshot = self._live.snapshot(now)

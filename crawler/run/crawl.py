@@ -1,9 +1,10 @@
 """A crawl, from settings and a site list to a report."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random
@@ -64,7 +65,8 @@ class CrawlOrder:
 class Live:
     """The running parts that progress is read from.
 
-    ``comparing`` is the progress of the last step, ``snapshot`` the status of a daemon at a time.
+    ``comparing`` is the progress of the last step, ``snapshot`` the status of a daemon at a time,
+    ``left`` counts the URLs that are due by host.
     """
 
     pool: FetchPool
@@ -72,6 +74,7 @@ class Live:
     resumed: bool
     comparing: Grouping = field(default_factory=Grouping)
     snapshot: Callable[[float], DaemonSnapshot] | None = None
+    left: Callable[[], Awaitable[Mapping[int, int]]] | None = None
 
 
 async def crawl(
@@ -191,7 +194,8 @@ class _CrawlRun:
         pacer = Pacer(inf, started_at)
         pool = self._assembly.pool(seeding, rules, pacer, begun=self._outbox.start)
         comparing = Grouping(lambda: pool.stopping)
-        live = Live(pool=pool, tally=self._tally, resumed=resumed, comparing=comparing)
+        left = partial(frontier_tables.due_by_host, self._database.reader)
+        live = Live(pool=pool, tally=self._tally, resumed=resumed, comparing=comparing, left=left)
         listeners.append(watch(live))
         listeners.append(self._outbox.committed)
         await self._assembly.ask_schemes(seeding)

@@ -81,6 +81,12 @@ async def wake_times(db: Reader) -> list[tuple[int, float]]:
     return [(row[0], row[1]) for row in rows]
 
 
+async def due_by_host(db: Reader) -> dict[int, int]:
+    """Count the URLs of each host that are due in this run."""
+    sql = "SELECT host_id, count(*) FROM frontier WHERE deferred IS NULL GROUP BY host_id"
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql)}
+
+
 def due_columns(**given: str) -> str:
     """Return the columns of a :class:`DueUrl` of ``page AS p``; the frontier's as given."""
     return columns_of(

@@ -1,6 +1,8 @@
 """Progress says how far the crawl is, and which hosts wait for what."""
 
+import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
@@ -43,6 +45,9 @@ class Hosts:
     def wakes_at(self) -> float | None:
         return self.wakes
 
+    def least_s(self, due: Mapping[int, int]) -> float:
+        return 2.0 * max(due.values())
+
 
 def live(hosts: Hosts, clock: Clock, *, stopping: bool = False) -> tuple[Live, Tally]:
     tally = Tally()
@@ -80,6 +85,20 @@ def test_the_screen_says_which_hosts_wait_and_why() -> None:
     assert "0 hosts active, the next in 17 s" in text
     assert "2 hosts wait: http_429" in text
     assert "1 host waits: connect" in text
+
+
+async def test_the_screen_says_what_is_left_and_how_long_it_takes_at_least() -> None:
+    async def due() -> dict[int, int]:
+        return {1: 5_000, 2: 40}
+
+    clock = Clock()
+    parts, _ = live(Hosts(), clock)
+    screen = Screen(replace(parts, left=due))
+    assert "left" not in shown(screen)
+    clock.at += 1
+    screen([])
+    await asyncio.sleep(0)
+    assert "5,040 left, 2:46:40 or more" in shown(screen)
 
 
 def test_the_screen_says_that_the_crawl_is_stopping() -> None:
