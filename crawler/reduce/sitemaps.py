@@ -8,6 +8,7 @@ and entities that refer to entities grow without bound.
 
 import io
 import re
+import sys
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -339,6 +340,7 @@ def _root(body_prefix: bytes) -> str | None:
 #: A longer feed is cut here: it takes about 3 s, and feeds begin with what is new.
 MAX_FEED_BYTES: Final = 1024 * 1024
 _MAX_ENTRIES: Final = 50_000
+_REFERENCE: Final = re.compile(rb"&#(?:[xX]([0-9a-fA-F]+)|([0-9]+))")
 _DATE_CHARACTERS: Final = 64
 #: The relations of an entry's link that name the entry (RFC 4287, section 4.2.7.2).
 _ENTRY_RELATIONS: Final = frozenset({"", "alternate"})
@@ -371,7 +373,7 @@ def read_feed(body: bytes, url: str) -> Feed:
     # It is not told ``url``, against which it would resolve even a guid that is a bare number.
     feed = feedparser.parse(
         # A stream: bytes could be taken for the name of a file.
-        io.BytesIO(body[:MAX_FEED_BYTES]),
+        io.BytesIO(_REFERENCE.sub(_to_a_character, body[:MAX_FEED_BYTES])),
         sanitize_html=False,
         resolve_relative_uris=False,
     )
@@ -385,6 +387,14 @@ def read_feed(body: bytes, url: str) -> Feed:
             dated.setdefault(canonical(target), date)
     blocks = _blocks(feed.entries[:_MAX_ENTRIES])
     return Feed(links, blocks, tuple(dated.items()), _hub_links(feed.feed, url))
+
+
+def _to_a_character(reference: re.Match[bytes]) -> bytes:
+    """Return a numeric reference, or one to U+FFFD where feedparser would fail: no character."""
+    digits, base = (reference[1], 16) if reference[1] else (reference[2], 10)
+    number = int(digits.lstrip(b"0")[:8] or b"0", base)
+    is_character = number <= sys.maxunicode and not 0xD800 <= number <= 0xDFFF
+    return reference[0] if is_character else b"&#xFFFD"
 
 
 def _hub_links(said: Mapping[str, Any], url: str) -> tuple[tuple[str, str], ...]:
