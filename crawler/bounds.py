@@ -23,6 +23,8 @@ HELD_BYTES: Final = 128 << 20
 SITEMAPS: Final = 1_000
 FOREIGN_SITEMAPS: Final = 10
 SITEMAP_URL_CHARS: Final = 2_048
+#: Due URLs of a host beyond which a crawl reads none of its sitemaps, which may have 50,000 each.
+LISTED_URLS: Final = 100_000
 #: Elements inside each other in a sitemap or an outline; the protocol of sitemaps has three levels.
 XML_LEVELS: Final = 64
 #: Ports of services that are no web servers (Fetch standard, "bad port").

@@ -14,7 +14,7 @@ from freshet.crawler.admission.admit import Seeding
 from freshet.crawler.alerts.messages import stored_importances
 from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, matching
-from freshet.crawler.bounds import connections
+from freshet.crawler.bounds import LISTED_URLS, connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.network import Network, parser_of
@@ -176,7 +176,7 @@ class _CrawlRun:
         self._database = context.database
         self._clock = context.clock
         self._tally = Tally()
-        self._assembly = Assembly(context, BreadthFirst(context.database.reader))
+        self._assembly = Assembly(context, BreadthFirst(context.database.reader, LISTED_URLS))
 
     async def perform(self, watch: Callable[[Live], Observer], *, resumed: bool) -> CrawlReport:
         """Run to the end and report."""

@@ -4,9 +4,10 @@ Invariant: a URL in memory is due in the table ``frontier``, and no page is hand
 twice. Consequence: memory is bounded by the queues, however long the frontier is.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from heapq import heapify, heappop, heappush
+from math import inf
 
 import aiosqlite
 
@@ -24,11 +25,15 @@ _HOSTS_PER_QUERY = 200
 class BreadthFirst:
     """An :class:`~freshet.storage.records.Agenda` over the stored frontier, a queue per host.
 
-    All queues together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host.
+    All queues together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host. While more than
+    ``most_listed`` URLs of a host are due, none of its sitemaps is read.
     """
 
-    def __init__(self, reader: aiosqlite.Connection) -> None:
+    def __init__(self, reader: aiosqlite.Connection, most_listed: float = inf) -> None:
         self._reader = reader
+        self._most_listed = most_listed
+        # URLs that sitemaps brought, by the sitemap's host, since its due URLs were last counted.
+        self._listed: Counter[int] = Counter()
         self._known: set[int] = set()
         # Neither has empty entries: hosts come and go by the hundred thousand.
         self._queues: dict[int, deque[DueUrl]] = {}
@@ -50,14 +55,17 @@ class BreadthFirst:
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the shallowest due URL of the host that has been ready longest."""
         for host_id in ready:
-            if queue := self._queues.get(host_id):
+            while queue := self._queues.get(host_id):
                 due = queue.popleft()
                 self._held -= 1
                 if not queue:
                     del self._queues[host_id]
-                if len(queue) < _LOW_WATER and host_id in self._more:
+                waits = due.role == "sitemap" and self._listed[host_id] > self._most_listed
+                if waits or (len(queue) < _LOW_WATER and host_id in self._more):
                     self._hungry[host_id] = None
-                return due
+                if not waits:
+                    return due
+                self._taken[host_id].discard(due.page_id)
         return None
 
     def put_back(self, due: DueUrl) -> None:
@@ -73,6 +81,8 @@ class BreadthFirst:
         """Forget a settled URL; remember its retry, and the hosts that grew by it."""
         if isinstance(acknowledged.entry, Visit):
             self._settle(acknowledged.entry)
+            if acknowledged.entry.role == "sitemap":
+                self._listed[acknowledged.entry.due.host_id] += len(acknowledged.pages)
         for host_id, page_ids in acknowledged.withdrawn:
             self._withdraw(host_id, page_ids)
         for host_id in acknowledged.supplied:
@@ -143,13 +153,17 @@ class BreadthFirst:
         # What is found or settled while the read is under way is not in its snapshot.
         self._more.difference_update(host_ids)
         self._settled.clear()
-        loaded = await frontier.load(self._reader, host_ids, now, limit)
+        full = [h for h in host_ids if self._listed[h] > self._most_listed]
+        for host_id in full:
+            self._listed[host_id] = await frontier.due_count(self._reader, host_id, now)
+        full = [h for h in full if self._listed[h] > self._most_listed]
+        loaded = await frontier.load(self._reader, host_ids, now, limit, without_sitemaps=full)
         by_host: dict[int, list[DueUrl]] = {host_id: [] for host_id in host_ids}
         for due in loaded:
             by_host[due.host_id].append(due)
         for host_id, rows in by_host.items():
             left_out = self._supply(host_id, rows, size)
-            if left_out or len(rows) == limit:
+            if left_out or len(rows) == limit or host_id in full:
                 self._more.add(host_id)
 
     def _supply(self, host_id: int, rows: list[DueUrl], size: int) -> bool:

@@ -110,13 +110,27 @@ async def of_url(db: Reader, url: str) -> DueUrl | None:
     return next(map(row_to(DueUrl), await db.execute_fetchall(sql, (url,))), None)
 
 
-async def load(db: Reader, host_ids: Collection[int], now: float, limit: int) -> list[DueUrl]:
+async def due_count(db: Reader, host_id: int, now: float) -> int:
+    """Count the due URLs of a host."""
+    sql = "SELECT count(*) FROM frontier WHERE host_id = ? AND due_at <= ?"
+    return int(next(iter(await db.execute_fetchall(sql, (host_id, now))))[0])
+
+
+async def load(
+    db: Reader,
+    host_ids: Collection[int],
+    now: float,
+    limit: int,
+    without_sitemaps: Collection[int] = (),
+) -> list[DueUrl]:
     """Return the first ``limit`` due URLs of each of these hosts, in their order."""
     rows = await db.execute_fetchall(
-        f"{_DUE} FROM json_each(?) AS h CROSS JOIN frontier AS f "
-        "  ON f.page_id IN (SELECT page_id FROM frontier WHERE host_id = h.value AND due_at <= ? "
-        "                   ORDER BY priority, page_id LIMIT ?) "
+        f"{_DUE} FROM json_each(?1) AS h CROSS JOIN frontier AS f "
+        "  ON f.page_id IN (SELECT page_id FROM frontier WHERE host_id = h.value AND due_at <= ?2 "
+        "                   AND NOT (h.value IN (SELECT value FROM json_each(?4)) AND "
+        "                     (SELECT role FROM page WHERE id = page_id) = 'sitemap') "
+        "                   ORDER BY priority, page_id LIMIT ?3) "
         "CROSS JOIN page AS p ON p.id = f.page_id ORDER BY f.host_id, f.priority, f.page_id",
-        (as_json(list(host_ids)), now, limit),
+        (as_json(list(host_ids)), now, limit, as_json(list(without_sitemaps))),
     )
     return list(map(row_to(DueUrl), rows))

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import aiosqlite
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -98,10 +98,8 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Awaitable[N
     """Let something happen between a read's snapshot and the arrival of its rows, once."""
     real = frontier.load
 
-    async def load(
-        connection: aiosqlite.Connection, host_ids: Collection[int], now: float, limit: int
-    ) -> list[DueUrl]:
-        rows = await real(connection, host_ids, now, limit)
+    async def load(*arguments: Any, **options: Any) -> list[DueUrl]:
+        rows = await real(*arguments, **options)
         monkeypatch.setattr(frontier, "load", real)
         await happens()
         return rows
@@ -330,6 +328,26 @@ async def test_a_frontier_of_100_000_urls_takes_little_memory(crawl: Crawl) -> N
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2_000_000
+
+
+async def test_sitemaps_wait_while_a_host_has_very_many_urls(store: CrawlStore) -> None:
+    crawl = Crawl(store)
+    crawl.agenda = BreadthFirst(store.database.reader, 10)
+    maps = [f"/{n}.xml" for n in range(3)]
+    for acknowledged in await store.apply(Note(START, targets=targets(*maps, role="sitemap"))):
+        crawl.agenda.done(acknowledged)
+    most, seen = 0, []
+    await crawl.replenish()
+    while (due := crawl.agenda.next([1], START)) is not None:
+        seen.append(due.role)
+        name = due.url.rpartition("/")[2].removesuffix(".xml")
+        listed = targets(*(f"/{name}/{n}" for n in range(12)), depth=1)
+        found = listed if due.role == "sitemap" else None
+        await crawl.settle(replace(visit(due), role=due.role, targets=found))
+        await crawl.replenish()
+        most = max(most, sum((await frontier.due_by_host(store.database.reader)).values()))
+    assert (seen.count("sitemap"), seen.count("page")) == (3, 36)
+    assert most <= 10 + 12 + 3
 
 
 STEPS = st.lists(
