@@ -146,7 +146,8 @@ _STAMP: Final = re.compile(
     | (?:(?:current|server|local)\s+(?:date|time)\b) .* \d
     | (?:now|today(?:\s+is)?) {_WHEN} {_TAIL}
     | (?:{_DONE})? (?:{_AGO}|{_LATELY}) (?:\s*,?\s+at)? {_TAIL}
-    | {_DONE} (?:today|last\s+(?:night|week|month|year))\b (?:\s*,?\s+at)? {_TAIL}
+    | {_DONE} (?:today|(?:(?:in|within)\s+the\s+)?(?:last|past|this)\s+(?:hour|day|night|week|month
+        |year))\b (?:\s*,?\s+at)? {_TAIL}
     | {_ELSEWHERE_AGO}
     | (?:copyright\b|©|\(c\)\s) .* (?:\b(?:19|20)\d\d\b | all\s+rights\s+reserved)
     """,
@@ -175,7 +176,7 @@ _STAMP_STARTS: Final = frozenset(
     )
 ) | {"it ", "il ", "há "}
 #: One of these is in every stamp that tells a distance from now in English.
-_DISTANCES: Final = (" ago", "just now", "yesterday", "today", "last ")
+_DISTANCES: Final = (" ago", "just now", "yesterday", "today", "last ", "past ", "this ")
 
 
 def is_stamp(block: str) -> bool:

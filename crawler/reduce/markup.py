@@ -450,6 +450,10 @@ _UNMARKED: Final = re.compile(
     "<!--|<(?:s(?:cript|tyle)|xmp|iframe|no(?:embed|frames)|plaintext)(?=[ >])"
 )
 _SCRIPT: Final = re.compile(r"<(/?)script[\t\n\f\r />]", re.IGNORECASE)
+#: An address that Cloudflare hides from machines: its bytes, each combined with the first one.
+_HIDDEN_ADDRESS: Final = re.compile(
+    r'(<[^<>]*\sdata-cfemail="([0-9a-f]{2})((?:[0-9a-f]{2})+)"[^<>]*>)[^<]*'
+)
 #: Raw-text elements whose text is shown to readers.
 _SHOWN: Final = frozenset({"<xmp", "<plaintext"})
 
@@ -484,11 +488,23 @@ class Markup:
 def read(html: str) -> Markup:
     """Cut a document that Lexbor wrote; templates are left empty."""
     html = "".join(_without_raw_text(html))
+    if "data-cfemail" in html:
+        html = _HIDDEN_ADDRESS.sub(_with_address, html)
     pieces = html.replace(">", "<").split("<")
     if 2 * html.count(">") + 1 != len(pieces):
         pieces = _TAG.split(html)
     markup = Markup(understood(pieces[1::2]), pieces[2::2])
     return _without_templates(markup) if "<template" in html else markup
+
+
+def _with_address(found: re.Match[str]) -> str:
+    """Return the tag and the address that a script would write in place of the text.
+
+    The same page comes with and without this protection, and the text hides which address changed.
+    """
+    key = int(found[2], 16)
+    address = bytes(byte ^ key for byte in bytes.fromhex(found[3]))
+    return found[1] + escape(address.decode("utf-8", "replace"), quote=False)
 
 
 def plain(text: str) -> str:

@@ -55,7 +55,7 @@ async def correct(
     killed and resumed is corrected as a whole.
     """
     corrections: list[Correction] = []
-    for host_id, pages in await observations.open_hosts(database.reader, run_id):
+    for host_id, pages in await observations.open_hosts(database.reader, run_id, since):
         memories = await observations.open_memories(database.reader, run_id, host_id)
         differing = {page_id: (text, _deltas(data, since)) for page_id, text, data in memories}
         sample = await observations.sample(database.reader, host_id, SAMPLE_PAGES)

@@ -93,16 +93,17 @@ def fail(
     )
 
 
-async def open_hosts(db: Reader, run_id: int) -> list[tuple[int, int]]:
-    """Return the hosts with verdicts that a run's end may change, and their visited pages."""
+async def open_hosts(db: Reader, run_id: int, since: float) -> list[tuple[int, int]]:
+    """Return the hosts with verdicts that a run's end may change, and their pages visited since."""
     sql = (
         "SELECT p.host_id, count(DISTINCT o.page_id) FROM observation AS o "
         "JOIN page AS p ON p.id = o.page_id "
-        "WHERE o.run_id = ? AND o.kind IN ('new', 'changed', 'unchanged') AND p.role = 'page' "
+        "WHERE o.run_id = ? AND o.at >= ? AND o.kind IN ('new', 'changed', 'unchanged') "
+        "AND p.role = 'page' "
         "AND o.id NOT IN (SELECT observation_id FROM amendment WHERE kind = 'failed') "
         f"GROUP BY p.host_id HAVING max({_OPEN})"
     )
-    return [(row[0], row[1]) for row in await db.execute_fetchall(sql, (run_id,))]
+    return [(row[0], row[1]) for row in await db.execute_fetchall(sql, (run_id, since))]
 
 
 async def open_memories(

@@ -57,7 +57,8 @@ def test_hidden_elements_and_landmark_roles_are_told_by_their_attributes() -> No
      "Today is Saturday, 21 November 2026", "© 2019-2026 Example Ltd",
      "Copyright © 2026 Foo. All rights reserved.", "Updated over a week ago",
      "about 3 hours ago", "almost a year ago", "Yesterday", "Yesterday at 10:22", "Just now",
-     "Posted by Ada 3 hours ago", "Published last week", "5d ago", "3 days ago by Ada",
+     "Posted by Ada 3 hours ago", "Published last week", "Updated this week",
+     "Updated in the last hour", "5d ago", "3 days ago by Ada",
      "Last activity: a few minutes ago", "Vor 3 Stunden", "il y a un an", "hace 2 días"],
 )  # fmt: skip
 def test_a_stamp_changes_although_nobody_edited_the_page(block: str) -> None:

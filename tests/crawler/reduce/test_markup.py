@@ -91,6 +91,15 @@ def test_what_is_both_raw_text_and_elements_is_read_somehow(source: str) -> None
     assert markup(source).tags[-1].name == "html"
 
 
+def test_an_address_that_cloudflare_hides_is_read() -> None:
+    coded = "dfbcb0b1abbebcab9fbcb0b9b9babab2babaabacbdbeb8bab3f1bcb0b2"
+    hidden = f"<a href=/x><i data-cfemail={coded}>[email&#160;protected]</i></a>"
+    shown = "<a href=/x><i data-cfemail>contact@coffeemeetsbagel.com</i></a>"
+    assert outline(markup(f"<p>To {hidden}.")) == outline(markup(f"<p>To {shown}."))
+    for broken in ("", "df", "dfb", "none"):
+        assert "[you]" in markup(f"<i data-cfemail={broken}>[you]</i>").texts
+
+
 def test_links_in_a_template_are_none() -> None:
     found = markup("<template><a href=x>t<template>u</template></a></template><a href=y>v</a>")
     assert [tag.link for tag in found.tags if tag.link] == [("y", "")]

@@ -75,10 +75,10 @@ async def test_hosts_with_open_verdicts_are_those_that_a_runs_end_looks_at(
     page_id = await changed_once(store)
     ((host_id,),) = await store.rows("SELECT id FROM host")
     reader = store.database.reader
-    assert await observations.open_hosts(reader, store.run_id) == [(host_id, 1)]
+    assert await observations.open_hosts(reader, store.run_id, 0.0) == [(host_id, 1)]
     found = await observations.open_memories(reader, store.run_id, host_id)
     assert found == [(page_id, digest("text of two"), b"memory")]
-    assert await observations.open_hosts(reader, store.run_id + 1) == []
+    assert await observations.open_hosts(reader, store.run_id + 1, 0.0) == []
 
 
 async def test_a_new_page_to_which_an_older_one_redirects_for_good_has_moved(
