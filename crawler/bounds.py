@@ -1,11 +1,30 @@
 """Bounds on what a site can make the crawler do, beside those that are settings.
 
 No honest site comes near them. What goes beyond one is refused with a reason that the store keeps,
-or left out with one line in the log.
+left out, or waits; one line in the log says so, and ``freshet status`` counts it.
 """
 
+import logging
 import resource
+from collections import Counter
 from typing import Final
+
+from freshet.crawler.lru import LruCache
+
+log = logging.getLogger(__name__)
+
+#: How often each bound has held something back since the start of this process.
+met: Final[Counter[str]] = Counter()
+_said: Final = LruCache[tuple[str, str], bool](1_024)
+
+
+def meet(bound: str, where: str = "") -> None:
+    """Count that a bound holds something back, and say so once for each place."""
+    met[bound] += 1
+    if (bound, where) not in _said:
+        _said[bound, where] = True
+        log.warning("a bound is met: %s", f"{bound} ({where})" if where else bound)
+
 
 #: Interim responses (1xx) before the final one; RFC 9110, section 15.2, sets no limit.
 INTERIM_RESPONSES: Final = 16

@@ -17,6 +17,7 @@ from itertools import count
 from math import inf
 from random import Random
 
+from freshet.crawler.bounds import meet
 from freshet.crawler.politeness import HostAnswer, HostQueue, PolitenessRules
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.storage.entries import Host, HostState
@@ -265,6 +266,7 @@ class Frontier:
                 request = queue.requests.pop(0)
                 self._start(queue)
                 return request
+            meet("requests to hosts that nobody asked for")
             self._crowded[key] = queue
         if not pages:
             return None

@@ -1,12 +1,11 @@
 """The requester: performs the frontier's requests, and returns the entries to write."""
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from freshet.crawler.admission.admit import Admission, Seeding
-from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAP_URL_CHARS, SITEMAPS
+from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAP_URL_CHARS, SITEMAPS, meet
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.fetch.client import Request
@@ -26,8 +25,6 @@ from freshet.crawler.urls import canonical, is_http, resolve
 from freshet.crawler.visit import Pipeline, unasked
 from freshet.storage.entries import Kind, RobotsRecord
 from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observation, Targets, Visit
-
-log = logging.getLogger(__name__)
 
 #: Failures that no later try in the same run can mend: the name, address or certificate.
 _HOPELESS: Final = frozenset({"no_such_host", "address", "tls", "url"})
@@ -152,13 +149,12 @@ class Requester:
             sitemap_url = canonical(url)
             is_own = self.admission.scope.contains(sitemap_url)
             if not left[is_own]:
+                meet("sitemaps that a robots.txt names", request.origin)
                 continue
             left[is_own] -= 1
             self.admission.add(targets, sitemap_url, url, depth=0, role="sitemap")
             for listed, depth in await self.offsite_at(sitemap_url, request.origin):
                 self.admission.add(targets, listed, listed, depth=depth + 1)
-        if not all(left.values()):
-            log.warning("%s names too many sitemaps: the rest is left out", request.url)
         if not targets and record.standing != "unreachable":
             self.discovery.sitemap(targets, request.origin)
         return targets

@@ -41,13 +41,20 @@ class VisitTables:
 
     No later link changes a URL that was admitted and not held back. Nearly all links of a crawl
     lead to such URLs and need not reach the store again. ``alert_rules`` select the observations to
-    alert of.
+    alert of. ``met`` counts how often bounds held something back; what is added is kept.
     """
 
     def __init__(
-        self, run_id: int, rule: CopyRule | None = None, alert_rules: Sequence[AlertFilter] = ()
+        self,
+        run_id: int,
+        rule: CopyRule | None = None,
+        alert_rules: Sequence[AlertFilter] = (),
+        met: Counter[str] | None = None,
     ) -> None:
         self.alert_rules = alert_rules
+        self._met = Counter[str]() if met is None else met
+        self._met_before = Counter(self._met)
+        self._newly_met = Counter[str]()
         self._run_id = run_id
         self._rule = rule or CopyRule()
         self._host_ids: dict[str, int] = {}
@@ -62,12 +69,14 @@ class VisitTables:
         Raises:
             StoreError: nothing was written, and what was cached of the batch is forgotten.
         """
+        self._newly_met = self._met - self._met_before
         try:
             acknowledged = await database.write(partial(self.apply, entries=entries))
         except BaseException:
             self._forget()
             raise
         self._committed = dict(self._retractions)
+        self._met_before += self._newly_met
         return acknowledged
 
     def apply(self, db: Connection, entries: Sequence[Entry]) -> list[Acknowledged]:
@@ -99,6 +108,7 @@ class VisitTables:
             if visit.new_root is not None:
                 runs.move(db, visit.due.page_id, visit.new_root)
         runs.count_fetches(db, self._run_id, sum(e.fetches for e in entries))
+        runs.count_bounds(db, self._run_id, self._newly_met)
         for note in (e for e in entries if isinstance(e, Note)):
             self._record_note(db, note)
         acknowledged = [

@@ -19,7 +19,7 @@ from freshet.crawler.admission.traps import (
     classify,
     pattern_of,
 )
-from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAPS
+from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAPS, meet
 from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import (
@@ -219,6 +219,7 @@ class Admission:
                 held = "depth" if depth >= _MAX_INDEX_DEPTH else None
                 named_by = self._sitemaps.setdefault(str(origin(url)), set())
                 if url not in named_by and len(named_by) >= SITEMAPS:
+                    meet("sitemaps of a host", str(origin(url)))
                     continue
                 named_by.add(url)
                 self.add(targets, url, fetch_url, depth=depth + 1, role="sitemap", held_back=held)
@@ -384,6 +385,8 @@ class Redirects:
             foreign = self._foreign.setdefault(str(origin(due.url)), set())
             if len(foreign) < FOREIGN_SITEMAPS:
                 foreign.add(target)
+            else:
+                meet("sitemaps elsewhere", str(origin(due.url)))
             return target in foreign
         agreed = redirect.kind == "permanent" and due.seed_id is not None
         return agreed and await self.led_to(due.page_id) == target

@@ -199,6 +199,7 @@ class Status:
     last_run: CrawlRun | None
     observed_at: float | None
     kinds: dict[str, int]
+    bounds: dict[str, int]
     holdings: Holdings
     file_bytes: int
     frontier: dict[str, int]
@@ -265,6 +266,7 @@ async def _read(db: Path, now: float) -> Status:
             last_run=last,
             observed_at=await overview.last_sign_of_life(connection, last.run_id) if last else None,
             kinds=await overview.kinds(connection, last.run_id) if last else {},
+            bounds=await runs.bounds(connection, last.run_id) if last else {},
             holdings=await overview.holdings(connection),
             file_bytes=overview.file_bytes(db),
             frontier=await overview.frontier_counts(connection, now),
@@ -292,6 +294,7 @@ def _print(status: Status) -> None:
         ("pattern", "kind", "crawled", "not"),
         [(f"{origin}{p.shape}", p.kind, p.crawled, p.held) for origin, p in status.bounded],
     )
+    _show_first("Bounds met by the last run", ("bound", "times"), list(status.bounds.items()))
     _print_alerts(status)
     _show_first("Known but not crawled", ("why", "URLs"), list(status.held_back.items()))
 

@@ -19,7 +19,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from freshet.crawler.bounds import BAD_PORTS, HELD_BYTES, URL_CHARS
+from freshet.crawler.bounds import BAD_PORTS, HELD_BYTES, URL_CHARS, meet
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 from freshet.crawler.fetch.responses import (
     StatusVerdict,
@@ -110,6 +110,8 @@ class HeldBytes:
             task.add_done_callback(self._release)
         waited = False
         while sum(self._held.values()) + size > self._most and next(iter(self._held)) is not task:
+            if not waited:
+                meet("bytes of bodies in memory")
             self._freed.clear()
             await self._freed.wait()
             waited = True
@@ -579,8 +581,10 @@ def _wire_url(url: str) -> URL:
     if parsed.scheme not in ("http", "https"):
         raise Unfetched("url", "not an http or https URL")
     if len(url) > URL_CHARS:
+        meet("characters of a URL", host)
         raise Unfetched("url", f"the URL has more than {URL_CHARS:,} characters")
     if parsed.port in BAD_PORTS:
+        meet("ports of other services", host)
         raise Unfetched("url", f"port {parsed.port} is not one of web servers")
     if is_disguised(host):
         raise Unfetched("address", f"{host} is an address in disguise")

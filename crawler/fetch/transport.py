@@ -24,7 +24,7 @@ from aiohttp.connector import Connection
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import RawResponseMessage
 
-from freshet.crawler.bounds import GZIP_MEMBERS, INTERIM_RESPONSES, connections
+from freshet.crawler.bounds import GZIP_MEMBERS, INTERIM_RESPONSES, connections, meet
 from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost, ResolverSilent
 from freshet.storage.entries import Outcome
 
@@ -92,6 +92,7 @@ class Gzip:
             self._member = zlib.decompressobj(_GZIP)
             self._members += 1
             if self._members > GZIP_MEMBERS:
+                meet("members of a gzip stream")
                 raise zlib.error(f"more than {GZIP_MEMBERS:,} members")
         return begins
 
@@ -382,6 +383,7 @@ def _few_interim(protocol: ResponseHandler) -> Iterator[None]:
 
     async def counted() -> tuple[RawResponseMessage, aiohttp.StreamReader]:
         if next(left, None) is None:
+            meet("interim responses")
             raise Unfetched("protocol", f"more than {INTERIM_RESPONSES} interim responses")
         return await read()
 

@@ -21,6 +21,7 @@ from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
 from freshet.crawler.admission.admit import Admission
+from freshet.crawler.bounds import meet
 from freshet.crawler.frontier import ApiRequest, Frontier
 from freshet.crawler.push.hints import Buckets, Inbox, hint, in_scope
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
@@ -195,6 +196,8 @@ class Leases:
         lease_s = min(self._lease_s if lease_s is None else lease_s, _LONGEST_LEASE_S)
         if not lease_s > 0:
             return None
+        if _RENEWED_AT * lease_s < _LEAST_RENEWAL_S:
+            meet("renewals of a subscription", known.hub)
         return self.put(
             replace(
                 known, state="active", pending_until=None,

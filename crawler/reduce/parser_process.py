@@ -27,6 +27,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
+from freshet.crawler.bounds import meet
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, Blocks, SelectorHints, hints_of
 from freshet.crawler.reduce.nesting import is_calm
@@ -152,6 +153,7 @@ class Parser:
         if host not in self._slow_hosts:
             with contextlib.suppress(_OutOfTime):
                 return await self._quick.call(kind, function)
+            meet("time for a page", host)
         self._slow_hosts[host] = True
         began_at = time()
         try:

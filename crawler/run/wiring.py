@@ -28,7 +28,7 @@ from freshet.crawler.archive.writer import (
     ArchiveWriter,
     ArchivingFetcher,
 )
-from freshet.crawler.bounds import strangers
+from freshet.crawler.bounds import met, strangers
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck, Probes
@@ -161,7 +161,9 @@ class Assembly:
         self._pipeline = self._stages()
         self.listeners: list[Observer] = []
         self.patience: Patience | None = None
-        self._tables = VisitTables(context.run_id, copy_rule(settings), matching(settings.alerts))
+        self._tables = VisitTables(
+            context.run_id, copy_rule(settings), matching(settings.alerts), met
+        )
         self.writer = Writer(
             context.database,
             self._tables,

@@ -26,6 +26,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from freshet.crawler.bounds import met
 from freshet.crawler.clock import dated
 from freshet.crawler.service.health import DaemonPhase
 from freshet.crawler.service.listening import BoundedServer
@@ -210,6 +211,10 @@ class _Standing(Collector):
         if figures is None:
             return
         yield from _standing(figures)
+        bounded = CounterMetricFamily("freshet_bounds_met", "Bounds met.", labels=["bound"])
+        for name, times in met.items():
+            bounded.add_metric([name], times)
+        yield bounded
         if figures.outlook is not None:
             yield from _expected(figures.outlook)
         if figures.measured is not None:

@@ -1,6 +1,6 @@
 """Tables ``crawl_run`` (one row a crawl, over all its invocations), ``seed`` and ``outlook``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from sqlite3 import Connection
 from typing import Final, Literal, TypeAlias
@@ -73,6 +73,18 @@ def close(db: Connection, run_id: int, state: RunState, now: float) -> None:
 def count_fetches(db: Connection, run_id: int, fetches: int) -> None:
     """Add requests to a run's total."""
     db.execute("UPDATE crawl_run SET fetches = fetches + ? WHERE id = ?", (fetches, run_id))
+
+
+def count_bounds(db: Connection, run_id: int, met: Mapping[str, int]) -> None:
+    """Add to how often a run met each bound."""
+    sql = "INSERT INTO bound VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET met = met + excluded.met"
+    db.executemany(sql, [(run_id, name, times) for name, times in met.items()])
+
+
+async def bounds(db: Reader, run_id: int) -> dict[str, int]:
+    """Return how often a run met each bound, the most frequent first."""
+    sql = "SELECT name, met FROM bound WHERE run_id = ? ORDER BY met DESC, name"
+    return {row[0]: row[1] for row in await db.execute_fetchall(sql, (run_id,))}
 
 
 async def is_first(db: Reader, run_id: int) -> bool:

@@ -90,6 +90,21 @@ def test_an_unusable_list_is_wrong_usage(tmp_path: Path) -> None:
     assert "no usable line" in result.stderr.splitlines()[-1]
 
 
+async def test_a_bound_that_holds_something_back_is_one_line_and_counted(tmp_path: Path) -> None:
+    db = str(tmp_path / "crawl.db")
+    named = "".join(f"Sitemap: {{origin:h}}/{n}.xml\n" for n in range(1_003))
+    robots = Page(named, headers={"Content-Type": "text/plain"})
+    async with scripted({"h": {"/": Page("<p>Home.</p>"), "/robots.txt": robots}}) as web:
+        code, _, stderr = await finished(
+            f"{web.origin('h')}/", "--db", db, *LOCAL, "--max-pages", "1", "--log-format", "console"
+        )
+    assert code == 0
+    (line,) = [each for each in stderr.splitlines() if "a bound is met" in each]
+    assert f"sitemaps that a robots.txt names ({web.origin('h')})" in line
+    shown = await asyncio.to_thread(freshet, "status", "--db", db, "--json")
+    assert json.loads(shown.stdout)["bounds"] == {"sitemaps that a robots.txt names": 3}
+
+
 async def test_the_scope_of_a_store_stays_until_it_is_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
