@@ -163,6 +163,8 @@ _LOOPBACK = ("127.0.0.1", "::1")
 #: No name server has answered.
 _SILENT = frozenset({dns_error.ARES_ETIMEOUT, dns_error.ARES_ECONNREFUSED})
 _MISSING = frozenset({dns_error.ARES_ENOTFOUND, dns_error.ARES_ENODATA, dns_error.ARES_EBADNAME})
+#: Addresses of a name that are kept and tried; an answer over TCP holds thousands.
+_ADDRESSES = 16
 #: A URL's host is the whole name: no search list applies. EDNS is c-ares' default.
 _FLAGS = pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS
 
@@ -298,7 +300,8 @@ class CachingResolver(AbstractResolver):
         except dns_error.DNSError as error:
             return self._failure(name, *error.args)
         # A node's address is (bytes, port, …); getaddrinfo may repeat one per protocol.
-        addresses = dict.fromkeys(node.addr[0].decode("ascii") for node in found.nodes)
+        nodes = found.nodes[:_ADDRESSES]
+        addresses = dict.fromkeys(node.addr[0].decode("ascii") for node in nodes)
         if not addresses:
             return self._failure(name, dns_error.ARES_ENODATA, "no address")
         ttl_s = max(min(node.ttl for node in found.nodes), self._limits.dns_min_ttl_s)
