@@ -165,6 +165,9 @@ _SILENT = frozenset({dns_error.ARES_ETIMEOUT, dns_error.ARES_ECONNREFUSED})
 _MISSING = frozenset({dns_error.ARES_ENOTFOUND, dns_error.ARES_ENODATA, dns_error.ARES_EBADNAME})
 #: Addresses of a name that are kept and tried; an answer over TCP holds thousands.
 _ADDRESSES = 16
+#: Questions after which c-ares' own cache is emptied: it keeps whole answers for up to an hour,
+#: however many, and one may have 64 KiB.
+_EMPTIED_AFTER = 256
 #: A URL's host is the whole name: no search list applies. EDNS is c-ares' default.
 _FLAGS = pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS
 
@@ -233,6 +236,7 @@ class CachingResolver(AbstractResolver):
         self._kept: LruCache[str, tuple[float, _Answer]] = LruCache(self._limits.dns_max_names)
         self._under_way: dict[str, asyncio.Task[_Answer]] = {}
         self._channel: aiodns.DNSResolver | None = None
+        self._asked = 0
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -295,8 +299,12 @@ class CachingResolver(AbstractResolver):
         return answer
 
     async def _ask(self, name: str) -> _Answer:
+        channel = self._open_channel()
+        self._asked += 1
+        if self._asked % _EMPTIED_AFTER == 0:
+            channel._channel.reinit()  # noqa: SLF001  # aiodns hands out neither this nor the cache
         try:
-            found = await self._open_channel().getaddrinfo(name, type=socket.SOCK_STREAM)
+            found = await channel.getaddrinfo(name, type=socket.SOCK_STREAM)
         except dns_error.DNSError as error:
             return self._failure(name, *error.args)
         # A node's address is (bytes, port, …); getaddrinfo may repeat one per protocol.
