@@ -46,6 +46,13 @@ _LAYOUT_WORDS: Final = _words(
     "title heading media on to this comment comments the my js"
 )
 _KNOWN_WORDS: Final = _FRAME_WORDS | _LAYOUT_WORDS
+#: Frame beside any other word: ``blog-newsletter-cta``.
+_SURE_WORDS: Final = _words(
+    "bio breadcrumb breadcrumbs byline cookie footer modal newsletter pagination popup related "
+    "recommended sharing sidebar signup social sr subscribe subscription tooltip upsell vcard"
+)
+#: A token that begins so tells of the page or its subject, not of the element.
+_STATES: Final = _words("has no is with without category tag page post type status")
 _WORD: Final = re.compile(r"[A-Z]*[^\W\d_A-Z]+|[A-Z]+")
 
 
@@ -54,7 +61,7 @@ def is_frame_name(element_id: str | None, classes: str | None) -> bool:
 
     A token counts when all its words are frame or layout words and at least one of them is
     a frame word: ``site-footer`` and ``navLink`` do, ``footnote``, ``share-price``,
-    ``has-sidebar`` and ``thread-header-title`` do not.
+    ``has-sidebar`` and ``thread-header-title`` do not. Some words say enough alone.
     """
     if element_id and _is_frame_token(element_id):
         return True
@@ -68,13 +75,10 @@ def _is_frame_class(classes: str) -> bool:
 
 
 def _is_frame_token(token: str) -> bool:
-    is_frame = False
-    for found in _WORD.finditer(token):
-        word = found[0].lower()
-        if word not in _KNOWN_WORDS:
-            return False
-        is_frame = is_frame or word in _FRAME_WORDS
-    return is_frame
+    words = [found[0].lower() for found in _WORD.finditer(token)]
+    if _KNOWN_WORDS.issuperset(words):
+        return not _FRAME_WORDS.isdisjoint(words)
+    return words[0] not in _STATES and not _SURE_WORDS.isdisjoint(words)
 
 
 def is_hidden(attributes: Mapping[str, str | None]) -> bool:

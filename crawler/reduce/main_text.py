@@ -29,6 +29,7 @@ from freshet.crawler.reduce.markup import (
     IN_LIST,
     IN_MAIN,
     IN_TABLE,
+    IN_TITLE,
     INCLUDED,
     MARK,
     NAMED,
@@ -45,10 +46,12 @@ from freshet.crawler.reduce.markup import (
     within,
 )
 
-#: The share of the page's text that the main element, or else the articles, must hold to be
-#: taken for the whole of the main text.
+#: The share of the page's text that the main element must hold to be taken for the whole of the
+#: main text, and that of its text, or else the page's, that the articles must hold.
 _MAIN_SHARE: Final = 0.25
 _ARTICLE_SHARE: Final = 0.5
+#: Text before the title is frame if it is at most this share.
+_LEAD_SHARE: Final = 0.2
 #: A block is a link where more than this share of its characters stands in anchors, and this
 #: number of links in a row is a list of links.
 _LINK_SHARE: Final = 0.7
@@ -108,7 +111,7 @@ def main_text(markup: Markup, *, selected: bool = False) -> Blocks:
         return blocks.chosen(range(len(blocks.texts)))
     body = list(islice((i for i, tag in enumerate(markup.tags) if tag.name == "body"), 1))
     blocks = _outside_frame(markup, body)
-    if found := blocks.chosen(_principal(blocks) or _without_link_lists(blocks)):
+    if found := blocks.chosen(_principal(blocks)):
         return found
     blocks = _Walk(markup, "spared").gathered(body)
     return blocks.chosen(range(len(blocks.texts)))
@@ -142,15 +145,18 @@ def _outside_frame(markup: Markup, roots: Sequence[int]) -> _Blocks:
     bar = _LEAST_WEIGHT + _OUTWEIGHS * sum(map(len, blocks.texts))
     shows_hidden = walk.left_out[HIDDEN] > bar
     if shows_hidden or walk.left_out[NAMED] > bar:
-        return _Walk(markup, "step", bar, shows_hidden=shows_hidden).gathered(roots)
+        fuller = _Walk(markup, "step", bar, shows_hidden=shows_hidden).gathered(roots)
+        texts = zip(fuller.texts, fuller.links, strict=True)
+        if sum(len(text) for text, is_link in texts if not is_link) > bar:
+            return fuller
     return blocks
 
 
 class _Walk:
     """Walk over tags; ``steps`` names the column of :class:`Tag` that it follows.
 
-    An element whose name sounds like frame is none with more than ``bar`` characters outside links.
-    ``left_out`` counts the characters that were left out, by the step of their element.
+    An element whose name sounds like frame is none with more than ``bar`` characters. ``left_out``
+    counts the characters that were left out, by the step of their element.
     """
 
     def __init__(
@@ -217,10 +223,7 @@ class _Walk:
         return zone, linked
 
     def _passed(self, i: int, zone: int) -> int:
-        """Return the end of an element that is left out, else ``i``.
-
-        A "menu-page" with the article is no frame.
-        """
+        """Return the end of an element if it is left out: a "menu-page" with the article is not."""
         step = self._steps[i]
         if (
             (step == HIDDEN and self._shows_hidden)
@@ -236,7 +239,7 @@ class _Walk:
 def _holders(markup: Markup, steps: Sequence[int], bar: float) -> Set[int]:
     """Return the elements that contain a main element or outweigh the bar, in one pass."""
     columns, holders = markup.tags, set[int]()
-    weights = list(accumulate(_unlinked(markup))) if bar < inf else []
+    weights = list(accumulate(len(t.strip()) for t in markup.texts)) if bar < inf else []
     if not weights and not any(map(attrgetter("holds_main"), columns)):
         return holders
     opened: list[int] = []
@@ -254,23 +257,22 @@ def _holders(markup: Markup, steps: Sequence[int], bar: float) -> Set[int]:
     return holders
 
 
-def _unlinked(markup: Markup) -> Iterator[int]:
-    """Yield the number of characters after each tag, 0 in links."""
-    linked = False
-    for tag, text in zip(markup.tags, markup.texts, strict=True):
-        if tag.name == "a":
-            linked = not tag.ends
-        yield 0 if linked else len(text.strip())
-
-
 def _principal(blocks: _Blocks) -> list[int]:
-    """Return the blocks of the main element, or else of the articles, if they hold enough."""
-    total = sum(map(len, blocks.texts))
+    """Return the blocks of the main element and its articles, or else all but lists of links.
+
+    They begin with the title where little stands before it.
+    """
+    chosen = numbers = list(range(len(blocks.texts)))
+    sizes = list(map(len, blocks.texts))
     for zone, share in ((IN_MAIN, _MAIN_SHARE), (IN_ARTICLE, _ARTICLE_SHARE)):
-        inside = [i for i, z in enumerate(blocks.zones) if z & zone]
-        if inside and sum(len(blocks.texts[i]) for i in inside) >= share * total:
-            return inside
-    return []
+        inside = [i for i in chosen if blocks.zones[i] & zone]
+        if inside and sum(sizes[i] for i in inside) >= share * sum(sizes[i] for i in chosen):
+            chosen = inside
+    if chosen is numbers:
+        chosen = _without_link_lists(blocks)
+    lead = list(takewhile(lambda i: not blocks.zones[i] & IN_TITLE, chosen))
+    is_short = sum(sizes[i] for i in lead) <= _LEAD_SHARE * sum(sizes[i] for i in chosen)
+    return chosen[len(lead) :] if is_short else chosen
 
 
 def _without_link_lists(blocks: _Blocks) -> list[int]:

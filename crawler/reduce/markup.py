@@ -279,13 +279,15 @@ IN_ARTICLE: Final = 2
 IN_LINK: Final = 4
 IN_LIST: Final = 8
 IN_TABLE: Final = 16
+IN_TITLE: Final = 32
 _ZONES: Final[dict[str, int]] = {
     "main": IN_MAIN,
     "article": IN_ARTICLE,
     **dict.fromkeys(("ul", "ol"), IN_LIST),
     # A table, a definition or a sentence is content, even where it is linked.
     **dict.fromkeys(("td", "th", "dt", "dd", "p", "pre"), IN_TABLE),
-    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), IN_TABLE),
+    **dict.fromkeys(("h2", "h3", "h4", "h5", "h6"), IN_TABLE),
+    "h1": IN_TABLE | IN_TITLE,
 }
 
 #: Void elements (HTML, section 13.1.2 and, for the old ones, 13.3): they have no end tag.
@@ -405,10 +407,9 @@ def _start(name: str, text: str) -> Tag:
         name == "meta" and "content" in attributes
     )
     spared = _spared(name, attributes)
-    is_settled = spared in {PASS, SKIP, HIDDEN}
     return Tag(
         name,
-        step=spared if is_settled else _step(name, attributes, spared, holds_main),
+        step=_step(name, attributes, spared, holds_main),
         spared=spared,
         kind=kind_of(name),
         zone=_ZONES.get(name, 0) | (IN_MAIN if is_main else 0),
@@ -432,12 +433,12 @@ def _spared(name: str, attributes: Mapping[str, str]) -> int:
 
 
 def _step(name: str, attributes: Mapping[str, str], spared: int, holds_main: bool) -> int:
-    if spared == BREAK:
+    # Also of a word in a sentence, such as a link that is styled as one of the menu.
+    if spared != OPEN:
         return spared
     if name in FRAME_TAGS or is_frame_role(attributes):
         return SKIP
-    # Not of a word in a sentence, such as a link that is styled as one of the menu.
-    if holds_main or name in _INLINE:
+    if holds_main:
         return spared
     if is_frame_name(attributes.get("id"), attributes.get("class")):
         return NAMED

@@ -11,7 +11,8 @@ from freshet.crawler.reduce.boilerplate import is_frame_name, is_frame_role, is_
     "name",
     "site-footer nav-link navLink sidebar-left main-nav ad ad-slot adBanner topAd NAVBAR share"
     " breadcrumbs cookie-consent cookie_notice post-navigation social_links related-posts"
-    " toc comment-respond footer2".split(),
+    " toc comment-respond footer2 blog-newsletter-cta ArticleShare_related__x1 md-websites-modal"
+    " elementor-author-bio".split(),
 )
 def test_ids_and_classes_made_of_frame_words_name_a_part_of_the_frame(name: str) -> None:
     assert is_frame_name(name, None)
@@ -21,7 +22,8 @@ def test_ids_and_classes_made_of_frame_words_name_a_part_of_the_frame(name: str)
 @pytest.mark.parametrize(
     "name",
     "thread-header-title header main-content add address adobe download footnote navy shared"
-    " share-price has-sidebar article-header menu menu-item content col-sm-3 gadget".split(),
+    " share-price has-sidebar article-header menu menu-item content col-sm-3 gadget"
+    " category-newsletter tag-cookie-law no-footer 2024".split(),
 )
 def test_other_words_do_not_however_much_they_look_alike(name: str) -> None:
     assert not is_frame_name(name, name)

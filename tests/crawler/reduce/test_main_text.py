@@ -68,6 +68,19 @@ def test_articles_are_the_root_where_they_hold_most_of_the_text() -> None:
     assert blocks(teaser + PROSE) == ("A teaser", *BLOCKS)
 
 
+def test_the_articles_of_the_main_element_are_the_root_where_they_hold_most_of_its_text() -> None:
+    after = "<div>Read this next</div>"
+    assert blocks(f"<main><article>{PROSE}</article>{after}</main>") == BLOCKS
+    assert blocks(f"<main>{PROSE}<article>A teaser</article></main>") == (*BLOCKS, "A teaser")
+
+
+def test_a_few_words_before_the_title_are_frame_and_many_are_content() -> None:
+    title = "<h1><b>The</b> title</h1>"
+    for page in ("<main>{}</main>", "<div>{}</div>"):
+        assert blocks(page.format(f"<div>Our shop</div>{title}{PROSE}")) == ("The title", *BLOCKS)
+        assert blocks(page.format(PROSE + title)) == (*BLOCKS, "The title")
+
+
 def test_an_empty_main_element_hides_nothing() -> None:
     assert blocks(f"<main></main>{PROSE}") == BLOCKS
 
