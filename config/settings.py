@@ -96,8 +96,10 @@ def masked(text: str) -> str:
 Number = BeforeValidator(_number)
 Text = BeforeValidator(_from_text)
 
-Count = Annotated[int, Number, Field(ge=0)]
-Positive = Annotated[int, Number, Field(ge=1)]
+#: Far more than anybody needs, and still an integer of SQLite, also with something added.
+_MOST = 10**15
+Count = Annotated[int, Number, Field(ge=0, le=_MOST)]
+Positive = Annotated[int, Number, Field(ge=1, le=_MOST)]
 Seconds = Annotated[float, Number, Field(ge=0)]
 PositiveSeconds = Annotated[float, Number, Field(gt=0)]
 Weight = Annotated[float, Number, Field(gt=0)]
@@ -349,7 +351,7 @@ class Robots(_SettingsGroup):
 
     max_age_s: Annotated[float, Number, Field(ge=0, le=86_400)]
     stale_max_age_s: Seconds
-    max_bytes: Annotated[int, Number, Field(ge=512_000)]
+    max_bytes: Annotated[int, Number, Field(ge=512_000, le=_MOST)]
     max_redirects: Annotated[int, Number, Field(ge=0, le=50)]
     sitemaps: bool
 
@@ -459,7 +461,7 @@ class _ArchiveSettings(_SettingsGroup):
     """WARC files of all requests and responses; an empty ``dir``: none."""
 
     dir: str
-    max_file_bytes: Annotated[int, Number, Field(ge=1_000_000)]
+    max_file_bytes: Annotated[int, Number, Field(ge=1_000_000, le=_MOST)]
 
 
 class Settings(BaseSettings):

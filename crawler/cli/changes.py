@@ -30,7 +30,9 @@ def changes_command(
         str, typer.Option("--since", metavar="AGE|DATE", help="2d, 12h, 90min, 1w, or a date.")
     ] = "7d",
     db: Db = DEFAULT_DB,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N changes.")] = 50,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=10**9, help="Show at most N changes.")
+    ] = 50,
     all_kinds: Annotated[
         bool, typer.Option("--all", help="Also show new pages, pages that are gone, and noise.")
     ] = False,

@@ -44,7 +44,9 @@ _WORDS: Final[dict[Variant, tuple[str, str]]] = {
 
 def duplicates_command(
     db: Db = DEFAULT_DB,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Groups to show, at most.")] = 20,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=10**9, help="Groups to show, at most.")
+    ] = 20,
     update: Annotated[
         bool, typer.Option("--update", help="First compare the pages that have changed since.")
     ] = False,

@@ -45,7 +45,7 @@ def history_command(
     url: Page,
     db: Db = DEFAULT_DB,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Show at most N observations.")
+        int, typer.Option(metavar="N", min=1, max=10**9, help="Show at most N observations.")
     ] = 20,
     json: Json = False,
 ) -> None:

@@ -426,7 +426,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         ),
     ] = None,
     sources: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The number of sources.")
+        int, typer.Option(metavar="N", min=1, max=10**7, help="The number of sources.")
     ] = 20_000,
     bandwidth: Annotated[
         str, typer.Option(metavar="SHARE", help="Crawls per source and day: 0.2 or 20%.")

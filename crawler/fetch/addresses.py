@@ -165,8 +165,7 @@ _SILENT = frozenset({dns_error.ARES_ETIMEOUT, dns_error.ARES_ECONNREFUSED})
 _MISSING = frozenset({dns_error.ARES_ENOTFOUND, dns_error.ARES_ENODATA, dns_error.ARES_EBADNAME})
 #: Addresses of a name that are kept and tried; an answer over TCP holds thousands.
 _ADDRESSES = 16
-#: Questions after which c-ares' own cache is emptied: it keeps whole answers for up to an hour,
-#: however many, and one may have 64 KiB.
+#: Questions after which the cache of c-ares is emptied: it keeps all for up to an hour.
 _EMPTIED_AFTER = 256
 #: A URL's host is the whole name: no search list applies. EDNS is c-ares' default.
 _FLAGS = pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS

@@ -59,3 +59,9 @@ def test_the_help_shows_whole_names_and_no_types_of_python(
     shown = freshet(*verb.split(), "--help").stdout
     assert not re.search(r"<(?:bool|path|str|list|int)", shown), shown
     assert not re.search(r"--[\w-]*…", shown), shown
+
+
+@pytest.mark.parametrize("verb", ["changes", "history x.example", "duplicates", "simulate"])
+def test_a_number_beyond_all_bounds_is_wrong_usage(verb: str) -> None:
+    option = "--sources" if verb == "simulate" else "--limit"
+    assert freshet(*verb.split(), option, 10**20).exit_code == 2
