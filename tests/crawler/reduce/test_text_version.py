@@ -30,7 +30,7 @@ BODIES = [
     ("application/pdf", b"%PDF-1.7 /CreationDate (D:2026) text"),
 ]
 #: The digest of the texts and places below, by version of the extraction.
-EXPECTED = {"2": "a72a1d0a8b095a549aa2b24e"}
+EXPECTED = {"3": "a72a1d0a8b095a549aa2b24e"}
 
 
 def _texts() -> list[Blocks]:
