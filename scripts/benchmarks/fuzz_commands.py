@@ -102,11 +102,18 @@ def archives(case: Case) -> None:
 def settings(case: Case) -> None:
     """A settings file and a variable, shown and crawled with."""
     rng = case.rng("settings")
-    keys = [(g, k) for g, t in tomllib.loads(_DEFAULTS.read_text("utf-8")).items() for k in t]
+    defaults = tomllib.loads(_DEFAULTS.read_text("utf-8"))
+    tables = {group: table for group, table in defaults.items() if isinstance(table, dict)}
+    keys = [(group, key) for group, table in tables.items() for key in table]
     group, key = rng.choice(keys)
-    text = expanded(rng, "toml", host="127.0.0.1:9", key=key)
-    text = f"[{group}]\n{key} = {expanded(rng, 'tomlvalue')}\n" if rng.random() < 0.5 else text
-    data = text.encode("utf-8", "replace") if rng.random() < 0.7 else document(rng, "toml", key=key)
+    usual = json.dumps(tables[group][key])
+    near = re.sub(r"[0-9]", lambda _: rng.choice("0123456789"), usual)
+    text = {
+        0: f"[{group}]\n{key} = {near}\n", 1: f"[{group}]\n{key} = {expanded(rng, 'n')}\n",
+        2: f"[{group}]\n{key} = {expanded(rng, 'tomlvalue')}\n",
+        3: expanded(rng, "toml", host="127.0.0.1:9", key=key),
+    }[rng.randrange(4)]  # fmt: skip
+    data = document(rng, "toml", key=key) if rng.random() < 0.2 else text.encode("utf-8", "replace")
     path = str(case.written("freshet.toml", data))
     group, key = rng.choice(keys)
     value = expanded(rng, rng.choice(("n", "word", "tomlvalue", "url", "json"))).replace("\0", "")

@@ -1,7 +1,9 @@
 """The fuzz run: what a seed makes, and that a wrong outcome is found and kept."""
 
+import graphlib
 import json
 import logging
+import re
 from pathlib import Path
 from random import Random
 
@@ -21,6 +23,14 @@ def everything(seed: int) -> list[bytes]:
 def test_every_rule_of_the_grammar_expands_and_a_seed_always_gives_the_same() -> None:
     assert everything(7) == everything(7)
     assert everything(7) != everything(8)
+
+
+def test_the_first_alternative_of_each_rule_comes_to_an_end() -> None:
+    calls = {
+        rule: set(re.findall(r"«(\w+)»", first))
+        for rule, (first, *_) in fuzz_inputs.GRAMMAR.items()
+    }
+    assert set(graphlib.TopologicalSorter(calls).static_order()) == set(calls)
 
 
 @pytest.mark.parametrize("target", ["archives", "lists", "settings"])
