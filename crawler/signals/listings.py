@@ -163,7 +163,8 @@ def _read(
             page = canonical(entry)
         except ValueError:
             continue
-        entries.setdefault(page, entry)
+        # As a link is kept: a raw control character could not be sent.
+        entries.setdefault(page, without_fragment(resolve(entry, entry) or page))
         if lastmod is not None:
             dates.setdefault(page, lastmod)
     links = sitemap_links(list(entries.items()))

@@ -46,7 +46,7 @@ async def test_entries_claim_when_their_pages_changed() -> None:
     entries, found = await read(
         urlset(
             (f"{SITE}/a#top", "2026-05-01T12:00:00Z"),
-            (f"{SITE}/b", "2026-05-01"),
+            (f"{SITE}/b\x7f", "2026-05-01"),
             ("https://other.example/c", "2026-05-01"),
             ("https://[/", "2026-05-01"),
             (f"{SITE}/a", "2026-05-02T12:00:00Z"),
@@ -55,10 +55,10 @@ async def test_entries_claim_when_their_pages_changed() -> None:
     day = moment(2026, 5, 1)
     assert entries.said.claims == (
         Claim(f"{SITE}/a", day + DAY_S / 2, day + DAY_S / 2),
-        Claim(f"{SITE}/b", day - 14 * 3600, day + DAY_S + 12 * 3600),
+        Claim(f"{SITE}/b%7F", day - 14 * 3600, day + DAY_S + 12 * 3600),
     )
     assert found.targets is not None
-    assert found.targets.urls == [f"{SITE}/a", f"{SITE}/b"]
+    assert found.targets.urls == found.targets.fetch_urls == [f"{SITE}/a", f"{SITE}/b%7F"]
     assert found.offsite == frozenset({2})
 
 
