@@ -182,7 +182,7 @@ def write_cdxj(
                     note(each)
             lines.sort()
             count += len(lines)
-            part = stack.enter_context(TemporaryFile("w+", encoding="ascii"))
+            part = stack.enter_context(TemporaryFile("w+", encoding="utf-8"))
             part.writelines(lines)
             part.seek(0)
             parts.append(part)
@@ -198,7 +198,7 @@ def _entry(record: WarcRecord, file: str) -> _CdxEntry:
     status = record.http_headers.status_code if record.is_http_parsed else None
     return _CdxEntry(
         url=headers.get("WARC-Target-URI") or "",
-        timestamp="".join(c for c in headers.get("WARC-Date") or "" if c.isdigit())[:14],
+        timestamp="".join(c for c in headers.get("WARC-Date") or "" if c in "0123456789")[:14],
         mime=_REVISIT if is_revisit else media_type(label) or "unk",
         status=str(status or ""),
         digest=headers.get("WARC-Payload-Digest") or "",

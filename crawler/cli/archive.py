@@ -93,7 +93,7 @@ def _index(files: Sequence[Path], target: str) -> None:
     if target == "-":
         write_cdxj(files, sys.stdout)
         return
-    with _appearing(Path(target)) as part, part.open("w", encoding="ascii") as out:
+    with _appearing(Path(target)) as part, part.open("w", encoding="utf-8") as out:
         write_cdxj(files, out)
 
 

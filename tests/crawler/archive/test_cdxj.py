@@ -11,6 +11,7 @@ import pytest
 
 from freshet.crawler.archive.cdxj import entries, write_cdxj, write_wacz
 from freshet.crawler.tally import CrawlError
+from tests.crawler.archive.archives import OK, record
 from tests.crawler.archive.exchanges import START_AT, fetched, not_modified, whole
 from tests.crawler.archive.test_archive import write
 
@@ -88,3 +89,11 @@ def test_what_is_no_archive_is_told_with_its_name(tmp_path: Path, content: bytes
     path.write_bytes(content)
     with pytest.raises(CrawlError, match=r"no\.warc\.gz: "):
         list(entries(path))
+
+
+def test_names_and_digits_of_other_scripts_are_indexed(tmp_path: Path) -> None:
+    (tmp_path / "a.warc").write_bytes(
+        record("response", OK, url="http://bücher.test/", date="٣2026")
+    )
+    write_cdxj([tmp_path / "a.warc"], out := io.StringIO())
+    assert out.getvalue().startswith("test,bücher)/ 2026 {")
