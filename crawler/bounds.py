@@ -34,9 +34,12 @@ GZIP_MEMBERS: Final = 10_000
 URL_CHARS: Final = 8_192
 #: Characters of a validator that is sent back.
 VALIDATOR_CHARS: Final = 1_024
-#: Bytes of bodies in memory over all requests, on the wire and decoded. Beyond them a request waits
-#: before it reads on, except for bodies of less than 256 KiB and the request that began first.
-HELD_BYTES: Final = 128 << 20
+#: Bytes of bodies in memory over all requests, read ahead, on the wire and decoded; what is made of
+#: the longest of them takes as much again, so that 128 MiB are held in all. Beyond them a request
+#: waits before it reads on, except for bodies of less than 64 KiB and the request that began first.
+HELD_BYTES: Final = 64 << 20
+#: Bytes that wait in the kernel for one connection, which does not read on without memory.
+RECEIVE_BYTES: Final = 64 << 10
 #: Sitemaps of a host that its robots.txt names, and that sitemaps name in one run; those out of
 #: scope that a robots.txt names; the characters of their URLs.
 SITEMAPS: Final = 1_000

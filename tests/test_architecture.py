@@ -105,8 +105,8 @@ def test_the_product_has_at_most_59000_lines() -> None:
     assert line_count(product) <= 59_000
 
 
-def test_the_tests_have_at_most_45800_lines() -> None:
-    assert line_count(files("tests")) <= 45_800
+def test_the_tests_have_at_most_46200_lines() -> None:
+    assert line_count(files("tests")) <= 46_200
 
 
 def test_no_module_is_longer_than_700_lines() -> None:

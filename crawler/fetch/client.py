@@ -45,7 +45,12 @@ from freshet.storage.records import FetchResult, Validators
 # -- body --------------------------------------------------------------------
 
 #: Bytes, wire and decoded together, after which other tasks get their turn.
-_TURN_BYTES = 256 * 1024
+_TURN_BYTES = 64 * 1024
+_READ_BYTES = 32 * 1024
+#: Read ahead on a connection, by the kernel's measure and ours.
+_AHEAD_BYTES = 128 * 1024
+#: A body does not wait for memory before it has so many.
+_SHORT_BYTES = 64 * 1024
 
 
 class BodyPace:
@@ -93,12 +98,14 @@ class BodyPace:
 class HeldBytes:
     """Bytes of bodies in memory, by the task that reads them, until that task ends.
 
-    *Invariant.* Beyond ``most`` only the task that began first reads on. Consequence: however many
-    bodies come at once, they take the memory of a few, and one of them always comes to its end.
+    *Invariant.* Beyond ``most`` only bodies that are still short, and the task that began first,
+    are read on. Consequence: however many bodies come at once, they take the memory of a few, and
+    one of them always comes to its end.
     """
 
     def __init__(self, most: int = HELD_BYTES) -> None:
         self._most = most
+        self._total = 0
         self._held: dict[asyncio.Task[object] | None, int] = {}
         self._freed = asyncio.Event()
 
@@ -106,20 +113,26 @@ class HeldBytes:
         """Hold so many bytes more; return whether that had to wait."""
         task = asyncio.current_task()
         if task is not None and task not in self._held:
-            self._held[task] = 0
+            self._held[task] = _AHEAD_BYTES
+            self._total += _AHEAD_BYTES
             task.add_done_callback(self._release)
         waited = False
-        while sum(self._held.values()) + size > self._most and next(iter(self._held)) is not task:
+        while (
+            self._total + size > self._most
+            and self._held.get(task, 0) >= _AHEAD_BYTES + _SHORT_BYTES
+            and next(iter(self._held)) is not task
+        ):
             if not waited:
                 meet("bytes of bodies in memory")
+            waited = True
             self._freed.clear()
             await self._freed.wait()
-            waited = True
         self._held[task] = self._held.get(task, 0) + size
+        self._total += size
         return waited
 
     def _release(self, task: asyncio.Task[object]) -> None:
-        del self._held[task]
+        self._total -= self._held.pop(task)
         self._freed.set()
 
 
@@ -144,7 +157,7 @@ class Intake:
         self._wire = BytesIO()
         self._wire_size = 0
         self._decoded = BytesIO()
-        self._until_turn = _TURN_BYTES
+        self._taken = 0
 
     async def read(
         self, chunks: AsyncIterable[bytes], pace: BodyPace, held: HeldBytes | None = None
@@ -162,15 +175,14 @@ class Intake:
                     if alarm.when() != pace.deadline:
                         alarm.reschedule(pace.deadline)
                     for size in self._steps(chunk):
-                        # Let other tasks run after much work.
-                        self._until_turn -= size
-                        if self._until_turn > 0:
+                        self._taken += size
+                        if self._taken < _TURN_BYTES:
                             continue
-                        self._until_turn = _TURN_BYTES
+                        # Let other tasks run after much work.
                         await asyncio.sleep(0)
-                        began_at = clock()
+                        began_at, taken, self._taken = clock(), self._taken, 0
                         alarm.reschedule(None)
-                        if held is not None and await held.grow(_TURN_BYTES):
+                        if held is not None and await held.grow(taken):
                             pace.stood_still(clock() - began_at)
                         alarm.reschedule(pace.deadline)
                     if self._decoder.is_overdrawn:
@@ -192,7 +204,7 @@ class Intake:
         self._wire_size += len(chunk)
         if not self._decoder.is_identity:
             self._wire.write(chunk)
-        yield len(chunk)
+            yield len(chunk)
         for piece in self._decoder.decode(chunk):
             if self._is_sniffed and self._decoded.tell() == 0 and looks_binary(piece):
                 raise Unfetched("content_type", "no content type, and no text", "skipped")
@@ -379,6 +391,8 @@ class NetworkFetcher:
             trust_env=False,
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(connect=limits.connect_timeout_s),
+            # What comes while a request waits for memory stays in the kernel.
+            read_bufsize=_READ_BYTES,
             max_headers=limits.max_headers,
             max_line_size=_MAX_HEADER_LINE_BYTES,
             max_field_size=_MAX_HEADER_LINE_BYTES,

@@ -24,7 +24,7 @@ from aiohttp.connector import Connection
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import RawResponseMessage
 
-from freshet.crawler.bounds import GZIP_MEMBERS, INTERIM_RESPONSES, connections, meet
+from freshet.crawler.bounds import GZIP_MEMBERS, INTERIM_RESPONSES, RECEIVE_BYTES, connections, meet
 from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost, ResolverSilent
 from freshet.storage.entries import Outcome
 
@@ -288,7 +288,10 @@ def _guarded_socket(guard: AddressGuard, info: aiohttp.AddrInfoType) -> socket.s
     refusal = guard.refusal(str(address[0]))
     if refusal is not None:
         raise AddressRefused(refusal)
-    return socket.socket(family, kind, protocol)
+    opened = socket.socket(family, kind, protocol)
+    # What one read brings is in memory before anybody can say no: not a quarter of a megabyte.
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+    return opened
 
 
 def guarded_connector(

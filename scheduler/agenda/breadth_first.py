@@ -20,13 +20,15 @@ _LEAST = 2
 _LOW_WATER = 16
 _IN_MEMORY = 20_000
 _HOSTS_PER_QUERY = 200
+#: URLs that a sitemap may have (sitemaps.org).
+_OF_A_SITEMAP = 50_000
 
 
 class BreadthFirst:
     """An :class:`~freshet.storage.records.Agenda` over the stored frontier, a queue per host.
 
-    All queues together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host. While more than
-    ``most_listed`` URLs of a host are due, none of its sitemaps is read.
+    All queues together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host. No sitemap of a
+    host is read that could make more than ``most_listed`` of its URLs due.
     """
 
     def __init__(self, reader: aiosqlite.Connection, most_listed: float = inf) -> None:
@@ -34,6 +36,8 @@ class BreadthFirst:
         self._most_listed = most_listed
         # URLs that sitemaps brought, by the sitemap's host, since its due URLs were last counted.
         self._listed: Counter[int] = Counter()
+        # Sitemaps that were handed out, and have not been acknowledged.
+        self._reading: Counter[int] = Counter()
         self._known: set[int] = set()
         # Neither has empty entries: hosts come and go by the hundred thousand.
         self._queues: dict[int, deque[DueUrl]] = {}
@@ -60,10 +64,11 @@ class BreadthFirst:
                 self._held -= 1
                 if not queue:
                     del self._queues[host_id]
-                waits = due.role == "sitemap" and self._listed[host_id] > self._most_listed
+                waits = due.role == "sitemap" and self._is_full(host_id)
                 if waits or (len(queue) < _LOW_WATER and host_id in self._more):
                     self._hungry[host_id] = None
                 if not waits:
+                    self._reading[host_id] += due.role == "sitemap"
                     return due
                 self._taken[host_id].discard(due.page_id)
         return None
@@ -72,6 +77,7 @@ class BreadthFirst:
         """Take back a URL that has not been visited."""
         self._queues.setdefault(due.host_id, deque()).appendleft(due)
         self._held += 1
+        self._reading[due.host_id] -= due.role == "sitemap"
 
     def waiting(self, host_id: int) -> bool:
         """Return whether a due URL of this host can be taken now."""
@@ -82,7 +88,10 @@ class BreadthFirst:
         if isinstance(acknowledged.entry, Visit):
             self._settle(acknowledged.entry)
             if acknowledged.entry.role == "sitemap":
-                self._listed[acknowledged.entry.due.host_id] += len(acknowledged.pages)
+                host_id = acknowledged.entry.due.host_id
+                self._listed[host_id] += len(acknowledged.pages)
+                self._reading[host_id] -= 1
+                self._hungry[host_id] = None
         for host_id, page_ids in acknowledged.withdrawn:
             self._withdraw(host_id, page_ids)
         for host_id in acknowledged.supplied:
@@ -114,6 +123,11 @@ class BreadthFirst:
         self._known.update(new)
         new_hosts = await hosts.load(self._reader, new) if new else []
         return new_hosts, [h for h in asked if h in self._queues]
+
+    def _is_full(self, host_id: int) -> bool:
+        """Return whether a further sitemap of a host could bring too many URLs."""
+        sitemaps = self._reading[host_id] + 1
+        return self._listed[host_id] + sitemaps * _OF_A_SITEMAP > self._most_listed
 
     def _settle(self, visit: Visit) -> None:
         due = visit.due
@@ -153,10 +167,10 @@ class BreadthFirst:
         # What is found or settled while the read is under way is not in its snapshot.
         self._more.difference_update(host_ids)
         self._settled.clear()
-        full = [h for h in host_ids if self._listed[h] > self._most_listed]
+        full = [h for h in host_ids if self._is_full(h)]
         for host_id in full:
             self._listed[host_id] = await frontier.due_count(self._reader, host_id, now)
-        full = [h for h in full if self._listed[h] > self._most_listed]
+        full = [h for h in full if self._is_full(h)]
         loaded = await frontier.load(self._reader, host_ids, now, limit, without_sitemaps=full)
         by_host: dict[int, list[DueUrl]] = {host_id: [] for host_id in host_ids}
         for due in loaded:

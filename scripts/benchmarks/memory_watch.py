@@ -9,7 +9,7 @@ from time import monotonic
 
 _EVERY_S = 0.05
 #: smaps_rollup takes milliseconds of the watched process's own lock: less often.
-_ROLLUP_EVERY = 10
+_ROLLUP_EVERY = 5
 _KIB = 1024
 
 

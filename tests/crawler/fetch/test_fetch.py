@@ -350,13 +350,16 @@ async def test_a_kept_connection_that_went_stale_is_no_failure_and_not_replaced_
 
 
 async def test_bodies_that_come_at_once_take_the_memory_of_a_few_and_all_come() -> None:
-    held, size, ended = HeldBytes(10), 4, list[int]()
+    piece, pieces, ended = 64 * 1024, 8, list[int]()
+    # What is read ahead and the short beginnings of all, and two bodies.
+    most = 20 * 3 * piece + 2 * pieces * piece
+    held = HeldBytes(most)
 
     async def read(number: int) -> None:
-        for _ in range(size):
-            await held.grow(1)
+        for _ in range(pieces):
+            await held.grow(piece)
             await asyncio.sleep(0)
-            assert sum(held._held.values()) <= 10 + size
+            assert sum(held._held.values()) <= most + pieces * piece
         ended.append(number)
 
     await asyncio.gather(*map(read, range(20)))
