@@ -371,12 +371,13 @@ def read_feed(body: bytes, url: str) -> Feed:
     import feedparser  # noqa: PLC0415  # slow to load, and most crawls meet few feeds
 
     # It is not told ``url``, against which it would resolve even a guid that is a bare number.
-    feed = feedparser.parse(
-        # A stream: bytes could be taken for the name of a file.
-        io.BytesIO(_REFERENCE.sub(_to_a_character, body[:MAX_FEED_BYTES])),
-        sanitize_html=False,
-        resolve_relative_uris=False,
-    )
+    # A stream: bytes could be taken for the name of a file.
+    stream = io.BytesIO(_REFERENCE.sub(_to_a_character, body[:MAX_FEED_BYTES]))
+    try:
+        feed = feedparser.parse(stream, sanitize_html=False, resolve_relative_uris=False)
+    except (ValueError, LookupError, AttributeError, TypeError):
+        # It fails at bytes in an encoding that is none, or that has no character there.
+        return Feed(Links(), Blocks())
     found = [link for entry in feed.entries for link in _links_of(entry)]
     targets = resolve_all([href for href, *_ in found], url)
     reached = [(t, *link) for t, link in zip(targets, found, strict=True) if t is not None]

@@ -73,6 +73,12 @@ def test_a_feed_cut_short_or_ill_formed_gives_the_entries_that_it_has() -> None:
     assert entry_links(body[:-30], URL).urls[:1] == ("https://h.example/1",)
 
 
+def test_what_feedparser_fails_at_is_no_feed() -> None:
+    body = rss("<item><title>a</title><link>/1</link></item>")
+    said = b'<?xml version="1.0" encoding="undefined"?>'
+    assert not read_feed(said + body, URL).links.urls
+
+
 @pytest.mark.parametrize("number", ["x110000", "xD800", "99999999999999999999", "0055296"])
 def test_references_to_no_character_cost_no_entry_of_an_ill_formed_feed(number: str) -> None:
     found = entry_links(rss(f"<item><title>a &#{number}; & b</title><link>/1</link></item>"), URL)
