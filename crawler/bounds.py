@@ -34,10 +34,10 @@ GZIP_MEMBERS: Final = 10_000
 URL_CHARS: Final = 8_192
 #: Characters of a validator that is sent back.
 VALIDATOR_CHARS: Final = 1_024
-#: Bytes of bodies in memory over all requests, read ahead, on the wire and decoded; what is made of
-#: the longest of them takes as much again, so that 128 MiB are held in all. Beyond them a request
-#: waits before it reads on, except for bodies of less than 64 KiB and the request that began first.
-HELD_BYTES: Final = 64 << 20
+#: Bytes of bodies in memory over all requests, read ahead, on the wire and decoded. Beyond them a
+#: request waits before it reads on, except for bodies of less than 64 KiB and the one that began
+#: first. With these beginnings, and with what is made of the longest body, it is 128 MiB in all.
+HELD_BYTES: Final = 32 << 20
 #: Bytes that wait in the kernel for one connection, which does not read on without memory.
 RECEIVE_BYTES: Final = 64 << 10
 #: Sitemaps of a host that its robots.txt names, and that sitemaps name in one run; those out of
@@ -47,6 +47,8 @@ FOREIGN_SITEMAPS: Final = 10
 SITEMAP_URL_CHARS: Final = 2_048
 #: Due URLs of a host beyond which a crawl reads none of its sitemaps, which may have 50,000 each.
 LISTED_URLS: Final = 100_000
+#: Bytes that are read of a line of a site list.
+LINE_BYTES: Final = 256 << 10
 #: Elements inside each other in a sitemap or an outline; the protocol of sitemaps has three levels.
 XML_LEVELS: Final = 64
 #: Ports of services that are no web servers (Fetch standard, "bad port").

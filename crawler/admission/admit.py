@@ -3,6 +3,7 @@
 Everything in scope becomes a known page; a page that is not crawled has a reason.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -450,6 +451,7 @@ def _failed(reason: str, detail: str) -> Verdict:
 # host does not speak TLS; a certificate that fails is a result and no reason to fall back.
 
 #: Failures that mean "the host does not speak https".
+_SEEDS_AT_ONCE: Final = 1_000
 _NO_HTTPS = frozenset({"connect", "timeout_connect", "not_tls"})
 
 
@@ -472,10 +474,16 @@ class Seeding:
                 self._open.setdefault(str(origin(seed.url)), []).append(seed)
                 self._admission.scope.expect(seed.url)
 
-    def decided(self, now: float) -> Note:
+    async def decided(self, now: float) -> list[Note]:
         """Return the seeds that need no probe, and set the scope; redirects may move them later."""
         decided, self._decided = self._decided, []
-        return self._settled([(s, s.root_url or s.url) for s in decided], now)
+        notes = []
+        for first in range(0, len(decided), _SEEDS_AT_ONCE):
+            some = decided[first : first + _SEEDS_AT_ONCE]
+            notes.append(self._settled([(s, s.root_url or s.url) for s in some], now))
+            # Others have a turn between.
+            await asyncio.sleep(0)
+        return notes
 
     def open_origins(self) -> list[str]:
         """Return the https origins whose robots.txt decides the scheme of some seeds."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 # No DTD is read: the first sign of one ends the parsing, before an entity can be declared.
 from xml.parsers import expat
 
-from freshet.crawler.bounds import XML_LEVELS
+from freshet.crawler.bounds import LINE_BYTES, XML_LEVELS
 from freshet.crawler.urls import canonical, origin, resolve
 from freshet.storage.records import StoredSeed
 
@@ -82,6 +82,8 @@ def read_sites(data: bytes, name: str) -> SiteList:
         return _refused("not a site list: binary data (a text must be in UTF-8)")
     if data.lstrip().startswith(b"<"):
         return _collect(XmlReader().read(data))
+    # A longer line is no URL; what is left of it is refused by itself.
+    data = b"".join(line[:LINE_BYTES] + b"\n" for line in data.splitlines())
     # Bytes that are not UTF-8 stay recognisable, so that only their own line is lost.
     text = data.decode("utf-8", "surrogateescape")
     lines = list(io.StringIO(text, newline=None))

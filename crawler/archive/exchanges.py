@@ -117,7 +117,8 @@ class Gathering:
             yield Damage(self._file, record.place.offset, "the record has no usable WARC-Date")
             return
         if record.wrong is not None:
-            yield Damage(self._file, record.place.offset, record.wrong, "wrong_digest")
+            why = f"{record.wrong}; what it holds is read all the same"
+            yield Damage(self._file, record.place.offset, why, "wrong_digest")
         yield from self._join(kind, url, at, record)
 
     def close(self) -> Iterator[IndexEntry]:
@@ -146,9 +147,7 @@ class Gathering:
             yield from self._ended(next(iter(self._groups)))
 
     def _fill(self, group: _Group, kind: str, url: str, at: float, record: ScannedRecord) -> None:
-        if record.wrong is not None:
-            group.spoiled |= kind in ("response", "resource", "revisit")
-        elif kind == "request":
+        if kind == "request":
             group.request = record.place
             group.method = record.start[:20].partition(b" ")[0].decode("latin-1")
         elif kind == "metadata":

@@ -224,7 +224,8 @@ class _Replay:
             done_at=done_at,
         )
         assembly.listeners.append(player.acknowledged)
-        await player.submit(seeding.decided(self._past.began_at))
+        for note in await seeding.decided(self._past.began_at):
+            await player.submit(note)
         await player.settled()
         self._kept_up_at = self._past.last_upkeep(done_at)
         async for played in self._past.exchanges(done_at - _MARGIN_S):

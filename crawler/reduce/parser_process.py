@@ -210,10 +210,14 @@ class _Worker:
         async with self._turn:
             if self._process is None:
                 self._process = await _started(self._time_limit_s, self._wall_limit_s)
-            process, answer, result, reusable = self._process, b"", None, False
+            process, result, reusable, answered = self._process, None, False, False
             try:
                 answer = await self._exchange(process, pickle.dumps(function))
-                values, problem, held_bytes = json.loads(answer.decode("utf-8", "surrogatepass"))
+                answered, words = bool(answer), answer.decode("utf-8", "surrogatepass")
+                # Of a large page each form takes much memory.
+                del answer
+                values, problem, held_bytes = json.loads(words)
+                del words
                 result = None if problem is not None else _built(kind, _as_tuples(values))
                 reusable = problem is None and held_bytes <= _RETIRE_BYTES
             except TimeoutError as error:
@@ -227,7 +231,7 @@ class _Worker:
                 if not reusable:
                     self._process = None
                     await _ended(process)
-            if not answer:
+            if not answered:
                 problem = self._cause(process)
             return Unparsable(str(problem)) if result is None else result
 

@@ -334,9 +334,10 @@ class Assembly:
 
     async def _feed(self, pool: FetchPool, seeding: Seeding, time_limit_s: float) -> Ending:
         # This sets the scope, on which the first pages of the agenda may depend.
-        settled = seeding.decided(self._context.clock.now())
+        settled = await seeding.decided(self._context.clock.now())
         await self._agenda.open()
-        await pool.submit(settled)
+        for note in settled:
+            await pool.submit(note)
         return await pool.run(time_limit_s=time_limit_s)
 
 

@@ -1,5 +1,6 @@
 """Tables ``crawl_run`` (one row a crawl, over all its invocations), ``seed`` and ``outlook``."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from sqlite3 import Connection
@@ -95,6 +96,7 @@ async def is_first(db: Reader, run_id: int) -> bool:
 
 # -- seeds: the site list, and where the scope of each seed has moved --------
 
+_AT_ONCE: Final = 1_000
 _MOVE: Final = "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1)"
 
 
@@ -111,7 +113,12 @@ def add(db: Connection, seeds: Sequence[StoredSeed], now: float) -> None:
 async def load(db: Reader) -> list[StoredSeed]:
     """Return all seeds of the store, in the order of the list."""
     sql = f"SELECT {columns_of(StoredSeed, seed_id='id')} FROM seed ORDER BY id"
-    return list(map(row_to(StoredSeed), await db.execute_fetchall(sql)))
+    rows, found = list(await db.execute_fetchall(sql)), list[StoredSeed]()
+    for first in range(0, len(rows), _AT_ONCE):
+        found += map(row_to(StoredSeed), rows[first : first + _AT_ONCE])
+        # Others have a turn between.
+        await asyncio.sleep(0)
+    return found
 
 
 def settle(db: Connection, seed_id: int, url: str) -> None:

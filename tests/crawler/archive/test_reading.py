@@ -150,8 +150,8 @@ def test_a_file_that_somebody_put_under_a_url_is_an_answer(tmp_path: Path) -> No
             record("resource", b"spoiled", url="http://a.test/spoiled", more=wrong),
         ),
     )
-    assert read.urls == ["http://a.test/", "http://a.test/again"]
-    for exchange in read.exchanges:
+    assert read.urls == ["http://a.test/", "http://a.test/again", "http://a.test/spoiled"]
+    for exchange in read.exchanges[:2]:
         assert (exchange.status, exchange.wire_body) == (200, body)
         assert exchange.headers == ((b"Content-Type", b"text/html"),)
     assert [damage.flaw for damage in read.damages] == ["wrong_digest"]
@@ -211,12 +211,13 @@ def test_a_revisit_whose_original_is_elsewhere_is_told_of(tmp_path: Path) -> Non
     assert read.damages[0].offset == len(gzipped(page(1)))
 
 
-def test_answers_with_wrong_digests_are_told_of_and_left_out(tmp_path: Path) -> None:
+def test_answers_with_wrong_digests_are_told_of_and_kept(tmp_path: Path) -> None:
     wrong = record("response", OK + b"x", more={"WARC-Payload-Digest": digest(b"y")})
     path = write(tmp_path / "a.warc.gz", page(1), wrong)
     read = Read(tmp_path, path)
-    assert read.urls == ["http://a.test/1"]
+    assert read.urls == ["http://a.test/1", "http://a.test/"]
     assert [each.flaw for each in read.damages] == ["wrong_digest"]
+    assert "read all the same" in read.damages[0].reason
 
 
 def test_bodies_are_cut_at_the_limit(tmp_path: Path) -> None:
