@@ -3,7 +3,6 @@
 Everything in scope becomes a known page; a page that is not crawled has a reason.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -474,16 +473,12 @@ class Seeding:
                 self._open.setdefault(str(origin(seed.url)), []).append(seed)
                 self._admission.scope.expect(seed.url)
 
-    async def decided(self, now: float) -> list[Note]:
-        """Return the seeds that need no probe, and set the scope; redirects may move them later."""
+    def decided(self, now: float) -> Iterator[Note]:
+        """Yield the seeds that need no probe, and set the scope; redirects may move them later."""
         decided, self._decided = self._decided, []
-        notes = []
         for first in range(0, len(decided), _SEEDS_AT_ONCE):
             some = decided[first : first + _SEEDS_AT_ONCE]
-            notes.append(self._settled([(s, s.root_url or s.url) for s in some], now))
-            # Others have a turn between.
-            await asyncio.sleep(0)
-        return notes
+            yield self._settled([(s, s.root_url or s.url) for s in some], now)
 
     def open_origins(self) -> list[str]:
         """Return the https origins whose robots.txt decides the scheme of some seeds."""

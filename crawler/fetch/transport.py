@@ -424,6 +424,11 @@ def own_failures() -> Iterator[None]:
     except aiohttp.ClientError as error:
         reason, detail = _explain(error)
         raise Unfetched(reason, _in_a_line(detail)) from error
+    except RuntimeError as error:
+        # The word of aiohttp's stream where a connection closed between two reads.
+        if str(error) != "Connection closed.":
+            raise
+        raise Unfetched("cut_short", "the connection closed before the body ended") from error
 
 
 def _in_a_line(detail: str) -> str:

@@ -224,7 +224,7 @@ class _Replay:
             done_at=done_at,
         )
         assembly.listeners.append(player.acknowledged)
-        for note in await seeding.decided(self._past.began_at):
+        for note in seeding.decided(self._past.began_at):
             await player.submit(note)
         await player.settled()
         self._kept_up_at = self._past.last_upkeep(done_at)

@@ -334,7 +334,11 @@ class Assembly:
 
     async def _feed(self, pool: FetchPool, seeding: Seeding, time_limit_s: float) -> Ending:
         # This sets the scope, on which the first pages of the agenda may depend.
-        settled = await seeding.decided(self._context.clock.now())
+        settled = []
+        for note in seeding.decided(self._context.clock.now()):
+            settled.append(note)
+            # Others have a turn between.
+            await asyncio.sleep(0)
         await self._agenda.open()
         for note in settled:
             await pool.submit(note)

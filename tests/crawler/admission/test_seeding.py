@@ -31,10 +31,10 @@ def answered(status: int) -> FetchResult:
     return FetchResult(ROBOTS, "gone", NOON, 0.1, status=status, reason=f"http_{status}")
 
 
-async def test_a_line_with_a_scheme_needs_no_probe_and_sets_the_scope() -> None:
+def test_a_line_with_a_scheme_needs_no_probe_and_sets_the_scope() -> None:
     judge = admission()
     seeding = Seeding([with_scheme(1, "http://a.example/x?utm_source=y")], judge)
-    (settled,) = await seeding.decided(NOON)
+    (settled,) = seeding.decided(NOON)
     assert settled.seeds == ((1, "http://a.example/x"),)
     assert settled.targets.urls == ["http://a.example/x"]
     assert settled.targets.fetch_urls == ["http://a.example/x?utm_source=y"]
@@ -43,18 +43,18 @@ async def test_a_line_with_a_scheme_needs_no_probe_and_sets_the_scope() -> None:
     assert seeding.open_origins() == []
 
 
-async def test_a_seed_that_has_moved_is_crawled_where_its_scope_stands() -> None:
+def test_a_seed_that_has_moved_is_crawled_where_its_scope_stands() -> None:
     judge = admission()
     seeds = [with_scheme(1, "http://a.example/", "https://b.example/"), bare(2, "c.example")]
-    (settled,) = await Seeding(seeds, judge).decided(NOON)
+    (settled,) = Seeding(seeds, judge).decided(NOON)
     assert settled.seeds == ((1, "https://b.example/"),)
     assert not judge.scope.contains("http://a.example/")
 
 
-async def test_a_decided_line_without_a_scheme_is_not_probed_again() -> None:
+def test_a_decided_line_without_a_scheme_is_not_probed_again() -> None:
     seeding = Seeding([bare(1, "a.example", "http://a.example/")], admission())
     assert seeding.open_origins() == []
-    (settled,) = await seeding.decided(NOON)
+    (settled,) = seeding.decided(NOON)
     assert settled.seeds == ((1, "http://a.example/"),)
 
 

@@ -29,6 +29,7 @@ from freshet.crawler.fetch.client import (
     OursOrTheirs,
     Request,
 )
+from freshet.crawler.fetch.transport import Unfetched, own_failures
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 from tests.crawler.fetch.dns_server import SERVFAIL, name_server
@@ -347,6 +348,13 @@ async def test_a_kept_connection_that_went_stale_is_no_failure_and_not_replaced_
         assert (len(server.requests), own.value.hold_s) == (2, 0.0)
         assert (await careful.fetch(request)).outcome == "fetched"
     assert (len(server.requests), server.connections) == (3, 2)
+
+
+def test_a_connection_that_closes_between_two_reads_is_a_body_cut_short() -> None:
+    with pytest.raises(Unfetched, match="closed before the body ended"), own_failures():
+        raise RuntimeError("Connection closed.")
+    with pytest.raises(RuntimeError, match="another"), own_failures():
+        raise RuntimeError("another")
 
 
 async def test_bodies_that_come_at_once_take_the_memory_of_a_few_and_all_come() -> None:
