@@ -203,6 +203,13 @@ class _Keepalive(Row):
             yield f"{pages} of {self.hosts} pages"
 
 
+class _TenThousandHosts(_Keepalive):
+    """Ten thousand of them."""
+
+    name = "ten_thousand_hosts"
+    hosts, seconds = 10_000, 240.0
+
+
 class _NoDescriptors(_Keepalive):
     """Hardly any files."""
 
@@ -751,7 +758,8 @@ class _LongSiteLine(_File):
 _PAGES = "gzip_bomb", "brotli_bomb", "zstd_bomb", "endless_body", "nested_tags", "many_headers"
 _CLASSES: Sequence[type[Row]] = (
     *map(_page_attack, _PAGES),
-    _Keepalive, _NoDescriptors, _ContentType, _SlotsStarved, _RobotsStrangers, _SitemapNested,
+    _Keepalive, _TenThousandHosts, _NoDescriptors, _ContentType, _SlotsStarved,
+    _RobotsStrangers, _SitemapNested,
     _SitemapStall, _SitemapRejected, _SitemapsAtOnce, _ManySitemapsAtOnce, _BodiesAtOnce,
     _RobotsWildcards, _Flood1xx, _OddValidators, _IndexEndless, _SitemapFlood, _SeedRedirect,
     _ParserQueue, _PoliteAbort, _PoliteKill, _PoliteKillInFlight, _Userinfo, _SilentSeeds,

@@ -8,9 +8,11 @@ import pytest
 from scripts.benchmarks.hostile import run
 from scripts.benchmarks.hostile_rows import ROWS
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="needs addresses of 127.0.0.0/8 and /proc"
-)
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="needs addresses of 127.0.0.0/8 and /proc"),
+    # Each serves one port of all addresses.
+    pytest.mark.xdist_group("hostile"),
+]
 
 #: Of each kind one that takes little time; the others are long.
 QUICK = {"gzip_bomb", "content_type_crash", "robots_strangers", "seed_redirect", "deep_toml"}

@@ -232,7 +232,9 @@ async def test_a_crawl_that_has_no_page_fails(tmp_path: Path) -> None:
     site = "http://h1.localhost:1/"
     code, stdout, stderr = await finished(site, "--db", str(tmp_path / "a.db"), "--json", *LOCAL)
     assert (code, json.loads(stdout)["errors"]) == (1, 1)
-    assert "no page could be had" in only_line(stderr)
+    bound, line = stderr.splitlines()
+    assert "a bound is met: ports of other services" in bound
+    assert "no page could be had" in line
 
 
 async def test_without_a_name_server_a_crawl_blames_no_host_and_ends(tmp_path: Path) -> None:
