@@ -17,13 +17,22 @@ _SLEW: Final = 0.01
 #: From this difference on, recorded times would mislead for days: the time is set at once.
 STEP_S: Final = 3_600.0
 
+#: What can be written with four digits of a year in every time zone.
+_FIRST_AT: Final = datetime(1001, 1, 1, tzinfo=UTC).timestamp()
+_LAST_AT: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp() - 1.0
+
 #: The names that times have in JSON.
 _TIME_NAME: Final = re.compile(r"(?:^|_)(?:at|since|until|not_before)$")
 
 
+def calendar(at: float) -> datetime:
+    """Return a time in UTC; cut to the years 1001 to 9998: a site may name any."""
+    return datetime.fromtimestamp(max(_FIRST_AT, min(_LAST_AT, at)), UTC)
+
+
 def iso(at: float) -> str:
     """Return a time in ISO 8601, UTC, to the microsecond."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return calendar(at).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def dated(value: object, name: str = "") -> object:

@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from math import ceil, inf
 from pathlib import Path
 from typing import Final, NoReturn, TypeAlias, TypeVar
@@ -25,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import dated
+from freshet.crawler.clock import calendar, dated
 from freshet.crawler.masking import masked
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.urls import canonical
@@ -106,8 +105,8 @@ def span(seconds: float) -> str:
 
 def moment(at: float, now: float) -> str:
     """Format a time on the local clock (ISO 8601, to the second), and its distance from now."""
-    local = datetime.fromtimestamp(at, UTC).astimezone()
-    return f"{local:%Y-%m-%d %H:%M:%S} ({relative(at, now)})"
+    local = calendar(at).astimezone()
+    return f"{local:%Y-%m-%d %H:%M:%S} ({relative(local.timestamp(), now)})"
 
 
 def when(at: float | None, now: float) -> str | None:
@@ -117,7 +116,7 @@ def when(at: float | None, now: float) -> str | None:
 
 def clock_time(at: float) -> str:
     """Format a time on the local clock, without its day."""
-    return f"{datetime.fromtimestamp(at, UTC).astimezone():%H:%M:%S}"
+    return f"{calendar(at).astimezone():%H:%M:%S}"
 
 
 def plain(words: str) -> str:

@@ -17,6 +17,7 @@ from yarl import URL
 from freshet.config.settings import AlertMode, Alerts, Settings, masked
 from freshet.config.settings import AlertRuleSettings as RuleSettings
 from freshet.crawler.alerts.receivers import Apprised, Receiver, Webhook, key_of
+from freshet.crawler.clock import calendar
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
 from freshet.crawler.importance import pattern
 from freshet.crawler.network import user_agent
@@ -63,7 +64,7 @@ class Channel:
             begin = at // _HOUR_S * _HOUR_S
             return begin, begin + _HOUR_S
         zone = UTC if self.zone == "UTC" else ZoneInfo(self.zone)
-        day = datetime.fromtimestamp(at, zone).date()
+        day = calendar(at).astimezone(zone).date()
         # The clocks may go back over midnight, so that a day may lie ahead of its date.
         ends = [
             datetime.combine(day + timedelta(days=n), time(self.hour), zone).timestamp()

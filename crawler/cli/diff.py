@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from html import escape
 from pathlib import Path
 from string import Template
@@ -17,6 +17,7 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, read_settings
+from freshet.crawler.clock import calendar
 from freshet.crawler.compare.diff import (
     AlignedBlock,
     BlockChange,
@@ -256,7 +257,7 @@ def page_of(difference: VersionDifference, context: int) -> str:
 
 
 def _version(number: int, at: float) -> str:
-    moment = datetime.fromtimestamp(at, UTC)
+    moment = calendar(at)
     return f'{number} (<time datetime="{moment.isoformat()}">{moment:%Y-%m-%d %H:%M} UTC</time>)'
 
 

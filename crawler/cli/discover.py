@@ -1,7 +1,6 @@
 """``freshet discover``: the hub pages to visit for finding a site's new pages."""
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from math import isfinite
 from typing import Annotated, Final
 
@@ -9,6 +8,7 @@ import typer
 
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
+from freshet.crawler.clock import calendar
 from freshet.crawler.lab.discover import (
     Cover,
     Throttled,
@@ -107,7 +107,7 @@ def _show_pages(cover: Cover) -> None:
 
 def _date(at: float) -> str:
     """Format a time independently of the store's age."""
-    return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M}"
+    return f"{calendar(at).astimezone():%Y-%m-%d %H:%M}"
 
 
 def as_json(cover: Cover) -> dict[str, object]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from freshet.crawler import terminal as terminal_crawler
+from freshet.crawler.clock import iso
 
 NOW = 1_800_000_000.0
 
@@ -26,6 +27,12 @@ def test_a_time_is_told_in_its_largest_unit(seconds: float, words: str) -> None:
 def test_a_moment_is_local_to_the_second_and_relative() -> None:
     shown = terminal_crawler.moment(NOW - 7_200.4, NOW)
     assert re.fullmatch(r"2027-01-1\d \d\d:\d\d:\d\d \(2 h ago\)", shown)
+
+
+@given(st.floats(allow_nan=False))
+def test_no_time_is_beyond_the_calendar(at: float) -> None:
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(", terminal_crawler.moment(at, NOW))
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", iso(at))
 
 
 @given(st.text())
