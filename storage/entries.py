@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
 
 # -- words -------------------------------------------------------------------
 #
@@ -44,6 +44,25 @@ RobotsStanding: TypeAlias = Literal["parsed", "allow_all", "unreachable"]
 
 #: Redirect by which a URL is another name of a page.
 AliasKind: TypeAlias = Literal["permanent", "temporary", "refresh"]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns of one length, which is that of the record: arrays, or lists of texts."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
+        """Return these rows."""
+        import numpy as np  # noqa: PLC0415  # the parser's process starts without it
+
+        taken: dict[str, Any] = {}
+        for each in fields(self):
+            column = getattr(self, each.name)
+            is_text = isinstance(column, list)
+            taken[each.name] = np.array(column, object)[rows].tolist() if is_text else column[rows]
+        return replace(self, **taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +202,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Claims:
+class Claims(Columns):
     """m claims, in the order of their receipt.
 
     Attributes:
@@ -201,9 +220,6 @@ class Claims:
     since: NDArray[np.float64]
     until: NDArray[np.float64]
     received_at: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.source_id)
 
 
 @cache

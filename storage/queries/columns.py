@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from itertools import compress
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import (
+    as_columns,
     as_json,
     code_of,
     columns_of,
     load_columns,
     pieces,
+    row_of,
     row_to,
-    table_of,
 )
-from freshet.storage.entries import KINDS, Host
+from freshet.storage.entries import KINDS, Columns, Host
 from freshet.storage.records import DueUrl
 from freshet.storage.tables.frontier import due_columns
 from freshet.storage.tables.hosts import politeness
@@ -42,7 +41,7 @@ _MOVES = (
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedPages:
+class WatchedPages(Columns):
     """m pages in the order of their ids; all columns have length m.
 
     Attributes:
@@ -74,18 +73,6 @@ class WatchedPages:
     found_at: NDArray[np.float64]
     sitemap: NDArray[np.bool_]
 
-    def __len__(self) -> int:
-        return len(self.page_id)
-
-    def take(self, rows: NDArray[np.bool_]) -> WatchedPages:
-        """Return these rows."""
-        columns = ((each.name, getattr(self, each.name)) for each in fields(self))
-        taken: dict[str, Any] = {
-            name: list(compress(column, rows)) if name == "url" else column[rows]
-            for name, column in columns
-        }
-        return WatchedPages(**taken)
-
 
 _PAGES = (
     "SELECT "
@@ -115,7 +102,7 @@ async def pages(db: Reader, page_ids: Sequence[int] | None = None) -> WatchedPag
 
 
 @dataclass(frozen=True, slots=True)
-class VisitColumns:
+class VisitColumns(Columns):
     """m visits that found content or its end, in their order; every column has length m.
 
     Attributes:
@@ -133,9 +120,6 @@ class VisitColumns:
     changed: NDArray[np.bool_]
     gone: NDArray[np.bool_]
     moved: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.page_id)
 
 
 _SEEN = (
@@ -229,16 +213,9 @@ _KEPT = (
 
 _OBSERVED = f"SELECT page_id, at, {code_of(KINDS, 'kind')}, 0 FROM finding"
 
-_PAGE_HISTORY = np.dtype(
-    [
-        ("page_id", np.int64), ("host_id", np.int64), ("checked_at", np.float64),
-        ("found_at", np.float64), ("url", np.object_),
-    ]
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
-class KeptPages:
+class KeptPages(Columns):
     """The n pages that are kept up to date, in the order of their ids.
 
     Attributes:
@@ -259,12 +236,9 @@ class KeptPages:
     hosts: list[Host]
     gone: int
 
-    def __len__(self) -> int:
-        return len(self.page_id)
-
 
 @dataclass(frozen=True, slots=True)
-class PastObservations:
+class PastObservations(Columns):
     """The m observations of some pages, as judged today, each page's in their order.
 
     Attributes:
@@ -279,26 +253,36 @@ class PastObservations:
     kind: NDArray[np.int8]
     digest: NDArray[np.uint64]
 
-    def __len__(self) -> int:
-        return len(self.page)
+
+@dataclass(frozen=True, slots=True)
+class _PastPages(Columns):
+    """n pages in the order of their ids; the attributes are those of :class:`KeptPages`."""
+
+    page_id: NDArray[np.int64]
+    host_id: NDArray[np.int64]
+    url: list[str]
+    checked_at: NDArray[np.float64]
+    found_at: NDArray[np.float64]
+
+
+async def _past_pages(db: Reader, which: str) -> _PastPages:
+    columns = columns_of(_PastPages, page_id="id", checked_at="coalesce(checked_at, found_at)")
+    sql = f"SELECT {columns} FROM page WHERE {which} ORDER BY id"
+    return await load_columns(db, _PastPages, sql)
 
 
 async def page_histories(db: Reader) -> KeptPages:
     """Return the pages that are kept up to date."""
     hosts = await politeness(db)
-    sql = (
-        "SELECT id, host_id, checked_at, found_at, url FROM page "
-        f"WHERE {_KEPT} AND last_kind IS NOT 'gone' ORDER BY id"
-    )
-    page = await table_of(db, sql, _PAGE_HISTORY)
+    page = await _past_pages(db, f"{_KEPT} AND last_kind IS NOT 'gone'")
     gone = f"SELECT count(*) FROM page WHERE {_KEPT} AND last_kind = 'gone'"
     ((gone_count,),) = await db.execute_fetchall(gone)
     return KeptPages(
-        page_id=page["page_id"].copy(),
-        url=page["url"].tolist(),
-        host=np.searchsorted([host.host_id for host in hosts], page["host_id"]),
-        checked_at=page["checked_at"].copy(),
-        found_at=page["found_at"].copy(),
+        page_id=page.page_id,
+        url=page.url,
+        host=np.searchsorted([host.host_id for host in hosts], page.host_id),
+        checked_at=page.checked_at,
+        found_at=page.found_at,
         hosts=hosts,
         gone=gone_count,
     )
@@ -315,9 +299,7 @@ async def observations(db: Reader, page_id: NDArray[np.int64]) -> PastObservatio
     page, known = _rows_of(where_now(observed.page, moved), page_id)
     # Stable: a page's observations stay in the order in which they were made.
     order = np.flatnonzero(known)[np.argsort(page[known], kind="stable")]
-    return PastObservations(
-        page[order], observed.at[order], observed.kind[order], observed.digest[order]
-    )
+    return replace(observed, page=page).take(order)
 
 
 def _rows_of(
@@ -332,10 +314,6 @@ def _rows_of(
 
 # -- past: all results of visits, for a replay of policies -------------------
 
-_PAGES_PAST = (
-    "SELECT id, host_id, found_at, url FROM page "
-    "WHERE role = 'page' AND alias_kind IS NULL AND held_back IS NULL ORDER BY id"
-)
 _CONTENT = [KINDS.index(kind) for kind in ("new", "unchanged", "changed")]
 #: The content that a visit showed for the first time, by eight bytes of its digest; else 0.
 _VISITS = (
@@ -344,60 +322,29 @@ _VISITS = (
     "substr(coalesce(v.text_digest, v.body_digest), 1, 8) END "
     "FROM finding AS f LEFT JOIN version AS v ON v.id = f.version_id ORDER BY f.id"
 )
-_PAST_PAGE = np.dtype(
-    [("id", np.int64), ("host", np.int64), ("found", np.float64), ("url", np.object_)]
-)
-_VISIT = np.dtype(
-    [("page", np.int64), ("at", np.float64), ("kind", np.int8), ("digest", np.uint64)]
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _PastPages:
-    """The n pages, in the order of their ids.
-
-    Attributes:
-        page_id, host_id: (n,), as stored.
-        url: n canonical URLs.
-        found_at: (n,), Unix seconds of the first link, sitemap or seed with the page.
-    """
-
-    page_id: NDArray[np.int64]
-    host_id: NDArray[np.int64]
-    url: list[str]
-    found_at: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.page_id)
 
 
 async def read(db: Reader) -> tuple[_PastPages, PastObservations]:
     """Return the pages that ever had content, and their visits in the order of their ids."""
     moved = await moves(db)
-    pages = await table_of(db, _PAGES_PAST, _PAST_PAGE)
+    pages = await _past_pages(db, "role = 'page' AND alias_kind IS NULL AND held_back IS NULL")
     visit = await _visits(db)
-    owner = where_now(visit["page"], moved)
-    had = np.unique(owner[np.isin(visit["kind"], _CONTENT)])
-    kept = np.isin(pages["id"], had)
-    pages = pages[kept]
-    row = np.searchsorted(pages["id"], owner)
-    mine = row < len(pages)
-    mine[mine] = pages["id"][row[mine]] == owner[mine]
-    found = pages["found"].copy()
-    visit, row = visit[mine], row[mine]
-    np.minimum.at(found, row, visit["at"])
-    return (
-        _PastPages(pages["id"].copy(), pages["host"].copy(), pages["url"].tolist(), found),
-        PastObservations(row, visit["at"].copy(), visit["kind"].copy(), visit["digest"].copy()),
-    )
+    owner = where_now(visit.page, moved)
+    had = np.unique(owner[np.isin(visit.kind, _CONTENT)])
+    pages = pages.take(np.isin(pages.page_id, had))
+    row, mine = _rows_of(owner, pages.page_id)
+    visit = replace(visit, page=row).take(mine)
+    np.minimum.at(pages.found_at, visit.page, visit.at)
+    return pages, visit
 
 
-async def _visits(db: Reader) -> NDArray[np.void]:
-    parts = [np.empty(0, _VISIT)]
+async def _visits(db: Reader) -> PastObservations:
+    row = row_of(PastObservations)
+    parts = [np.empty(0, row)]
     async for rows in pieces(db, _VISITS):
         coded = ((page, at, kind, _number(digest)) for page, at, kind, digest in rows)
-        parts.append(np.fromiter(coded, _VISIT, len(rows)))
-    return np.concatenate(parts)
+        parts.append(np.fromiter(coded, row, len(rows)))
+    return as_columns(PastObservations, np.concatenate(parts))
 
 
 def _number(digest: bytes | None) -> int:

@@ -14,6 +14,7 @@ from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import as_json, columns_of, load_columns
+from freshet.storage.entries import Columns
 from freshet.storage.records import Churn, Links, Visit
 
 _UPSERT = """
@@ -137,7 +138,7 @@ def forget_churn(db: Connection, page_id: int, parses: Iterable[float]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _StoredChurn:
+class _StoredChurn(Columns):
     """m visits in the order of their times; every column has length m.
 
     Attributes:
@@ -152,9 +153,6 @@ class _StoredChurn:
     appeared: NDArray[np.int64]
     dropped: NDArray[np.int64]
     stayed: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.page_id)
 
 
 async def shown(db: Reader, page_ids: Sequence[int]) -> NDArray[np.int64]:
