@@ -272,7 +272,7 @@ def read_manifest(data: bytes, beside: Callable[[str], bytes | None]) -> list[En
     Raises:
         UnreadableList: it is no sitemap, or nothing of it can be read.
     """
-    sitemap = _parsed_yaml(data)
+    sitemap = _parsed_manifest(data)
     if sitemap.kind != "index":
         return list(_pages(sitemap, ""))
     found: list[Entry] = []
@@ -293,7 +293,7 @@ def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Itera
         yield Skipped(where, url, "not beside the index, and nothing is fetched")
         return
     try:
-        sitemap = _parsed_yaml(data)
+        sitemap = _parsed_manifest(data)
     except UnreadableList as reason:
         yield Skipped(where, url, str(reason))
         return
@@ -303,7 +303,7 @@ def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Itera
     yield from _pages(sitemap, f"{name}, ")
 
 
-def _parsed_yaml(data: bytes) -> Sitemap:
+def _parsed_manifest(data: bytes) -> Sitemap:
     sitemap = parse_sitemap(data)
     if sitemap.kind == "unknown" or (sitemap.problem and not sitemap.entries):
         raise UnreadableList(f"not a sitemap: {sitemap.problem or 'it has no entries'}")
