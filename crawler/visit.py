@@ -205,7 +205,11 @@ class Reducer:
             content_type=result.header("Content-Type"),
             encoding=parsed.encoding,
             sketch=None if text is None else text.to_bytes(),
-            body=None if directives.noarchive else await self._packed(result.body),
+            body=None
+            if directives.noarchive
+            else await _done(
+                len(result.body), partial(zstandard.compress, result.body, self.zstd_level)
+            ),
             title=parsed.title,
             language=parsed.language,
             canonical_url=parsed.canonical,
@@ -223,9 +227,6 @@ class Reducer:
             header.noindex or meta.noindex,
             header.noarchive or meta.noarchive,
         )
-
-    async def _packed(self, body: bytes) -> bytes:
-        return await _done(len(body), partial(zstandard.compress, body, self.zstd_level))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -492,7 +492,7 @@ async def _prune(database: Database, rule: _Rule, cuts: Mapping[str, float]) -> 
     count, size = await database.at_once(partial(_doom, rule=rule, bounds=bounds))
     for first in range(0, count, _BATCH):
         await database.write(partial(_throw_away, rule=rule, first=first))
-    await database.at_once(_forget)
+    await database.at_once(lambda db: db.execute("DROP TABLE temp.doomed"))
     return Rows(rule.what, rule.table, count, size)
 
 
@@ -519,10 +519,6 @@ def _throw_away(connection: sqlite3.Connection, rule: _Rule, first: int) -> None
     connection.execute(f"DROP TRIGGER {_GUARD}")
     connection.execute(deed)
     connection.execute(guard)
-
-
-def _forget(connection: sqlite3.Connection) -> None:
-    connection.execute("DROP TABLE temp.doomed")
 
 
 # -- health ------------------------------------------------------------------

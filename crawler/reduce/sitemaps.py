@@ -386,7 +386,8 @@ def read_feed(body: bytes, url: str) -> Feed:
     for target, _, _, date, is_first in reached:
         if is_first:
             dated.setdefault(canonical(target), date)
-    blocks = _blocks(feed.entries[:_MAX_ENTRIES])
+    texts = tuple(filter(None, map(_text_of, feed.entries[:_MAX_ENTRIES])))
+    blocks = alike(texts, "item", below(ROOT, "entry"))
     return Feed(links, blocks, tuple(dated.items()), _hub_links(feed.feed, url))
 
 
@@ -404,10 +405,6 @@ def _hub_links(said: Mapping[str, Any], url: str) -> tuple[tuple[str, str], ...]
     return tuple(
         (str(link["rel"]), target) for link, target in zip(links, targets, strict=True) if target
     )
-
-
-def _blocks(entries: Iterable[Mapping[str, Any]]) -> Blocks:
-    return alike(tuple(filter(None, map(_text_of, entries))), "item", below(ROOT, "entry"))
 
 
 def _text_of(entry: Mapping[str, Any]) -> str:

@@ -269,7 +269,7 @@ class _Daemon:
             in_force(context.settings, order),
             ranker,
             seeds=chosen.seeds,
-            left_out=self._left_out,
+            left_out=lambda urls: self._chosen.left_out_of(urls, self._assembly.admission.scope),
             rng=context.rng,
             # In virtual time the result must not depend on the order in which threads end.
             many=_MANY if isinstance(context.clock, SteadyClock) else inf,
@@ -279,9 +279,6 @@ class _Daemon:
         self._assembly = Assembly(context, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
         self.outbox = sender(context, network.resolver, self._importances)
         self._recorder = StatusRecorder(self.state, self._pacer, context.clock.now())
-
-    def _left_out(self, urls: Sequence[str]) -> Bools:
-        return self._chosen.left_out_of(urls, self._assembly.admission.scope)
 
     async def _importances(self, alerts: Sequence[PendingAlert]) -> Sequence[float]:
         ids = np.array([each.page_id for each in alerts], np.int64)

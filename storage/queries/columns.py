@@ -342,10 +342,6 @@ async def _visits(db: Reader) -> PastObservations:
     row = row_of(PastObservations)
     parts = [np.empty(0, row)]
     async for rows in pieces(db, _VISITS):
-        coded = ((page, at, kind, _number(digest)) for page, at, kind, digest in rows)
+        coded = ((page, at, kind, int.from_bytes(digest or b"")) for page, at, kind, digest in rows)
         parts.append(np.fromiter(coded, row, len(rows)))
     return as_columns(PastObservations, np.concatenate(parts))
-
-
-def _number(digest: bytes | None) -> int:
-    return 0 if digest is None else int.from_bytes(digest, "big")

@@ -140,7 +140,9 @@ def _take_out(db: Connection, stale: Sequence[_Stale]) -> None:
     """Remove pages from groups and buckets; those with a text wait for a new place."""
     db.executemany(
         "DELETE FROM lsh_bucket WHERE key = ? AND page_id = ?",
-        sorted((key, s.page_id) for s in stale if s.keys for key in _unpacked(s.keys)),
+        sorted(
+            (key, s.page_id) for s in stale if s.keys for (key,) in struct.iter_unpack("<q", s.keys)
+        ),
     )
     db.executemany(
         "UPDATE lsh_page SET leader_id = NULL, resemblance = NULL, resemblance_se = NULL, "
@@ -193,7 +195,7 @@ def place(db: Connection, placements: Sequence[LeaderChoice], at: float) -> None
         [
             (
                 p.leader_id, p.resemblance, p.resemblance_se, at,
-                _packed(p.keys) if p.keys else None, p.page_id,
+                struct.pack(f"<{len(p.keys)}q", *p.keys) if p.keys else None, p.page_id,
             )
             for p in placements
         ],
@@ -223,14 +225,6 @@ def _choose_representatives(db: Connection, leader_ids: Sequence[int]) -> None:
         "  url LIKE 'http:%', id LIMIT 1",
         [(leader_id,) for leader_id in leader_ids],
     )
-
-
-def _packed(keys: Sequence[int]) -> bytes:
-    return struct.pack(f"<{len(keys)}q", *keys)
-
-
-def _unpacked(keys: bytes) -> tuple[int, ...]:
-    return struct.unpack(f"<{len(keys) // 8}q", keys)
 
 
 # -- duplicates: queries of view ``duplicate`` -------------------------------
