@@ -229,7 +229,7 @@ def statuses(plot: Plot) -> SyntheticSite:
     links = [plot.link(t, t) for t in linked if t not in _ENDS and "/hop-" not in t]
     resources["/"] = plot.page("home", title="Every status", paragraphs=3, links=links)
     frame = plot.frame(0.1, plot.link("Home", "/"))
-    return SyntheticSite(name=plot.name, title="Status board", resources=resources, frame=frame)
+    return SyntheticSite(plot.name, "Status board", resources, frame)
 
 
 _ROBOTS: Final = """\
@@ -273,13 +273,14 @@ def guarded(plot: Plot) -> SyntheticSite:
         resources[target] = plot.page(target, 0.1, language=JAPANESE, links=links)
     links = [plot.link(target, target) for target in targets]
     resources["/"] = plot.page("home", language=JAPANESE, links=links)
+    frame = plot.frame(0.1, plot.link("Home", "/"))
     return SyntheticSite(
-        name=plot.name,
-        title="門",
-        resources=resources,
+        plot.name,
+        "門",
+        resources,
+        frame,
         language=JAPANESE,
         validation="date",
-        frame=plot.frame(0.1, plot.link("Home", "/")),
         robots=_ROBOTS,
         forbidden=frozenset(_FORBIDDEN),
     )
@@ -327,13 +328,8 @@ def notes(plot: Plot) -> SyntheticSite:
         ]
         page = plot.page(key, 0.1, links=outgoing)
         resources[target] = replace(page, head=head, born_at=plot.earlier(target))
-    return SyntheticSite(
-        name=plot.name,
-        title="Notebook",
-        resources=resources,
-        validation="none",
-        frame=plot.frame(0.1),
-    )
+    frame = plot.frame(0.1)
+    return SyntheticSite(plot.name, "Notebook", resources, frame, validation="none")
 
 
 _CHARSETS: Final[dict[str, tuple[Encoding, Language]]] = {
@@ -410,7 +406,7 @@ def zoo(plot: Plot) -> SyntheticSite:
     links = [plot.link(target, target) for target in listed]
     resources["/"] = plot.page("home", title="Zoo", links=links)
     frame = plot.frame(0.1, plot.link("Home", "/"))
-    return SyntheticSite(name=plot.name, title="Zoo", resources=resources, frame=frame)
+    return SyntheticSite(plot.name, "Zoo", resources, frame)
 
 
 #: The traps of a site of events.
@@ -424,14 +420,9 @@ def events(plot: Plot, *, traps: tuple[Trap, ...] = EVENT_TRAPS) -> SyntheticSit
     links += [plot.link(trap.title(), ENTRANCES[trap]) for trap in traps]
     resources: dict[str, Resource] = {target: plot.page(target, 0.2) for target in targets}
     resources["/"] = plot.page("home", title="Events", links=links)
+    frame = plot.frame(0.3, plot.link("Home", "/"))
     return SyntheticSite(
-        name=plot.name,
-        title="What is on",
-        resources=resources,
-        validation="content",
-        frame=plot.frame(0.3, plot.link("Home", "/")),
-        robots=NOTHING_FORBIDDEN,
-        traps=traps,
+        plot.name, "What is on", resources, frame, robots=NOTHING_FORBIDDEN, traps=traps
     )
 
 
@@ -457,14 +448,9 @@ def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(TRAPS)) -> SyntheticSi
         note = "in stock, sent at once"
         entries.append(plot.link(title, target, note=note, born_at=born_at))
     resources |= _lists(plot, entries[::-1], traps)
+    frame = plot.frame(0.1, plot.link("Home", "/"))
     return SyntheticSite(
-        name=plot.name,
-        title="Bazaar",
-        resources=resources,
-        validation="content",
-        frame=plot.frame(0.1, plot.link("Home", "/")),
-        robots=NOTHING_FORBIDDEN,
-        traps=traps,
+        plot.name, "Bazaar", resources, frame, robots=NOTHING_FORBIDDEN, traps=traps
     )
 
 

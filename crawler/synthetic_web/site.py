@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import Literal, TypeAlias
@@ -213,7 +213,7 @@ class Frame:
     revisions: tuple[Revision, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SyntheticSite:
     """One host. Its robots.txt closes the ``forbidden`` targets for everybody.
 
@@ -224,10 +224,11 @@ class SyntheticSite:
     name: str
     title: str
     resources: Mapping[str, Resource] = field(default_factory=dict)
+    frame: Frame = Frame()
+    _: KW_ONLY
     language: Language = ENGLISH
     skin: Skin = semantic
     validation: Validation = "content"
-    frame: Frame = Frame()
     robots: str | None = None
     forbidden: frozenset[str] = frozenset()
     traps: tuple[Trap, ...] = ()

@@ -281,14 +281,8 @@ def documentation(plot: Plot) -> SyntheticSite:
         ORPHAN: plot.page(ORPHAN, 0.02),
         **SITEMAPS,
     }
-    return SyntheticSite(
-        name=plot.name,
-        title="Freshet Handbook",
-        resources=resources,
-        validation="content",
-        frame=plot.frame(0.7, plot.link("Home", "/"), *links),
-        robots=OPEN_ROBOTS,
-    )
+    frame = plot.frame(0.7, plot.link("Home", "/"), *links)
+    return SyntheticSite(plot.name, "Freshet Handbook", resources, frame, robots=OPEN_ROBOTS)
 
 
 #: Edits per day of the pages of a wiki, in turn: a third of them makes nearly all of the edits.
@@ -312,13 +306,9 @@ def wiki(plot: Plot) -> SyntheticSite:
         if n % 15 == 12:
             name = f"{target}_renamed"
             resources[target], resources[name] = moved(page, plot.later(target), name)
+    frame = plot.frame(0.2, plot.link("Main page", "/"))
     return SyntheticSite(
-        name=plot.name,
-        title="Freshet Wiki",
-        resources=resources,
-        validation="date",
-        frame=plot.frame(0.2, plot.link("Main page", "/")),
-        robots=OPEN_ROBOTS,
+        plot.name, "Freshet Wiki", resources, frame, validation="date", robots=OPEN_ROBOTS
     )
 
 
@@ -347,14 +337,15 @@ def shop(plot: Plot) -> SyntheticSite:
         resources |= _category(plot, category, shelf)
         categories.append(plot.link(f"Kategorie {category}", f"/list?category={category}"))
     resources["/"] = plot.page("home", language=GERMAN, title="Willkommen", links=categories)
+    frame = plot.frame(0.3, plot.link("Start", "/"), *categories)
     return SyntheticSite(
-        name=plot.name,
-        title="Kaufhaus am Bach",
-        resources=resources,
+        plot.name,
+        "Kaufhaus am Bach",
+        resources,
+        frame,
         language=GERMAN,
         skin=soup,
         validation="none",
-        frame=plot.frame(0.3, plot.link("Start", "/"), *categories),
         robots=OPEN_ROBOTS,
     )
 
@@ -402,12 +393,13 @@ def news(plot: Plot) -> SyntheticSite:
     resources["/archive/"] = Document(history=archive, born_at=born_at, in_sitemap=False)
     resources["/about"] = plot.page("about", title="About us", born_at=plot.start_at - DAY_S)
     links = {"Home": "/", "Archive": "/archive/", "About": "/about"}
+    frame = plot.frame(0.5, *(plot.link(text, target) for text, target in links.items()))
     return SyntheticSite(
-        name=plot.name,
-        title="The Daily Freshet",
-        resources={**resources, **SITEMAPS, "/feed.atom": "atom"},
+        plot.name,
+        "The Daily Freshet",
+        {**resources, **SITEMAPS, "/feed.atom": "atom"},
+        frame,
         validation="bytes",
-        frame=plot.frame(0.5, *(plot.link(text, target) for text, target in links.items())),
         robots=OPEN_ROBOTS,
     )
 
@@ -494,12 +486,13 @@ def newsroom(plot: Plot, per_day: float) -> SyntheticSite:
         resources[target] = Document(history=history, born_at=since, in_sitemap=False)
     resources |= {item.target: item.page for item in items}
     sections = [plot.link(name.title(), f"/{name}/") for name in _SECTIONS]
+    frame = plot.frame(0.5, plot.link("Home", "/"), *sections)
     return SyntheticSite(
-        name=plot.name,
-        title="The Freshet Courier",
-        resources={**resources, "/feed.atom": "atom"},
+        plot.name,
+        "The Freshet Courier",
+        {**resources, "/feed.atom": "atom"},
+        frame,
         validation="bytes",
-        frame=plot.frame(0.5, plot.link("Home", "/"), *sections),
         robots=NOTHING_FORBIDDEN,
     )
 
