@@ -160,6 +160,9 @@ class _GarbledTls:
         with suppress(OSError, RuntimeError, asyncio.IncompleteReadError, CancelledError):
             await self._converse(reader, writer)
         writer.close()
+        # The client may reset the connection: that is no fault of ours.
+        with suppress(OSError, CancelledError):
+            await writer.wait_closed()
 
     async def _converse(self, reader: StreamReader, writer: StreamWriter) -> None:
         rng, mode = self._rng, self._mode
