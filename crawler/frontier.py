@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
@@ -103,6 +103,7 @@ class _HostEntry:
     closed_reason: str | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Frontier:
     """Host queues, each ready, waiting for its time, full, or without work.
 
@@ -117,41 +118,30 @@ class Frontier:
     ``api_requests`` is the number of API requests that wait here or are under way.
     """
 
-    def __init__(
-        self,
-        agenda: Agenda,
-        robots: RobotsCache,
-        rules: PolitenessRules,
-        rng: Random,
-        *,
-        robots_url_of: Callable[[str], str],
-        held_at: float = -inf,
-        is_asked_for: Callable[[str], bool] = bool,
-        most_strangers: int = 1,
-    ) -> None:
-        self._agenda = agenda
-        self._robots = robots
-        self._rules = rules
-        self._rng = rng
-        self._robots_url_of = robots_url_of
-        self._held_at = held_at
-        self._is_asked_for = is_asked_for
-        self._most_strangers = most_strangers
-        self._strangers = 0
-        # Strangers with work, whose time has come, that wait for one under way to end.
-        self._crowded: OrderedDict[str, _QueueEntry] = OrderedDict()
-        self._hosts: dict[int, _HostEntry] = {}
-        self._by_origin: dict[str, int] = {}
-        self._queues: dict[str, _QueueEntry] = {}
-        self._ready: OrderedDict[str, _QueueEntry] = OrderedDict()
-        self._requests_ready: OrderedDict[str, _QueueEntry] = OrderedDict()
-        # A heap; an entry is valid while ``_wake_at`` has its time.
-        self._waiting: list[tuple[float, int, str]] = []
-        self._wake_at: dict[str, float] = {}
-        self._sequence = count()
-        self.api_requests = 0
-        # Before this time, no robots.txt that a ready queue needs becomes stale.
-        self._recheck_at = inf
+    agenda: Agenda
+    robots: RobotsCache
+    rules: PolitenessRules
+    rng: Random
+    _: KW_ONLY
+    robots_url_of: Callable[[str], str]
+    held_at: float = -inf
+    is_asked_for: Callable[[str], bool] = bool
+    most_strangers: int = 1
+    api_requests: int = field(default=0, init=False)
+    _strangers: int = field(default=0, init=False)
+    # Strangers with work, whose time has come, that wait for one under way to end.
+    _crowded: OrderedDict[str, _QueueEntry] = field(default_factory=OrderedDict, init=False)
+    _hosts: dict[int, _HostEntry] = field(default_factory=dict, init=False)
+    _by_origin: dict[str, int] = field(default_factory=dict, init=False)
+    _queues: dict[str, _QueueEntry] = field(default_factory=dict, init=False)
+    _ready: OrderedDict[str, _QueueEntry] = field(default_factory=OrderedDict, init=False)
+    _requests_ready: OrderedDict[str, _QueueEntry] = field(default_factory=OrderedDict, init=False)
+    # A heap; an entry is valid while ``_wake_at`` has its time.
+    _waiting: list[tuple[float, int, str]] = field(default_factory=list, init=False)
+    _wake_at: dict[str, float] = field(default_factory=dict, init=False)
+    _sequence: Iterator[int] = field(default_factory=count, init=False)
+    # Before this time, no robots.txt that a ready queue needs becomes stale.
+    _recheck_at: float = field(default=inf, init=False)
 
     # -- hosts -------------------------------------------------------------------
 
@@ -167,27 +157,27 @@ class Frontier:
     def add_host(self, host: Host, queue_key: str) -> None:
         """Add a host to its queue, in the state that an earlier run left."""
         queue = self._queue_of(queue_key)
-        self._robots.learn(host)
-        delay_s = self._robots.crawl_delay_s(host.host_id)
+        self.robots.learn(host)
+        delay_s = self.robots.crawl_delay_s(host.host_id)
         entry = _HostEntry(host.host_id, host.origin, queue, delay_s)
         self._hosts[host.host_id] = queue.hosts[host.host_id] = entry
         self._by_origin[host.origin] = host.host_id
         if host.state is not None:
             queue.state.restore(host.state)
         queue.state.obey_crawl_delay(max(queue.state.crawl_delay_s, delay_s))
-        queue.state.hold(self._held_at)
+        queue.state.hold(self.held_at)
 
     def obey(self, rules: PolitenessRules) -> None:
         """Apply these rules from now on; current pauses keep their length."""
-        self._rules = rules
+        self.rules = rules
         for queue in self._queues.values():
             queue.state.rules = rules
             self._schedule(queue)
 
     def shift(self, by: float) -> None:
         """Follow a jump of the time: pauses keep their length."""
-        self._held_at += by
-        self._robots.shift(by)
+        self.held_at += by
+        self.robots.shift(by)
         for host in self._hosts.values():
             host.closed_until += by
         for queue in self._queues.values():
@@ -218,7 +208,7 @@ class Frontier:
     def probe(self, host_id: int, url: str) -> bool:
         """Queue a probe unless robots.txt forbids it; return whether it was queued."""
         queue = self._hosts[host_id].queue
-        if not self._robots.verdict(host_id, url).allowed:
+        if not self.robots.verdict(host_id, url).allowed:
             return False
         queue.requests.append(ProbeRequest(host_id, url, queue.state.key))
         self._schedule(queue)
@@ -247,10 +237,10 @@ class Frontier:
         entry = self._hosts[host_id]
         if entry.closed_until > now:
             return False
-        if not self._robots.is_fresh(host_id, now):
+        if not self.robots.is_fresh(host_id, now):
             self.ask_robots(host_id)
             return None
-        return self._robots.verdict(host_id, url).allowed
+        return self.robots.verdict(host_id, url).allowed
 
     # -- the cycle of a request --------------------------------------------------
 
@@ -273,7 +263,7 @@ class Frontier:
         ready = _ReadyHosts(
             self._ready, self._hosts, lambda h: self._is_open(h, now) and self._has_room(h.queue)
         )
-        due = self._agenda.next(ready, now)
+        due = self.agenda.next(ready, now)
         return None if due is None else self._page_request(due)
 
     def ended(
@@ -307,8 +297,8 @@ class Frontier:
         """Open a host whose robots.txt has been fetched, or close it for a while."""
         entry = self._hosts[host_id]
         entry.robots_on = None
-        entry.crawl_delay_s = self._robots.crawl_delay_s(host_id)
-        entry.closed_until, entry.closed_reason = self._robots.closed(host_id, now)
+        entry.crawl_delay_s = self.robots.crawl_delay_s(host_id)
+        entry.closed_until, entry.closed_reason = self.robots.closed(host_id, now)
         queue = entry.queue
         queue.state.obey_crawl_delay(max(h.crawl_delay_s for h in queue.hosts.values()))
         self._schedule(queue)
@@ -356,13 +346,13 @@ class Frontier:
     def active(self, now: float) -> int:
         """Count the hosts with a request under way, or with one waiting for the delay only."""
         return sum(
-            (entry.queue.state.in_flight > 0 or self._agenda.waiting(entry.host_id))
+            (entry.queue.state.in_flight > 0 or self.agenda.waiting(entry.host_id))
             and self._wait_reason(entry, now) is None
             for entry in self._hosts.values()
         )
 
     def _wait_reason(self, entry: _HostEntry, now: float) -> str | None:
-        if not self._agenda.waiting(entry.host_id):
+        if not self.agenda.waiting(entry.host_id):
             return None
         if entry.closed_until > now:
             return entry.closed_reason
@@ -373,8 +363,8 @@ class Frontier:
 
     def _queue_of(self, key: str) -> _QueueEntry:
         if key not in self._queues:
-            self._queues[key] = _QueueEntry(HostQueue(key, self._rules, self._rng))
-            self._queues[key].state.hold(self._held_at)
+            self._queues[key] = _QueueEntry(HostQueue(key, self.rules, self.rng))
+            self._queues[key].state.hold(self.held_at)
         return self._queues[key]
 
     def _schedule(self, queue: _QueueEntry) -> None:
@@ -399,7 +389,7 @@ class Frontier:
         times = [
             host.closed_until
             for host in queue.hosts.values()
-            if host.robots_on is None and self._agenda.waiting(host.host_id)
+            if host.robots_on is None and self.agenda.waiting(host.host_id)
         ]
         return min(times, default=None)
 
@@ -419,7 +409,7 @@ class Frontier:
         """Make a queue ready: for the robots.txt of its first host with work, or for a page."""
         if not queue.requests:
             turn = next((h for h in queue.hosts.values() if self._has_work(h, now)), None)
-            if turn is not None and not self._robots.is_fresh(turn.host_id, now):
+            if turn is not None and not self.robots.is_fresh(turn.host_id, now):
                 self._fetch_robots(turn)
         if not self._has_room(queue):
             self._crowded[queue.state.key] = queue
@@ -428,7 +418,7 @@ class Frontier:
         else:
             self._ready[queue.state.key] = queue
             fresh = [
-                self._robots.fresh_until(h.host_id)
+                self.robots.fresh_until(h.host_id)
                 for h in queue.hosts.values()
                 if self._is_open(h, now)
             ]
@@ -437,19 +427,19 @@ class Frontier:
     def _fetch_robots(self, host: _HostEntry) -> None:
         """Queue the request for a host's robots.txt on its own host queue."""
         host.robots_on = host.queue
-        url, key = self._robots_url_of(host.origin), host.queue.state.key
+        url, key = self.robots_url_of(host.origin), host.queue.state.key
         host.queue.requests.append(RobotsRequest(host.host_id, host.origin, url, key))
 
     def _page_request(self, due: DueUrl) -> FrontierRequest:
         """Request the URL as found; if robots.txt forbids only that spelling, the canonical."""
         queue = self._hosts[due.host_id].queue
         for fetch_url in (due.fetch_url, due.url):
-            if self._robots.verdict(due.host_id, fetch_url).allowed:
+            if self.robots.verdict(due.host_id, fetch_url).allowed:
                 queue.hosts.move_to_end(due.host_id)
                 self._start(queue)
                 return PageRequest(replace(due, fetch_url=fetch_url), queue.state.key)
         self._schedule(queue)
-        return Refusal(due, self._robots.verdict(due.host_id, due.url).rule or "")
+        return Refusal(due, self.robots.verdict(due.host_id, due.url).rule or "")
 
     def _start(self, queue: _QueueEntry) -> None:
         """Start a request; the queue stays ready only if it allows more connections."""
@@ -460,45 +450,40 @@ class Frontier:
         self._schedule(queue)
 
     def _has_room(self, queue: _QueueEntry) -> bool:
-        return self._strangers < self._most_strangers or not self._is_stranger(queue)
+        return self._strangers < self.most_strangers or not self._is_stranger(queue)
 
     def _is_stranger(self, queue: _QueueEntry) -> bool:
         hosts = queue.hosts.values()
-        return bool(hosts) and not any(self._is_asked_for(host.origin) for host in hosts)
+        return bool(hosts) and not any(self.is_asked_for(host.origin) for host in hosts)
 
     def _has_work(self, host: _HostEntry, now: float) -> bool:
-        return _may_be_visited(host, now) and self._agenda.waiting(host.host_id)
+        return _may_be_visited(host, now) and self.agenda.waiting(host.host_id)
 
     def _is_open(self, host: _HostEntry, now: float) -> bool:
-        return _may_be_visited(host, now) and self._robots.is_fresh(host.host_id, now)
+        return _may_be_visited(host, now) and self.robots.is_fresh(host.host_id, now)
 
 
 def _may_be_visited(host: _HostEntry, now: float) -> bool:
     return host.robots_on is None and host.closed_until <= now
 
 
+@dataclass(slots=True, eq=False)
 class _ReadyHosts(Collection[int]):
     """Hosts that may be visited now; those of the queue that became ready first come first."""
 
-    def __init__(
-        self,
-        ready: Mapping[str, _QueueEntry],
-        hosts: Mapping[int, _HostEntry],
-        is_open: Callable[[_HostEntry], bool],
-    ) -> None:
-        self._ready = ready
-        self._hosts = hosts
-        self._is_open = is_open
+    ready: Mapping[str, _QueueEntry]
+    hosts: Mapping[int, _HostEntry]
+    is_open: Callable[[_HostEntry], bool]
 
     def __iter__(self) -> Iterator[int]:
-        for queue in self._ready.values():
+        for queue in self.ready.values():
             for host in queue.hosts.values():
-                if self._is_open(host):
+                if self.is_open(host):
                     yield host.host_id
 
     def __contains__(self, host_id: object) -> bool:
-        entry = self._hosts.get(host_id) if isinstance(host_id, int) else None
-        return entry is not None and entry.queue.state.key in self._ready and self._is_open(entry)
+        entry = self.hosts.get(host_id) if isinstance(host_id, int) else None
+        return entry is not None and entry.queue.state.key in self.ready and self.is_open(entry)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -7,7 +7,7 @@ sees requests closer together than configured, from any code path, because every
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from fnmatch import fnmatchcase
 from math import exp2, inf, log2
 from random import Random
@@ -98,6 +98,7 @@ def back_off_s(rules: _BackOff, troubles: int, rng: Random) -> float:
     return pause * (1 + rules.back_off_jitter * rng.random())
 
 
+@dataclass(slots=True, eq=False)
 class HostQueue:
     """One politeness key: a host, a domain, an address, or a group of hosts.
 
@@ -106,28 +107,21 @@ class HostQueue:
     row, ``answered`` how many more good ones there were than failures, up to 20.
     """
 
-    __slots__ = (
-        "_inherited_delay_s", "answered", "crawl_delay_s", "forbidden", "in_flight", "key",
-        "last_end_at",
-        "parked_reason", "parked_until", "ready_at", "response_s", "rng", "rules", "troubles",
-    )  # fmt: skip
-
-    def __init__(self, key: str, rules: PolitenessRules, rng: Random) -> None:
-        self.key = key
-        self.rules = rules
-        self.rng = rng
-        self.crawl_delay_s = 0.0
-        self.in_flight = 0
-        self.ready_at = -inf
-        self.last_end_at = -inf
-        self.response_s = 0.0
-        self.troubles = 0
-        self.forbidden = 0
-        self.answered = 0
-        self.parked_until = -inf
-        self.parked_reason: str | None = None
-        # The delay of an earlier run holds until the host answers well.
-        self._inherited_delay_s = 0.0
+    key: str
+    rules: PolitenessRules
+    rng: Random
+    crawl_delay_s: float = 0.0
+    in_flight: int = 0
+    ready_at: float = -inf
+    last_end_at: float = -inf
+    response_s: float = 0.0
+    troubles: int = 0
+    forbidden: int = 0
+    answered: int = 0
+    parked_until: float = -inf
+    parked_reason: str | None = None
+    # The delay of an earlier run holds until the host answers well.
+    _inherited_delay_s: float = field(default=0.0, init=False)
 
     @property
     def delay_s(self) -> float:

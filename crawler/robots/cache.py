@@ -7,7 +7,8 @@ file is unreachable. Consequence: an unreachable robots.txt without a copy close
 The time and the random generator are arguments.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from random import Random
 
@@ -40,30 +41,30 @@ _PARSED_AT_ONCE = 2_048
 _NOTHING_FORBIDDEN = RobotsTxt()
 
 
+@dataclass(slots=True, eq=False)
 class RobotsCache:
     """Records by host id; the parsed form of the files used last is kept."""
 
-    def __init__(
-        self, agent: str, rules: RobotsRules, politeness: PolitenessRules, rng: Random
-    ) -> None:
-        self._agent = agent
-        self._rules = rules
-        self._politeness = politeness
-        self._rng = rng
-        self._entries: dict[int, _Entry] = {}
-        self._files: LruCache[int, RobotsTxt] = LruCache(_PARSED_AT_ONCE)
-        self._naming: dict[str, set[str]] = {}
-        self._barred: dict[int, tuple[str, str]] = {}
+    agent: str
+    rules: RobotsRules
+    politeness: PolitenessRules
+    rng: Random
+    _entries: dict[int, _Entry] = field(default_factory=dict, init=False)
+    _files: LruCache[int, RobotsTxt] = field(
+        default_factory=partial(LruCache, _PARSED_AT_ONCE), init=False
+    )
+    _naming: dict[str, set[str]] = field(default_factory=dict, init=False)
+    _barred: dict[int, tuple[str, str]] = field(default_factory=dict, init=False)
 
     def obey(self, politeness: PolitenessRules) -> None:
         """Apply new rules to the retries of unreachable files."""
-        self._politeness = politeness
+        self.politeness = politeness
 
     def learn(self, host: Host) -> None:
         """Add the record of a host from an earlier run."""
         record = host.robots
         if record is not None and host.host_id not in self._entries:
-            recheck_at = record.fetched_at + self._rules.max_age_s
+            recheck_at = record.fetched_at + self.rules.max_age_s
             if record.standing == "unreachable" or record.stale_since is not None:
                 recheck_at = 0.0
             self._take(host.host_id, host.origin, _Entry(record, recheck_at))
@@ -79,10 +80,8 @@ class RobotsCache:
         failed = fetched.standing == "unreachable"
         failures = (entry.failures if entry else 0) + 1 if failed else 0
         previous = entry.record if entry else None
-        record = after_fetch(previous, fetched, now, self._rules.stale_max_age_s)
-        pause = (
-            back_off_s(self._politeness, failures, self._rng) if failed else self._rules.max_age_s
-        )
+        record = after_fetch(previous, fetched, now, self.rules.stale_max_age_s)
+        pause = back_off_s(self.politeness, failures, self.rng) if failed else self.rules.max_age_s
         self._take(host_id, origin, _Entry(record, now + pause, failures))
         return record
 
@@ -121,11 +120,11 @@ class RobotsCache:
         """Return the verdict of the host's robots.txt on a URL."""
         if host_id in self._barred:
             return RobotsVerdict(allowed=False, rule=self._barred[host_id][1])
-        return self._parsed(host_id).verdict(self._agent, url)
+        return self._parsed(host_id).verdict(self.agent, url)
 
     def crawl_delay_s(self, host_id: int) -> float:
         """Return the Crawl-delay for us, 0 where there is none."""
-        return self._parsed(host_id).crawl_delay_s(self._agent) or 0.0
+        return self._parsed(host_id).crawl_delay_s(self.agent) or 0.0
 
     def sitemaps(self, host_id: int) -> tuple[str, ...]:
         """Return the sitemaps that the host's robots.txt names."""

@@ -7,7 +7,7 @@ waits for them.
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from typing import Final
 
@@ -192,6 +192,7 @@ WELL_KNOWN_SITEMAP: Final = "/sitemap.xml"
 _LINKS: Final = 32
 
 
+@dataclass(frozen=True, slots=True)
 class SourceDiscovery:
     """Admission of feeds and sitemaps; well-known places only where a run is ``lasting``.
 
@@ -199,10 +200,10 @@ class SourceDiscovery:
     each of its articles. ``well_known`` says whether the usual places are tried, once each.
     """
 
-    def __init__(self, admission: Admission, *, most: int, well_known: bool) -> None:
-        self._admission = admission
-        self._most = most
-        self._well_known = well_known
+    admission: Admission
+    _: KW_ONLY
+    most: int
+    well_known: bool
 
     def feeds(
         self, targets: Targets, due: DueUrl, linked: Sequence[str], headers: Iterable[str]
@@ -211,25 +212,25 @@ class SourceDiscovery:
 
         A host's own page (``/``) that names none brings the well-known places.
         """
-        named = [*linked, *header_feeds(headers, due.fetch_url)] if self._most else []
+        named = [*linked, *header_feeds(headers, due.fetch_url)] if self.most else []
         for url in named:
-            self._add(targets, url, due.depth, FEEDS_SHAPE, self._most)
-        if self._well_known and not named and due.url.split("/", 3)[3] == "":
+            self._add(targets, url, due.depth, FEEDS_SHAPE, self.most)
+        if self.well_known and not named and due.url.split("/", 3)[3] == "":
             usual, most = str(origin(due.url)), len(WELL_KNOWN_FEEDS)
             for path in WELL_KNOWN_FEEDS:
                 self._add(targets, usual + path, due.depth, _WELL_KNOWN_SHAPE, most)
 
     def sitemap(self, targets: Targets, host_origin: str) -> None:
         """Append the well-known sitemap of a host whose robots.txt names none."""
-        if self._well_known:
+        if self.well_known:
             url = f"{host_origin}{WELL_KNOWN_SITEMAP}"
-            self._admission.add(targets, canonical(url), url, depth=0, role="sitemap")
+            self.admission.add(targets, canonical(url), url, depth=0, role="sitemap")
 
     def _add(self, targets: Targets, url: str, depth: int, shape: str, most: int) -> None:
         page = canonical(url)
-        if not self._admission.scope.contains(page):
+        if not self.admission.scope.contains(page):
             return
-        self._admission.add(targets, page, url, depth=depth + 1, role="feed")
+        self.admission.add(targets, page, url, depth=depth + 1, role="feed")
         targets.trap_shapes[-1], targets.trap_kinds[-1] = shape, _FEEDS_KIND
         targets.trap_caps[-1] = most
 
