@@ -48,14 +48,6 @@ def _from_text(value: object) -> object:
         raise ValueError('input should be written as in TOML: ["a", "b"] or {a = "b"}') from error
 
 
-def _address(value: str) -> str:
-    return str(ip_address(value))
-
-
-def _network(value: object) -> IPv4Network | IPv6Network:
-    return ip_network(str(value))
-
-
 def endpoint(value: str) -> tuple[str, int]:
     """Return address and port of ``ADDRESS:PORT``; an IPv6 address stands in brackets."""
     found = _ENDPOINT.fullmatch(value)
@@ -108,14 +100,20 @@ Share = Annotated[float, Number, Field(ge=0, le=1)]
 Endings = Annotated[tuple[Annotated[str, Field(pattern=r"^[a-z0-9]+$")], ...], Text]
 Groups = Annotated[Mapping[str, Annotated[tuple[str, ...], Field(min_length=1)]], Text]
 Networks = Annotated[
-    tuple[Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)], ...], Text
+    tuple[
+        Annotated[IPv4Network | IPv6Network, BeforeValidator(lambda value: ip_network(str(value)))],
+        ...,
+    ],
+    Text,
 ]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]
 #: A secret, shown masked; ``env:NAME`` and ``file:PATH`` name its source.
 Secret = Annotated[
     SecretStr, Field(min_length=1), PlainSerializer(shown, return_type=str, when_used="json")
 ]
-Addresses = Annotated[Mapping[str, Annotated[str, AfterValidator(_address)]], Text]
+Addresses = Annotated[
+    Mapping[str, Annotated[str, AfterValidator(lambda value: str(ip_address(value)))]], Text
+]
 
 
 def _at_least(name: str) -> AfterValidator:
@@ -141,6 +139,17 @@ def _zero_or(least: float, zero: str, unit: str = "") -> AfterValidator:
     return AfterValidator(check_it)
 
 
+def _like(pattern: str, form: str) -> AfterValidator:
+    """Refuse a text that is not of this ``form``, in words, nor of the pattern."""
+
+    def check_it(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"input should {form}")
+        return value
+
+    return AfterValidator(check_it)
+
+
 class _SettingsGroup(BaseModel):
     """A table of the configuration file."""
 
@@ -149,34 +158,23 @@ class _SettingsGroup(BaseModel):
 
 # -- outward -----------------------------------------------------------------
 
-_PLACE = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
-_PUBLIC_URL = re.compile(r"https?://[^\s?#/]+(/[^\s?#]*)?")
+_PLACE = _like(
+    r"|(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}",
+    'be an address and a port, such as "127.0.0.1:8460"',
+)
+_PUBLIC_URL = _like(r"|https?://[^\s?#/]+(/[^\s?#]*)?", "be an http or https URL without a query")
 
 
 class ReceiverSettings(_SettingsGroup):
     """``[receiver]``: listening for WebSub and pings."""
 
-    listen: str
-    public_url: str
+    listen: Annotated[str, _PLACE]
+    public_url: Annotated[str, _PUBLIC_URL]
     proxies: Networks
     max_connections: Annotated[int, Number, Field(ge=8, le=10_000)]
     max_body_bytes: Annotated[int, Number, Field(ge=1_024, le=16 * 2**20)]
     lease_days: Annotated[float, Number, Field(gt=0, le=365)]
     max_subscriptions: Count
-
-    @check("listen")
-    @classmethod
-    def _is_place(cls, value: str) -> str:
-        if value and not _PLACE.fullmatch(value):
-            raise ValueError('input should be an address and a port, such as "127.0.0.1:8460"')
-        return value
-
-    @check("public_url")
-    @classmethod
-    def _is_url(cls, value: str) -> str:
-        if value and not _PUBLIC_URL.fullmatch(value):
-            raise ValueError("input should be an http or https URL without a query")
-        return value
 
 
 class Operation(_SettingsGroup):
@@ -255,8 +253,8 @@ class Alerts(_SettingsGroup):
         return value
 
 
-_CONTACT = re.compile(r"(https?://|mailto:)[!-'*-~]+")
-_PRODUCT = re.compile(r"[A-Za-z_-]+")
+_CONTACT = _like(r"|(https?://|mailto:)[!-'*-~]+", "be a URL: https://…, http://… or mailto:…")
+_PRODUCT = _like(r"[A-Za-z_-]+", "consist of letters, _ and - (RFC 9309, section 2.2.1)")
 
 
 def _header_text(value: str) -> str:
@@ -274,8 +272,8 @@ LEAST_ALERT_DAYS = 30
 class Crawl(_SettingsGroup):
     """One run: the crawler's identity, its extent, and its end."""
 
-    product: str
-    contact: str
+    product: Annotated[str, _PRODUCT]
+    contact: Annotated[str, _CONTACT]
     scope: Literal["host", "domain", "prefix", "list"]
     max_pages: Count
     max_depth: Count
@@ -285,20 +283,6 @@ class Crawl(_SettingsGroup):
     exchanges: Annotated[int, Number, Field(ge=1, le=10_000)]
     attempts: Positive
     permanent_recheck_days: Seconds
-
-    @check("product")
-    @classmethod
-    def _is_token(cls, value: str) -> str:
-        if not _PRODUCT.fullmatch(value):
-            raise ValueError("input should consist of letters, _ and - (RFC 9309, section 2.2.1)")
-        return value
-
-    @check("contact")
-    @classmethod
-    def _is_contact(cls, value: str) -> str:
-        if value and not _CONTACT.fullmatch(value):
-            raise ValueError("input should be a URL: https://…, http://… or mailto:…")
-        return value
 
 
 class Politeness(_SettingsGroup):
