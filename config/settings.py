@@ -255,13 +255,7 @@ class Alerts(_SettingsGroup):
 
 _CONTACT = _like(r"|(https?://|mailto:)[!-'*-~]+", "be a URL: https://…, http://… or mailto:…")
 _PRODUCT = _like(r"[A-Za-z_-]+", "consist of letters, _ and - (RFC 9309, section 2.2.1)")
-
-
-def _header_text(value: str) -> str:
-    if not (value.isascii() and value.isprintable()):
-        raise ValueError("input should be printable ASCII: it is sent in a header")
-    return value
-
+_HEADER_TEXT = _like(r"[ -~]*", "be printable ASCII: it is sent in a header")
 
 #: A capture may be withdrawn, and the page then stands as before it.
 LEAST_SKETCHES = 3
@@ -315,7 +309,7 @@ class Fetch(_SettingsGroup):
     max_headers: Positive
     max_header_bytes: Positive
     max_body_bytes: Positive
-    accept_language: Annotated[str, AfterValidator(_header_text)]
+    accept_language: Annotated[str, _HEADER_TEXT]
     excluded_extensions: Endings
 
 

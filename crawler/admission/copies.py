@@ -107,6 +107,7 @@ class _Original:
     near: set[int] = field(default_factory=set)
 
 
+@dataclass(slots=True, eq=False)
 class Copies:
     """Detector of copies among the pages of one run; memory is bounded.
 
@@ -115,32 +116,30 @@ class Copies:
     page makes a copy look like an original, never the other way round.
     """
 
-    def __init__(
-        self,
-        pattern_of: Callable[[str], str | None],
-        recall: Callable[[int, int], Awaitable[Sequence[tuple[int, str, bytes]]]],
-        proof: Callable[[str], Proof | None] = lambda _url: None,
-    ) -> None:
-        self._pattern_of = pattern_of
-        self._proof = proof
-        self._shown = _Shown()
-        self._recall = recall
-        self._recalled: set[int] = set()
-        self._digests: LruCache[tuple[int, bytes], _Page] = LruCache(_DIGESTS)
-        self._paths: LruCache[tuple[int, str], list[_Original]] = LruCache(_PATHS)
+    pattern_of: Callable[[str], str | None]
+    recall: Callable[[int, int], Awaitable[Sequence[tuple[int, str, bytes]]]]
+    proof: Callable[[str], Proof | None] = lambda _url: None
+    _shown: _Shown = field(default_factory=_Shown, init=False)
+    _recalled: set[int] = field(default_factory=set, init=False)
+    _digests: LruCache[tuple[int, bytes], _Page] = field(
+        default_factory=lambda: LruCache(_DIGESTS), init=False
+    )
+    _paths: LruCache[tuple[int, str], list[_Original]] = field(
+        default_factory=lambda: LruCache(_PATHS), init=False
+    )
 
     async def find(self, due: DueUrl, text: Sketch) -> tuple[CopyFinding, ...]:
         """Return the findings on a page by its text, and on its supposed original."""
         page = self._page(due.page_id, due.url)
         if page.pattern is not None and due.host_id not in self._recalled:
             self._recalled.add(due.host_id)
-            for page_id, url, sketch in await self._recall(due.host_id, _RECALLED):
+            for page_id, url, sketch in await self.recall(due.host_id, _RECALLED):
                 old = self._page(page_id, url)
                 self._compare(due.host_id, url, old, Sketch.from_bytes(sketch))
         return self._compare(due.host_id, due.url, page, text)
 
     def _page(self, page_id: int, url: str) -> _Page:
-        return _Page(page_id, self._pattern_of(url), _parameters(url))
+        return _Page(page_id, self.pattern_of(url), _parameters(url))
 
     def _compare(
         self, host_id: int, url: str, page: _Page, text: Sketch
@@ -162,7 +161,7 @@ class Copies:
     def _barren(self, host_id: int, url: str, page: _Page, text: Sketch) -> int | None:
         """Return the page that showed most of a page that had to prove its worth and did not."""
         new, source = self._shown.take(host_id, page.page_id, text)
-        proof = self._proof(url) if page.pattern is not None and new <= _HEADING else None
+        proof = self.proof(url) if page.pattern is not None and new <= _HEADING else None
         if proof == "combined" and text.shingle_count < LEAST_SHINGLES:
             return None
         return source if proof is not None else None

@@ -215,17 +215,17 @@ class _Held:
     is_requested: bool = False
 
 
+@dataclass(slots=True, eq=False)
 class Pinging:
     """Shell over :class:`KeyCache`."""
 
-    def __init__(self, frontier: Frontier, admission: Admission, inbox: Inbox) -> None:
-        self._frontier = frontier
-        self._admission = admission
-        self._inbox = inbox
-        self.book = KeyCache()
-        self._held: dict[KeyPlace, _Held] = {}
-        self._verified: deque[tuple[int, str, Sequence[str]]] = deque()
-        self._urls = Buckets(*_URLS, room=10_000)
+    frontier: Frontier
+    admission: Admission
+    inbox: Inbox
+    book: KeyCache = field(default_factory=KeyCache, init=False)
+    _held: dict[KeyPlace, _Held] = field(default_factory=dict, init=False)
+    _verified: deque[tuple[int, str, Sequence[str]]] = field(default_factory=deque, init=False)
+    _urls: Buckets = field(default_factory=lambda: Buckets(*_URLS, room=10_000), init=False)
 
     async def received(self, ping: Ping, now: float) -> int:
         """Accept a ping; return the status of the answer.
@@ -234,8 +234,8 @@ class Pinging:
             Refused: it does not count.
         """
         place, urls = ping
-        known = self._frontier.host_of(place.origin)
-        if known is None or not any(in_scope(self._admission, url) for url in urls[:_SLICE]):
+        known = self.frontier.host_of(place.origin)
+        if known is None or not any(in_scope(self.admission, url) for url in urls[:_SLICE]):
             raise Refused(422, "ping: unknown host")
         standing = self.book.standing(place, now)
         if standing == "invalid":
@@ -247,12 +247,12 @@ class Pinging:
             raise Refused(429, "ping: too many URLs of a host")
         for first in range(0, len(urls), _SLICE):
             note = self._hint(known[0], place.origin, urls[first : first + _SLICE], now)
-            if not await self._inbox.commit(note):
+            if not await self.inbox.commit(note):
                 raise Refused(503, "ping: the store is busy")
         return 200
 
     def _hint(self, host_id: int, source: str, urls: Sequence[str], now: float) -> Note:
-        return hint(self._admission, "ping", host_id, source, urls=urls, at=now)
+        return hint(self.admission, "ping", host_id, source, urls=urls, at=now)
 
     def _hold(self, place: KeyPlace, urls: Sequence[str], now: float) -> None:
         held = self._held.get(place)
@@ -272,12 +272,12 @@ class Pinging:
         for place, held in list(self._held.items()):
             if held.is_requested:
                 continue
-            known = self._frontier.host_of(place.origin)
-            allowed = known is not None and self._frontier.permits(known[0], place.location, now)
+            known = self.frontier.host_of(place.origin)
+            allowed = known is not None and self.frontier.permits(known[0], place.location, now)
             if allowed and known is not None:
                 held.is_requested = True
                 answered = partial(self._answered, place)
-                self._frontier.queue(ApiRequest(place.location, known[1], answered))
+                self.frontier.queue(ApiRequest(place.location, known[1], answered))
             elif allowed is False or now > held.since + _ASKED_WITHIN_S:
                 self._settle(place, now, is_valid=None)
         return self._released(now)
@@ -292,7 +292,7 @@ class Pinging:
 
     def _settle(self, place: KeyPlace, now: float, *, is_valid: bool | None) -> None:
         self.book.settle(place, now, is_valid=is_valid)
-        held, known = self._held.pop(place), self._frontier.host_of(place.origin)
+        held, known = self._held.pop(place), self.frontier.host_of(place.origin)
         if is_valid and known is not None and self._urls.take(place.origin, now, len(held.urls)):
             self._verified.append((known[0], place.origin, tuple(held.urls)))
 
