@@ -39,7 +39,6 @@ from the paper in: the length of the imaginary intervals is an argument; counted
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -99,9 +98,6 @@ def estimate_many(
     return _solve(owner[z], days[z], np.zeros(n), _sums(owner, np.where(z, 0.0, days), n), s)
 
 
-_CHANGED: Final = np.dtype([("span", np.float64), ("previous", np.int64)])
-
-
 class PoissonMle:
     """An estimator by eq. 10 and 11, which keeps history.
 
@@ -110,18 +106,17 @@ class PoissonMle:
     itself has the consistent (U + 1)/S.) All others have that of eq. 10, into which counted
     evidence enters too; without any it is ln 2/½.
 
-    Invariant: every changed interval knows the one before it of the same source, and every source
-    its last one. Consequence: an observation costs O(1), and estimating some sources reads no
-    others. Memory: 34 bytes a source and 16 a changed interval, up to twice that while they grow.
+    Cost: an observation O(1), an estimate of any number of sources one pass over all changed
+    intervals. Memory: 18 bytes a source and 16 a changed interval, up to twice that while they
+    grow.
     """
 
     def __init__(self, n: int) -> None:
         self._compared, self._counted = np.zeros((2, n), np.bool_)
         #: Changes counted, and days counted or unchanged.
         self._changes, self._days = np.zeros((2, n))
-        self._intervals = Column[np.void](_CHANGED)
-        self._last = np.full(n, -1, np.int64)
-        self._lengths = np.zeros(n, np.intp)
+        # The changed intervals: their sources and lengths.
+        self._source, self._span = Column[np.intp](np.intp), Column[np.float64](np.float64)
 
     def observe(self, evidence: Evidence) -> None:
         """Append the evidence to the history."""
@@ -131,43 +126,26 @@ class PoissonMle:
         changed = ~counted & (evidence.changes > 0)
         np.add.at(self._changes, source[counted], evidence.changes[counted])
         np.add.at(self._days, source[~changed], evidence.span[~changed])
-        self._append(source[changed], evidence.span[changed])
-
-    def _append(self, source: Rows, span: Floats) -> None:
-        """Chain changed intervals: behind one another within the batch, then to the old ones."""
-        order = np.argsort(source, kind="stable")
-        source, new = source[order], np.empty(len(order), _CHANGED)
-        position = len(self._intervals) + np.arange(len(order))
-        new["span"], new["previous"] = span[order], self._last[source]
-        follows = np.flatnonzero(source[1:] == source[:-1]) + 1
-        new["previous"][follows] = position[follows - 1]
-        self._intervals.extend(new)
-        # The last of equal rows is the one that stays.
-        self._last[source] = position
-        np.add.at(self._lengths, source, 1)
+        self._source.extend(source[changed])
+        self._span.extend(evidence.span[changed])
 
     def _changed(self, rows: Rows) -> tuple[Rows, Floats]:
-        """Return the changed intervals of these sources, with their ascending places in ``rows``.
-
-        Those of one source come newest first.
-        """
-        lengths, all_intervals = self._lengths[rows], self._intervals.rows
-        place = np.cumsum(lengths) - lengths
-        entries = np.empty(int(lengths.sum()), np.int64)
-        at = self._last[rows]
-        while len(place := place[at >= 0]):
-            at = at[at >= 0]
-            entries[place] = at
-            at, place = all_intervals["previous"][at], place + 1
-        return np.repeat(np.arange(len(rows)), lengths), all_intervals["span"][entries]
+        """Return the changed intervals of these sources, each once in ``rows``, and places."""
+        place = np.full(len(self._days), -1)
+        place[rows] = np.arange(len(rows))
+        owner = place[self._source.rows]
+        known = owner >= 0
+        return owner[known], self._span.rows[known]
 
     def change_rate(self, rows: Rows | None = None) -> Floats:
         """Return estimated changes per day (m,) of these rows, or of all sources."""
-        wanted = np.arange(len(self._last)) if rows is None else rows
+        every = np.arange(len(self._days))
+        wanted, place = np.unique(every if rows is None else rows, return_inverse=True)
         changes, days = self._changes[wanted], self._days[wanted]
         compared = _solve(*self._changed(wanted), changes, days, _SMOOTHING)
         complete = self._counted[wanted] & ~self._compared[wanted]
-        return np.where(complete, (changes + _SMOOTHING) / (days + _SMOOTHING), compared)
+        rates = np.where(complete, (changes + _SMOOTHING) / (days + _SMOOTHING), compared)
+        return rates[place]
 
     @property
     def revision(self) -> int:
