@@ -449,17 +449,13 @@ class Detector:
     async def _host(self, host_id: int) -> HostRun:
         known = self._hosts.use(host_id)
         if known is None or known.differing in _LEARN_AGAIN_AT:
-            template = await self._template(host_id)
+            histories = await self._past.sample(host_id, SAMPLE_PAGES)
             # Another text of the host may have come while this waited.
             known = self._hosts.use(host_id) or HostRun()
             self._hosts[host_id] = known
-            known.template = template
+            known.template = Template.learnt([PageRecord.of(history) for history in histories])
         known.pages = self._pages[host_id]
         return known
-
-    async def _template(self, host_id: int) -> Template:
-        histories = await self._past.sample(host_id, SAMPLE_PAGES)
-        return Template.learnt([PageRecord.of(history) for history in histories])
 
 
 def is_same_page(old: Sketch, new: Sketch) -> bool:

@@ -205,7 +205,7 @@ class _Replay:
         await maintenance.prune(database, retention_of(self._around.settings.store), now)
         return await make_report(
             database.reader, run_id, self._tally, "nothing due", after=newest,
-            seconds=perf_counter() - began, resumed=False,
+            seconds=perf_counter() - began,
         )  # fmt: skip
 
     async def _play(self, seeding: Seeding) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from math import inf
 from typing import Final
@@ -95,6 +95,7 @@ class Reply:
     body: str = ""
 
 
+@dataclass(slots=True, eq=False)
 class Endpoint:
     """Answers to requests. ``subscriber`` is None where no hub could reach us.
 
@@ -103,31 +104,24 @@ class Endpoint:
     requests are counted and logged once a minute.
     """
 
-    def __init__(
-        self,
-        subscriber: Subscriber | None,
-        pinging: Pinging,
-        refusals: Refusals,
-        now: Callable[[], float],
-        *,
-        max_body_bytes: int,
-    ) -> None:
-        self._subscriber = subscriber
-        self._pinging = pinging
-        self._refusals = refusals
-        self._now = now
-        self._max_body_bytes = max_body_bytes
-        self._patience = Buckets(*_PATIENCE, room=_ADDRESSES)
-        self._bytes = Buckets(*_BYTES, room=1)
-        self._notifications = Buckets(*_NOTIFICATIONS, room=10_000)
-        self._reading: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+    subscriber: Subscriber | None
+    pinging: Pinging
+    refusals: Refusals
+    now: Callable[[], float]
+    max_body_bytes: int
+    _patience: Buckets = field(default_factory=lambda: Buckets(*_PATIENCE, room=_ADDRESSES))
+    _bytes: Buckets = field(default_factory=lambda: Buckets(*_BYTES, room=1))
+    _notifications: Buckets = field(default_factory=lambda: Buckets(*_NOTIFICATIONS, room=10_000))
+    _reading: dict[bool, Counter[str]] = field(
+        default_factory=lambda: {True: Counter(), False: Counter()}
+    )
 
     async def answer(self, pushed: Pushed) -> Reply:
         """Answer any request."""
         try:
             return await self._routed(pushed)
         except Refused as refused:
-            self._refusals.count(refused.why, pushed.source)
+            self.refusals.count(refused.why, pushed.source)
             return Reply(refused.status, refused.why)
 
     async def _routed(self, pushed: Pushed) -> Reply:
@@ -141,13 +135,13 @@ class Endpoint:
     # -- callbacks of subscriptions ----------------------------------------------
 
     async def _callback(self, token: str, pushed: Pushed) -> Reply:
-        known = self._subscriber.leases.of(token) if self._subscriber is not None else None
-        if known is None or self._subscriber is None:
+        known = self.subscriber.leases.of(token) if self.subscriber is not None else None
+        if known is None or self.subscriber is None:
             raise Refused(404, "unknown callback")
         if pushed.method == "GET":
-            return await self._verified(self._subscriber, token, pushed.query)
+            return await self._verified(self.subscriber, token, pushed.query)
         if pushed.method == "POST":
-            return await self._notified(self._subscriber, known, pushed)
+            return await self._notified(self.subscriber, known, pushed)
         raise Refused(405, "unknown method")
 
     async def _verified(
@@ -155,14 +149,14 @@ class Endpoint:
     ) -> Reply:
         mode, topic = query.get("hub.mode", ""), query.get("hub.topic", "")
         if mode == "denied":
-            if subscriber.deny(token, topic, query.get("hub.reason", "")[:200], self._now()):
+            if subscriber.deny(token, topic, query.get("hub.reason", "")[:200], self.now()):
                 return Reply(200)
             raise Refused(404, "denial of another topic")
         challenge = query.get("hub.challenge")
         if not challenge:
             raise Refused(400, "verification without a challenge")
         lease_s = _seconds(query.get("hub.lease_seconds"))
-        is_asked = await subscriber.verify(token, mode, topic, lease_s, self._now())
+        is_asked = await subscriber.verify(token, mode, topic, lease_s, self.now())
         if is_asked is None:
             raise Refused(503, "the store is busy")
         if not is_asked:
@@ -170,7 +164,7 @@ class Endpoint:
         return Reply(200, challenge)
 
     async def _notified(self, subscriber: Subscriber, known: Subscription, pushed: Pushed) -> Reply:
-        now = self._now()
+        now = self.now()
         if known.state == "leaving" or not is_live(known, now):
             raise Refused(410, "notification without a lease")
         self._check_size(pushed)
@@ -192,7 +186,7 @@ class Endpoint:
     # -- pings -------------------------------------------------------------------
 
     async def _ping(self, pushed: Pushed) -> Reply:
-        now = self._now()
+        now = self.now()
         if self._patience.level(pushed.source, now) < 1.0:
             raise Refused(429, "too many refused pings")
         try:
@@ -204,20 +198,20 @@ class Endpoint:
 
     async def _heard(self, pushed: Pushed, now: float) -> Reply:
         if pushed.method == "GET":
-            return Reply(await self._pinging.received(from_query(pushed.query), now))
+            return Reply(await self.pinging.received(from_query(pushed.query), now))
         if pushed.method != "POST":
             raise Refused(405, "unknown method")
         self._check_size(pushed)
-        size = self._max_body_bytes if pushed.length is None else pushed.length
+        size = self.max_body_bytes if pushed.length is None else pushed.length
         if not self._bytes.take(None, now, size):
             raise Refused(429, "too many bytes of pings")
         ping = from_json(await self._body(pushed, is_callback=False))
-        return Reply(await self._pinging.received(ping, now))
+        return Reply(await self.pinging.received(ping, now))
 
     # -- bodies ------------------------------------------------------------------
 
     def _check_size(self, pushed: Pushed) -> None:
-        if (pushed.length or 0) > self._max_body_bytes:
+        if (pushed.length or 0) > self.max_body_bytes:
             raise Refused(413, "body too large")
         if pushed.headers.get("content-encoding", "identity").lower() != "identity":
             raise Refused(415, "encoded body")
@@ -230,9 +224,9 @@ class Endpoint:
             raise Refused(429, "too many bodies at once")
         reading[source] += 1
         try:
-            body = await pushed.read(self._max_body_bytes)
+            body = await pushed.read(self.max_body_bytes)
         except TimeoutError as error:
-            self._patience.drain(source, self._now())
+            self._patience.drain(source, self.now())
             raise Refused(408, "body too slow") from error
         except ConnectionError as error:
             raise Refused(400, "broken body") from error

@@ -323,7 +323,6 @@ class _Daemon:
             ending,
             after=newest,
             seconds=self._clock.now() - started_at,
-            resumed=False,
         )
         return replace(report, forgone=round(self._pacer.forgone, 1))
 

@@ -194,7 +194,7 @@ async def make_report(
     *,
     after: int,
     seconds: float,
-    resumed: bool,
+    resumed: bool = False,
 ) -> CrawlReport:
     """Gather the report of an invocation, whose visits are those ``after`` an observation."""
     kinds = Counter(await overview.kinds(reader, run_id, after))

@@ -283,7 +283,7 @@ async def test_bodies_of_pings_are_bounded_over_all_senders(stage: Stage) -> Non
 async def test_the_urls_of_a_host_are_bounded_by_the_day(stage: Stage) -> None:
     await stage.ping()
     stage.answer_calls(KEY.encode())
-    stage.endpoint._max_body_bytes = 10**7
+    stage.endpoint.max_body_bytes = 10**7
     said = {"host": "h1", "key": KEY, "urlList": [f"{SITE}/{n}" for n in range(10_000)]}
     statuses = [
         (await stage.send("POST", "/indexnow", body=json.dumps(said).encode())).status
