@@ -99,13 +99,13 @@ def test_the_product_has_at_most_240_modules() -> None:
     assert len(modules()) <= 240
 
 
-def test_the_product_has_at_most_59000_lines() -> None:
-    """Hold 58,000 lines and 1,000 more for the faults of the first version."""
+def test_the_product_has_at_most_58800_lines() -> None:
+    """Hold 57,800 lines and 1,000 more for the faults of the first version."""
     product = files("freshet", *PACKAGES, endings=(".py", ".pyx", ".pxd"))
     assert line_count(product) <= 58_800
 
 
-def test_the_tests_have_at_most_46200_lines() -> None:
+def test_the_tests_have_at_most_46000_lines() -> None:
     assert line_count(files("tests")) <= 46_000
 
 
