@@ -431,6 +431,7 @@ class Store(_SettingsGroup):
     failure_age_days: Annotated[Seconds, _zero_or(1, "kept for ever", " day")]
     link_age_days: Annotated[Seconds, _zero_or(1, "kept for ever", " day")]
     alert_age_days: Annotated[Seconds, _zero_or(LEAST_ALERT_DAYS, "kept for ever", " days")]
+    deletion_age_days: Annotated[Seconds, _zero_or(30, "kept for ever", " days")]
     batch: Annotated[int, Number, Field(ge=1, le=10_000)]
     zstd_level: Annotated[int, Number, Field(ge=1, le=22)]
 

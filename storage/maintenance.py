@@ -35,6 +35,7 @@ from freshet.storage.database import (
     sqlite_errors,
     store_errors,
 )
+from freshet.storage.tables import changefeed
 from freshet.storage.tables.observations import SIGNIFICANT
 
 #: Called with the step and the share of it that is done.
@@ -214,6 +215,7 @@ def _fill(
         new.execute("PRAGMA synchronous = OFF")
         new.execute("PRAGMA journal_mode = OFF")
         old.backup(new, pages=_STEP_PAGES, progress=report)
+        changefeed.begin_epoch(new)
         new.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
@@ -348,6 +350,7 @@ class Retention:
         failure_age_s: age at which visits without content are deleted, except a page's last one.
         link_age_s: time since a link disappeared after which it is deleted.
         alert_age_s: time since a message was delivered after which it and its alerts are deleted.
+        deletion_age_s: age at which the changefeed does not tell of a deletion any more.
     """
 
     bodies_per_page: int
@@ -357,6 +360,7 @@ class Retention:
     failure_age_s: float = inf
     link_age_s: float = inf
     alert_age_s: float = inf
+    deletion_age_s: float = inf
 
     def cuts(self, now: float) -> dict[str, float]:
         """Return the bounds by the names that the rules use."""
@@ -368,6 +372,7 @@ class Retention:
             "failure": now - self.failure_age_s,
             "link": now - self.link_age_s,
             "alert": now - self.alert_age_s,
+            "deletion": now - self.deletion_age_s,
         }
 
 
@@ -412,7 +417,9 @@ _RULES: Final = (
         "    row_number() OVER (PARTITION BY page_id, significant ORDER BY id DESC) AS m "
         f"  FROM (SELECT *, id IN ({SIGNIFICANT}) AS significant FROM version "
         f"    WHERE page_id NOT IN ({_GONE}))) "
-        "WHERE n = 1 OR (significant AND m <= :per_page AND at >= :body))",
+        "WHERE n = 1 OR (significant AND m <= :per_page AND at >= :body)) "
+        "AND digest NOT IN (SELECT body_digest FROM change AS c JOIN version AS v "
+        f"  ON v.id = c.version_id WHERE c.page_id NOT IN ({_GONE}))",
         "DELETE FROM body WHERE digest IN (SELECT a FROM {})",
     ),
     _Rule(
@@ -452,6 +459,13 @@ _RULES: Final = (
         f"SELECT m.id, NULL, length(m.key) + length(m.rule) + 3 * {_ROW_BYTES} "
         f"FROM alert_message AS m WHERE {_SENT}",
         "DELETE FROM alert_message WHERE id IN (SELECT a FROM {})",
+    ),
+    _Rule(
+        "deletions told",
+        "change",
+        f"SELECT seq, NULL, {2 * _ROW_BYTES} FROM change "
+        "WHERE version_id IS NULL AND at < :deletion",
+        "DELETE FROM change WHERE seq IN (SELECT a FROM {})",
     ),
 )
 

@@ -18,6 +18,7 @@ from freshet.storage.entries import Claims, HostState, Kind, Retraction
 from freshet.storage.records import Acknowledged, Entry, Note, Observation, Targets, Visit
 from freshet.storage.tables import (
     alerts,
+    changefeed,
     claims,
     frontier,
     hosts,
@@ -121,8 +122,10 @@ class VisitTables:
             else each
             for each in acknowledged
         ]
+        now = max(entry.at for entry in entries)
+        changefeed.tell(db, changefeed.touched(db, visits), now)
         alerts.record(db, self.alert_rules, visits)
-        alerts.review(db, self.alert_rules, max(entry.at for entry in entries))
+        alerts.review(db, self.alert_rules, now)
         return _with(*weighed, kept, acknowledged)
 
     def _forget(self) -> None:

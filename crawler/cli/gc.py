@@ -123,6 +123,7 @@ def _kept(store: Store) -> dict[str, str]:
         "links that went, off site": links,
         "alerts sent": alerts,
         "messages sent": alerts,
+        "deletions told": _age(store.deletion_age_days),
     }
 
 

@@ -30,7 +30,7 @@ from freshet.storage.database import Database, StoreError, StoreUnavailable
 from freshet.storage.entries import Amendment, HostState, Kind, Rung
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import Acknowledged
-from freshet.storage.tables import alerts, hosts, near_duplicates, observations, runs
+from freshet.storage.tables import alerts, changefeed, hosts, near_duplicates, observations, runs
 from freshet.storage.tables.alerts import AlertFilter
 from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
 
@@ -66,6 +66,7 @@ async def correct(
     def amend(connection: sqlite3.Connection) -> None:
         for correction in corrections:
             observations.amend(connection, correction.page_id, _amendment(correction), now)
+        changefeed.tell(connection, {each.page_id for each in corrections}, now)
         alerts.review(connection, alert_rules, now)
 
     await database.write(amend)
@@ -231,6 +232,7 @@ def retention_of(store: Store) -> Retention:
         failure_age_s=_age_s(store.failure_age_days),
         link_age_s=_age_s(store.link_age_days),
         alert_age_s=_age_s(store.alert_age_days),
+        deletion_age_s=_age_s(store.deletion_age_days),
     )
 
 

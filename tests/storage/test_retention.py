@@ -270,6 +270,7 @@ async def test_nothing_is_left_of_the_work(store: SmallStore) -> None:
             ("links that went, off site", "offsite_link"),
             ("alerts sent", "alert"),
             ("messages sent", "alert_message"),
+            ("deletions told", "change"),
         ]
     ]
     assert ask(store, "SELECT name FROM sqlite_temp_master") == []

@@ -41,7 +41,7 @@ def test_a_dry_run_tells_of_every_rule_and_does_nothing(store: SmallStore) -> No
     assert result.exit_code == 0, result.output
     assert "To be deleted" in result.stdout
     assert "newest 10 of a page, 365 d" in result.stdout
-    assert result.stdout.count("for ever") == 5
+    assert result.stdout.count("for ever") == 6
     assert store.path.read_bytes() == before
 
 

@@ -1,0 +1,36 @@
+-- The changefeed: the last state of each page of which consumers of the store are told.
+CREATE TABLE changefeed (
+    id        INTEGER PRIMARY KEY CHECK (id = 1),
+    -- A copy of the store has another one: it will count on differently.
+    epoch     TEXT NOT NULL,
+    -- Deletions up to this number are not told any more.
+    kept_from INTEGER NOT NULL DEFAULT 0
+) STRICT;
+INSERT INTO changefeed (id, epoch) VALUES (1, lower(hex(randomblob(8))));
+
+-- AUTOINCREMENT: no number comes twice. A page has one row, and one of the kind noise
+-- where its newest version differs from the last significant one by noise only.
+CREATE TABLE change (
+    seq            INTEGER PRIMARY KEY AUTOINCREMENT,
+    page_id        INTEGER NOT NULL REFERENCES page (id),
+    kind           TEXT NOT NULL CHECK (kind IN ('new', 'changed', 'noise', 'gone', 'moved',
+                       'noindex', 'robots', 'withdrawn', 'forgotten')),
+    at             REAL NOT NULL,
+    -- NULL: no document of the page exists.
+    version_id     INTEGER,
+    observation_id INTEGER
+) STRICT;
+CREATE UNIQUE INDEX change_page ON change (page_id, kind = 'noise');
+CREATE INDEX change_version ON change (version_id) WHERE version_id IS NOT NULL;
+-- A row that is replaced fires no trigger: only retention deletes deletions.
+CREATE TRIGGER change_is_pruned AFTER DELETE ON change WHEN OLD.version_id IS NULL
+BEGIN
+    UPDATE changefeed SET kept_from = max(kept_from, OLD.seq);
+END;
+
+INSERT INTO change (page_id, kind, at, version_id, observation_id)
+    SELECT page_id, 'new', max(at), version_id, id FROM finding AS f
+    WHERE kind IN ('new', 'changed') AND version_id IN (SELECT id FROM version)
+    AND EXISTS (SELECT 1 FROM page WHERE id = f.page_id AND role = 'page' AND NOT noindex
+        AND last_kind IS NOT 'gone' AND alias_kind IS NOT 'permanent')
+    GROUP BY page_id ORDER BY max(at);

@@ -1,0 +1,209 @@
+"""Tables ``changefeed`` and ``change``: the order in which documents became as they are.
+
+A page's document is its newest significant version, while the page exists, may be indexed, and has
+not moved for good. Visits that tell nothing of that (failures, temporary redirects) change nothing.
+
+*Invariant.* The row of a page gets a new and higher number with each change of its document, in the
+transaction of the visit that saw it. Consequence: a consumer that was told all rows up to a number
+and asks for those after it is told the last state of every page whose document has changed since.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import Final, Literal, TypeAlias
+
+from aiosqlite import Connection as Reader
+
+from freshet.storage.database import as_json, columns_of, row_to
+from freshet.storage.records import Visit
+
+#: Kinds of changes. Those after ``noise`` say why there is no document any more.
+ChangeKind: TypeAlias = Literal[
+    "new", "changed", "noise", "gone", "moved", "noindex", "robots", "withdrawn", "forgotten"
+]
+
+#: Kinds of visits that tell nothing of a document, unless they bring a new version.
+_SILENT: Final = frozenset({"unchanged", "failed", "skipped"})
+#: Of each page: why there is no document (by the last finding ``f`` that tells it), the newest
+#: version, the last significant one with its finding ``s``, and what consumers were told.
+_STATES: Final = """
+    SELECT p.id,
+        CASE WHEN p.held_back IS 'forgotten' THEN 'forgotten' WHEN p.role <> 'page' THEN 'gone'
+            WHEN f.kind = 'gone' THEN 'gone' WHEN f.kind = 'redirected' THEN 'moved'
+            WHEN f.kind = 'refused' THEN 'robots' WHEN p.version_id IS NULL THEN 'withdrawn'
+            WHEN p.noindex THEN 'noindex' END,
+        f.id, f.at, p.version_id, s.id, s.at, s.version_id, c.version_id, n.version_id,
+        EXISTS (SELECT 1 FROM version WHERE id = c.version_id)
+    FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value
+    LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise'
+    LEFT JOIN change AS n ON n.page_id = p.id AND n.kind = 'noise'
+    LEFT JOIN finding AS f ON f.id = (SELECT id FROM finding WHERE page_id = p.id
+        AND (kind IN ('new', 'changed', 'unchanged', 'gone')
+            OR kind = 'redirected' AND reason = 'permanent'
+            OR kind = 'refused' AND reason = 'robots')
+        ORDER BY at DESC, id DESC LIMIT 1)
+    LEFT JOIN finding AS s ON s.id = (SELECT id FROM finding WHERE page_id = p.id
+        AND kind IN ('new', 'changed') AND version_id IN (SELECT id FROM version)
+        ORDER BY at DESC, id DESC LIMIT 1)
+"""
+
+
+def touched(db: Connection, visits: Iterable[Visit]) -> set[int]:
+    """Return the pages whose documents may have changed by these visits."""
+    found, silent = set[int](), []
+    for visit in visits:
+        if visit.capture is not None or visit.observation.kind not in _SILENT:
+            found.add(visit.due.page_id)
+        elif visit.observation.kind == "unchanged":
+            silent.append(visit.due.page_id)
+        found.update(each.page_id for each in visit.retractions)
+    # A page without a document may be back as it was.
+    sql = "SELECT page_id FROM change JOIN json_each(?) ON page_id = value WHERE version_id IS NULL"
+    return found.union(row[0] for row in db.execute(sql, (as_json(silent),)))
+
+
+def tell(db: Connection, page_ids: Iterable[int], now: float) -> None:
+    """Enter what has changed of these pages' documents, after all else of a batch was written."""
+    for row in db.execute(_STATES, (as_json(sorted(page_ids)),)).fetchall():
+        page_id, missing, last_id, last_at, version, *significant, told, noise, exists = row
+        last = now if last_at is None else last_at, last_id
+        if missing is not None:
+            if told is not None:
+                _enter(db, page_id, missing, None, last)
+            continue
+        found_id, found_at, found = significant
+        newest = max(found or 0, told if exists else 0) or version
+        if newest != told:
+            seen = (found_at, found_id) if newest == found else last
+            _enter(db, page_id, "new" if told is None else "changed", newest, seen)
+        if version > newest and version != noise:
+            _enter(db, page_id, "noise", version, last)
+
+
+def _enter(
+    db: Connection,
+    page_id: int,
+    kind: ChangeKind,
+    version_id: int | None,
+    seen: tuple[float, int | None],
+) -> None:
+    """Replace a page's row; ``seen`` is when and by which observation. Noise before it ends."""
+    if kind != "noise":
+        db.execute("DELETE FROM change WHERE page_id = ? AND kind = 'noise'", (page_id,))
+    db.execute(
+        "INSERT OR REPLACE INTO change (page_id, kind, version_id, at, observation_id) "
+        "VALUES (?, ?, ?, ?, ?)",
+        (page_id, kind, version_id, *seen),
+    )
+
+
+def begin_epoch(db: Connection) -> None:
+    """Let a copy of a store count on under another name: no cursor means both."""
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'changefeed'").fetchone():
+        db.execute("UPDATE changefeed SET epoch = lower(hex(randomblob(8)))")
+
+
+# -- reading -----------------------------------------------------------------
+
+_CURSOR: Final = re.compile(r"([0-9a-f]{16})-(\d{1,18})")
+#: Rows that are looked at in one query, whether they match or not.
+_ROWS: Final = 1_000
+
+
+class CursorGone(Exception):
+    """It is not known what changed since a cursor; the message says how to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a store's changefeed: all changes up to number ``seq`` have been told."""
+
+    epoch: str
+    seq: int
+
+    def __str__(self) -> str:
+        """Return the cursor that consumers keep."""
+        return f"{self.epoch}-{self.seq}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The last change of a page's document.
+
+    ``version_id`` is None if there is no document any more; ``moved_to`` is the new URL of a page
+    that has moved. ``resemblance`` and the numbers of blocks are those of the observation.
+    """
+
+    seq: int
+    page_id: int
+    url: str
+    kind: ChangeKind
+    at: float
+    version_id: int | None
+    moved_to: str | None
+    resemblance: float | None
+    blocks_added: int | None
+    blocks_removed: int | None
+
+
+async def position(db: Reader, since: str) -> Position:
+    """Return the place of a cursor, of ``0`` (before all changes), or of ``now`` (after them).
+
+    Raises:
+        ValueError: the text is none of these.
+        CursorGone: the cursor belongs to another store, or deletions after it are not kept.
+    """
+    sql = "SELECT epoch, kept_from, coalesce((SELECT max(seq) FROM change), 0) FROM changefeed"
+    ((epoch, kept_from, last),) = await db.execute_fetchall(sql)
+    if since in {"0", "now"}:
+        return Position(epoch, 0 if since == "0" else max(last, kept_from))
+    found = _CURSOR.fullmatch(since)
+    if found is None:
+        raise ValueError(
+            f"{since[:80]!r} is no cursor; accepted are 0, now and what a feed returned"
+        )
+    place = Position(found[1], int(found[2]))
+    if place.epoch != epoch:
+        raise CursorGone("the cursor belongs to another store, or to one before it was restored")
+    if place.seq < kept_from:
+        raise CursorGone("deletions since the cursor are not kept any more")
+    return place
+
+
+async def changes(
+    db: Reader,
+    after: Position,
+    limit: int,
+    *,
+    noise: bool = False,
+    match: re.Pattern[str] | None = None,
+) -> tuple[list[Change], Position]:
+    """Return up to ``limit`` changes after a place, in their order, and the place after them.
+
+    Only those whose whole URL matches are returned; noise is left out unless asked for.
+    """
+    columns = columns_of(
+        Change, "c", url="p.url", moved_to="iif(c.kind = 'moved', t.url, NULL)",
+        resemblance="f.resemblance", blocks_added="f.blocks_added",
+        blocks_removed="f.blocks_removed",
+    )  # fmt: skip
+    sql = (
+        f"SELECT {columns} FROM change AS c JOIN page AS p ON p.id = c.page_id "
+        "LEFT JOIN page AS t ON t.id = p.alias_of "
+        "LEFT JOIN finding AS f ON f.id = c.observation_id "
+        "WHERE c.seq > ? AND (c.kind <> 'noise' OR ?) ORDER BY c.seq LIMIT ?"
+    )
+    found: list[Change] = []
+    seq, rows = after.seq, _ROWS
+    while len(found) < limit and rows == _ROWS:
+        read = [row_to(Change)(row) for row in await db.execute_fetchall(sql, (seq, noise, _ROWS))]
+        rows = len(read)
+        for change in read:
+            seq = change.seq
+            if match is None or match.fullmatch(change.url):
+                found.append(change)
+            if len(found) == limit:
+                break
+    return found, Position(after.epoch, seq)

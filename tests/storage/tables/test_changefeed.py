@@ -1,0 +1,253 @@
+"""A consumer that keeps its cursor holds what the store holds, and is told no older state."""
+
+import asyncio
+import re
+import tempfile
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from freshet.storage import maintenance
+from freshet.storage.database import reading
+from freshet.storage.entries import AliasKind, Amendment, Kind, Retraction
+from freshet.storage.maintenance import Retention
+from freshet.storage.records import DueUrl, Visit
+from freshet.storage.tables import changefeed, observations
+from freshet.storage.tables.changefeed import Change, CursorGone
+from tests.storage.crawl_store import (
+    DAY_S,
+    START,
+    CrawlStore,
+    capture,
+    captured,
+    crawl_store,
+    redirected,
+    visit,
+    writing,
+)
+
+PATHS = ("/a", "/b", "/c")
+
+
+async def told(store: CrawlStore, since: str = "0", *, noise: bool = False) -> list[Change]:
+    place = await changefeed.position(store.database.reader, since)
+    found, _ = await changefeed.changes(store.database.reader, place, 100, noise=noise)
+    return found
+
+
+async def kinds(store: CrawlStore, *, noise: bool = False) -> list[str]:
+    return [each.kind for each in await told(store, noise=noise)]
+
+
+def seen(due: DueUrl, text: str, kind: Kind, at: float, *, noindex: bool = False) -> Visit:
+    """A visit that captured a text."""
+    found = captured(due, text, at=at)
+    return replace(
+        found,
+        observation=replace(found.observation, kind=kind),
+        capture=replace(capture(text), noindex=noindex),
+    )
+
+
+def what_happens(due: DueUrl, action: str, n: int) -> Visit:
+    """The n-th visit of a history, to one page."""
+    at = START + n
+    match action:
+        case "changed" | "noindex":
+            return seen(due, f"text {n}", "changed", at, noindex=action == "noindex")
+        case "noise":
+            return seen(due, f"text {n}", "unchanged", at)
+        case "moved" | "away":
+            way: AliasKind = "permanent" if action == "moved" else "temporary"
+            found = redirected(due, "/target", way, at)
+            return replace(found, observation=replace(found.observation, reason=way))
+        case "robots":
+            found = visit(due, "refused", at)
+            return replace(found, observation=replace(found.observation, reason="robots"))
+        case "taken back":
+            found = visit(due, "failed", at)
+            return replace(found, retractions=(Retraction(due.page_id, None, "soft_404", "why"),))
+        case "gone" | "failed" | "unchanged" as kind:
+            return visit(due, kind, at)
+    raise AssertionError(action)
+
+
+ACTIONS = (
+    "changed", "noise", "gone", "moved", "away", "robots", "failed", "unchanged", "noindex",
+    "taken back",
+)  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(PATHS), st.sampled_from(ACTIONS), st.sampled_from((0, 1, 2, 9))),
+        max_size=25,
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_a_mirror_is_what_a_new_reader_gets(history: list[tuple[str, str, int]]) -> None:
+    """Whatever happens, and however seldom and little the consumer asks."""
+    asyncio.run(_mirrored(history))
+
+
+async def _mirrored(history: list[tuple[str, str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with crawl_store(Path(folder, "db")) as store:
+            await store.admit(*PATHS)
+            due = {path: await store.taken(path) for path in PATHS}
+            mirror: dict[str, int] = {}
+            last: dict[str, int] = {}
+            cursor = "0"
+            for n, (path, action, limit) in enumerate(history):
+                await store.apply(what_happens(due[path], action, n))
+                cursor = await _follow(store, mirror, last, cursor, limit)
+            await _follow(store, mirror, last, cursor, 100)
+            whole = {each.url: each.version_id for each in await told(store) if each.version_id}
+            assert mirror == whole
+            rows = await store.rows(
+                "SELECT url, version_id FROM page WHERE role = 'page' AND NOT noindex "
+                "AND version_id IS NOT NULL AND last_kind IN ('new', 'changed')"
+            )
+            assert dict(rows).items() <= mirror.items()
+
+
+async def _follow(
+    store: CrawlStore, mirror: dict[str, int], last: dict[str, int], cursor: str, limit: int
+) -> str:
+    place = await changefeed.position(store.database.reader, cursor)
+    found, after = await changefeed.changes(store.database.reader, place, limit)
+    for change in found:
+        assert change.seq > last.get(change.url, 0)
+        last[change.url] = change.seq
+        if change.version_id is None:
+            mirror.pop(change.url, None)
+        else:
+            mirror[change.url] = change.version_id
+    return str(after)
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        (["changed"], ["new"]),
+        (["changed", "unchanged", "noise", "failed", "away"], ["new"]),
+        (["changed", "changed"], ["changed"]),
+        (["changed", "gone"], ["gone"]),
+        (["gone"], []),
+        (["noindex"], []),
+        (["changed", "noindex"], ["noindex"]),
+        (["changed", "gone", "failed"], ["gone"]),
+        (["changed", "gone", "unchanged"], ["new"]),
+        (["changed", "moved"], ["moved"]),
+        (["changed", "moved", "changed"], ["new"]),
+        (["changed", "robots"], ["robots"]),
+        (["changed", "changed", "taken back"], ["changed"]),
+        (["changed", "taken back"], ["withdrawn"]),
+    ],
+    ids="-".join,
+)
+async def test_a_page_is_told_once_by_its_last_state(
+    store: CrawlStore, actions: list[str], expected: list[str]
+) -> None:
+    await store.admit("/a")
+    due = await store.taken("/a")
+    for n, action in enumerate(actions):
+        await store.apply(what_happens(due, action, n))
+    assert await kinds(store) == expected
+
+
+async def test_noise_is_told_to_those_who_ask(store: CrawlStore) -> None:
+    await store.admit("/a")
+    due = await store.taken("/a")
+    for n, action in enumerate(["changed", "noise", "noise"]):
+        await store.apply(what_happens(due, action, n))
+    assert await kinds(store, noise=True) == ["new", "noise"]
+    assert (await told(store, noise=True))[1].version_id == 3
+    await store.apply(what_happens(due, "changed", 4))
+    assert await kinds(store, noise=True) == ["changed"]
+
+
+async def test_a_move_tells_where_to(store: CrawlStore) -> None:
+    await store.admit("/a")
+    due = await store.taken("/a")
+    for n, action in enumerate(["changed", "moved"]):
+        await store.apply(what_happens(due, action, n))
+    assert [(each.kind, each.moved_to) for each in await told(store)] == [
+        ("moved", "https://a.example/target")
+    ]
+
+
+async def test_what_was_noise_at_first_is_told_when_it_is_corrected(store: CrawlStore) -> None:
+    await store.admit("/a")
+    due = await store.taken("/a")
+    for n, action in enumerate(["changed", "noise", "unchanged"]):
+        await store.apply(what_happens(due, action, n))
+    with writing(store.database) as connection:
+        amendment = Amendment(START + 1, "changed", "blocks", "no other page followed")
+        observations.amend(connection, due.page_id, amendment, START + 9)
+        changefeed.tell(connection, [due.page_id], START + 9)
+    (change,) = await told(store, noise=True)
+    assert (change.kind, change.version_id, change.at) == ("changed", 2, START + 1)
+
+
+async def test_a_filter_passes_over_what_does_not_match(store: CrawlStore) -> None:
+    await store.admit(*PATHS)
+    for path in PATHS:
+        await store.apply(captured(await store.taken(path)))
+    reader = store.database.reader
+    start = await changefeed.position(reader, "0")
+    found, after = await changefeed.changes(reader, start, 9, match=re.compile(".*/b"))
+    assert [each.url[-2:] for each in found] == ["/b"]
+    assert after == await changefeed.position(reader, "now")
+
+
+async def test_a_copy_of_a_store_knows_no_cursor_of_the_store(
+    store: CrawlStore, tmp_path: Path
+) -> None:
+    copies = [tmp_path / "one", tmp_path / "two"]
+    cursors = [str(await changefeed.position(store.database.reader, "now"))]
+    for copy in copies:
+        maintenance.back_up(
+            store.database.path, copy, replace=False, progress=lambda _step, _share: None
+        )
+        async with reading(copy) as reader:
+            for cursor in cursors:
+                with pytest.raises(CursorGone, match="before it was restored"):
+                    await changefeed.position(reader, cursor)
+            cursors.append(str(await changefeed.position(reader, "now")))
+
+
+async def test_a_cursor_before_deletions_that_are_not_kept_is_refused(store: CrawlStore) -> None:
+    await store.admit("/a", "/b")
+    due, other = await store.taken("/a"), await store.taken("/b")
+    await store.apply(captured(due), captured(other))
+    before = str(await changefeed.position(store.database.reader, "now"))
+    await store.apply(visit(due, "gone", START + 1))
+    after = str(await changefeed.position(store.database.reader, "now"))
+    await maintenance.prune(
+        store.database, Retention(1, inf, deletion_age_s=DAY_S), START + 3 * DAY_S
+    )
+    with pytest.raises(CursorGone, match="not kept"):
+        await told(store, before)
+    assert await told(store, after) == []
+    assert await kinds(store) == ["new"]
+
+
+async def test_a_document_keeps_its_body_behind_noise_of_any_age(store: CrawlStore) -> None:
+    await store.admit("/a")
+    due = await store.taken("/a")
+    for n, action in enumerate(["changed", "noise", "noise"]):
+        await store.apply(what_happens(due, action, n))
+    await maintenance.prune(store.database, Retention(1, DAY_S), START + 9 * DAY_S)
+    kept = await store.rows("SELECT v.id FROM version AS v JOIN body ON digest = body_digest")
+    assert kept == [(1,), (3,)]
+
+
+@pytest.mark.parametrize("text", ["", "7", "-1", "now ", "x-1", "0" * 16 + "-" + "9" * 30])
+async def test_what_is_no_cursor_is_refused(store: CrawlStore, text: str) -> None:
+    with pytest.raises(ValueError, match="accepted are"):
+        await changefeed.position(store.database.reader, text)
