@@ -99,14 +99,14 @@ def test_the_product_has_at_most_240_modules() -> None:
     assert len(modules()) <= 240
 
 
-def test_the_product_has_at_most_58800_lines() -> None:
-    """Hold 57,800 lines and 1,000 more for the faults of the first version."""
+def test_the_product_has_at_most_59700_lines() -> None:
+    """Hold 57,800 lines, 1,000 for the faults of the first version and 900 for documents."""
     product = files("freshet", *PACKAGES, endings=(".py", ".pyx", ".pxd"))
-    assert line_count(product) <= 58_800
+    assert line_count(product) <= 59_700
 
 
-def test_the_tests_have_at_most_46000_lines() -> None:
-    assert line_count(files("tests")) <= 46_000
+def test_the_tests_have_at_most_46500_lines() -> None:
+    assert line_count(files("tests")) <= 46_500
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
@@ -137,8 +137,8 @@ def test_everything_is_imported_as_freshet() -> None:
     assert short == []
 
 
-def test_the_product_has_at_most_445_public_classes() -> None:
-    assert sum(len(each.classes()) for each in modules().values()) <= 445
+def test_the_product_has_at_most_448_public_classes() -> None:
+    assert sum(len(each.classes()) for each in modules().values()) <= 448
 
 
 def test_no_class_name_is_defined_twice() -> None:
