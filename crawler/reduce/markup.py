@@ -375,7 +375,7 @@ def _end(name: str) -> Tag:
 def _inline(name: str, text: str) -> Tag:
     """Return the tag of a link or an image; most of all distinct tags are links."""
     if name == "img":
-        return Tag("img", attributes=_attributes(name, text))
+        return Tag("img", attributes=attributes_of(name, text))
     _, leads, rest = text.partition(' href="')
     if not leads:
         return _ANCHOR
@@ -383,13 +383,14 @@ def _inline(name: str, text: str) -> Tag:
     if "&" in target:
         target = unescape(target)
     if " rel=" in text:
-        link = reference("a", {**_attributes(name, text), "href": target})
+        link = reference("a", {**attributes_of(name, text), "href": target})
     else:
         link = reference_head(target), ""
     return Tag("a", tells=True, link=link)
 
 
-def _attributes(name: str, text: str) -> Mapping[str, str]:
+def attributes_of(name: str, text: str) -> Mapping[str, str]:
+    """Return the attributes of a start tag, given its name and the text between its brackets."""
     if len(text) == len(name):
         return _NO_ATTRIBUTES
     found = dict(_ATTRIBUTE.findall(text, len(name)))
@@ -398,7 +399,7 @@ def _attributes(name: str, text: str) -> Mapping[str, str]:
 
 def _start(name: str, text: str) -> Tag:
     name = intern(name)
-    attributes = _attributes(name, text)
+    attributes = attributes_of(name, text)
     link = reference(name, attributes)
     inline = name in _INLINE
     is_main = attributes.get("role") == "main" or attributes.get("id") in _MAIN_IDS
@@ -487,15 +488,19 @@ class Markup:
 
 
 def read(html: str) -> Markup:
-    """Cut a document that Lexbor wrote; templates are left empty."""
+    """Cut a document that Lexbor wrote into its columns; templates are left empty."""
+    pieces = cut(html)
+    markup = Markup(understood(pieces[1::2]), pieces[2::2])
+    return _without_templates(markup) if "<template" in html else markup
+
+
+def cut(html: str) -> list[str]:
+    """Return the texts and, between them, what stands between the brackets of the tags."""
     html = "".join(_without_raw_text(html))
     if "data-cfemail" in html:
         html = _HIDDEN_ADDRESS.sub(_with_address, html)
     pieces = html.replace(">", "<").split("<")
-    if 2 * html.count(">") + 1 != len(pieces):
-        pieces = _TAG.split(html)
-    markup = Markup(understood(pieces[1::2]), pieces[2::2])
-    return _without_templates(markup) if "<template" in html else markup
+    return pieces if 2 * html.count(">") + 1 == len(pieces) else _TAG.split(html)
 
 
 def _with_address(found: re.Match[str]) -> str:

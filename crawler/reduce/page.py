@@ -108,7 +108,7 @@ def collapsed(text: str) -> str:
 
 
 #: Without mutation events: with them every ``option`` costs a walk over all those before.
-_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
+PARSER_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
 
 # WHATWG HTML, section 4.2.5.3, "shared declarative refresh steps".
 _REFRESH: Final = re.compile(
@@ -177,9 +177,8 @@ def parse(
     if is_plain(content_type):
         blocks = _plain(text, content_type)
         return ParsedPage(without_fragment(url), encoding, blocks=blocks)
-    if deepest is not None and start_tags(body) > deepest and (depth := max_depth(body)) > deepest:
-        raise RecursionError(f"elements nested {depth:,} deep")
-    tree = LexborHTMLParser(text, options=_OPTIONS)
+    refuse_depth(body, deepest)
+    tree = LexborHTMLParser(text, options=PARSER_OPTIONS)
     del text  # up to 40 MB of a large page
     has_included = hints.mark(tree)
     markup = read(tree.html or "")
@@ -206,6 +205,16 @@ def parse(
         blocks=main_text(markup, selected=has_included),
         hub_links=head.hub_links(),
     )
+
+
+def refuse_depth(body: bytes, deepest: int | None) -> None:
+    """Refuse a body whose tree would have more than ``deepest`` levels.
+
+    Raises:
+        RecursionError: it would.
+    """
+    if deepest is not None and start_tags(body) > deepest and (depth := max_depth(body)) > deepest:
+        raise RecursionError(f"elements nested {depth:,} deep")
 
 
 def is_plain(content_type: str | None) -> bool:
@@ -256,7 +265,7 @@ class _Head:
                 case "title" if self.title is None and not enclosing["svg"]:
                     self.title = " ".join(markup.text(i).split()) or None
         # The first counts, if it is usable.
-        self.base_url = (_http_url(bases[0], url) if bases else None) or without_fragment(url)
+        self.base_url = (http_url(bases[0], url) if bases else None) or without_fragment(url)
 
     def _note_meta(self, attributes: Mapping[str, str], *, scripted: bool) -> None:
         """Note a ``meta`` element; with ``scripted`` it counts only where scripts do not run."""
@@ -285,7 +294,7 @@ class _Head:
         return tuple((token, url) for token, url in found if url and token in HUB_RELATIONS)
 
     def _target(self, link: Mapping[str, str]) -> str | None:
-        return _http_url(link["href"], self.base_url)
+        return http_url(link["href"], self.base_url)
 
     def meta_refresh(self) -> MetaRefresh | None:
         """Return the first refresh that leads elsewhere, and that scripts would not prevent."""
@@ -303,7 +312,8 @@ def _http_equiv(meta: Mapping[str, str]) -> str:
     return meta.get("http-equiv", "").strip().lower()
 
 
-def _http_url(reference: str, base: str) -> str | None:
+def http_url(reference: str, base: str) -> str | None:
+    """Return the URL of a page that a reference leads to, without its fragment."""
     url = resolve(reference, base) if reference.strip() else None
     return without_fragment(url) if url is not None and is_http(url) else None
 
@@ -313,7 +323,7 @@ def _refresh(content: str, base: str) -> MetaRefresh | None:
     match = _REFRESH.match(content)
     if match is None:
         return None
-    url = _http_url(match[2] or match[3] or match[4] or "", base)
+    url = http_url(match[2] or match[3] or match[4] or "", base)
     return (min(float(match[1] or 0), _MAX_DELAY_S), url) if url else None
 
 

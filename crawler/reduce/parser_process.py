@@ -29,6 +29,7 @@ from typing import Any, Final, TypeVar, cast
 
 from freshet.crawler.bounds import meet
 from freshet.crawler.lru import LruCache
+from freshet.crawler.reduce.document import Document, document
 from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, Blocks, SelectorHints, hints_of
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.page import ParsedPage, parse
@@ -69,7 +70,7 @@ class ParserLost(Exception):
 
 
 class Parser:
-    """Parser of pages and feeds; the owner calls :meth:`close`.
+    """Parser of pages, feeds and documents; the owner calls :meth:`close`.
 
     ``inline_bytes`` bounds a body that is parsed in the event loop's process, where 256 KiB
     cost 12 ms, and 200 ms at the very worst; ``time_limit_s`` is the processor time for any
@@ -140,6 +141,17 @@ class Parser:
         """
         return await self._apart(url, Feed, partial(read_feed, body, url))
 
+    async def document(
+        self, body: bytes, url: str, content_type: str | None
+    ) -> Document | Unparsable:
+        """Read as :func:`freshet.crawler.reduce.document.document`, out of this process.
+
+        Raises:
+            ParserLost: as :meth:`parse`.
+        """
+        read = partial(document, body, url, content_type, deepest=_DEEPEST)
+        return await self._apart(url, Document, read)
+
     async def close(self) -> None:
         """End the processes, if there are any, and wait for them."""
         await self._quick.close()
@@ -170,7 +182,9 @@ class _OutOfTime(Exception):
 
 
 def _built(kind: Callable[..., Result], values: Mapping[str, Any]) -> Result:
-    """Make a page or feed from the values of its fields."""
+    """Make a page, feed or document from the values of its fields."""
+    if kind is Document:
+        return kind(**values)
     links, blocks = Links(**values["links"]), Blocks(**values["blocks"])
     return kind(**{**values, "links": links, "blocks": blocks})
 

@@ -1,0 +1,263 @@
+"""Documents: what a reader of a page wants, its main content and what it says of itself.
+
+Made from a kept body when somebody reads it. Change detection keeps its own blocks
+(:mod:`freshet.crawler.reduce.main_text`), so that an upgrade of this extraction changes documents
+and never the history.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape, unescape
+from typing import Any, Final
+
+from selectolax.lexbor import LexborHTMLParser
+
+from freshet.crawler.reduce.charset import decode
+from freshet.crawler.reduce.content import chosen
+from freshet.crawler.reduce.markdown import HEADINGS, Writer, body_of, pieces_of
+from freshet.crawler.reduce.other_formats import is_json
+from freshet.crawler.reduce.page import PARSER_OPTIONS, http_url, is_plain, refuse_depth
+
+#: Version of the documents of given bytes. Raise it with every change that alters some document.
+DOCUMENT_VERSION: Final = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The main content of one version of a page, with what the page says of itself.
+
+    ``language`` is a BCP 47 tag, the dates are ISO 8601 (a date or a date-time). ``headings`` is
+    the outline: level and text. ``blocks`` are the Markdown of each paragraph, heading, list,
+    table, code block, quote and image; ``html`` is the same content with structural elements
+    only. All references are absolute.
+    """
+
+    title: str | None = None
+    description: str | None = None
+    language: str | None = None
+    author: str | None = None
+    published_at: str | None = None
+    modified_at: str | None = None
+    canonical_url: str | None = None
+    headings: tuple[tuple[int, str], ...] = ()
+    blocks: tuple[str, ...] = ()
+    html: str = ""
+
+    @property
+    def markdown(self) -> str:
+        """The main content as Markdown."""
+        return "\n\n".join(self.blocks)
+
+    @property
+    def text(self) -> str:
+        """The main content without any markup: blocks are paragraphs, cells end with a tab."""
+        lines = _ROW_ENDS.sub("\n", _CELL_ENDS.sub("\t", self.html))
+        text = unescape(_TAGS.sub("", _BLOCK_ENDS.sub("\n\n", lines)))
+        return _BLANKS.sub("\n\n", _LINE_ENDS.sub("\n", text)).strip()
+
+
+_CELL_ENDS: Final = re.compile(r"</t[dh]>(?=<t)")
+_ROW_ENDS: Final = re.compile(r"<br>|</(?:li|dt|dd|tr|caption)>|(?<!^)<(?:ul|ol|dl)>")
+_BLOCK_ENDS: Final = re.compile(r"</(?:p|h[1-6]|ul|ol|dl|table|pre|blockquote)>")
+_TAGS: Final = re.compile(r"<[^>]*>")
+_LINE_ENDS: Final = re.compile(r"[ \t]+\n")
+_BLANKS: Final = re.compile(r"\n{3,}")
+
+
+def document(
+    body: bytes, url: str, content_type: str | None, *, deepest: int | None = None
+) -> Document:
+    """Return the document of a page; ``url`` is where it came from.
+
+    Raises:
+        RecursionError: the tree would have more than ``deepest`` levels.
+        SelectolaxError: if Lexbor gives up (it runs out of memory).
+    """
+    text, _ = decode(body, content_type)
+    if is_plain(content_type):
+        return _plain(text, is_code=is_json(content_type))
+    refuse_depth(body, deepest)
+    tree = LexborHTMLParser(text, options=PARSER_OPTIONS)
+    del text  # up to 40 MB of a large page
+    about = _About(tree)
+    base = (http_url(about.base, url) if about.base else None) or url
+    tree.strip_tags(["script", "style", "svg", "template"])
+    writer = Writer(base)
+    written, headings = [], []
+    for piece in chosen(pieces_of(body_of(tree.html or ""))):
+        text, html = writer.piece(piece)
+        if text:
+            written.append((text, html))
+            if piece.kind in HEADINGS:
+                headings.append((int(piece.kind[1]), unescape(_TAGS.sub("", html))))
+    return Document(
+        title=about.title(),
+        description=about.meta("description", "og:description", "twitter:description")
+        or about.said("description"),
+        language=about.language(),
+        author=about.author(),
+        published_at=about.date(
+            "datePublished",
+            ("article:published_time", "og:article:published_time", "datepublished", "date"),
+        ),
+        modified_at=about.date(
+            "dateModified", ("article:modified_time", "og:updated_time", "datemodified")
+        ),
+        canonical_url=http_url(about.canonical, base) if about.canonical else None,
+        headings=tuple(headings),
+        blocks=tuple([text for text, _ in written]),
+        html="\n".join([html for _, html in written]),
+    )
+
+
+def _plain(text: str, *, is_code: bool) -> Document:
+    """Return the document of a text without markup: its paragraphs, or one block of code."""
+    lines = "\n".join(map(str.rstrip, text.strip().splitlines()))
+    shown = escape(lines, quote=False)
+    if is_code:
+        return Document(blocks=(f"```json\n{lines}\n```",), html=f"<pre><code>{shown}</code></pre>")
+    html = (f"<p>{each}</p>".replace("\n", "<br>") for each in _PARAGRAPHS.split(shown) if each)
+    return Document(blocks=tuple(filter(None, _PARAGRAPHS.split(lines))), html="\n".join(html))
+
+
+_PARAGRAPHS: Final = re.compile(r"\n{2,}")
+
+# -- what the page says of itself ----------------------------------------------
+
+#: Types of schema.org that are about the page's own content.
+_CONTENT_TYPES: Final = re.compile(
+    r"Article$|Posting$|^(?:Report|Product|Recipe|Course|Event|Book)$"
+)
+_PAGE_TYPES: Final = re.compile(r"Page$")
+_MOST_NODES: Final = 1_000
+_LANGUAGE: Final = re.compile(r"[a-z]{2,8}(?:[-_][a-z0-9]{1,8})*", re.IGNORECASE)
+_DATE: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)? ?(Z|[+-]\d\d:?\d\d)?)?",
+    re.IGNORECASE,
+)
+
+
+class _About:
+    """What the head, JSON-LD and microdata of a page say."""
+
+    def __init__(self, tree: LexborHTMLParser) -> None:
+        self._tree = tree
+        self._metas: dict[str, str] = {}
+        for node in tree.css("meta[content]"):
+            values = node.attributes
+            name = values.get("property") or values.get("name") or values.get("itemprop")
+            content = _words(values["content"])
+            if name and content:
+                self._metas.setdefault(name.strip().lower(), content)
+        self.base = self._attribute("base[href]", "href")
+        self.canonical = self._attribute('link[rel~="canonical" i][href]', "href")
+        scripts = tree.css('script[type="application/ld+json" i]')
+        self._nodes = _linked_data([script.text() for script in scripts])
+
+    def _attribute(self, selector: str, name: str) -> str | None:
+        node = self._tree.css_first(selector)
+        return (node.attributes.get(name) or "").strip() or None if node is not None else None
+
+    def meta(self, *names: str) -> str | None:
+        """Return the first of these that a ``meta`` element says."""
+        return next((self._metas[name] for name in names if name in self._metas), None)
+
+    def said(self, name: str) -> str | None:
+        """Return a text of JSON-LD about the content or the page."""
+        values = (node.get(name) for node in self._nodes)
+        return next((_words(v) for v in values if isinstance(v, str) and _words(v)), None)
+
+    def title(self) -> str | None:
+        title = self._tree.css_first("head title")
+        return (
+            self.said("headline")
+            or self.meta("og:title")
+            or (_words(title.text()) if title is not None else "")
+            or None
+        )
+
+    def language(self) -> str | None:
+        root = self._tree.root
+        declared = root.attributes if root is not None else {}
+        tags = (declared.get("lang"), declared.get("xml:lang"), self.meta("og:locale"))
+        found = next(
+            (tag.strip() for tag in tags if tag and _LANGUAGE.fullmatch(tag.strip())), None
+        )
+        return found.replace("_", "-") if found else None
+
+    def author(self) -> str | None:
+        for node in self._nodes:
+            if names := list(dict.fromkeys(_names(node.get("author")))):
+                return ", ".join(names)
+        said = self.meta(
+            "author", "article:author", "dc.creator", "parsely-author", "sailthru.author"
+        )
+        return said if said and "://" not in said else None
+
+    def date(self, name: str, metas: Sequence[str]) -> str | None:
+        """Return a moment by its name in schema.org, or in one of these ``meta`` elements."""
+        said = (self.said(name), *map(self.meta, metas))
+        return next((date for each in said if each and (date := _iso(each))), None)
+
+
+def _words(text: str | None) -> str:
+    return " ".join(unescape(text or "").split())
+
+
+def _iso(text: str) -> str | None:
+    """Return a date, or a date and time, of ISO 8601, or None if the text begins with none."""
+    match = _DATE.match(text.strip())
+    if match is None:
+        return None
+    found = "T".join(filter(None, match.groups()[:2])) + (match[3] or "").upper()
+    try:
+        datetime.fromisoformat(found)
+    except ValueError:
+        return None
+    return found
+
+
+def _names(value: Any) -> Iterator[str]:
+    """Yield the names of persons or organisations."""
+    for each in value if isinstance(value, list) else [value]:
+        name = each.get("name") if isinstance(each, dict) else each
+        if isinstance(name, str) and (words := _words(name)) and "://" not in words:
+            yield words
+
+
+def _linked_data(texts: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the objects of JSON-LD that are about the content, then those about the page."""
+    found: list[Mapping[str, Any]] = []
+    for text in texts:
+        try:
+            pending = [json.loads(text, strict=False)]
+        except (ValueError, RecursionError):
+            continue
+        while pending and len(found) < _MOST_NODES:
+            value = pending.pop(0)
+            if isinstance(value, list):
+                pending += value[:_MOST_NODES]
+            elif isinstance(value, dict):
+                found.append(value)
+                pending += [value[key] for key in ("@graph", "mainEntity") if key in value]
+    by_id = {node["@id"]: node for node in found if isinstance(node.get("@id"), str)}
+    content, pages = [], []
+    for node in found:
+        kinds = node.get("@type")
+        words = [k for k in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(k, str)]
+        if any(map(_CONTENT_TYPES.search, words)):
+            content.append(_resolved(node, by_id))
+        elif any(map(_PAGE_TYPES.search, words)):
+            pages.append(_resolved(node, by_id))
+    return content + pages
+
+
+def _resolved(node: Mapping[str, Any], by_id: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the object with its author in place of a reference to it."""
+    author = node.get("author")
+    if isinstance(author, dict) and isinstance(author.get("@id"), str) and "name" not in author:
+        return {**node, "author": by_id.get(author["@id"])}
+    return node

@@ -1,0 +1,495 @@
+"""Elements as Markdown and as clean HTML: one recursion gives both.
+
+:func:`body_of` builds a light tree of a parsed page, :func:`pieces_of` cuts it into pieces (a
+paragraph, a heading, a list, a table, a code block, a quote, an image), and :class:`Writer` writes
+a piece. Markdown is CommonMark 0.31 with the tables and the strikethrough of GitHub.
+
+The tree has at most :data:`_LEVELS` levels, so that recursion is bounded: what stands deeper is
+part of the element there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Final, TypeAlias
+
+from freshet.crawler.reduce.boilerplate import INVISIBLE_TAGS
+from freshet.crawler.reduce.markup import attributes_of, cut, plain
+from freshet.crawler.urls import resolve
+
+_LEVELS: Final = 100
+#: Lists and quotes deeper than this in each other are written at this level.
+_INDENTS: Final = 8
+_MOST_COLUMNS: Final = 100
+#: Blocks of an item of a list, and characters of a cell of a table; beyond it is a layout.
+_PARTS: Final = 6
+_LONGEST_CELL: Final = 1_000
+
+HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_LISTS: Final = frozenset({"ul", "ol", "dl"})
+_ITEMS: Final = frozenset({"li", "dt", "dd"})
+_BLOCKS: Final = (
+    HEADINGS
+    | _LISTS
+    | _ITEMS
+    | frozenset(
+        "address article aside blockquote body caption center details dialog dir div fieldset "
+        "figcaption figure footer form header hgroup hr legend main menu nav noscript p pre search "
+        "section summary table tbody td tfoot th thead tr".split()
+    )
+)
+#: A list with one of these, or a table's cell, is no list or table but a layout.
+_LARGE: Final = HEADINGS | frozenset("article aside footer form header nav section table".split())
+_VOID: Final = frozenset(
+    "area base basefont bgsound br col embed frame hr img input keygen link meta param source "
+    "track wbr".split()
+)
+_EMPHASIS: Final = {
+    **dict.fromkeys(("b", "strong"), ("strong", "**")),
+    **dict.fromkeys(("cite", "dfn", "em", "i", "var"), ("em", "*")),
+    **dict.fromkeys(("del", "s", "strike"), ("del", "~~")),
+}
+_CODE: Final = frozenset({"code", "kbd", "samp", "tt"})
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element with its texts and elements in order.
+
+    ``chars`` counts the characters of its text without white space around runs, ``linked`` those
+    of them in anchors; ``tags`` are the names of all elements in it.
+    """
+
+    tag: str
+    attributes: Mapping[str, str]
+    parent: Element | None
+    children: list[Element | str] = field(default_factory=list)
+    chars: int = 0
+    linked: int = 0
+    tags: set[str] = field(default_factory=set)
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it ends a run of text."""
+        return self.tag in _BLOCKS or not self.tags.isdisjoint(_BLOCKS)
+
+
+Node: TypeAlias = Element | str
+#: Markdown and HTML of the same content.
+Written: TypeAlias = tuple[str, str]
+
+
+def body_of(html: str) -> Element:
+    """Return the body of a document that Lexbor wrote, without what a reader never sees."""
+    body = Element("body", {}, None)
+    opened, names, dropped = [body], ["body"], 0
+    columns = iter(cut(html)[1:])
+    for tag, text in zip(columns, columns, strict=True):
+        name = tag.partition(" ")[0]
+        node = opened[-1]
+        if tag.startswith("/"):
+            if len(names) > 1 and names[-1] == tag[1:]:
+                _close(opened.pop(), opened[-1])
+                names.pop()
+                dropped -= dropped > 0
+        elif name == "body":
+            body = Element("body", attributes_of(name, tag), None)
+            opened, names = [body], ["body"]
+        elif name[:1] not in {"!", "?"}:
+            hides = name in INVISIBLE_TAGS and not (name == "button" and node.tag in HEADINGS)
+            if not (dropped or hides or len(opened) > _LEVELS):
+                child = Element(name, attributes_of(name, tag), node)
+                node.children.append(child)
+                node.tags.add(name)
+                node = child
+            if name not in _VOID:
+                opened.append(node)
+                names.append(name)
+                dropped += dropped > 0 or hides
+        if text and not dropped:
+            _add(opened[-1], plain(text))
+    while len(opened) > 1:
+        _close(opened.pop(), opened[-1])
+    return body
+
+
+def _add(node: Element, text: str) -> None:
+    node.children.append(text)
+    node.chars += len(text.strip())
+
+
+def _close(node: Element, parent: Element) -> None:
+    """Add what an element holds to its parent, unless they are one (below the last level)."""
+    if node is not parent:
+        parent.chars += node.chars
+        parent.linked += node.chars if node.tag == "a" else node.linked
+        parent.tags |= node.tags
+
+
+# -- pieces ------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class Piece:
+    """A run of text, or one element, that is kept or left out as a whole.
+
+    ``kind`` is the tag of what is written, ``p`` for any run of text; ``holder`` is the block in
+    which it stands.
+    """
+
+    kind: str
+    nodes: Sequence[Node]
+    holder: Element
+    link: str | None = None
+
+
+def pieces_of(node: Element, link: str | None = None) -> Iterator[Piece]:
+    """Yield the pieces in a block, in order."""
+    if node.tag == "a":
+        link = node.attributes.get("href") or link
+    kind = node.tag if node.tag in HEADINGS else "p"
+    run: list[Node] = []
+    for child in (*node.children, None):
+        is_block = isinstance(child, Element) and child.is_block
+        if child is not None and not is_block and not _breaks_twice(child, run):
+            run.append(child)
+            continue
+        if run:
+            if any(map(_shows, run)):
+                yield Piece(kind, run, node, link)
+            run = []
+        if isinstance(child, Element) and is_block:
+            yield from _of_block(child, link)
+
+
+def _of_block(node: Element, link: str | None) -> Iterator[Piece]:
+    whole = None
+    if node.tag == "pre" or node.tag in HEADINGS:
+        whole = node.tag
+    elif node.tag in _LISTS and _is_list(node):
+        whole = "list"
+    elif node.tag == "table" and _is_table(node):
+        whole = "table"
+    elif node.tag == "blockquote" and _LARGE.isdisjoint(node.tags):
+        whole = "blockquote"
+    if whole is None:
+        yield from pieces_of(node, link)
+    elif _shows(node):
+        yield Piece(whole, [node], node.parent or node, link)
+
+
+def _shows(node: Node) -> bool:
+    if isinstance(node, str):
+        return not node.isspace()
+    return node.chars > 0 or node.tag == "img" or "img" in node.tags
+
+
+def _breaks_twice(node: Node, run: list[Node]) -> bool:
+    """Return whether the node is a line break after another one: they part paragraphs."""
+    if isinstance(node, str) or node.tag != "br":
+        return False
+    last = next((n for n in reversed(run) if not isinstance(n, str) or not n.isspace()), None)
+    return isinstance(last, Element) and last.tag == "br"
+
+
+def _is_list(node: Element) -> bool:
+    """Return whether a list is one to a reader: its items are no parts of the page's layout."""
+    items = [each for each in node.children if isinstance(each, Element)]
+    return _LARGE.isdisjoint(node.tags) and all(
+        sum(isinstance(part, Element) and part.is_block for part in item.children) <= _PARTS
+        for item in items
+    )
+
+
+def _is_table(node: Element) -> bool:
+    """Return whether a table holds data: rows and columns of short cells."""
+    if not _LARGE.isdisjoint(node.tags) or node.attributes.get("role") == "presentation":
+        return False
+    rows = [[c for c in row.children if isinstance(c, Element)] for row in _rows(node)]
+    return (
+        len(rows) > 1
+        and max(map(len, rows)) > 1
+        and max((c.chars for row in rows for c in row), default=0) <= _LONGEST_CELL
+    )
+
+
+def _rows(node: Element) -> Iterator[Element]:
+    for child in node.children:
+        if isinstance(child, Element):
+            if child.tag == "tr":
+                yield child
+            elif child.tag in {"thead", "tbody", "tfoot"}:
+                yield from _rows(child)
+
+
+# -- writing -----------------------------------------------------------------
+
+_SPACES: Final = re.compile(r"[ \t\n\r\f\xa0]+")
+#: Characters that would be taken for markup, anywhere and at the beginning of a line.
+_MARKS: Final = re.compile(r"[\\`*\[\]]|(?<!\w)_|_(?!\w)|~~|<(?=[a-zA-Z/!?])")
+_STARTS: Final = re.compile(r"^(?=#{1,6}(?:\s|$)|[-+](?:\s|$)|>|={2,}|-{2,})", re.MULTILINE)
+_NUMBER: Final = re.compile(r"^(\d{1,9})(?=[.)](?:\s|$))", re.MULTILINE)
+_AROUND_BREAK: Final = re.compile(r"[ ]*\n[ ]*")
+_AROUND_TAG: Final = re.compile(r" *<br> *")
+_PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗", "⚓", "\uf0c1"})
+_LANGUAGE: Final = re.compile(r"\b(?:language|lang|highlight(?:-source)?|brush:)[-: ]*([\w+#-]+)")
+_LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-hi-res-src")
+_LINE_TAGS: Final = frozenset({"div", "li", "p", "tr"})
+
+
+class Writer:
+    """Writer of the pieces of one page, whose references are relative to ``base``."""
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        self._urls: dict[str, str | None] = {}
+
+    def piece(self, piece: Piece, level: int = 0) -> Written:
+        """Return a piece in both forms, both empty if nothing is left of it."""
+        node = piece.nodes[0]
+        if isinstance(node, Element):
+            match piece.kind:
+                case "pre":
+                    return _code_block(node)
+                case "list":
+                    return self._list(node, level)
+                case "table":
+                    return self._table(node)
+                case "blockquote":
+                    return self._quote(node, level)
+        if piece.kind in HEADINGS:
+            return self._heading(piece)
+        text, html = self._line(piece)
+        if not text:
+            return "", ""
+        text = _NUMBER.sub(r"\1\\", _STARTS.sub(r"\\", text))
+        return text.replace("\n", "  \n"), f"<p>{html}</p>"
+
+    def _line(self, piece: Piece) -> Written:
+        return self._linked(self.inline(piece.nodes), self.url(piece.link))
+
+    def _heading(self, piece: Piece) -> Written:
+        text, html = self._line(piece)
+        text = text.replace("\n", " ")
+        return (f"{'#' * int(piece.kind[1])} {text}", _in(piece.kind, html)) if text else ("", "")
+
+    def _blocks(self, node: Element, level: int) -> list[tuple[str, Written]]:
+        """Return kind and both forms of each piece in an item, a quote or a cell."""
+        found = ((piece.kind, self.piece(piece, level)) for piece in pieces_of(node))
+        return [(kind, written) for kind, written in found if written[0]]
+
+    def _quote(self, node: Element, level: int) -> Written:
+        blocks = [written for _, written in self._blocks(node, level + 1)]
+        text = "\n\n".join(text for text, _ in blocks)
+        if level < _INDENTS:
+            text = "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+        return (text, _in("blockquote", "".join(h for _, h in blocks))) if blocks else ("", "")
+
+    def _list(self, node: Element, level: int) -> Written:
+        texts, items = [], []
+        number = _number(node.attributes.get("start"), 1)
+        for item in node.children:
+            if not isinstance(item, Element) or not _shows(item):
+                continue
+            tag = item.tag if item.tag in _ITEMS else "li"
+            outer = Element("div", {}, None, [item], tags={"div"}) if item.tag in _LISTS else item
+            blocks = self._blocks(outer, level + 1)
+            if not blocks:
+                continue
+            htmls = [html for _, (_, html) in blocks]
+            if blocks[0][0] == "p" and all(kind == "list" for kind, _ in blocks[1:]):
+                htmls[0] = htmls[0].removeprefix("<p>").removesuffix("</p>")
+            items.append(_in(tag, "".join(htmls)))
+            mark = f"{number}. " if node.tag == "ol" else "- "
+            number += 1
+            text = blocks[0][1][0]
+            if tag == "dt":
+                text = f"**{text}**"
+            for kind, (more, _) in blocks[1:]:
+                text += f"\n{more}" if kind == "list" else f"\n\n{more}"
+            indent = " " * len(mark)
+            if tag == "dd":
+                mark, indent = "  - ", "    "
+            elif item.tag in _LISTS:
+                mark = indent
+            if level < _INDENTS:
+                text = text.replace("\n", f"\n{indent}").replace(f"\n{indent}\n", "\n\n")
+            texts.append(mark + text)
+        return ("\n".join(texts), _in(node.tag, "".join(items))) if items else ("", "")
+
+    def _table(self, node: Element) -> Written:
+        rows, html = [], []
+        for row in _rows(node):
+            texts: list[str] = []
+            cells = []
+            for cell in row.children:
+                if isinstance(cell, Element):
+                    text, inner = self._cell(cell)
+                    span = min(_number(cell.attributes.get("colspan"), 1), _MOST_COLUMNS)
+                    texts += [text, *[""] * (span - 1)]
+                    wide = f' colspan="{span}"' if span > 1 else ""
+                    tag = "th" if cell.tag == "th" else "td"
+                    cells.append(f"<{tag}{wide}>{inner}</{tag}>")
+            if any(texts):
+                rows.append(texts[:_MOST_COLUMNS])
+                html.append(_in("tr", "".join(cells)))
+        if not rows:
+            return "", ""
+        rows[0] += [""] * (max(map(len, rows)) - len(rows[0]))
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        lines.insert(1, "|" + " --- |" * len(rows[0]))
+        caption = next(
+            (c for c in node.children if isinstance(c, Element) and c.tag == "caption"), None
+        )
+        text, inner = self.inline(caption.children) if caption else ("", "")
+        if text:
+            lines[:0] = [text, ""]
+            html[:0] = [_in("caption", inner)]
+        return "\n".join(lines), _in("table", "".join(html))
+
+    def _cell(self, cell: Element) -> Written:
+        blocks = [self.inline(piece.nodes) for piece in pieces_of(cell)]
+        texts, htmls = [t for t, _ in blocks if t], [h for _, h in blocks if h]
+        text = " ".join(" ".join(texts).split())
+        return text.replace("|", "\\|"), "<br>".join(htmls)
+
+    def inline(self, nodes: Iterable[Node]) -> Written:
+        """Return a run in both forms, without white space around it."""
+        text, html = self._run(nodes)
+        text = _AROUND_BREAK.sub("\n", _SPACES.sub(" ", text).replace("\v", "\n"))
+        html = _AROUND_TAG.sub("<br>", _SPACES.sub(" ", html)).strip()
+        return text.strip(), html.removesuffix("<br>").removeprefix("<br>")
+
+    def _run(self, nodes: Iterable[Node]) -> Written:
+        texts, htmls = [], []
+        for node in nodes:
+            if isinstance(node, str):
+                text = _SPACES.sub(" ", node)
+                html = escape(text, quote=False)
+                if _MARKS.search(text):
+                    text = _MARKS.sub(r"\\\g<0>", text)
+            else:
+                text, html = self._inner(node)
+            texts.append(text)
+            htmls.append(html)
+        return "".join(texts), "".join(htmls)
+
+    def _inner(self, node: Element) -> Written:
+        if node.tag == "br":
+            return "\v", "<br>"
+        if node.tag == "img":
+            return self._image(node)
+        if node.tag in _CODE:
+            return _code(node)
+        written = self._run(node.children)
+        if node.tag == "a":
+            is_permalink = written[0].strip() in _PERMALINKS
+            return (
+                ("", "")
+                if is_permalink
+                else self._linked(written, self.url(node.attributes.get("href")))
+            )
+        if node.tag in _EMPHASIS:
+            tag, mark = _EMPHASIS[node.tag]
+            return _wrapped(written, (mark, f"<{tag}>"), (mark, f"</{tag}>"))
+        if node.tag in {"sub", "sup"}:
+            return written[0], _in(node.tag, written[1])
+        # A block in a run, such as one in a heading.
+        return (f" {written[0]} ", f" {written[1]} ") if node.tag in _BLOCKS else written
+
+    def _linked(self, written: Written, url: str | None) -> Written:
+        if url is None or "](" in written[0]:
+            return written
+        target = url.replace("(", "%28").replace(")", "%29")
+        text = written[0].replace("\v", " ").replace("\n", " ")
+        opening = f'<a href="{escape(url)}">'
+        return _wrapped((text, written[1]), ("[", opening), (f"]({target})", "</a>"))
+
+    def _image(self, node: Element) -> Written:
+        values = node.attributes
+        sources = (values.get(name, "") for name in ("src", *_LAZY))
+        source = next((s for s in sources if s and not s.startswith("data:")), None)
+        url = self.url(source)
+        if (
+            url is None
+            or _number(values.get("width"), 99) < 3
+            or _number(values.get("height"), 99) < 3
+        ):
+            return "", ""
+        alt = " ".join(values.get("alt", "").split())
+        target = url.replace("(", "%28").replace(")", "%29")
+        shown = _MARKS.sub(r"\\\g<0>", alt)
+        return f"![{shown}]({target})", f'<img src="{escape(url)}" alt="{escape(alt)}">'
+
+    def url(self, reference: str | None) -> str | None:
+        """Return the absolute URL of a reference that a reader can follow."""
+        if reference is None:
+            return None
+        if reference not in self._urls:
+            url = resolve(reference, self._base)
+            follows = url is not None and url.startswith(("http:", "https:", "mailto:", "tel:"))
+            self._urls[reference] = url.replace(" ", "%20") if url and follows else None
+        return self._urls[reference]
+
+
+def _in(tag: str, html: str) -> str:
+    return f"<{tag}>{html}</{tag}>"
+
+
+def _number(text: str | None, default: int) -> int:
+    digits = (text or "").strip()[:6]
+    return int(digits) if digits.isascii() and digits.isdecimal() else default
+
+
+def _wrapped(written: Written, before: Written, after: Written) -> Written:
+    """Return both forms between marks, which stand at words, not at white space."""
+    return tuple(  # type: ignore[return-value]
+        f"{text[: len(text) - len(text.lstrip())]}{start}{inner}{end}{text[len(text.rstrip()) :]}"
+        if (inner := text.strip())
+        else text
+        for text, start, end in zip(written, before, after, strict=True)
+    )
+
+
+def _verbatim(node: Element) -> Iterator[str]:
+    """Yield the text of code as it stands, with line breaks."""
+    for child in node.children:
+        if isinstance(child, str):
+            yield child
+        elif child.tag == "br":
+            yield "\n"
+        else:
+            yield from _verbatim(child)
+            if child.tag in _LINE_TAGS:
+                yield "\n"
+
+
+def _fence(text: str, least: int) -> str:
+    runs = re.findall("`+", text)
+    return "`" * max(least, 1 + max(map(len, runs), default=0))
+
+
+def _code(node: Element) -> Written:
+    text = " ".join("".join(_verbatim(node)).split())
+    if not text:
+        return "", ""
+    fence = _fence(text, 1)
+    space = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{space}{text}{space}{fence}", _in("code", escape(text, quote=False))
+
+
+def _code_block(node: Element) -> Written:
+    text = "".join(_verbatim(node)).replace("\r\n", "\n").strip("\n").rstrip()
+    if not text:
+        return "", ""
+    holders = (node, *(c for c in node.children if isinstance(c, Element)), node.parent or node)
+    found = (_LANGUAGE.search(each.attributes.get("class", "")) for each in holders)
+    language = next((match[1] for match in found if match), "")
+    fence = _fence(text, 3)
+    return (
+        f"{fence}{language}\n{text}\n{fence}",
+        f"<pre><code>{escape(text, quote=False)}</code></pre>",
+    )
