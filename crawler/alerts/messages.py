@@ -15,9 +15,9 @@ from freshet.config.settings import Settings
 from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import Clock, iso
 from freshet.crawler.compare.diff import align, in_one_line
+from freshet.crawler.documents import NoText, read_text
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.stored_text import NoText, read_text
 from freshet.crawler.terminal import plain
 from freshet.storage.database import Database, StoreError, StoreUnavailable, reading
 from freshet.storage.queries import page

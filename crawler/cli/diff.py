@@ -29,9 +29,9 @@ from freshet.crawler.compare.diff import (
 )
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.layout import Layout
+from freshet.crawler.documents import NoText, read_text
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.markup import Blocks
-from freshet.crawler.stored_text import NoText, read_text
 from freshet.crawler.terminal import (
     fail,
     moment,
@@ -358,14 +358,14 @@ def _chosen(
     if None in wanted and len(counted) < 2:
         fail(f"{url}: has not changed significantly; --all compares its {len(stored)} versions")
     before, after = wanted
-    last = counted[-1] if after is None else _version_of(stored, counted, after)
+    last = counted[-1] if after is None else version_of(stored, counted, after)
     if before is not None:
-        return _version_of(stored, counted, before), last
+        return version_of(stored, counted, before), last
     earlier = [each for each in counted if each.number < last.number]
     return (earlier or [last])[-1], last
 
 
-def _version_of(
+def version_of(
     stored: list[StoredVersion], counted: list[StoredVersion], text: str
 ) -> StoredVersion:
     """Return a version by number, from the end of those that count if negative, or of a date."""

@@ -19,6 +19,8 @@ VERBS: Final[Mapping[str, str]] = {
     "changes": "changes.changes_command",
     "diff": "diff.diff_command",
     "history": "history.history_command",
+    "text": "text.text_command",
+    "changefeed": "changefeed.changefeed_command",
     "explain": "explain.explain_command",
     "signals": "signals.signals_command",
     "check": "check.check_command",

@@ -312,3 +312,45 @@ async def by_id(db: Reader, *version_ids: int) -> list[StoredVersion]:
         for (page_id,) in rows:
             found += [v for v in await versions(db, page_id) if v.version_id == version_id]
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSource:
+    """What a document of a version is made of, beside its bytes.
+
+    ``number`` counts the page's versions from 1; ``fetched_at`` is when its bytes were fetched,
+    ``changed_at`` the last significant change until then. The rest is known without the bytes.
+    """
+
+    version_id: int
+    page_id: int
+    url: str
+    number: int
+    fetched_at: float
+    changed_at: float
+    content_type: str | None
+    digest: bytes
+    title: str | None
+    language: str | None
+    canonical_url: str | None
+
+
+_OF_THE_NEWEST = "iif(p.version_id = v.id, p.{0}, NULL)"
+
+
+async def document_sources(db: Reader, version_ids: Sequence[int]) -> dict[int, DocumentSource]:
+    """Return the sources of the documents of these versions, by version."""
+    columns = columns_of(
+        DocumentSource, "v", version_id="v.id", url="p.url", fetched_at="v.at",
+        number="(SELECT count(*) FROM version WHERE page_id = v.page_id AND id <= v.id)",
+        changed_at="coalesce((SELECT f.at FROM finding AS f WHERE f.page_id = v.page_id "
+        "AND f.kind IN ('new', 'changed') AND f.at <= v.at ORDER BY f.at DESC LIMIT 1), v.at)",
+        digest="v.body_digest",
+        **{name: _OF_THE_NEWEST.format(name) for name in ("title", "language", "canonical_url")},
+    )  # fmt: skip
+    sql = (
+        f"SELECT {columns} FROM json_each(?) AS wanted JOIN version AS v ON v.id = wanted.value "
+        "JOIN page AS p ON p.id = v.page_id"
+    )
+    rows = await db.execute_fetchall(sql, (as_json(list(version_ids)),))
+    return {row[0]: row_to(DocumentSource)(row) for row in rows}

@@ -207,3 +207,12 @@ async def changes(
             if len(found) == limit:
                 break
     return found, Position(after.epoch, seq)
+
+
+async def document_of(db: Reader, page_id: int) -> int | None:
+    """Return the version of a page's document; without one, its last content, or None."""
+    sql = (
+        "SELECT coalesce(c.version_id, p.version_id) FROM page AS p LEFT JOIN change AS c "
+        "ON c.page_id = p.id AND c.kind <> 'noise' WHERE p.id = ?"
+    )
+    return next((row[0] for row in await db.execute_fetchall(sql, (page_id,))), None)

@@ -1,0 +1,133 @@
+"""``freshet changefeed``: what changed since a cursor, for programs that keep a copy in step."""
+
+import re
+import sys
+from json import dumps
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from freshet.config.settings import Settings
+from freshet.crawler import terminal
+from freshet.crawler.changefeed import BATCH, Changefeed
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings
+from freshet.crawler.documents import Documents
+from freshet.crawler.importance import pattern
+from freshet.crawler.network import parser_of
+from freshet.crawler.reduce.parser_process import ParserLost
+from freshet.crawler.terminal import fail, replacing
+from freshet.storage.tables.changefeed import CursorGone
+
+#: Seconds after which a continuous feed looks whether the store was replaced.
+_HEARTBEAT_S = 60.0
+
+
+def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CURSOR", help="Where to go on: a cursor, 0 (the start) or now (new ones only)."
+        ),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=0, max=10**9, help="At most N changes; 0: all.")
+    ] = 0,
+    include_docs: Annotated[
+        bool, typer.Option("--include-docs", help="Add each page's document: metadata and text.")
+    ] = False,
+    feed: Annotated[
+        Literal["normal", "longpoll", "continuous"],
+        typer.Option(
+            metavar="KIND",
+            help="normal, longpoll (wait for a change) or continuous (go on for ever).",
+        ),
+    ] = "normal",
+    matching: Annotated[
+        str | None,
+        typer.Option(
+            "--filter", metavar="PATTERN", help="Only pages whose URL matches; * is anything."
+        ),
+    ] = None,
+    noise: Annotated[
+        bool, typer.Option("--all", help="Also versions that differ by noise only.")
+    ] = False,
+    cursor_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Begin at the cursor in FILE; leave there the one to go on from."
+        ),
+    ] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Print what changed since a cursor, one JSON object a line: each page once, by its last state.
+
+    Keep "seq" of the last line that you have dealt with, and go on from there. A page that is gone
+    has "deleted". The last line is {"last_seq": CURSOR}; a continuous feed has none.
+    """
+    settings, _ = read_settings(config, {})
+    place = since or _cursor_in(cursor_file) or "0"
+    try:
+        match = re.compile(pattern(matching).pattern) if matching is not None else None
+        terminal.run(
+            _print(
+                settings, db, place, feed=feed, limit=limit, docs=include_docs, noise=noise,
+                match=match, cursor_file=cursor_file,
+            )
+        )  # fmt: skip
+    except (ValueError, re.error) as error:
+        fail(str(error), 2)
+    except CursorGone as error:
+        fail(f"{db}: {error}: empty your copy, and start anew with --since 0")
+    except ParserLost as error:
+        fail(f"{db}: a document could not be made now ({error}); go on from the last line")
+
+
+async def _print(  # noqa: PLR0913 - the options
+    settings: Settings,
+    db: Path,
+    place: str,
+    *,
+    feed: Literal["normal", "longpoll", "continuous"],
+    limit: int,
+    docs: bool,
+    noise: bool,
+    match: re.Pattern[str] | None,
+    cursor_file: Path | None,
+) -> None:
+    parser = parser_of(settings)
+    documents = Documents(db, parser) if docs else None
+    changes = Changefeed(db, documents, noise=noise, match=match)
+    wait_s = 0.0 if feed == "normal" else _HEARTBEAT_S
+    left = limit or sys.maxsize
+    try:
+        while True:
+            batch = await changes.awaited(place, wait_s, min(left, BATCH))
+            for entry in batch.entries:
+                sys.stdout.write(dumps(entry, ensure_ascii=False) + "\n")
+            sys.stdout.flush()
+            if cursor_file is not None and batch.cursor != place:
+                with replacing(cursor_file) as partial:
+                    partial.write_text(batch.cursor + "\n", "ascii")
+            place = batch.cursor
+            left -= len(batch.entries)
+            if batch.entries and feed == "longpoll":
+                wait_s = 0.0
+            if not left or (feed != "continuous" and not batch.entries and not wait_s):
+                break
+    finally:
+        if documents is not None:
+            documents.close()
+        await parser.close()
+    if feed != "continuous":
+        sys.stdout.write(dumps({"last_seq": place}) + "\n")
+
+
+def _cursor_in(file: Path | None) -> str | None:
+    if file is None or not file.exists():
+        return None
+    try:
+        return file.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"--cursor-file {file}: cannot be read: {error}", 2)
