@@ -34,3 +34,9 @@ INSERT INTO change (page_id, kind, at, version_id, observation_id)
     AND EXISTS (SELECT 1 FROM page WHERE id = f.page_id AND role = 'page' AND NOT noindex
         AND last_kind IS NOT 'gone' AND alias_kind IS NOT 'permanent')
     GROUP BY page_id ORDER BY max(at);
+
+-- What begins so was forgotten and is not to be fetched again.
+CREATE TABLE refusal (
+    prefix TEXT PRIMARY KEY,
+    at     REAL NOT NULL
+) STRICT, WITHOUT ROWID;

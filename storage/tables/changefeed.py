@@ -9,7 +9,7 @@ and asks for those after it is told the last state of every page whose document 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Final, Literal, TypeAlias
@@ -30,10 +30,9 @@ _SILENT: Final = frozenset({"unchanged", "failed", "skipped"})
 #: version, the last significant one with its finding ``s``, and what consumers were told.
 _STATES: Final = """
     SELECT p.id,
-        CASE WHEN p.held_back IS 'forgotten' THEN 'forgotten' WHEN p.role <> 'page' THEN 'gone'
-            WHEN f.kind = 'gone' THEN 'gone' WHEN f.kind = 'redirected' THEN 'moved'
-            WHEN f.kind = 'refused' THEN 'robots' WHEN p.version_id IS NULL THEN 'withdrawn'
-            WHEN p.noindex THEN 'noindex' END,
+        CASE WHEN p.role <> 'page' OR f.kind = 'gone' THEN 'gone'
+            WHEN f.kind = 'redirected' THEN 'moved' WHEN f.kind = 'refused' THEN 'robots'
+            WHEN p.version_id IS NULL THEN 'withdrawn' WHEN p.noindex THEN 'noindex' END,
         f.id, f.at, p.version_id, s.id, s.at, s.version_id, c.version_id, n.version_id,
         EXISTS (SELECT 1 FROM version WHERE id = c.version_id)
     FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value
@@ -97,6 +96,13 @@ def _enter(
         "VALUES (?, ?, ?, ?, ?)",
         (page_id, kind, version_id, *seen),
     )
+
+
+def forget(db: Connection, page_ids: Sequence[int], now: float) -> None:
+    """Enter that these pages were forgotten, where consumers knew a document of them."""
+    sql = "SELECT page_id FROM change JOIN json_each(?) ON page_id = value WHERE kind <> 'noise'"
+    for (page_id,) in db.execute(sql, (as_json(list(page_ids)),)).fetchall():
+        _enter(db, page_id, "forgotten", None, (now, None))
 
 
 def begin_epoch(db: Connection) -> None:
