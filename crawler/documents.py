@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -19,10 +20,11 @@ from typing import Any, Final
 import zstandard
 from aiosqlite import Connection as Reader
 
-from freshet.crawler.clock import iso
+from freshet.crawler.clock import calendar, iso
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.storage.database import StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries.page import DocumentSource, StoredVersion
 
@@ -39,37 +41,75 @@ _ID_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """The document of one version of a page; ``missing`` says why it has no content."""
+    """The document of one version of a page.
 
-    source: DocumentSource
-    document: Document
+    ``version`` is its number in the page's history. ``published_at`` and ``modified_at`` are ISO
+    8601 as the page says them; ``fetched_at`` and ``changed_at`` (the last significant change until
+    then) are in UTC. ``headings`` are levels and texts. ``blocks`` are the Markdown of each block
+    by its id, in order: a block has the same id in every version that has it. ``missing`` says why
+    there is no content.
+    """
+
+    url: str
+    version: int
+    title: str | None
+    description: str | None
+    language: str | None
+    author: str | None
+    published_at: str | None
+    modified_at: str | None
+    canonical_url: str | None
+    content_type: str | None
+    fetched_at: datetime
+    changed_at: datetime
+    digest: str
+    headings: tuple[tuple[int, str], ...]
+    blocks: dict[str, str]
+    html: str
     missing: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the metadata, and the content as Markdown and by blocks.
+    @property
+    def markdown(self) -> str:
+        """The main content as Markdown."""
+        return "\n\n".join(self.blocks.values())
 
-        A block has the same id in every version that has it: an index embeds again what is new.
-        """
-        own, made = self.source, self.document
-        return {
-            "url": own.url,
-            "version": own.number,
-            "title": made.title or own.title,
-            "description": made.description,
-            "language": made.language or own.language,
-            "author": made.author,
-            "published_at": made.published_at,
-            "modified_at": made.modified_at,
-            "canonical_url": made.canonical_url or own.canonical_url,
-            "content_type": own.content_type,
-            "fetched_at": iso(own.fetched_at),
-            "changed_at": iso(own.changed_at),
-            "digest": own.digest.hex(),
-            "headings": [{"level": level, "text": text} for level, text in made.headings],
-            "markdown": None if self.missing else made.markdown,
-            "blocks": [{"id": name, "markdown": text} for name, text in _identified(made.blocks)],
-            "missing": self.missing,
+    @property
+    def text(self) -> str:
+        """The main content without any markup."""
+        return Document(html=self.html).text
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document as JSON values, the content as Markdown and by blocks."""
+        own = {name: value for name, value in asdict(self).items() if name != "html"}
+        return own | {
+            "fetched_at": iso(self.fetched_at.timestamp()),
+            "changed_at": iso(self.changed_at.timestamp()),
+            "headings": [{"level": level, "text": text} for level, text in self.headings],
+            "markdown": None if self.missing else self.markdown,
+            "blocks": [{"id": name, "markdown": text} for name, text in self.blocks.items()],
         }
+
+
+def _stored(of: DocumentSource, made: Document, missing: str | None = None) -> StoredDocument:
+    return StoredDocument(
+        url=of.url,
+        version=of.number,
+        title=made.title or of.title,
+        description=made.description,
+        language=made.language or of.language,
+        author=made.author,
+        published_at=made.published_at,
+        modified_at=made.modified_at,
+        canonical_url=made.canonical_url or of.canonical_url,
+        content_type=of.content_type,
+        fetched_at=calendar(of.fetched_at),
+        changed_at=calendar(of.changed_at),
+        digest=of.digest.hex(),
+        headings=made.headings,
+        blocks=dict(_identified(made.blocks)),
+        html=made.html,
+        missing=missing,
+    )
 
 
 def _identified(blocks: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -81,8 +121,8 @@ def _identified(blocks: Iterable[str]) -> Iterator[tuple[str, str]]:
         yield (name if seen[name] == 1 else f"{name}-{seen[name]}"), text
 
 
-class NoText(Exception):
-    """A version without a comparable text; the message says why."""
+class UnknownPage(StoreError):
+    """A page that the store does not have, or a version or a text of it; the message says why."""
 
 
 def _not_kept(number: int) -> str:
@@ -96,19 +136,19 @@ async def read_text(connection: Reader, parser: Parser, url: str, version: Store
     """Return the blocks of main text of a version, as change detection compares them.
 
     Raises:
-        NoText: its bytes are not kept, or cannot be parsed.
+        UnknownPage: its bytes are not kept, or cannot be parsed.
     """
     body = await page.body(connection, version.version_id)
     if body is None:
-        raise NoText(_not_kept(version.number))
+        raise UnknownPage(f"{url}: {_not_kept(version.number)}")
     try:
         parsed = await parser.parse(body, url, version.content_type)
     except ParserLost as error:
-        raise NoText(
-            f"version {version.number} could not be parsed now: {error}; try again"
+        raise UnknownPage(
+            f"{url}: version {version.number} could not be parsed now: {error}; try again"
         ) from error
     if isinstance(parsed, Unparsable):
-        raise NoText(f"version {version.number} cannot be parsed: {parsed.reason}")
+        raise UnknownPage(f"{url}: version {version.number} cannot be parsed: {parsed.reason}")
     return parsed.blocks
 
 
@@ -133,16 +173,16 @@ class Documents:
     async def _read(self, db: Reader, source: DocumentSource) -> StoredDocument:
         key = _key(source)
         if (cached := self._cached(source.page_id, key)) is not None:
-            return StoredDocument(source, cached)
+            return _stored(source, cached)
         body = await page.body(db, source.version_id)
         if body is None:
-            return StoredDocument(source, Document(), _not_kept(source.number))
+            return _stored(source, Document(), _not_kept(source.number))
         made = await self._parser.document(body, source.url, source.content_type)
         if isinstance(made, Unparsable):
             why = f"version {source.number} cannot be parsed: {made.reason}"
-            return StoredDocument(source, Document(), why)
+            return _stored(source, Document(), why)
         self._keep(source.page_id, key, made)
-        return StoredDocument(source, made)
+        return _stored(source, made)
 
     def _cached(self, page_id: int, key: bytes) -> Document | None:
         if self._cache is None:

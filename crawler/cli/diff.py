@@ -2,9 +2,6 @@
 
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from datetime import datetime
 from html import escape
 from pathlib import Path
 from string import Template
@@ -14,24 +11,12 @@ import typer
 from rich.text import Text
 
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
-from freshet.crawler.cli import options
+from freshet.crawler import lookup, terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, read_settings
 from freshet.crawler.clock import calendar
-from freshet.crawler.compare.diff import (
-    AlignedBlock,
-    BlockChange,
-    Run,
-    align,
-    counts,
-    in_numbers,
-    shortened,
-)
-from freshet.crawler.compare.history import PageMemory
-from freshet.crawler.compare.layout import Layout
-from freshet.crawler.documents import NoText, read_text
+from freshet.crawler.compare.diff import AlignedBlock, BlockChange, Run, in_numbers, shortened
+from freshet.crawler.lookup import VersionDifference
 from freshet.crawler.network import parser_of
-from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.terminal import (
     fail,
     moment,
@@ -44,72 +29,6 @@ from freshet.crawler.terminal import (
     show_text,
 )
 from freshet.storage.queries import page as page_queries
-from freshet.storage.queries.page import StoredVersion
-from freshet.storage.records import PageHistory
-from freshet.storage.tables import observations
-
-
-# -- difference --------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class VersionDifference:
-    """Two versions of a page, aligned; ``volatile`` are positions in the later one."""
-
-    url: str
-    before: StoredVersion
-    after: StoredVersion
-    blocks: tuple[AlignedBlock, ...]
-    volatile: frozenset[int] = frozenset()
-
-    def is_volatile(self, block: AlignedBlock) -> bool:
-        """Return whether the block stands at a slot that differs at every visit."""
-        return block.after in self.volatile
-
-    @property
-    def is_empty(self) -> bool:
-        """True if no block of main text differs."""
-        return all(block.change == "kept" for block in self.blocks)
-
-    def around_changes(self, context: int) -> Iterator[AlignedBlock | int]:
-        """Yield all changes with unchanged blocks around them, and the number of those between."""
-        near: set[int] = set()
-        for place, block in enumerate(self.blocks):
-            if block.change != "kept":
-                near.update(range(place - context, place + context + 1))
-        left_out = 0
-        for place, block in enumerate(self.blocks):
-            if place in near:
-                if left_out:
-                    yield left_out
-                left_out = 0
-                yield block
-            else:
-                left_out += 1
-        if left_out:
-            yield left_out
-
-    def as_json(self) -> dict[str, object]:
-        """Return the difference as JSON values; unchanged blocks are only counted."""
-        return {
-            "url": self.url,
-            "before": asdict(self.before),
-            "after": asdict(self.after),
-            "counts": counts(self.blocks),
-            "blocks": [
-                asdict(b) | {"volatile": self.is_volatile(b)}
-                for b in self.blocks
-                if b.change != "kept"
-            ],
-        }
-
-
-def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
-    """Return the positions of the blocks at slots that differ at every visit."""
-    if history.memory is None:
-        return frozenset()
-    volatile = PageMemory.from_bytes(history.memory).volatile
-    items = Layout(blocks.places, blocks.places).items()
-    return frozenset(i for i, item in enumerate(items) if not volatile.isdisjoint(item.slots))
-
 
 # -- diff view ---------------------------------------------------------------
 _STYLES: Final[dict[BlockChange, tuple[str, str]]] = {
@@ -324,66 +243,12 @@ def diff_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 async def _read(
     db: Path, typed: str, wanted: tuple[str | None, str | None], settings: Settings, *, noise: bool
 ) -> VersionDifference:
-    """Compare two versions of the page of a URL, both as they were typed."""
-    urls = terminal.spellings(typed)
     parser = parser_of(settings)
     try:
         async with page_queries.snapshot(db) as connection:
-            known = await page_queries.find(connection, urls)
-            if known is None:
-                fail(options.unknown(typed, await options.nearest(connection, urls[0])))
-            page_id = known.page_id if known.alias is None else known.alias.page_id
-            url = known.url if known.alias is None else known.alias.url
-            stored = await page_queries.versions(connection, page_id)
-            before, after = _chosen(url, stored, wanted, noise=noise)
-            old = await read_text(connection, parser, url, before)
-            new = await read_text(connection, parser, url, after)
-            history = await observations.load(connection, page_id)
-            volatile = volatile_blocks(history, new) if history is not None else frozenset()
-            return VersionDifference(url, before, after, align(old.texts, new.texts), volatile)
-    except NoText as error:
-        fail(f"{typed}: {error}")
+            return await lookup.difference(connection, parser, typed, *wanted, noise=noise)
     finally:
         await parser.close()
-
-
-def _chosen(
-    url: str, stored: list[StoredVersion], wanted: tuple[str | None, str | None], *, noise: bool
-) -> tuple[StoredVersion, StoredVersion]:
-    """Return the two versions; exit if they do not exist."""
-    counted = stored if noise else [each for each in stored if each.significant]
-    if len(stored) < 2:
-        had = "one version" if stored else "no version"
-        fail(f"{url}: has {had} in the store; a diff needs two")
-    if None in wanted and len(counted) < 2:
-        fail(f"{url}: has not changed significantly; --all compares its {len(stored)} versions")
-    before, after = wanted
-    last = counted[-1] if after is None else version_of(stored, counted, after)
-    if before is not None:
-        return version_of(stored, counted, before), last
-    earlier = [each for each in counted if each.number < last.number]
-    return (earlier or [last])[-1], last
-
-
-def version_of(
-    stored: list[StoredVersion], counted: list[StoredVersion], text: str
-) -> StoredVersion:
-    """Return a version by number, from the end of those that count if negative, or of a date."""
-    numbers = f"1 to {len(stored)}, or from the end -1 to -{len(counted)}"
-    if text.removeprefix("-").isdecimal():
-        number = int(text)
-        among = stored if number > 0 else counted
-        if not 1 <= abs(number) <= len(among):
-            fail(f"version {text}: accepted are {numbers}", 2)
-        return among[number - 1 if number > 0 else number]
-    try:
-        at = datetime.fromisoformat(text).astimezone().timestamp()
-    except ValueError:
-        fail(f"version {text}: accepted are {numbers}, or a date such as 2026-03-31T12:00", 2)
-    then = [version for version in counted if version.at <= at]
-    if not then:
-        fail(f"version {text}: the first is of {moment(stored[0].at, time.time())}")
-    return then[-1]
 
 
 def _write(file: Path, page: str) -> None:

@@ -8,16 +8,12 @@ from typing import Annotated, Final, Literal
 import typer
 
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
-from freshet.crawler.cli import options
-from freshet.crawler.cli.diff import version_of
+from freshet.crawler import lookup, terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Page, read_settings
 from freshet.crawler.documents import Documents, StoredDocument
 from freshet.crawler.network import parser_of
-from freshet.crawler.reduce.parser_process import ParserLost
 from freshet.crawler.terminal import fail, print_json
-from freshet.storage.queries import page as page_queries
-from freshet.storage.tables import changefeed
+from freshet.storage.queries.page import snapshot
 
 #: Characters that would command a terminal.
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -58,38 +54,17 @@ def text_command(
         print_json(found.as_json())
         return
     if found.missing is not None:
-        fail(f"{found.source.url}: {found.missing}")
-    content = {
-        "markdown": found.document.markdown,
-        "text": found.document.text,
-        "html": found.document.html,
-    }[form]
+        fail(f"{found.url}: {found.missing}")
+    content = {"markdown": found.markdown, "text": found.text, "html": found.html}[form]
     sys.stdout.write(_CONTROLS.sub("", content) + "\n")
 
 
-async def _read(db: Path, typed: str, wanted: str | None, settings: Settings) -> StoredDocument:
-    urls = terminal.spellings(typed)
+async def _read(db: Path, url: str, wanted: str | None, settings: Settings) -> StoredDocument:
     parser = parser_of(settings)
     documents = Documents(db, parser)
     try:
-        async with page_queries.snapshot(db) as connection:
-            known = await page_queries.find(connection, urls)
-            if known is None:
-                fail(options.unknown(typed, await options.nearest(connection, urls[0])))
-            final = known if known.alias is None else known.alias
-            stored = await page_queries.versions(connection, final.page_id)
-            if not stored:
-                fail(f"{final.url}: the store has no content of it")
-            if wanted is None:
-                told = await changefeed.document_of(connection, final.page_id)
-                version_id = told or stored[-1].version_id
-            else:
-                counted = [each for each in stored if each.significant]
-                version_id = version_of(stored, counted, wanted).version_id
-            (found,) = (await documents.read(connection, [version_id])).values()
-            return found
-    except ParserLost as error:
-        fail(f"{typed}: its text could not be made now ({error}); try again")
+        async with snapshot(db) as connection:
+            return await lookup.document(connection, documents, url, wanted)
     finally:
         documents.close()
         await parser.close()
