@@ -23,7 +23,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 from rich.text import Text
 
-from freshet.crawler import lookup
+from freshet.crawler.admission import site_lists
 from freshet.crawler.clock import calendar, dated
 from freshet.crawler.masking import masked
 from freshet.crawler.tally import CrawlError, UsageError
@@ -317,9 +317,9 @@ def told_in_one_line() -> Iterator[None]:
 
 
 def spellings(text: str) -> list[str]:
-    """Return :func:`lookup.spellings`; errors are :func:`told_in_one_line`."""
+    """Return :func:`site_lists.spellings`; errors are :func:`told_in_one_line`."""
     with told_in_one_line():
-        return lookup.spellings(text)
+        return site_lists.spellings(text)
 
 
 def run(work: Coroutine[object, object, T]) -> T:

@@ -2,6 +2,10 @@
 
 These names, and the modules that they come from, are stable:
 
+- :class:`Store`, a crawl store to read from, with :class:`Change` for a change of a page;
+- :func:`crawl` and :class:`Daemon`, a crawl in another program's event loop;
+- :class:`StoreError` with :class:`UnknownPage`, :class:`CursorGone`, :class:`CrawlError` and
+  :class:`ConfigError`, their errors;
 - :func:`lambda_crawl`, ``scheduler.policies.lambda_crawl.solve``: the optimal crawl rates of a
   budget;
 - :func:`harmonic_cost` and :func:`binary_cost`, ``scheduler.costs``: the staleness of a crawl plan;
@@ -21,20 +25,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from freshet.config.loading import ConfigError
+    from freshet.crawler.changefeed import Change
+    from freshet.crawler.documents import UnknownPage
     from freshet.crawler.robots import allowed as robots_allowed
+    from freshet.crawler.run.embedded import Daemon, crawl
+    from freshet.crawler.store import Store
+    from freshet.crawler.tally import CrawlError
     from freshet.crawler.urls import canonical as canonical_url
     from freshet.crawler.urls import resolve as resolve_url
     from freshet.scheduler.costs import binary_cost, harmonic_cost
     from freshet.scheduler.estimate.poisson import estimate as estimate_change_rate
     from freshet.scheduler.policies.lambda_crawl import solve as lambda_crawl
     from freshet.scheduler.policies.whittle import index as whittle_index
+    from freshet.storage.database import StoreError
+    from freshet.storage.tables.changefeed import CursorGone
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Change",
+    "ConfigError",
+    "CrawlError",
+    "CursorGone",
+    "Daemon",
+    "Store",
+    "StoreError",
+    "UnknownPage",
     "__version__",
     "binary_cost",
     "canonical_url",
+    "crawl",
     "estimate_change_rate",
     "harmonic_cost",
     "lambda_crawl",
@@ -44,8 +65,17 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Change": ("crawler.changefeed", "Change"),
+    "ConfigError": ("config.loading", "ConfigError"),
+    "CrawlError": ("crawler.tally", "CrawlError"),
+    "CursorGone": ("storage.tables.changefeed", "CursorGone"),
+    "Daemon": ("crawler.run.embedded", "Daemon"),
+    "Store": ("crawler.store", "Store"),
+    "StoreError": ("storage.database", "StoreError"),
+    "UnknownPage": ("crawler.documents", "UnknownPage"),
     "binary_cost": ("scheduler.costs", "binary_cost"),
     "canonical_url": ("crawler.urls", "canonical"),
+    "crawl": ("crawler.run.embedded", "crawl"),
     "estimate_change_rate": ("scheduler.estimate.poisson", "estimate"),
     "harmonic_cost": ("scheduler.costs", "harmonic_cost"),
     "lambda_crawl": ("scheduler.policies.lambda_crawl", "solve"),

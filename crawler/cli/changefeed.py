@@ -104,17 +104,17 @@ async def _print(  # noqa: PLR0913 - the options
     try:
         while True:
             batch = await changes.awaited(place, wait_s, min(left, BATCH))
-            for entry in batch.entries:
-                sys.stdout.write(dumps(entry, ensure_ascii=False) + "\n")
+            for change in batch.changes:
+                sys.stdout.write(dumps(change.as_json(), ensure_ascii=False) + "\n")
             sys.stdout.flush()
             if cursor_file is not None and batch.cursor != place:
                 with replacing(cursor_file) as partial:
                     partial.write_text(batch.cursor + "\n", "ascii")
             place = batch.cursor
-            left -= len(batch.entries)
-            if batch.entries and feed == "longpoll":
+            left -= len(batch.changes)
+            if batch.changes and feed == "longpoll":
                 wait_s = 0.0
-            if not left or (feed != "continuous" and not batch.entries and not wait_s):
+            if not left or (feed != "continuous" and not batch.changes and not wait_s):
                 break
     finally:
         if documents is not None:

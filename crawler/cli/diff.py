@@ -11,11 +11,11 @@ import typer
 from rich.text import Text
 
 from freshet.config.settings import Settings
-from freshet.crawler import lookup, terminal
+from freshet.crawler import documents, terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, read_settings
 from freshet.crawler.clock import calendar
 from freshet.crawler.compare.diff import AlignedBlock, BlockChange, Run, in_numbers, shortened
-from freshet.crawler.lookup import VersionDifference
+from freshet.crawler.documents import VersionDifference
 from freshet.crawler.network import parser_of
 from freshet.crawler.terminal import (
     fail,
@@ -246,7 +246,7 @@ async def _read(
     parser = parser_of(settings)
     try:
         async with page_queries.snapshot(db) as connection:
-            return await lookup.difference(connection, parser, typed, *wanted, noise=noise)
+            return await documents.difference(connection, parser, typed, *wanted, noise=noise)
     finally:
         await parser.close()
 

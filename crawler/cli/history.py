@@ -11,7 +11,7 @@ from typing import Annotated
 import aiosqlite
 import typer
 
-from freshet.crawler import lookup, terminal
+from freshet.crawler import documents, terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, Page
 from freshet.crawler.terminal import Cell, joined, moment, print_json, show_line, show_list, size
 from freshet.storage.queries import page
@@ -53,7 +53,7 @@ def history_command(
 
 async def _read(db: Path, url: str, limit: int) -> _VisitHistory:
     async with page.snapshot(db) as connection:
-        known = await lookup.known(connection, url)
+        known = await documents.known(connection, url)
         own = await _visits(connection, known, limit)
         if known.alias is None:
             return own

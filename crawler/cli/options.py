@@ -1,6 +1,5 @@
 """Options shared by verbs: settings, site lists, lookups of a URL, moments in the past."""
 
-import json
 import re
 import sys
 from collections.abc import Mapping
@@ -154,8 +153,7 @@ def scope_of(db: Path, wanted: str | None, config: Path | None) -> str | None:
 
 async def _stored_scope(db: Path) -> str | None:
     async with page.snapshot(db) as connection:
-        recorded = await runs.settings_of_latest(connection)
-    return json.loads(recorded).get("crawl", {}).get("scope") if recorded else None
+        return await runs.latest_scope(connection)
 
 
 def overrides(pairs: list[str] | None) -> dict[str, str] | None:

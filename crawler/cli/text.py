@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 import typer
 
 from freshet.config.settings import Settings
-from freshet.crawler import lookup, terminal
+from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Page, read_settings
 from freshet.crawler.documents import Documents, StoredDocument
 from freshet.crawler.network import parser_of
@@ -64,7 +64,7 @@ async def _read(db: Path, url: str, wanted: str | None, settings: Settings) -> S
     documents = Documents(db, parser)
     try:
         async with snapshot(db) as connection:
-            return await lookup.document(connection, documents, url, wanted)
+            return await documents.find(connection, url, wanted)
     finally:
         documents.close()
         await parser.close()

@@ -10,8 +10,8 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
+from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.admission.traps import TrapLimits, classify
-from freshet.crawler.lookup import spellings
 from freshet.crawler.run.orders import require_readable
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import site_key

@@ -135,7 +135,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LastChange:
     """The last change of a page's document.
 
     ``version_id`` is None if there is no document any more; ``moved_to`` is the new URL of a page
@@ -185,13 +185,13 @@ async def changes(
     *,
     noise: bool = False,
     match: re.Pattern[str] | None = None,
-) -> tuple[list[Change], Position]:
+) -> tuple[list[LastChange], Position]:
     """Return up to ``limit`` changes after a place, in their order, and the place after them.
 
     Only those whose whole URL matches are returned; noise is left out unless asked for.
     """
     columns = columns_of(
-        Change, "c", url="p.url", moved_to="iif(c.kind = 'moved', t.url, NULL)",
+        LastChange, "c", url="p.url", moved_to="iif(c.kind = 'moved', t.url, NULL)",
         resemblance="f.resemblance", blocks_added="f.blocks_added",
         blocks_removed="f.blocks_removed",
     )  # fmt: skip
@@ -201,10 +201,12 @@ async def changes(
         "LEFT JOIN finding AS f ON f.id = c.observation_id "
         "WHERE c.seq > ? AND (c.kind <> 'noise' OR ?) ORDER BY c.seq LIMIT ?"
     )
-    found: list[Change] = []
+    found: list[LastChange] = []
     seq, rows = after.seq, _ROWS
     while len(found) < limit and rows == _ROWS:
-        read = [row_to(Change)(row) for row in await db.execute_fetchall(sql, (seq, noise, _ROWS))]
+        read = [
+            row_to(LastChange)(row) for row in await db.execute_fetchall(sql, (seq, noise, _ROWS))
+        ]
         rows = len(read)
         for change in read:
             seq = change.seq
