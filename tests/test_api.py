@@ -43,7 +43,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        freshet.nothing  # noqa: B018
+        freshet.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_import_freshet_loads_no_other_package() -> None:
