@@ -162,16 +162,9 @@ class Documents:
             UnknownPage: the store does not have it.
         """
         it = await final(db, typed)
-        stored = await page.versions(db, it.page_id)
-        if not stored:
-            raise UnknownPage(f"{it.url}: the store has no content of it")
-        if wanted is None:
-            version_id = await changefeed.document_of(db, it.page_id) or stored[-1].version_id
-        else:
-            counted = [each for each in stored if each.significant]
-            version_id = version_of(stored, counted, wanted).version_id
+        version = await document_version(db, it.page_id, wanted)
         try:
-            (found,) = (await self.read(db, [version_id])).values()
+            (found,) = (await self.read(db, [version.version_id])).values()
         except ParserLost as error:
             why = f"its text could not be made now ({error}); try again"
             raise UnknownPage(f"{it.url}: {why}") from error
@@ -343,6 +336,17 @@ def version_of(
         first = calendar(stored[0].at).astimezone()
         raise UnknownPage(f"version {wanted}: the first is of {first:%Y-%m-%d %H:%M:%S}")
     return then[-1]
+
+
+async def document_version(db: Reader, page_id: int, wanted: str | None = None) -> StoredVersion:
+    """Return the version of a page's document, or the one wanted; raises as :func:`version_of`."""
+    stored = await page.versions(db, page_id)
+    if not stored:
+        raise UnknownPage("the store has no content of this page")
+    if wanted is not None:
+        return version_of(stored, [each for each in stored if each.significant], wanted)
+    told = await changefeed.document_of(db, page_id)
+    return next((each for each in stored if each.version_id == told), stored[-1])
 
 
 # -- differences -------------------------------------------------------------

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 import weakref
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent import futures
 from datetime import datetime
@@ -44,11 +43,8 @@ class Store:
     """A store, opened read-only, also beside the program that writes it; as a context it closes.
 
     Any thread may call it, also one with a running event loop: it has a thread and a loop of its
-    own. ``config`` is a settings file, else the usual ones.
-
-    Raises:
-        StoreError: there is no such store, or it cannot be read.
-        ConfigError: a setting is wrong.
+    own. ``config`` is a settings file, else the usual ones. Raises StoreError, and ConfigError for
+    a wrong setting.
     """
 
     def __init__(self, path: str | Path = "crawl.db", *, config: str | Path | None = None) -> None:
@@ -72,10 +68,7 @@ class Store:
     def page(self, url: str, version: Version | None = None) -> StoredDocument:
         """Return the document of a page: of its last significant version, or of the one wanted.
 
-        Raises:
-            UnknownPage: the store does not have it.
-            ValueError: the URL or the version is none.
-            StoreError: the store cannot be read.
+        Raises UnknownPage, a StoreError, and ValueError for what is no URL or no version.
         """
         return self._read(lambda db, made, _: made.find(db, url, _words(version)))
 
@@ -123,10 +116,8 @@ class Store:
         ``docs`` adds their documents. At the end it waits for more until none has come for ``wait``
         seconds; True is for ever. ``match`` is a pattern of whole URLs, in which ``*`` is anything.
 
-        Raises, when it is iterated:
-            CursorGone: what changed since is not known in full: start anew.
-            ValueError: ``since`` is no cursor.
-            StoreError: the store cannot be read.
+        Iterating raises CursorGone where what changed since is not known in full, ValueError for
+        what is no cursor, and StoreError.
         """
         wanted = None if match is None else pattern(match)
 
@@ -147,52 +138,47 @@ class Store:
         return _result(self._worker.submit(done))
 
 
-class _Changes(Iterator[Change], AsyncIterator[Change]):
-    """Changes in their order, for one consumer; iterated again, it goes on.
+class _Changes:
+    """Changes in their order; iterated again, it goes on after the last one that was handed out.
 
-    ``cursor`` is the one after the last change that was handed out.
+    ``cursor`` is the one to go on from.
     """
 
     def __init__(
-        self, more: "Callable[[str, float], futures.Future[Batch]]", since: str, wait_s: float
+        self, ask: "Callable[[str, float], futures.Future[Batch]]", since: str, wait_s: float
     ) -> None:
-        self.cursor = self._place = since
-        self._more = more
+        self.cursor = since
+        self._ask = ask
         self._wait_s = wait_s
         self._ends_at: float | None = None
-        self._changes = deque[Change]()
 
-    def __next__(self) -> Change:
-        while not self._changes:
-            if not self._take(_result(self._ask())):
-                raise StopIteration
-        return self._given()
-
-    async def __anext__(self) -> Change:
-        while not self._changes:
-            if not self._take(await asyncio.wrap_future(self._ask())):
-                raise StopAsyncIteration
-        return self._given()
-
-    def _ask(self) -> "futures.Future[Batch]":
-        if self._ends_at is None:
-            self._ends_at = monotonic() + self._wait_s
-        return self._more(self._place, max(0.0, min(self._ends_at - monotonic(), _HEARTBEAT_S)))
-
-    def _take(self, batch: Batch) -> bool:
-        """Take what came; return False at the end: nothing did within the time."""
-        self._changes.extend(batch.changes)
-        self._place = batch.cursor
-        if batch.changes or self._ends_at is None or monotonic() < self._ends_at:
-            return True
-        self.cursor, self._ends_at = batch.cursor, None
-        return False
-
-    def _given(self) -> Change:
+    def __iter__(self) -> Iterator[Change]:
         self._ends_at = None
-        change = self._changes.popleft()
-        self.cursor = change.seq
-        return change
+        while (work := self._next()) is not None:
+            yield from self._told(_result(work))
+
+    async def __aiter__(self) -> AsyncIterator[Change]:
+        self._ends_at = None
+        while (work := self._next()) is not None:
+            for change in self._told(await asyncio.wrap_future(work)):
+                yield change
+
+    def _next(self) -> "futures.Future[Batch] | None":
+        """Ask for more, unless there was nothing for the whole time."""
+        now = monotonic()
+        if self._ends_at is None:
+            self._ends_at = now + self._wait_s
+        elif now >= self._ends_at:
+            return None
+        return self._ask(self.cursor, min(self._ends_at - now, _HEARTBEAT_S))
+
+    def _told(self, batch: Batch) -> Iterator[Change]:
+        for change in batch.changes:
+            self.cursor = change.seq
+            yield change
+        self.cursor = batch.cursor
+        if batch.changes:
+            self._ends_at = None
 
 
 class _Worker:
@@ -228,15 +214,20 @@ class _Worker:
             try:
                 return await work(self._documents, self._parser)
             except ParserLost as error:
-                raise StoreError(
-                    f"{self._path}: a document could not be made now ({error}); try again"
-                ) from error
+                why = f"a document could not be made now ({error}); try again"
+                raise StoreError(f"{self._path}: {why}") from error
+            except asyncio.CancelledError:
+                self._require_open()
+                raise
 
         loop = self._loop.result()
         with self._lock:
-            if self._is_closed:
-                raise StoreError(f"{self._path}: it was closed in this program")
+            self._require_open()
             return asyncio.run_coroutine_threadsafe(done(), loop)
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise StoreError(f"{self._path}: it was closed in this program")
 
     def close(self) -> None:
         """End the work under way, the parser's processes and the thread."""
@@ -257,8 +248,6 @@ def _result(work: "futures.Future[T]") -> T:
     """Wait for some work; an exception in this thread, such as Ctrl-C, ends that, too."""
     try:
         return work.result()
-    except futures.CancelledError as error:
-        raise StoreError("the store was closed meanwhile") from error
     except BaseException:
         work.cancel()
         raise

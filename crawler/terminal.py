@@ -23,6 +23,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 from rich.text import Text
 
+from freshet.config.loading import ConfigError
 from freshet.crawler.admission import site_lists
 from freshet.crawler.clock import calendar, dated
 from freshet.crawler.masking import masked
@@ -301,8 +302,8 @@ def told_in_one_line() -> Iterator[None]:
     """Exit with one line at an error that the user must act on."""
     try:
         yield
-    except (CrawlError, PolicyError, StoreError) as error:
-        fail(str(error), 2 if isinstance(error, UsageError) else 1)
+    except (ConfigError, CrawlError, PolicyError, StoreError) as error:
+        fail(str(error), 2 if isinstance(error, ConfigError | UsageError) else 1)
     except sqlite3.Error as error:
         fail(f"the store cannot be read or written: {error}; `freshet doctor` checks it")
     except KeyboardInterrupt:

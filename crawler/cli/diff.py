@@ -10,13 +10,11 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from freshet.config.settings import Settings
-from freshet.crawler import documents, terminal
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, read_settings
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page
 from freshet.crawler.clock import calendar
 from freshet.crawler.compare.diff import AlignedBlock, BlockChange, Run, in_numbers, shortened
 from freshet.crawler.documents import VersionDifference
-from freshet.crawler.network import parser_of
+from freshet.crawler.store import Store
 from freshet.crawler.terminal import (
     fail,
     moment,
@@ -27,8 +25,8 @@ from freshet.crawler.terminal import (
     show_facts,
     show_line,
     show_text,
+    told_in_one_line,
 )
-from freshet.storage.queries import page as page_queries
 
 # -- diff view ---------------------------------------------------------------
 _STYLES: Final[dict[BlockChange, tuple[str, str]]] = {
@@ -230,25 +228,14 @@ def diff_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     """
     if html is not None and json:
         fail("--html and --json exclude each other", 2)
-    settings, _ = read_settings(config, {})
-    difference = terminal.run(_read(db, url, (before, after), settings, noise=noise))
+    with told_in_one_line(), Store(db, config=config) as store:
+        difference = store.diff(url, before, after, all=noise)
     if json:
         print_json(difference.as_json())
     elif html is None:
         print_difference(difference, context, time.time())
     else:
         _write(html, page_of(difference, context))
-
-
-async def _read(
-    db: Path, typed: str, wanted: tuple[str | None, str | None], settings: Settings, *, noise: bool
-) -> VersionDifference:
-    parser = parser_of(settings)
-    try:
-        async with page_queries.snapshot(db) as connection:
-            return await documents.difference(connection, parser, typed, *wanted, noise=noise)
-    finally:
-        await parser.close()
 
 
 def _write(file: Path, page: str) -> None:

@@ -2,18 +2,13 @@
 
 import re
 import sys
-from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import typer
 
-from freshet.config.settings import Settings
-from freshet.crawler import terminal
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Page, read_settings
-from freshet.crawler.documents import Documents, StoredDocument
-from freshet.crawler.network import parser_of
-from freshet.crawler.terminal import fail, print_json
-from freshet.storage.queries.page import snapshot
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Page
+from freshet.crawler.store import Store
+from freshet.crawler.terminal import fail, print_json, told_in_one_line
 
 #: Characters that would command a terminal.
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -48,8 +43,8 @@ def text_command(
         fail("--version and --as-of exclude each other", 2)
     if version is not None and not version.removeprefix("-").isdecimal():
         fail(f"--version {version}: not a number as in `freshet history`; -1 is the last", 2)
-    settings, _ = read_settings(config, {})
-    found = terminal.run(_read(db, url, version or as_of, settings))
+    with told_in_one_line(), Store(db, config=config) as store:
+        found = store.page(url, version or as_of)
     if form == "json":
         print_json(found.as_json())
         return
@@ -57,14 +52,3 @@ def text_command(
         fail(f"{found.url}: {found.missing}")
     content = {"markdown": found.markdown, "text": found.text, "html": found.html}[form]
     sys.stdout.write(_CONTROLS.sub("", content) + "\n")
-
-
-async def _read(db: Path, url: str, wanted: str | None, settings: Settings) -> StoredDocument:
-    parser = parser_of(settings)
-    documents = Documents(db, parser)
-    try:
-        async with snapshot(db) as connection:
-            return await documents.find(connection, url, wanted)
-    finally:
-        documents.close()
-        await parser.close()

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -36,16 +37,11 @@ async def crawl(
     settings: Mapping[str, object] | None = None,
     config: str | Path | None = None,
 ) -> CrawlReport:
-    """Crawl as ``freshet crawl``, and return its report; cancelled, it may go on later.
+    """Crawl as ``freshet crawl``, and return its report; called again, it goes on.
 
     ``settings`` by their dotted names go before those of the environment and the file ``config``,
-    or the usual ones.
-
-    Raises:
-        ConfigError: a setting is wrong.
-        ValueError: a site is wrong, or there is none.
-        CrawlError: there is no contact for a crawl beyond loopback.
-        StoreError: the store cannot be opened, read or written.
+    or the usual ones. Raises ValueError for a wrong site or setting (ConfigError), CrawlError
+    without a contact beyond loopback, and StoreError.
     """
     chosen = await _loaded(Path(store), {"crawl.contact": contact}, settings, config)
     order = CrawlOrder(Path(store), _seeds(sites))
@@ -54,36 +50,28 @@ async def crawl(
     )
 
 
+@dataclass(slots=True, eq=False)
 class Daemon:
     """A daemon as ``freshet daemon``, to be run once: by :meth:`run`, or as a context.
 
-    Arguments are as for :func:`crawl`. Of the settings, ``operation`` does not apply.
-
-    Attributes:
-        report: the report, after the end.
+    The fields are as the arguments of :func:`crawl`. Settings of ``operation`` do not apply.
+    ``report`` is there after the end.
     """
 
-    def __init__(
-        self,
-        sites: Sites = (),
-        *,
-        store: str | Path = "crawl.db",
-        budget: str | None = None,
-        policy: str | None = None,
-        contact: str | None = None,
-        on_visit: OnVisit | None = None,
-        settings: Mapping[str, object] | None = None,
-        config: str | Path | None = None,
-    ) -> None:
-        given = {"daemon.budget": budget, "daemon.policy": policy, "crawl.contact": contact}
-        self.report: CrawlReport | None = None
-        self._store = Path(store)
-        self._seeds = _seeds(sites)
-        self._given = given, settings, config
-        self._on_visit = on_visit
-        self._pool: FetchPool | None = None
-        self._work: asyncio.Task[CrawlReport] | None = None
-        self._begun, self._told_to_stop = asyncio.Event(), False
+    sites: Sites = ()
+    _: KW_ONLY
+    store: str | Path = "crawl.db"
+    budget: str | None = None
+    policy: str | None = None
+    contact: str | None = None
+    on_visit: OnVisit | None = None
+    settings: Mapping[str, object] | None = None
+    config: str | Path | None = None
+    report: CrawlReport | None = field(default=None, init=False)
+    _work: asyncio.Task[CrawlReport] | None = field(default=None, init=False)
+    _pool: FetchPool | None = field(default=None, init=False)
+    _begun: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _told_to_stop: bool = field(default=False, init=False)
 
     async def run(self) -> CrawlReport:
         """Keep pages fresh until :meth:`stop`, and return the report; raises as :func:`crawl`."""
@@ -116,13 +104,18 @@ class Daemon:
             await self._work
 
     async def _keep(self) -> CrawlReport:
+        given = {
+            "daemon.budget": self.budget,
+            "daemon.policy": self.policy,
+            "crawl.contact": self.contact,
+        }
         try:
-            chosen = await _loaded(self._store, *self._given)
+            db = Path(self.store)
+            chosen = await _loaded(db, given, self.settings, self.config)
             if not chosen.daemon.budget:
                 raise ValueError('no budget: give budget="5000/day", or set daemon.budget')
-            order = DaemonOrder(
-                self._store, self._seeds, parsed(chosen.daemon.budget), chosen.daemon.policy
-            )
+            per_day, policy = parsed(chosen.daemon.budget), chosen.daemon.policy
+            order = DaemonOrder(db, _seeds(self.sites), per_day, policy)
             self.report = await keep(chosen, order, watch=self._watch, embedded=True)
             return self.report
         finally:
@@ -133,7 +126,7 @@ class Daemon:
         if self._told_to_stop:
             live.pool.stop()
         self._begun.set()
-        return _calling(self._on_visit)
+        return _calling(self.on_visit)
 
 
 async def _loaded(
