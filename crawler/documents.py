@@ -187,10 +187,12 @@ class Documents:
     def _cached(self, page_id: int, key: bytes) -> Document | None:
         if self._cache is None:
             return None
-        with suppress(sqlite3.Error, zstandard.ZstdError, ValueError, TypeError):
+        with suppress(sqlite3.Error, zstandard.ZstdError, ValueError, TypeError, KeyError):
             sql = "SELECT zstd FROM document WHERE page_id = ? AND key = ?"
             if (row := self._cache.execute(sql, (page_id, key)).fetchone()) is not None:
-                return Document(**json.loads(zstandard.decompress(row[0])))
+                said = json.loads(zstandard.decompress(row[0]))
+                said["headings"] = tuple(map(tuple, said["headings"]))
+                return Document(**said | {"blocks": tuple(said["blocks"])})
         return None
 
     def _keep(self, page_id: int, key: bytes, made: Document) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from aiosqlite import Connection as Reader
 
@@ -37,6 +37,8 @@ Version: TypeAlias = int | str | datetime
 
 #: Seconds after which a consumer that waits looks whether the store was replaced.
 _HEARTBEAT_S: Final = 60.0
+_BEGINS_WITHIN_S: Final = 0.1
+_CLOSED: Final = "the store was closed in this program"
 
 
 class Store:
@@ -160,7 +162,13 @@ class _Changes:
     async def __aiter__(self) -> AsyncIterator[Change]:
         self._ends_at = None
         while (work := self._next()) is not None:
-            for change in self._told(await asyncio.wrap_future(work)):
+            try:
+                batch = await asyncio.wrap_future(work)
+            except asyncio.CancelledError as error:
+                if (task := asyncio.current_task()) is None or task.cancelling():
+                    raise
+                raise StoreError(_CLOSED) from error
+            for change in self._told(batch):
                 yield change
 
     def _next(self) -> "futures.Future[Batch] | None":
@@ -188,6 +196,7 @@ class _Worker:
         self._path = path
         self._parser = parser_of(settings)
         self._lock, self._is_closed = threading.RLock(), False
+        self._tasks = set[asyncio.Task[Any]]()
         self._told_to_close = asyncio.Event()
         self._loop = futures.Future[asyncio.AbstractEventLoop]()
         # The program's end does not wait for a daemon thread: it closes the store before.
@@ -200,10 +209,11 @@ class _Worker:
         self._documents = Documents(self._path, self._parser)
         self._loop.set_result(asyncio.get_running_loop())
         await self._told_to_close.wait()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            # Also what has begun since; each once, so that it can close its connection.
+            while self._tasks:
+                self._tasks.pop().cancel()
+            await asyncio.wait(others, timeout=_BEGINS_WITHIN_S)
         self._documents.close()
         await self._parser.close()
 
@@ -211,23 +221,21 @@ class _Worker:
         """Begin some work; any thread may wait for its result."""
 
         async def done() -> T:
+            task = cast(asyncio.Task[Any], asyncio.current_task())
+            self._tasks.add(task)
             try:
                 return await work(self._documents, self._parser)
             except ParserLost as error:
                 why = f"a document could not be made now ({error}); try again"
                 raise StoreError(f"{self._path}: {why}") from error
-            except asyncio.CancelledError:
-                self._require_open()
-                raise
+            finally:
+                self._tasks.discard(task)
 
         loop = self._loop.result()
         with self._lock:
-            self._require_open()
+            if self._is_closed:
+                raise StoreError(_CLOSED)
             return asyncio.run_coroutine_threadsafe(done(), loop)
-
-    def _require_open(self) -> None:
-        if self._is_closed:
-            raise StoreError(f"{self._path}: it was closed in this program")
 
     def close(self) -> None:
         """End the work under way, the parser's processes and the thread."""
@@ -248,6 +256,8 @@ def _result(work: "futures.Future[T]") -> T:
     """Wait for some work; an exception in this thread, such as Ctrl-C, ends that, too."""
     try:
         return work.result()
+    except futures.CancelledError as error:
+        raise StoreError(_CLOSED) from error
     except BaseException:
         work.cancel()
         raise
