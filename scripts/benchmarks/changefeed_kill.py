@@ -29,7 +29,8 @@ _SETTINGS = (
     "[change]\nprobe = false\n[store]\nbodies_per_page = 1\nbody_age_days = 1\n"
     "[politeness]\nslow_factor = 0.0\ncrawl_delay_cap_s = 0.0\nconnections_per_host = 4\n"
 )
-_LATEST_S = 4.0
+_LATEST_S = 3.0
+_STARTS_WITHIN_S = 60.0
 _KILLS_PER_STORE = 20
 #: Of the kills of a store: after these it is compacted, backed up, and put back to that backup.
 _COMPACTED, _BACKED_UP, _PUT_BACK = 6, 9, 14
@@ -40,9 +41,11 @@ _MIRROR = (
     "CREATE TABLE IF NOT EXISTS place (one INTEGER PRIMARY KEY CHECK (one = 1), cursor TEXT);"
 )
 #: What should be told, without the tables of the changefeed: the last findings that say anything.
+#: A change that proves to be noise later has been told all the same.
 _TRUTH = """
     SELECT p.url, (SELECT hex(v.body_digest) FROM finding AS f JOIN version AS v
-        ON v.id = f.version_id WHERE f.page_id = p.id AND f.kind IN ('new', 'changed')
+        ON v.id = f.version_id WHERE f.page_id = p.id AND f.kind <> 'failed'
+        AND (f.kind IN ('new', 'changed') OR f.first_kind IN ('new', 'changed'))
         ORDER BY f.at DESC, f.id DESC LIMIT 1)
     FROM page AS p WHERE p.role = 'page' AND NOT p.noindex AND (
         SELECT kind FROM finding WHERE page_id = p.id AND (kind IN ('new', 'changed', 'unchanged',
@@ -131,7 +134,8 @@ class Trials:
             store.parent.mkdir()
             (store.parent / "freshet.toml").write_text(_SETTINGS, "utf-8")
             with self._daemon(store) as first:
-                first.wait(2 * _LATEST_S)
+                _await_entry(store, first, after=0)
+                first.wait(_LATEST_S)
                 _end(first)
             for n in range(min(_KILLS_PER_STORE, kills - self.findings.kills)):
                 self._kill(store)
@@ -145,7 +149,8 @@ class Trials:
     def _kill(self, store: Path) -> None:
         whom = self._rng.choice(("daemon", "consumer", "both"))
         with self._daemon(store) as daemon, _consumer(store, "continuous") as consumer:
-            daemon.wait(self._rng.uniform(1.0, 1.0 + _LATEST_S))
+            _await_entry(store, daemon, after=_newest(store))
+            daemon.wait(self._rng.uniform(0, _LATEST_S))
             if whom != "consumer":
                 daemon.kill()
             if whom != "daemon":
@@ -206,6 +211,23 @@ def _consumer(store: Path, feed: str) -> AbstractContextManager[CrawlProcess]:
     words = [sys.executable, "-m", "scripts.benchmarks.changefeed_kill"]
     mirror = store.with_name("mirror.db")
     return started([*words, str(store), str(mirror), feed], store.parent / "consumer")
+
+
+def _newest(store: Path) -> int:
+    """Return the number of the last change, 0 without a store."""
+    if not store.exists():
+        return 0
+    with closing(sqlite3.connect(store)) as db:
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'change'").fetchone():
+            return 0
+        return int(db.execute("SELECT coalesce(max(seq), 0) FROM change").fetchone()[0])
+
+
+def _await_entry(store: Path, daemon: CrawlProcess, after: int) -> None:
+    give_up_at = monotonic() + _STARTS_WITHIN_S
+    while _newest(store) <= after and monotonic() < give_up_at:
+        if daemon.wait(0.05):
+            raise RuntimeError(daemon.errors.read_text("utf-8")[-500:])
 
 
 def _end(process: CrawlProcess) -> None:
