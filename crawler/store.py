@@ -210,9 +210,10 @@ class _Worker:
         self._loop.set_result(asyncio.get_running_loop())
         await self._told_to_close.wait()
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
-            # Also what has begun since; each once, so that it can close its connection.
-            while self._tasks:
-                self._tasks.pop().cancel()
+            # Also those that have begun since; each once, so that it can close its connection.
+            for task in self._tasks:
+                if not task.cancelling():
+                    task.cancel()
             await asyncio.wait(others, timeout=_BEGINS_WITHIN_S)
         self._documents.close()
         await self._parser.close()

@@ -116,6 +116,7 @@ def begin_epoch(db: Connection) -> None:
 _CURSOR: Final = re.compile(r"([0-9a-f]{16})-(\d{1,18})")
 #: Rows that are looked at in one query, whether they match or not.
 _ROWS: Final = 1_000
+_START_ANEW: Final = "empty your copy, and start anew at 0"
 
 
 class CursorGone(Exception):
@@ -172,9 +173,10 @@ async def position(db: Reader, since: str) -> Position:
         )
     place = Position(found[1], int(found[2]))
     if place.epoch != epoch:
-        raise CursorGone("the cursor belongs to another store, or to one before it was restored")
+        why = "the cursor belongs to another store, or to this one before it was restored"
+        raise CursorGone(f"{why}; {_START_ANEW}")
     if place.seq < kept_from:
-        raise CursorGone("deletions since the cursor are not kept any more")
+        raise CursorGone(f"deletions since the cursor are not kept any more; {_START_ANEW}")
     return place
 
 
