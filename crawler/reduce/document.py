@@ -17,8 +17,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.content import chosen
-from freshet.crawler.reduce.markdown import HEADINGS, Writer, body_of, pieces_of
-from freshet.crawler.reduce.other_formats import is_json
+from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, body_of, pieces_of
+from freshet.crawler.reduce.other_formats import is_json, is_pdf, media_type, pdf_paragraphs
 from freshet.crawler.reduce.page import PARSER_OPTIONS, http_url, is_plain, refuse_depth
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
@@ -76,18 +76,17 @@ def document(
         RecursionError: the tree would have more than ``deepest`` levels.
         SelectolaxError: if Lexbor gives up (it runs out of memory).
     """
-    text, _ = decode(body, content_type)
+    if is_pdf(media_type(content_type)):
+        return _plain("\n\n".join(pdf_paragraphs(body)), is_code=False)
     if is_plain(content_type):
-        return _plain(text, is_code=is_json(content_type))
+        return _plain(decode(body, content_type)[0], is_code=is_json(content_type))
     refuse_depth(body, deepest)
-    tree = LexborHTMLParser(text, options=PARSER_OPTIONS)
-    del text  # up to 40 MB of a large page
+    tree = _tree(body, content_type)
     about = _About(tree)
     base = (http_url(about.base, url) if about.base else None) or url
-    tree.strip_tags(["script", "style", "svg", "template"])
-    writer = Writer(base)
+    writer = MarkdownWriter(base)
     written, headings = [], []
-    for piece in chosen(pieces_of(body_of(tree.html or ""))):
+    for piece in chosen(_pieces(tree), about.heading):
         text, html = writer.piece(piece)
         if text:
             written.append((text, html))
@@ -113,6 +112,22 @@ def document(
     )
 
 
+def pieces_and_title(body: bytes, content_type: str | None) -> tuple[list[Piece], str]:
+    """Return what :func:`freshet.crawler.reduce.content.chosen` chooses from, for its fit."""
+    tree = _tree(body, content_type)
+    title = _About(tree).heading
+    return _pieces(tree), title
+
+
+def _tree(body: bytes, content_type: str | None) -> LexborHTMLParser:
+    return LexborHTMLParser(decode(body, content_type)[0], options=PARSER_OPTIONS)
+
+
+def _pieces(tree: LexborHTMLParser) -> list[Piece]:
+    tree.strip_tags(["script", "style", "svg", "template"])
+    return list(pieces_of(body_of(tree.html or "")))
+
+
 def _plain(text: str, *, is_code: bool) -> Document:
     """Return the document of a text without markup: its paragraphs, or one block of code."""
     lines = "\n".join(map(str.rstrip, text.strip().splitlines()))
@@ -131,7 +146,7 @@ _PARAGRAPHS: Final = re.compile(r"\n{2,}")
 _CONTENT_TYPES: Final = re.compile(
     r"Article$|Posting$|^(?:Report|Product|Recipe|Course|Event|Book)$"
 )
-_PAGE_TYPES: Final = re.compile(r"Page$")
+_PAGE_TYPES: Final = re.compile(r"Page$|List$")
 _MOST_NODES: Final = 1_000
 _LANGUAGE: Final = re.compile(r"[a-z]{2,8}(?:[-_][a-z0-9]{1,8})*", re.IGNORECASE)
 _DATE: Final = re.compile(
@@ -152,6 +167,8 @@ class _About:
             content = _words(values["content"])
             if name and content:
                 self._metas.setdefault(name.strip().lower(), content)
+        title = tree.css_first("head title")
+        self.heading = _words(title.text()) if title is not None else ""
         self.base = self._attribute("base[href]", "href")
         self.canonical = self._attribute('link[rel~="canonical" i][href]', "href")
         scripts = tree.css('script[type="application/ld+json" i]')
@@ -171,13 +188,7 @@ class _About:
         return next((_words(v) for v in values if isinstance(v, str) and _words(v)), None)
 
     def title(self) -> str | None:
-        title = self._tree.css_first("head title")
-        return (
-            self.said("headline")
-            or self.meta("og:title")
-            or (_words(title.text()) if title is not None else "")
-            or None
-        )
+        return self.said("headline") or self.meta("og:title") or self.heading or None
 
     def language(self) -> str | None:
         root = self._tree.root

@@ -1,8 +1,9 @@
 """Elements as Markdown and as clean HTML: one recursion gives both.
 
 :func:`body_of` builds a light tree of a parsed page, :func:`pieces_of` cuts it into pieces (a
-paragraph, a heading, a list, a table, a code block, a quote, an image), and :class:`Writer` writes
-a piece. Markdown is CommonMark 0.31 with the tables and the strikethrough of GitHub.
+paragraph, a heading, a list, a table, a code block, a quote, an image), and
+:class:`MarkdownWriter` writes a piece. Markdown is CommonMark 0.31 with the tables and the
+strikethrough of GitHub.
 
 The tree has at most :data:`_LEVELS` levels, so that recursion is bounded: what stands deeper is
 part of the element there.
@@ -27,6 +28,8 @@ _MOST_COLUMNS: Final = 100
 #: Blocks of an item of a list, and characters of a cell of a table; beyond it is a layout.
 _PARTS: Final = 6
 _LONGEST_CELL: Final = 1_000
+#: Characters of an item on the average; beyond it the list is one of comments or articles.
+_LONGEST_ITEM: Final = 600
 
 HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _LISTS: Final = frozenset({"ul", "ol", "dl"})
@@ -198,7 +201,9 @@ def _breaks_twice(node: Node, run: list[Node]) -> bool:
 def _is_list(node: Element) -> bool:
     """Return whether a list is one to a reader: its items are no parts of the page's layout."""
     items = [each for each in node.children if isinstance(each, Element)]
-    return _LARGE.isdisjoint(node.tags) and all(
+    if not _LARGE.isdisjoint(node.tags) or node.chars > _LONGEST_ITEM * len(items):
+        return False
+    return all(
         sum(isinstance(part, Element) and part.is_block for part in item.children) <= _PARTS
         for item in items
     )
@@ -240,8 +245,8 @@ _LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-hi-res-src")
 _LINE_TAGS: Final = frozenset({"div", "li", "p", "tr"})
 
 
-class Writer:
-    """Writer of the pieces of one page, whose references are relative to ``base``."""
+class MarkdownWriter:
+    """MarkdownWriter of the pieces of one page, whose references are relative to ``base``."""
 
     def __init__(self, base: str) -> None:
         self._base = base
