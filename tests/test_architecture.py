@@ -99,10 +99,10 @@ def test_the_product_has_at_most_240_modules() -> None:
     assert len(modules()) <= 240
 
 
-def test_the_product_has_at_most_59700_lines() -> None:
-    """Hold 57,800 lines, 1,000 for the faults of the first version and 900 for documents."""
+def test_the_product_has_at_most_60000_lines() -> None:
+    """Hold 57,800 lines, 1,000 for the faults of the first version and 1,200 for documents."""
     product = files("freshet", *PACKAGES, endings=(".py", ".pyx", ".pxd"))
-    assert line_count(product) <= 59_700
+    assert line_count(product) <= 60_000
 
 
 def test_the_tests_have_at_most_46500_lines() -> None:

@@ -138,7 +138,7 @@ def _gather(nodes: Sequence[Node], parts: list[str]) -> None:
 
 @dataclass(slots=True)
 class _Place:
-    """What an element has from itself and those above it: the nearest is last in ``above``.
+    """The traits of an element and of those above it: the nearest is last in ``above``.
 
     ``said`` is what the names of all of them say; ``near`` that of the two nearest with attributes.
     """

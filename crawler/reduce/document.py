@@ -98,13 +98,8 @@ def document(
         or about.said("description"),
         language=about.language(),
         author=about.author(),
-        published_at=about.date(
-            "datePublished",
-            ("article:published_time", "og:article:published_time", "datepublished", "date"),
-        ),
-        modified_at=about.date(
-            "dateModified", ("article:modified_time", "og:updated_time", "datemodified")
-        ),
+        published_at=about.date("datePublished", *_PUBLISHED),
+        modified_at=about.date("dateModified", *_MODIFIED),
         canonical_url=http_url(about.canonical, base) if about.canonical else None,
         headings=tuple(headings),
         blocks=tuple([text for text, _ in written]),
@@ -153,10 +148,20 @@ _DATE: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)? ?(Z|[+-]\d\d:?\d\d)?)?",
     re.IGNORECASE,
 )
+#: Names of ``meta`` elements and selectors of ``time`` elements with the dates of a page.
+_PUBLISHED: Final = (
+    *("article:published_time", "og:article:published_time", "date", "dc.date", "dcterms.created"),
+    *("time[pubdate][datetime]", "article time[datetime]", "main time[datetime]"),
+)
+_MODIFIED: Final = ("article:modified_time", "og:updated_time", "last-modified", "dcterms.modified")
+_AUTHORS: Final = ("[itemprop=author] [itemprop=name]", "[itemprop=author]", "[rel=author]")
+_LONGEST_NAME: Final = 100
+#: What stands between a title and the name of its site.
+_SITE: Final = re.compile(r"\s+[|–—:·»-]\s+\S")
 
 
 class _About:
-    """What the head, JSON-LD and microdata of a page say."""
+    """The words of a page about itself: of its head, JSON-LD and microdata."""
 
     def __init__(self, tree: LexborHTMLParser) -> None:
         self._tree = tree
@@ -167,8 +172,7 @@ class _About:
             content = _words(values["content"])
             if name and content:
                 self._metas.setdefault(name.strip().lower(), content)
-        title = tree.css_first("head title")
-        self.heading = _words(title.text()) if title is not None else ""
+        self.heading = self._text("head title")
         self.base = self._attribute("base[href]", "href")
         self.canonical = self._attribute('link[rel~="canonical" i][href]', "href")
         scripts = tree.css('script[type="application/ld+json" i]')
@@ -188,7 +192,16 @@ class _About:
         return next((_words(v) for v in values if isinstance(v, str) and _words(v)), None)
 
     def title(self) -> str | None:
-        return self.said("headline") or self.meta("og:title") or self.heading or None
+        """Return the title, without the name of the site where the first heading shows it."""
+        found = self.said("headline") or self.meta("og:title") or self.heading
+        heading = self._text("h1")
+        if not found or (found.startswith(heading) and _SITE.match(found, len(heading))):
+            found = heading or found
+        return found or None
+
+    def _text(self, selector: str) -> str:
+        node = self._tree.css_first(selector)
+        return _words(node.text()) if node is not None else ""
 
     def language(self) -> str | None:
         root = self._tree.root
@@ -203,14 +216,19 @@ class _About:
         for node in self._nodes:
             if names := list(dict.fromkeys(_names(node.get("author")))):
                 return ", ".join(names)
-        said = self.meta(
-            "author", "article:author", "dc.creator", "parsely-author", "sailthru.author"
-        )
-        return said if said and "://" not in said else None
+        said = self.meta("author", "article:author", "dc.creator", "parsely-author")
+        if said and "://" not in said:
+            return said
+        return next(filter(None, map(self._text, _AUTHORS)), "")[:_LONGEST_NAME] or None
 
-    def date(self, name: str, metas: Sequence[str]) -> str | None:
-        """Return a moment by its name in schema.org, or in one of these ``meta`` elements."""
-        said = (self.said(name), *map(self.meta, metas))
+    def date(self, name: str, *others: str) -> str | None:
+        """Return a moment by its name in schema.org, or that of a ``meta`` or ``time`` element."""
+        times = (f"time[itemprop={name} i][datetime]", *(o for o in others if "[" in o))
+        said = (
+            self.said(name),
+            *map(self.meta, (name.lower(), *others)),
+            *(self._attribute(selector, "datetime") for selector in times),
+        )
         return next((date for each in said if each and (date := _iso(each))), None)
 
 

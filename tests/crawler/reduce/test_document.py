@@ -30,7 +30,7 @@ ARTICLE = f"""<title>A long question – The Paper</title><body>
 
 def test_the_main_content_is_chosen_and_the_frame_left_out() -> None:
     found = read(ARTICLE)
-    assert found.title == "A long question – The Paper"
+    assert found.title == "A long question"
     assert found.headings[-1] == (2, "What follows")
     assert found.blocks[-3:] == (
         "## What follows",
@@ -78,6 +78,18 @@ def test_an_author_may_be_named_elsewhere_in_the_data() -> None:
     )
     found = read(f'<script type="application/ld+json">{said}</script><title>T</title>')
     assert (found.author, found.title) == ("Ann Bee", "T")
+
+
+def test_elements_of_the_page_say_what_its_head_does_not() -> None:
+    found = read(
+        "<title>Us</title><h1>A heading</h1><p>By <span itemprop=author>Ann Bee</span>, "
+        "<time itemprop=dateModified datetime=2026-03-02>2 March</time> "
+        "<article><time datetime='2026-03-01T08:00+01:00'>1 March</time></article>"
+    )
+    assert (found.title, found.author) == ("Us", "Ann Bee")
+    assert (found.published_at, found.modified_at) == ("2026-03-01T08:00+01:00", "2026-03-02")
+    assert read("<title>A heading | Us</title><h1>A heading</h1>").title == "A heading"
+    assert read("<h1>A heading</h1>").title == "A heading"
 
 
 def test_nonsense_is_not_metadata() -> None:

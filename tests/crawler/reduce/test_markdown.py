@@ -34,6 +34,9 @@ def test_links_and_images_are_absolute() -> None:
     assert found.blocks == (
         "[a \\[link\\]](https://h.example/a/y?a=1&b=%282%29), none, ![An image](https://h.example/i.png)",
     )
+    assert read('<p><a href="/b"><img src="/i.png" alt=I></a> x').blocks == (
+        "[![I](https://h.example/i.png)](https://h.example/b) x",
+    )
     assert (
         '<a href="https://h.example/a/y?a=1&amp;b=(2)">a [link]</a>, none, <img src' in found.html
     )
@@ -56,6 +59,7 @@ def test_code_blocks_keep_lines_and_name_their_language() -> None:
     assert found.blocks == ("````python\nif x:\n    y()  # `` ```\n````",)
     found = read("<div class=highlight-rst><pre>a<br>b<span>\n c</span></pre></div>")
     assert found.blocks == ("```rst\na\nb\n c\n```",)
+    assert read("<pre>1\n2\n3</pre><pre>1</pre>").blocks == ("```\n1\n```",)
     assert read("<p>Call <code>a`b</code>.").blocks == ("Call ``a`b``.",)
 
 
@@ -72,6 +76,8 @@ def test_quotes_breaks_and_marks() -> None:
     )
     assert found.blocks == ("> q1\n>\n> q2", "a  \nb", "1\\. c \\*d\\* \\_e\\_ f_g", "\\# h")
     assert read("<p><b>bold </b>x<i></i>").blocks == ("**bold** x",)
+    assert read("<p><b><strong>bold</strong></b> <i><b>x</b></i>").blocks == ("**bold** ***x***",)
+    assert read("<p>AT&amp;T &amp;lt; a&lt;b &lt;i&gt;").blocks == ("AT&T \\&lt; a\\<b \\<i>",)
 
 
 def test_items_may_be_lists_terms_or_paragraphs_in_links() -> None:
