@@ -196,7 +196,7 @@ class Reducer:
     ) -> Capture:
         digests = Digests(body_digest(result.body), None)
         if text is not None:
-            version = self.parser.text_version(due.fetch_url)
+            version = self.parser.text_version(due.fetch_url, result.header("Content-Type"))
             digests = replace(digests, text=text.text_digest, text_version=version)
         directives = Directives() if parsed is _NO_PAGE else self._directives(result, parsed)
         return Capture(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from freshet.crawler.synthetic_web.content import Form, Place, Revision
-from freshet.crawler.synthetic_web.site import Document
+from freshet.crawler.synthetic_web.site import LivingPage
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 
 _OF_FRAME = frozenset({"footer", "navigation", "advert", "banner", "rebuild"})
@@ -66,7 +66,7 @@ class Truth:
         page = self._documents[place]
         return page.content_at(first).text != page.content_at(second).text
 
-    def _edits(self, place: Place, page: Document) -> Iterator[Edit]:
+    def _edits(self, place: Place, page: LivingPage) -> Iterator[Edit]:
         revisions: tuple[Revision, ...] = (
             *page.history.revisions,
             *self._sites[place.host].frame.revisions,

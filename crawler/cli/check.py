@@ -179,7 +179,8 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
         found.steps.append(Step("content", str(verdict.kind), verdict.why))
         found.conclusion = "failed: this is no content, and the page's history would stay as it is"
         return found
-    seen = Digests(body_digest(result.body), None, parser.text_version(result.url))
+    text_version = parser.text_version(result.url, result.header("Content-Type"))
+    seen = Digests(body_digest(result.body), None, text_version)
     found.conclusion = await _compared(db, found, seen, parsed.blocks, now)
     return found
 

@@ -120,7 +120,7 @@ async def _reread(
     database: Database, parser: Parser, text: NewestText, found: _Rereduced
 ) -> NewestText | None:
     """Return the page's new baseline; None leaves it as before."""
-    text_version = parser.text_version(text.fetch_url)
+    text_version = parser.text_version(text.fetch_url, text.content_type)
     if text.text_version == text_version:
         return None
     try:

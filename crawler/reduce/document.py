@@ -17,8 +17,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.content import chosen
-from freshet.crawler.reduce.markdown import HEADINGS, Writer, body_of, pieces_of
-from freshet.crawler.reduce.other_formats import is_json
+from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, body_of, pieces_of
+from freshet.crawler.reduce.other_formats import is_json, is_pdf, media_type, pdf_paragraphs
 from freshet.crawler.reduce.page import PARSER_OPTIONS, http_url, is_plain, refuse_depth
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
@@ -76,18 +76,17 @@ def document(
         RecursionError: the tree would have more than ``deepest`` levels.
         SelectolaxError: if Lexbor gives up (it runs out of memory).
     """
-    text, _ = decode(body, content_type)
+    if is_pdf(media_type(content_type)):
+        return _plain("\n\n".join(pdf_paragraphs(body)), is_code=False)
     if is_plain(content_type):
-        return _plain(text, is_code=is_json(content_type))
+        return _plain(decode(body, content_type)[0], is_code=is_json(content_type))
     refuse_depth(body, deepest)
-    tree = LexborHTMLParser(text, options=PARSER_OPTIONS)
-    del text  # up to 40 MB of a large page
+    tree = _tree(body, content_type)
     about = _About(tree)
     base = (http_url(about.base, url) if about.base else None) or url
-    tree.strip_tags(["script", "style", "svg", "template"])
-    writer = Writer(base)
+    writer = MarkdownWriter(base)
     written, headings = [], []
-    for piece in chosen(pieces_of(body_of(tree.html or ""))):
+    for piece in chosen(_pieces(tree), about.heading):
         text, html = writer.piece(piece)
         if text:
             written.append((text, html))
@@ -99,18 +98,29 @@ def document(
         or about.said("description"),
         language=about.language(),
         author=about.author(),
-        published_at=about.date(
-            "datePublished",
-            ("article:published_time", "og:article:published_time", "datepublished", "date"),
-        ),
-        modified_at=about.date(
-            "dateModified", ("article:modified_time", "og:updated_time", "datemodified")
-        ),
+        published_at=about.date("datePublished", *_PUBLISHED),
+        modified_at=about.date("dateModified", *_MODIFIED),
         canonical_url=http_url(about.canonical, base) if about.canonical else None,
         headings=tuple(headings),
         blocks=tuple([text for text, _ in written]),
         html="\n".join([html for _, html in written]),
     )
+
+
+def pieces_and_title(body: bytes, content_type: str | None) -> tuple[list[Piece], str]:
+    """Return what :func:`freshet.crawler.reduce.content.chosen` chooses from, for its fit."""
+    tree = _tree(body, content_type)
+    title = _About(tree).heading
+    return _pieces(tree), title
+
+
+def _tree(body: bytes, content_type: str | None) -> LexborHTMLParser:
+    return LexborHTMLParser(decode(body, content_type)[0], options=PARSER_OPTIONS)
+
+
+def _pieces(tree: LexborHTMLParser) -> list[Piece]:
+    tree.strip_tags(["script", "style", "svg", "template"])
+    return list(pieces_of(body_of(tree.html or "")))
 
 
 def _plain(text: str, *, is_code: bool) -> Document:
@@ -131,17 +141,27 @@ _PARAGRAPHS: Final = re.compile(r"\n{2,}")
 _CONTENT_TYPES: Final = re.compile(
     r"Article$|Posting$|^(?:Report|Product|Recipe|Course|Event|Book)$"
 )
-_PAGE_TYPES: Final = re.compile(r"Page$")
+_PAGE_TYPES: Final = re.compile(r"Page$|List$")
 _MOST_NODES: Final = 1_000
 _LANGUAGE: Final = re.compile(r"[a-z]{2,8}(?:[-_][a-z0-9]{1,8})*", re.IGNORECASE)
 _DATE: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)? ?(Z|[+-]\d\d:?\d\d)?)?",
     re.IGNORECASE,
 )
+#: Names of ``meta`` elements and selectors of ``time`` elements with the dates of a page.
+_PUBLISHED: Final = (
+    *("article:published_time", "og:article:published_time", "date", "dc.date", "dcterms.created"),
+    *("time[pubdate][datetime]", "article time[datetime]", "main time[datetime]"),
+)
+_MODIFIED: Final = ("article:modified_time", "og:updated_time", "last-modified", "dcterms.modified")
+_AUTHORS: Final = ("[itemprop=author] [itemprop=name]", "[itemprop=author]", "[rel=author]")
+_LONGEST_NAME: Final = 100
+#: What stands between a title and the name of its site.
+_SITE: Final = re.compile(r"\s+[|–—:·»-]\s+\S")
 
 
 class _About:
-    """What the head, JSON-LD and microdata of a page say."""
+    """The words of a page about itself: of its head, JSON-LD and microdata."""
 
     def __init__(self, tree: LexborHTMLParser) -> None:
         self._tree = tree
@@ -152,6 +172,7 @@ class _About:
             content = _words(values["content"])
             if name and content:
                 self._metas.setdefault(name.strip().lower(), content)
+        self.heading = self._text("head title")
         self.base = self._attribute("base[href]", "href")
         self.canonical = self._attribute('link[rel~="canonical" i][href]', "href")
         scripts = tree.css('script[type="application/ld+json" i]')
@@ -171,13 +192,16 @@ class _About:
         return next((_words(v) for v in values if isinstance(v, str) and _words(v)), None)
 
     def title(self) -> str | None:
-        title = self._tree.css_first("head title")
-        return (
-            self.said("headline")
-            or self.meta("og:title")
-            or (_words(title.text()) if title is not None else "")
-            or None
-        )
+        """Return the title, without the name of the site where the first heading shows it."""
+        found = self.said("headline") or self.meta("og:title") or self.heading
+        heading = self._text("h1")
+        if not found or (found.startswith(heading) and _SITE.match(found, len(heading))):
+            found = heading or found
+        return found or None
+
+    def _text(self, selector: str) -> str:
+        node = self._tree.css_first(selector)
+        return _words(node.text()) if node is not None else ""
 
     def language(self) -> str | None:
         root = self._tree.root
@@ -192,14 +216,19 @@ class _About:
         for node in self._nodes:
             if names := list(dict.fromkeys(_names(node.get("author")))):
                 return ", ".join(names)
-        said = self.meta(
-            "author", "article:author", "dc.creator", "parsely-author", "sailthru.author"
-        )
-        return said if said and "://" not in said else None
+        said = self.meta("author", "article:author", "dc.creator", "parsely-author")
+        if said and "://" not in said:
+            return said
+        return next(filter(None, map(self._text, _AUTHORS)), "")[:_LONGEST_NAME] or None
 
-    def date(self, name: str, metas: Sequence[str]) -> str | None:
-        """Return a moment by its name in schema.org, or in one of these ``meta`` elements."""
-        said = (self.said(name), *map(self.meta, metas))
+    def date(self, name: str, *others: str) -> str | None:
+        """Return a moment by its name in schema.org, or that of a ``meta`` or ``time`` element."""
+        times = (f"time[itemprop={name} i][datetime]", *(o for o in others if "[" in o))
+        said = (
+            self.said(name),
+            *map(self.meta, (name.lower(), *others)),
+            *(self._attribute(selector, "datetime") for selector in times),
+        )
         return next((date for each in said if each and (date := _iso(each))), None)
 
 

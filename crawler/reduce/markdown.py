@@ -1,8 +1,9 @@
 """Elements as Markdown and as clean HTML: one recursion gives both.
 
 :func:`body_of` builds a light tree of a parsed page, :func:`pieces_of` cuts it into pieces (a
-paragraph, a heading, a list, a table, a code block, a quote, an image), and :class:`Writer` writes
-a piece. Markdown is CommonMark 0.31 with the tables and the strikethrough of GitHub.
+paragraph, a heading, a list, a table, a code block, a quote, an image), and
+:class:`MarkdownWriter` writes a piece. Markdown is CommonMark 0.31 with the tables and the
+strikethrough of GitHub.
 
 The tree has at most :data:`_LEVELS` levels, so that recursion is bounded: what stands deeper is
 part of the element there.
@@ -17,7 +18,7 @@ from html import escape
 from typing import Final, TypeAlias
 
 from freshet.crawler.reduce.boilerplate import INVISIBLE_TAGS
-from freshet.crawler.reduce.markup import attributes_of, cut, plain
+from freshet.crawler.reduce.markup import VOID_TAGS, attributes_of, cut, plain
 from freshet.crawler.urls import resolve
 
 _LEVELS: Final = 100
@@ -27,6 +28,8 @@ _MOST_COLUMNS: Final = 100
 #: Blocks of an item of a list, and characters of a cell of a table; beyond it is a layout.
 _PARTS: Final = 6
 _LONGEST_CELL: Final = 1_000
+#: Characters of an item on the average; beyond it the list is one of comments or articles.
+_LONGEST_ITEM: Final = 600
 
 HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _LISTS: Final = frozenset({"ul", "ol", "dl"})
@@ -43,10 +46,6 @@ _BLOCKS: Final = (
 )
 #: A list with one of these, or a table's cell, is no list or table but a layout.
 _LARGE: Final = HEADINGS | frozenset("article aside footer form header nav section table".split())
-_VOID: Final = frozenset(
-    "area base basefont bgsound br col embed frame hr img input keygen link meta param source "
-    "track wbr".split()
-)
 _EMPHASIS: Final = {
     **dict.fromkeys(("b", "strong"), ("strong", "**")),
     **dict.fromkeys(("cite", "dfn", "em", "i", "var"), ("em", "*")),
@@ -73,7 +72,7 @@ class Element:
 
     @property
     def is_block(self) -> bool:
-        """Whether it ends a run of text."""
+        """True if it ends a run of text."""
         return self.tag in _BLOCKS or not self.tags.isdisjoint(_BLOCKS)
 
 
@@ -105,7 +104,7 @@ def body_of(html: str) -> Element:
                 node.children.append(child)
                 node.tags.add(name)
                 node = child
-            if name not in _VOID:
+            if name not in VOID_TAGS:
                 opened.append(node)
                 names.append(name)
                 dropped += dropped > 0 or hides
@@ -198,7 +197,9 @@ def _breaks_twice(node: Node, run: list[Node]) -> bool:
 def _is_list(node: Element) -> bool:
     """Return whether a list is one to a reader: its items are no parts of the page's layout."""
     items = [each for each in node.children if isinstance(each, Element)]
-    return _LARGE.isdisjoint(node.tags) and all(
+    if not _LARGE.isdisjoint(node.tags) or node.chars > _LONGEST_ITEM * len(items):
+        return False
+    return all(
         sum(isinstance(part, Element) and part.is_block for part in item.children) <= _PARTS
         for item in items
     )
@@ -229,7 +230,7 @@ def _rows(node: Element) -> Iterator[Element]:
 
 _SPACES: Final = re.compile(r"[ \t\n\r\f\xa0]+")
 #: Characters that would be taken for markup, anywhere and at the beginning of a line.
-_MARKS: Final = re.compile(r"[\\`*\[\]]|(?<!\w)_|_(?!\w)|~~|<(?=[a-zA-Z/!?])")
+_MARKS: Final = re.compile(r"[\\`*\[\]]|(?<!\w)_|_(?!\w)|~~|<(?=[a-zA-Z/!?])|&(?=#?\w+;)")
 _STARTS: Final = re.compile(r"^(?=#{1,6}(?:\s|$)|[-+](?:\s|$)|>|={2,}|-{2,})", re.MULTILINE)
 _NUMBER: Final = re.compile(r"^(\d{1,9})(?=[.)](?:\s|$))", re.MULTILINE)
 _AROUND_BREAK: Final = re.compile(r"[ ]*\n[ ]*")
@@ -240,7 +241,7 @@ _LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-hi-res-src")
 _LINE_TAGS: Final = frozenset({"div", "li", "p", "tr"})
 
 
-class Writer:
+class MarkdownWriter:
     """Writer of the pieces of one page, whose references are relative to ``base``."""
 
     def __init__(self, base: str) -> None:
@@ -386,14 +387,13 @@ class Writer:
             return _code(node)
         written = self._run(node.children)
         if node.tag == "a":
+            url = self.url(node.attributes.get("href"))
             is_permalink = written[0].strip() in _PERMALINKS
-            return (
-                ("", "")
-                if is_permalink
-                else self._linked(written, self.url(node.attributes.get("href")))
-            )
+            return ("", "") if is_permalink else self._linked(written, url)
         if node.tag in _EMPHASIS:
             tag, mark = _EMPHASIS[node.tag]
+            if written[1].lstrip().startswith(f"<{tag}>"):
+                return written
             return _wrapped(written, (mark, f"<{tag}>"), (mark, f"</{tag}>"))
         if node.tag in {"sub", "sup"}:
             return written[0], _in(node.tag, written[1])
@@ -401,7 +401,8 @@ class Writer:
         return (f" {written[0]} ", f" {written[1]} ") if node.tag in _BLOCKS else written
 
     def _linked(self, written: Written, url: str | None) -> Written:
-        if url is None or "](" in written[0]:
+        # Links do not nest.
+        if url is None or "<a " in written[1]:
             return written
         target = url.replace("(", "%28").replace(")", "%29")
         text = written[0].replace("\v", " ").replace("\n", " ")
@@ -411,13 +412,8 @@ class Writer:
     def _image(self, node: Element) -> Written:
         values = node.attributes
         sources = (values.get(name, "") for name in ("src", *_LAZY))
-        source = next((s for s in sources if s and not s.startswith("data:")), None)
-        url = self.url(source)
-        if (
-            url is None
-            or _number(values.get("width"), 99) < 3
-            or _number(values.get("height"), 99) < 3
-        ):
+        url = self.url(next((s for s in sources if s and not s.startswith("data:")), None))
+        if url is None or min(_number(values.get(side), 99) for side in ("width", "height")) < 3:
             return "", ""
         alt = " ".join(values.get("alt", "").split())
         target = url.replace("(", "%28").replace(")", "%29")
@@ -483,7 +479,9 @@ def _code(node: Element) -> Written:
 
 def _code_block(node: Element) -> Written:
     text = "".join(_verbatim(node)).replace("\r\n", "\n").strip("\n").rstrip()
-    if not text:
+    lines = text.split()
+    # The numbers of another block's lines are no code.
+    if lines == [str(i + 1) for i in range(len(lines))] and lines != ["1"]:
         return "", ""
     holders = (node, *(c for c in node.children if isinstance(c, Element)), node.parent or node)
     found = (_LANGUAGE.search(each.attributes.get("class", "")) for each in holders)

@@ -291,7 +291,7 @@ _ZONES: Final[dict[str, int]] = {
 }
 
 #: Void elements (HTML, section 13.1.2 and, for the old ones, 13.3): they have no end tag.
-_VOID: Final = frozenset(
+VOID_TAGS: Final = frozenset(
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source "
     "track wbr".split()
 )
@@ -425,12 +425,12 @@ def _start(name: str, text: str) -> Tag:
 def _spared(name: str, attributes: Mapping[str, str]) -> int:
     """Return the step where the frame is spared: only hidden text is left out."""
     if name in INVISIBLE_TAGS or attributes.get(MARK) == IGNORED:
-        return PASS if name in _VOID else SKIP
+        return PASS if name in VOID_TAGS else SKIP
     if name == "noscript" or is_hidden(attributes):
-        return PASS if name in _VOID else HIDDEN
+        return PASS if name in VOID_TAGS else HIDDEN
     if name in _INLINE or name[:1] in {"!", "?"}:
         return PASS
-    return BREAK if name in _VOID else OPEN
+    return BREAK if name in VOID_TAGS else OPEN
 
 
 def _step(name: str, attributes: Mapping[str, str], spared: int, holds_main: bool) -> int:
@@ -470,7 +470,7 @@ class Markup:
     def end(self, i: int) -> int:
         """Return the index of the end tag of the element at ``i``, or ``i`` if it is void."""
         name, depth, last = self.tags[i].name, 1, len(self.tags) - 1
-        if name in _VOID:
+        if name in VOID_TAGS:
             return i
         if name == "body":
             return next(j for j in range(last, -1, -1) if j == 0 or self.tags[j].name == name)

@@ -32,6 +32,7 @@ from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.document import Document, document
 from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, Blocks, SelectorHints, hints_of
 from freshet.crawler.reduce.nesting import is_calm
+from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_worker import FRAME
 from freshet.crawler.reduce.sitemaps import Feed, read_feed
@@ -98,12 +99,14 @@ class Parser:
         self._slow = _Worker(time_limit_s, wall_limit_s)
         self._slow_hosts = LruCache[str, bool](_SLOW_HOSTS)
 
-    def text_version(self, url: str) -> str:
+    def text_version(self, url: str, content_type: str | None = None) -> str:
         """Name the extraction that takes the main text of a page from its bytes.
 
-        Texts of different names are not compared. The name covers the program's version and the
-        selectors of the site.
+        Texts of different names are not compared. The name covers the program's version, the
+        selectors of the site and, for PDF, whether its text can be read.
         """
+        if _is_read_as_pdf(content_type):
+            return f"{TEXT_VERSION}+pdf"
         hints = hints_of(url, self._hints)
         if hints == NO_HINTS:
             return TEXT_VERSION
@@ -118,7 +121,9 @@ class Parser:
         Raises:
             ParserLost: the parser's process failed, not the page: try again later.
         """
-        inline = len(body) <= self._inline_bytes and is_calm(body)
+        # What the reader of PDF makes of a body is bounded by the process alone.
+        is_small = len(body) <= self._inline_bytes and not _is_read_as_pdf(content_type)
+        inline = is_small and is_calm(body)
         read = partial(
             parse,
             agent_token=self._agent_token,
@@ -175,6 +180,10 @@ class Parser:
         if time() - began_at < self._quick_s:
             self._slow_hosts.pop(host, None)
         return result
+
+
+def _is_read_as_pdf(content_type: str | None) -> bool:
+    return is_pdf(media_type(content_type)) and reads_pdf()
 
 
 class _OutOfTime(Exception):

@@ -18,11 +18,11 @@ from freshet.crawler.synthetic_web.difficult_sites import trap_content
 from freshet.crawler.synthetic_web.site import (
     UTF_8,
     Addresses,
-    Document,
     Encoding,
     Fault,
     File,
     Head,
+    LivingPage,
     Manifest,
     Redirect,
     SyntheticSite,
@@ -274,7 +274,7 @@ class Responder:
         if site.moved_to is not None:
             return self._redirect(site, Redirect(301, Place(site.moved_to, asked.target)), at)
         match site.find(asked.target):
-            case Document() as document:
+            case LivingPage() as document:
                 return self._document(site, document, asked, at)
             case Fault() as fault:
                 return self._fault(site, fault, asked, at)
@@ -284,7 +284,7 @@ class Responder:
                 return self._fixed(site, resource, at)
 
     def _document(
-        self, site: SyntheticSite, document: Document, asked: Place, at: float
+        self, site: SyntheticSite, document: LivingPage, asked: Place, at: float
     ) -> SiteResponse:
         if not document.is_alive(at):
             return self._departed(site, document, at)
@@ -300,7 +300,7 @@ class Responder:
             headers.append(("X-Robots-Tag", document.head.robots_header))
         return success(at, body, *headers)
 
-    def _departed(self, site: SyntheticSite, document: Document, at: float) -> SiteResponse:
+    def _departed(self, site: SyntheticSite, document: LivingPage, at: float) -> SiteResponse:
         if at < document.born_at:
             return plight(404, at)
         if document.moved_to is None:
@@ -381,7 +381,7 @@ class Responder:
             face = self._faces[site.name] = _Face(version, since, edited, adverts, variants)
         return face
 
-    def _template(self, document: Document, key: _Key, edited: Counter[Form]) -> _PageTemplate:
+    def _template(self, document: LivingPage, key: _Key, edited: Counter[Form]) -> _PageTemplate:
         template = self._templates.use(key)
         if template is None:
             place, version, _ = key

@@ -22,11 +22,11 @@ from freshet.crawler.synthetic_web.content import (
 )
 from freshet.crawler.synthetic_web.site import (
     TRAPS,
-    Document,
     Encoding,
     Fault,
     File,
     Head,
+    LivingPage,
     Redirect,
     Resource,
     SyntheticSite,
@@ -107,7 +107,7 @@ def _wares(site: SyntheticSite, wanted: Sequence[str], at: float) -> list[Link]:
     return [
         Link(ware.history.content(0).title, Place(site.name, target), note="in stock, sent at once")
         for target, ware in site.resources.items()
-        if target.startswith(WARE) and isinstance(ware, Document) and ware.is_alive(at)
+        if target.startswith(WARE) and isinstance(ware, LivingPage) and ware.is_alive(at)
         if all(generator(site.name, target, v).randrange(100) < _SHARE for v in wanted)
     ]
 
@@ -218,7 +218,7 @@ def statuses(plot: Plot) -> SyntheticSite:
     refresh = plot.page("/refresh", in_sitemap=False)
     resources["/refresh"] = replace(refresh, head=Head(refresh="/refreshed"))
     resources["/refreshed"] = plot.page("/refreshed")
-    resources["/gone"] = Document(history=plot.story("/gone"), born_at=0.0, died_at=1.0)
+    resources["/gone"] = LivingPage(history=plot.story("/gone"), born_at=0.0, died_at=1.0)
     for name, hops in CHAINS.items():
         stations = [f"/{name}", *(f"/{name}/hop-{n}" for n in range(1, hops)), f"/{name}/end"]
         for n, (here, there) in enumerate(pairwise(stations)):
@@ -456,7 +456,7 @@ def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(TRAPS)) -> SyntheticSi
 
 def _lists(
     plot: Plot, entries: Sequence[Link], traps: Sequence[Trap]
-) -> Iterator[tuple[str, Document]]:
+) -> Iterator[tuple[str, LivingPage]]:
     """Yield the start page, and the pages behind it to which older wares are pushed."""
     links = [plot.link(trap.title(), ENTRANCES[trap]) for trap in traps]
     born_at = plot.start_at - 61 * DAY_S
@@ -468,5 +468,5 @@ def _lists(
         listing = link_list(
             f"Wares, page {n + 1}", entries, first=first, count=_SHOWN_PER_PAGE, tail=links
         )
-        yield f"/all/{n + 1}" if n else "/", Document(history=listing, born_at=born_at)
+        yield f"/all/{n + 1}" if n else "/", LivingPage(history=listing, born_at=born_at)
         links, born_at = [], behind_at or born_at

@@ -67,7 +67,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class LivingPage:
     """An HTML page with a life: after its death the answer is 410, or 301 if it moved."""
 
     history: ContentHistory
@@ -124,7 +124,7 @@ class Fault:
     """
 
     status: int
-    then: Document | None = None
+    then: LivingPage | None = None
     period: int = 0
     retry_after_s: int | None = None
     as_date: bool = False
@@ -140,7 +140,7 @@ class Fault:
 Manifest: TypeAlias = Literal["robots", "sitemap index", "sitemap", "sitemap gzip", "atom", "rss"]
 
 
-Resource: TypeAlias = Document | Redirect | File | Fault | Manifest
+Resource: TypeAlias = LivingPage | Redirect | File | Fault | Manifest
 
 
 Trap: TypeAlias = Literal["calendar", "session", "dates", "filters", "facets", "deeper"]
@@ -244,12 +244,12 @@ class SyntheticSite:
         """Return the endless set to which a target belongs."""
         return next((trap for trap in self.traps if target.startswith(TRAPS[trap])), None)
 
-    def documents(self) -> list[tuple[str, Document]]:
+    def documents(self) -> list[tuple[str, LivingPage]]:
         """Return all documents that ever live, with their targets."""
         found = []
         for target, resource in self.resources.items():
             page = resource.then if isinstance(resource, Fault) else resource
-            if isinstance(page, Document):
+            if isinstance(page, LivingPage):
                 found.append((target, page))
         return found
 

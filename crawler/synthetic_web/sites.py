@@ -30,8 +30,8 @@ from freshet.crawler.synthetic_web.content import (
 )
 from freshet.crawler.synthetic_web.site import (
     Addresses,
-    Document,
     Frame,
+    LivingPage,
     Manifest,
     Resource,
     SyntheticSite,
@@ -81,7 +81,7 @@ def manifest_bytes(
             return _rss(site, at, addresses)
 
 
-def listed(site: SyntheticSite, at: float) -> list[tuple[str, Document]]:
+def listed(site: SyntheticSite, at: float) -> list[tuple[str, LivingPage]]:
     """Return the targets that the sitemaps of a site list."""
     return [
         (target, page)
@@ -102,7 +102,7 @@ def _sitemap_index(site: SyntheticSite, addresses: Addresses) -> bytes:
 
 
 def _sitemap(
-    site: SyntheticSite, pages: list[tuple[str, Document]], at: float, addresses: Addresses
+    site: SyntheticSite, pages: list[tuple[str, LivingPage]], at: float, addresses: Addresses
 ) -> bytes:
     entries = "".join(
         f"<url><loc>{escape(addresses.url(Place(site.name, target)))}</loc>"
@@ -112,7 +112,7 @@ def _sitemap(
     return f'{_XML}<urlset xmlns="{_SITEMAP_XMLNS}">\n{entries}</urlset>\n'.encode()
 
 
-def _feed_entries(site: SyntheticSite, at: float) -> list[tuple[str, Document, float]]:
+def _feed_entries(site: SyntheticSite, at: float) -> list[tuple[str, LivingPage, float]]:
     entries = [(target, page, page.changed_at(at)) for target, page in listed(site, at)]
     return sorted(entries, key=lambda entry: (-entry[2], entry[0]))[:_FEED_ENTRIES]
 
@@ -217,13 +217,13 @@ class Plot:
     def page(
         self, key: str, per_day: float = 0.0, *, born_at: float | None = None,
         in_sitemap: bool = True, **prose: Unpack[Prose],
-    ) -> Document:  # fmt: skip
+    ) -> LivingPage:  # fmt: skip
         """Make a page of prose with that many edits; by default it lives from the start."""
         figure, dated = prose.get("figure", False), prose.get("dated", False)
         edits = self.edits(key, per_day, since=born_at, figure=figure, dated=dated)
         born_at = self.earlier(key) if born_at is None else born_at
         history = self.story(key, edits, **prose)
-        return Document(history=history, born_at=born_at, in_sitemap=in_sitemap)
+        return LivingPage(history=history, born_at=born_at, in_sitemap=in_sitemap)
 
     def edits(
         self, key: str, per_day: float, *, since: float | None = None, until: float | None = None,
@@ -246,10 +246,10 @@ class Plot:
         return Frame(links, tuple(Revision(at, rng.choice(forms)) for at in times))
 
 
-def moved(old: Document, moved_at: float, target: str) -> tuple[Document, Document]:
+def moved(old: LivingPage, moved_at: float, target: str) -> tuple[LivingPage, LivingPage]:
     """Split a page into the one that redirects from a time on, and its successor at ``target``."""
     before = replace(old, died_at=moved_at, moved_to=target)
-    return before, Document(history=old.history, born_at=moved_at)
+    return before, LivingPage(history=old.history, born_at=moved_at)
 
 
 _CHAPTERS: Final = ("guide", "reference", "howto")
@@ -264,7 +264,7 @@ def documentation(plot: Plot) -> SyntheticSite:
     """
     pages = max(1, (plot.pages - len(_CHAPTERS) - 2) // len(_CHAPTERS))
     links = [plot.link(c.title(), f"/{c}/") for c in _CHAPTERS]
-    chapters: dict[str, Document] = {}
+    chapters: dict[str, LivingPage] = {}
     for chapter in _CHAPTERS:
         targets = [f"/{chapter}/page-{n}.html" for n in range(1, pages + 1)]
         index = [plot.link(f"Page {n}", target) for n, target in enumerate(targets, start=1)]
@@ -327,7 +327,7 @@ def shop(plot: Plot) -> SyntheticSite:
     resources: dict[str, Resource] = dict(SITEMAPS)
     categories = []
     for category, first in enumerate(range(0, products, _PER_CATEGORY), start=1):
-        shelf: dict[str, Document] = {}
+        shelf: dict[str, LivingPage] = {}
         for n in range(first, min(products, first + _PER_CATEGORY)):
             target = f"/product?id={n}"
             page = plot.page(target, 0.5 / (1 + n % 10), language=GERMAN, figure=True)
@@ -351,8 +351,8 @@ def shop(plot: Plot) -> SyntheticSite:
 
 
 def _category(
-    plot: Plot, category: int, shelf: dict[str, Document]
-) -> Iterator[tuple[str, Document]]:
+    plot: Plot, category: int, shelf: dict[str, LivingPage]
+) -> Iterator[tuple[str, LivingPage]]:
     entries = []
     for target, page in shelf.items():
         href = f"{target}&utm_source=list&utm_medium=web"
@@ -365,7 +365,7 @@ def _category(
     for target, other, shown in ((first, by, entries), (by, first, by_name)):
         switch = plot.link("Andere Reihenfolge", other)
         listing = link_list(f"Kategorie {category}", shown, tail=(switch,))
-        yield target, Document(history=listing, born_at=plot.earlier(first), in_sitemap=False)
+        yield target, LivingPage(history=listing, born_at=plot.earlier(first), in_sitemap=False)
 
 
 #: Of the list of newest articles; older ones are in the archive only.
@@ -390,7 +390,7 @@ def news(plot: Plot) -> SyntheticSite:
     resources: dict[str, Resource] = {target: page for target, page, _ in articles}
     resources |= months
     resources |= _lists(plot, news_links)
-    resources["/archive/"] = Document(history=archive, born_at=born_at, in_sitemap=False)
+    resources["/archive/"] = LivingPage(history=archive, born_at=born_at, in_sitemap=False)
     resources["/about"] = plot.page("about", title="About us", born_at=plot.start_at - DAY_S)
     links = {"Home": "/", "Archive": "/archive/", "About": "/about"}
     frame = plot.frame(0.5, *(plot.link(text, target) for text, target in links.items()))
@@ -404,7 +404,7 @@ def news(plot: Plot) -> SyntheticSite:
     )
 
 
-def _articles(plot: Plot) -> Iterator[tuple[str, Document, Link]]:
+def _articles(plot: Plot) -> Iterator[tuple[str, LivingPage, Link]]:
     """Yield articles with their links, corrected for three days; one in twenty is withdrawn."""
     at_start = max(3, plot.pages - _LIST_PAGES - 4)
     births = [plot.earlier("article", n) for n in range(at_start)]
@@ -416,21 +416,21 @@ def _articles(plot: Plot) -> Iterator[tuple[str, Document, Link]]:
             died_at = None
         edits = plot.edits(target, 0.4, since=born_at, until=born_at + 3 * DAY_S)
         history = plot.story(target, edits, links=(plot.link("All articles", "/archive/"),))
-        page = Document(history=history, born_at=born_at, died_at=died_at)
+        page = LivingPage(history=history, born_at=born_at, died_at=died_at)
         title, teaser = history.content(0).title, ENGLISH.sentence(plot.rng(target, "teaser"))
         link = plot.link(title, target, note=teaser, born_at=born_at, died_at=died_at)
         yield target, page, link
 
 
-def _months(links: Iterable[Link]) -> Iterator[tuple[str, Document]]:
+def _months(links: Iterable[Link]) -> Iterator[tuple[str, LivingPage]]:
     for month, run in groupby(links, key=lambda link: f"{_date(link.born_at):%Y-%m}"):
         entries = list(run)
         listing = link_list(f"Archive of {month}", reversed(entries))
-        page = Document(history=listing, born_at=entries[0].born_at, in_sitemap=False)
+        page = LivingPage(history=listing, born_at=entries[0].born_at, in_sitemap=False)
         yield f"/archive/{month}", page
 
 
-def _lists(plot: Plot, links: Sequence[Link]) -> Iterator[tuple[str, Document]]:
+def _lists(plot: Plot, links: Sequence[Link]) -> Iterator[tuple[str, LivingPage]]:
     """Yield the front page and those after it, each from when there is something to list."""
     entries = links[::-1]
     after: list[Link] = []
@@ -441,7 +441,7 @@ def _lists(plot: Plot, links: Sequence[Link]) -> Iterator[tuple[str, Document]]:
         listing = link_list(title, entries, first=first, count=_PER_PAGE, tail=after)
         target = f"/?page={n + 1}" if n else "/"
         after = [plot.link("Older news", target, born_at=born_at)]
-        yield target, Document(history=listing, born_at=born_at, in_sitemap=False)
+        yield target, LivingPage(history=listing, born_at=born_at, in_sitemap=False)
 
 
 def _date(at: float) -> datetime:
@@ -463,7 +463,7 @@ class _Item(NamedTuple):
     target: str
     section: str
     leads: bool
-    page: Document
+    page: LivingPage
     link: Link
 
 
@@ -483,7 +483,7 @@ def newsroom(plot: Plot, per_day: float) -> SyntheticSite:
     resources: dict[str, Resource] = {}
     for target, (title, entries, count) in lists.items():
         history = link_list(title, entries, count=count)
-        resources[target] = Document(history=history, born_at=since, in_sitemap=False)
+        resources[target] = LivingPage(history=history, born_at=since, in_sitemap=False)
     resources |= {item.target: item.page for item in items}
     sections = [plot.link(name.title(), f"/{name}/") for name in _SECTIONS]
     frame = plot.frame(0.5, plot.link("Home", "/"), *sections)
@@ -507,7 +507,7 @@ def _items(plot: Plot, per_day: float) -> Iterator[_Item]:
         history = plot.story(target, plot.edits(target, 0.4, since=born_at, until=born_at + DAY_S))
         title, teaser = history.content(0).title, ENGLISH.sentence(rng)
         link = plot.link(title, target, note=teaser, born_at=born_at)
-        page = Document(history=history, born_at=born_at)
+        page = LivingPage(history=history, born_at=born_at)
         yield _Item(target, section, rng.random() < _LEADING, page, link)
 
 

@@ -14,7 +14,14 @@ from freshet.crawler.synthetic_web.difficult_sites import (
     statuses,
     zoo,
 )
-from freshet.crawler.synthetic_web.site import TRAPS, Document, Fault, File, Redirect, SyntheticSite
+from freshet.crawler.synthetic_web.site import (
+    TRAPS,
+    Fault,
+    File,
+    LivingPage,
+    Redirect,
+    SyntheticSite,
+)
 from freshet.crawler.synthetic_web.sites import Plot, documentation, listed, news, shop, wiki
 from freshet.crawler.synthetic_web.sites import newsroom as newsroom_site
 
@@ -79,12 +86,12 @@ class _Walk:
                 self._follow(to, hops)
             case File() as file if file.is_page:
                 self._pages.add(place)
-            case Document() as page:
+            case LivingPage() as page:
                 self._read(site, place, page, hops)
-            case Fault(then=Document() as page):
+            case Fault(then=LivingPage() as page):
                 self._read(site, place, page, hops)
 
-    def _read(self, site: SyntheticSite, place: Place, page: Document, hops: int) -> None:
+    def _read(self, site: SyntheticSite, place: Place, page: LivingPage, hops: int) -> None:
         if not page.is_alive(self._at):
             if page.moved_to is not None and self._at >= page.born_at:
                 self._follow(Place(site.name, page.moved_to), hops)
@@ -135,7 +142,7 @@ class SyntheticWeb:
             )
             yield Life(place, page.born_at, page.died_at, changed_at)
 
-    def documents(self) -> Iterator[tuple[Place, Document]]:
+    def documents(self) -> Iterator[tuple[Place, LivingPage]]:
         """Yield all documents that ever live, with their places."""
         for site in self.sites.values():
             for target, document in site.documents():

@@ -44,8 +44,8 @@ class Score:
     outside: tuple[bool, ...]
 
 
-def wcxb(folder: Path) -> Iterator[Page]:
-    for truth in sorted(folder.glob("*/ground-truth/*.json")):
+def wcxb(folder: Path, part: str = "*") -> Iterator[Page]:
+    for truth in sorted(folder.glob(f"{part}/ground-truth/*.json")):
         known = json.loads(truth.read_text(encoding="utf-8"))["ground_truth"]
         packed = truth.parents[1] / "html" / f"{truth.stem}.html.gz"
         snippets = tuple(known.get("with") or ()), tuple(known.get("without") or ())
@@ -68,6 +68,11 @@ def snippets(folder: Path) -> Iterator[Page]:
         if path := next(filter(Path.is_file, paths), None):
             texts = tuple(page["with"]), tuple(page["without"])
             yield Page(f"tr-{page['file']}", path.read_bytes(), None, *texts, "text/html")
+
+
+def in_tuned_half(page: Page) -> bool:
+    """Whether rules may be chosen on the page."""
+    return not sha256(page.name.encode()).digest()[0] & 1
 
 
 _READERS = {"wcxb": wcxb, "articles": articles, "snippets": snippets}
@@ -114,6 +119,6 @@ def main() -> None:
         if (folder := getattr(options, name)) is not None:
             halves: tuple[list[Score], list[Score]] = ([], [])
             for page in read(folder):
-                halves[sha256(page.name.encode()).digest()[0] & 1].append(scored(page))
+                halves[not in_tuned_half(page)].append(scored(page))
             result[name] = {"tuned": figures(halves[0]), "other": figures(halves[1])}
     finish(result, options.output)

@@ -1,5 +1,5 @@
 from freshet.crawler.synthetic_web.content import DAY_S, ENGLISH, Link, Place, Revision
-from freshet.crawler.synthetic_web.site import Document, Frame, SyntheticSite, link_list, story
+from freshet.crawler.synthetic_web.site import Frame, LivingPage, SyntheticSite, link_list, story
 from freshet.crawler.synthetic_web.web import Life, SyntheticWeb, WebSpec, mixed
 from scripts.synthetic_truth import Edit, Truth
 
@@ -11,8 +11,8 @@ MOVED = Place("site", "/moved")
 def web() -> SyntheticWeb:
     prose = story(("key",), ENGLISH, WORDS)
     resources = {
-        "/page": Document(history=prose, born_at=5.0, died_at=25.0, moved_to="/moved"),
-        "/moved": Document(history=prose, born_at=25.0, died_at=40.0),
+        "/page": LivingPage(history=prose, born_at=5.0, died_at=25.0, moved_to="/moved"),
+        "/moved": LivingPage(history=prose, born_at=25.0, died_at=40.0),
     }
     frame = Frame(revisions=(Revision(1.0, "advert"), Revision(15.0, "footer")))
     site = SyntheticSite(name="site", title="", resources=resources, frame=frame)
@@ -45,7 +45,7 @@ def test_a_frame_edit_is_not_a_significant_change() -> None:
 
 def test_an_edit_that_was_undone_is_no_change_between_before_and_after() -> None:
     entry = Link("brief", Place("site", "/brief"), born_at=10.0, died_at=20.0)
-    resources = {"/": Document(history=link_list("News", [entry]), born_at=0.0)}
+    resources = {"/": LivingPage(history=link_list("News", [entry]), born_at=0.0)}
     site = SyntheticSite(name="site", title="", resources=resources)
     news = Truth(SyntheticWeb(1, {"site": site}, 0.0, 100.0))
     home = Place("site", "/")

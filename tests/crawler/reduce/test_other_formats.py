@@ -2,11 +2,15 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freshet.crawler.reduce import other_formats
+from freshet.crawler.reduce.document import Document
 from freshet.crawler.reduce.other_formats import is_json, is_pdf, json_text, pdf_text
-from freshet.crawler.reduce.page import is_plain, parse
+from freshet.crawler.reduce.page import ParsedPage, is_plain, parse
+from freshet.crawler.reduce.parser_process import Parser
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -98,3 +102,63 @@ def test_it_is_read_by_its_type_and_leads_nowhere() -> None:
 @given(st.binary(max_size=200), st.sampled_from([b"/ModDate (", b"/ID [", b'xmp:ModifyDate="']))
 def test_no_bytes_are_too_odd(odd: bytes, start: bytes) -> None:
     assert len(pdf_text(odd + start + odd)) == 1
+
+
+def pdf_of(*pages: list[str]) -> bytes:
+    """Return a document of pages with these lines, in Helvetica."""
+    kids = " ".join(f"{4 + 2 * i} 0 R" for i in range(len(pages)))
+    objects = [
+        "<</Type/Catalog/Pages 2 0 R>>",
+        f"<</Type/Pages/Count {len(pages)}/Kids[{kids}]/MediaBox[0 0 595 842]>>",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    for i, lines in enumerate(pages):
+        text = f"BT /F 9 Tf 14 TL 40 780 Td {' '.join(f'({line}) Tj T*' for line in lines)} ET"
+        objects += [
+            f"<</Type/Page/Parent 2 0 R/Resources<</Font<</F 3 0 R>>>>/Contents {5 + 2 * i} 0 R>>",
+            f"<</Length {len(text)}>>\nstream\n{text}\nendstream",
+        ]
+    body = "".join(f"{i} 0 obj\n{each}\nendobj\n" for i, each in enumerate(objects, 1))
+    return f"%PDF-1.4\n{body}trailer\n<</Root 1 0 R>>\n%%EOF\n".encode()
+
+
+def test_a_pdf_with_text_is_its_paragraphs() -> None:
+    first = [
+        "A line that goes on over the width of the page",
+        "and ends here.",
+        "- one",
+        "- two",
+        "7",
+    ]
+    found = pdf_text(pdf_of(first, ["Its last paragraph stands on the second page", "alone.", "8"]))
+    assert found.texts == (
+        "A line that goes on over the width of the page and ends here.",
+        "- one",
+        "- two",
+        "Its last paragraph stands on the second page alone.",
+    )
+    assert set(found.kinds) == {"paragraph"}
+
+
+def test_without_the_extra_a_pdf_is_its_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(other_formats, "reads_pdf", lambda: False)
+    (text,) = pdf_text(pdf_of(["Some text"])).texts
+    assert text.startswith("PDF of ")
+
+
+async def test_the_text_of_a_pdf_is_read_in_the_process_and_has_a_version_of_its_own() -> None:
+    parser = Parser()
+    assert parser.text_version(URL, "application/pdf") == parser.text_version(URL) + "+pdf"
+    found = await parser.parse(pdf_of(["Some text"]), URL, "application/pdf")
+    assert isinstance(found, ParsedPage)
+    assert found.blocks.texts == ("Some text",)
+    assert parser._quick._process is not None
+    document = await parser.document(pdf_of(["Some <text>"]), URL, "application/pdf")
+    assert isinstance(document, Document)
+    assert (document.blocks, document.html) == (("Some <text>",), "<p>Some &lt;text&gt;</p>")
+    await parser.close()
+
+
+@given(st.binary())
+def test_any_bytes_after_the_beginning_of_a_pdf_are_read(rest: bytes) -> None:
+    assert len(pdf_text(b"%PDF-1.4\n" + rest)) >= 1

@@ -8,9 +8,9 @@ from freshet.crawler.synthetic_web.content import DAY_S, ENGLISH, Form, Link, Pl
 from freshet.crawler.synthetic_web.site import (
     UTF_8,
     Addresses,
-    Document,
     Frame,
     Head,
+    LivingPage,
     Skin,
     SyntheticSite,
     semantic,
@@ -34,7 +34,7 @@ def one_page_web(skin: Skin, *frame_forms: Form) -> SyntheticWeb:
     prose = story(("key",), ENGLISH, (Revision(5.0, "word"),))
     revisions = tuple(Revision(10.0 * n, form) for n, form in enumerate(frame_forms, start=1))
     site = SyntheticSite(
-        name="site", title="Title & Co", resources={"/": Document(history=prose, born_at=0.0)},
+        name="site", title="Title & Co", resources={"/": LivingPage(history=prose, born_at=0.0)},
         skin=skin, frame=Frame((Link("Home", HERE),), revisions),
     )  # fmt: skip
     return SyntheticWeb(1, {"site": site}, 0.0, 100.0)
@@ -115,5 +115,5 @@ def test_rendered_main_text_changes_exactly_where_the_truth_says_so() -> None:
 def _as_utf_8(web: SyntheticWeb, place: Place, body: bytes) -> bytes:
     """The charsets are the zoo's own affair."""
     resource = web.sites[place.host].find(place.target)
-    codec = resource.encoding.codec if isinstance(resource, Document) else "utf-8"
+    codec = resource.encoding.codec if isinstance(resource, LivingPage) else "utf-8"
     return body.decode(codec).removeprefix("\ufeff").encode()

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from freshet.crawler.synthetic_web.content import DAY_S, Place
-from freshet.crawler.synthetic_web.site import Addresses, Document
+from freshet.crawler.synthetic_web.site import Addresses, LivingPage
 from freshet.crawler.synthetic_web.sites import manifest_bytes, newsroom
 from freshet.crawler.synthetic_web.web import START_AT, WebSpec
 from scripts.synthetic_truth import Truth
@@ -17,7 +17,7 @@ NOON = START_AT + 10.5 * DAY_S
 
 def shown(target: str, at: float) -> list[str]:
     document = SITE.resources[target]
-    assert isinstance(document, Document)
+    assert isinstance(document, LivingPage)
     return [link.leads_to.target for link in document.content_at(at).links if link.leads_to]
 
 

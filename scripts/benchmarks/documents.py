@@ -1,0 +1,154 @@
+"""Main content of pages beside that of other extractors: F1, and pages per second of processor.
+
+``--wcxb``: a clone of Murrough-Foley/web-content-extraction-benchmark, whose own parts ``dev`` and
+``test`` are the tuned and the other one; the score is its own, the mean F1 of bags of words.
+``--articles``: one of scrapinghub/article-extraction-benchmark, in halves as in
+:mod:`scripts.benchmarks.main_text`; the score is its own, F1 of the mean precision and recall of
+runs of four words. ``--snippets``: one of adbar/trafilatura; the score is F1 over all snippets, as
+its own. ``--others``: the folder of an environment with trafilatura, resiliparse or
+readability-lxml, of which those that are installed are measured, too.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import fmean
+from typing import TypeAlias
+
+from freshet.crawler.reduce.document import document
+from scripts.benchmarks.command import arguments, finish
+from scripts.benchmarks.main_text import Page, articles, in_tuned_half, snippets, wcxb
+
+_WORD = re.compile(r"\w+")
+_RUN = 4
+
+Extract: TypeAlias = Callable[[Page], str]
+Score: TypeAlias = dict[str, float]
+
+
+def of_freshet(page: Page) -> str:
+    return document(page.body, "https://h.example/", page.content_type).text
+
+
+def others() -> Iterator[tuple[str, Extract]]:
+    """The other extractors that are installed, as their authors use them on these corpora."""
+    if find_spec("trafilatura"):
+        import trafilatura
+
+        yield "trafilatura", lambda page: trafilatura.extract(_text(page), include_comments=False)
+    if find_spec("resiliparse"):
+        from resiliparse.extract.html2text import extract_plain_text
+
+        yield "resiliparse", lambda page: extract_plain_text(_text(page), main_content=True)
+    if find_spec("readability"):
+        from lxml import html
+        from readability import Document as Readable
+
+        yield (
+            "readability",
+            lambda page: html.fromstring(Readable(_text(page)).summary()).text_content(),
+        )
+
+
+def _text(page: Page) -> str:
+    return page.body.decode("utf-8", "replace")
+
+
+def of_bags(pages: list[Page], texts: list[str]) -> Score:
+    """The mean of each page's F1, precision and recall of words, as bags."""
+    rows = []
+    for page, text in zip(pages, texts, strict=True):
+        found, wanted = (Counter(_WORD.findall(t.lower())) for t in (text, page.reference or ""))
+        common = (found & wanted).total()
+        if not wanted or not found:
+            same = float(found == wanted)
+            rows.append((same, same, same))
+        else:
+            p, r = common / found.total(), common / wanted.total()
+            rows.append((2 * p * r / (p + r) if common else 0.0, p, r))
+    return dict(
+        zip(("f1", "precision", "recall"), map(fmean, zip(*rows, strict=True)), strict=True)
+    )
+
+
+def of_runs(pages: list[Page], texts: list[str]) -> Score:
+    """F1 of the mean precision and the mean recall of runs of words."""
+    precisions, recalls = [], []
+    for page, text in zip(pages, texts, strict=True):
+        found, wanted = _runs(text), _runs(page.reference or "")
+        common = (found & wanted).total()
+        if found:
+            precisions.append(common / found.total())
+        if wanted:
+            recalls.append(common / wanted.total())
+    p, r = fmean(precisions), fmean(recalls)
+    return {"f1": 2 * p * r / (p + r), "precision": p, "recall": r}
+
+
+def _runs(text: str) -> Counter[tuple[str, ...]]:
+    words = _WORD.findall(text)
+    starts = range(max(1, len(words) - _RUN + 1)) if words else ()
+    return Counter(tuple(words[i : i + _RUN]) for i in starts)
+
+
+def of_snippets(pages: list[Page], texts: list[str]) -> Score:
+    """Precision and recall over all snippets that should and should not be found."""
+    true = false = missed = 0
+    for page, text in zip(pages, texts, strict=True):
+        found = sum(snippet in text for snippet in page.inside)
+        true, missed = true + found, missed + len(page.inside) - found
+        false += sum(snippet in text for snippet in page.outside)
+    p, r = true / max(1, true + false), true / max(1, true + missed)
+    return {"f1": 2 * true / (2 * true + false + missed), "precision": p, "recall": r}
+
+
+def measured(pages: list[Page], extract: Extract, score: Callable[..., Score]) -> Score:
+    began = time.process_time()
+    texts = [_extracted(page, extract) for page in pages]
+    seconds = time.process_time() - began
+    result: Score = {
+        "pages": len(pages),
+        **score(pages, texts),
+        "pages_per_cpu_second": len(pages) / seconds,
+    }
+    return {name: round(value, 4) for name, value in result.items()}
+
+
+def _extracted(page: Page, extract: Extract) -> str:
+    try:
+        return extract(page) or ""
+    except Exception as error:  # noqa: BLE001  # whatever another library raises
+        print(f"{page.name}: {error!r}", file=sys.stderr)
+        return ""
+
+
+def main() -> None:
+    """Extract from all pages of the corpora that were named, and print."""
+    parser = arguments(__doc__)
+    for name in ("wcxb", "articles", "snippets", "others"):
+        parser.add_argument(f"--{name}", type=Path, metavar="DIR")
+    options = parser.parse_args()
+    if options.others is not None:
+        sys.path.extend(map(str, options.others.glob("lib/python*/site-packages")))
+    extractors: Mapping[str, Extract] = {"freshet": of_freshet, **dict(others())}
+    parts: dict[str, tuple[list[Page], Callable[..., Score]]] = {}
+    if options.wcxb is not None:
+        parts["wcxb dev"] = list(wcxb(options.wcxb, "dev")), of_bags
+        parts["wcxb test"] = list(wcxb(options.wcxb, "test")), of_bags
+    if options.articles is not None:
+        pages = list(articles(options.articles))
+        parts["articles tuned"] = list(filter(in_tuned_half, pages)), of_runs
+        parts["articles other"] = [page for page in pages if not in_tuned_half(page)], of_runs
+    if options.snippets is not None:
+        parts["snippets"] = list(snippets(options.snippets)), of_snippets
+    result: dict[str, object] = {
+        part: {name: measured(pages, extract, score) for name, extract in extractors.items()}
+        for part, (pages, score) in parts.items()
+    }
+    finish(result, options.output)

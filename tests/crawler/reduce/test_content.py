@@ -1,0 +1,81 @@
+"""The model that chooses the main content, and the rows it judges."""
+
+import numpy as np
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from freshet.crawler.reduce import content
+from freshet.crawler.reduce.content import COLUMNS, ContentModel, chosen, described, text_of
+from freshet.crawler.reduce.markdown import Piece, body_of, pieces_of
+
+
+def pieces(html: str) -> list[Piece]:
+    return list(pieces_of(body_of(LexborHTMLParser(html).html or "")))
+
+
+def row(html: str, number: int, words: dict[str, float], title: str = "") -> dict[str, float]:
+    """Return the row of one piece by the names of its columns."""
+    found = pieces(html)
+    rows = list(described(found, list(map(text_of, found)), title, words))
+    return dict(zip(COLUMNS, rows[number], strict=True))
+
+
+def test_a_row_tells_of_the_text_and_of_the_elements_above() -> None:
+    html = (
+        "<main><h1>A title</h1><div class='entry-content'><p>One, two. Three</p></div></main>"
+        "<aside class='related box' hidden><a href=/>All of it is a link</a></aside>"
+    )
+    words = {"entry": 1.5, "content": 0.5, "related": -2.0}
+    said = row(html, 1, words)
+    assert (said["in_main"], said["in_aside"], said["hidden"]) == (1, 0, 0)
+    assert (said["names_max"], said["names_sum"], said["names_bad"]) == (1.5, 2.0, 0)
+    assert (said["from_title"], said["linked_share"], said["capitals"]) == (1, 0.0, 2 / 3)
+    said = row(html, 2, words)
+    assert (said["in_main"], said["in_aside"], said["hidden"]) == (0, 1, 1)
+    assert (said["names_min"], said["names_bad"], said["linked_share"]) == (-2.0, 1, 1.0)
+    assert said["after"] == 0.0
+
+
+def test_the_title_of_the_page_names_its_heading() -> None:
+    html = "<h1>The Paper</h1><h2>A long question</h2><p>x"
+    assert [row(html, i, {})["from_title"] for i in range(3)] == [0, 1, 2]
+    title = "A long question – The Paper of the day"
+    assert [row(html, i, {}, title)["from_title"] for i in range(3)] == [0, 1, 2]
+    titles = [row(html.replace("The Paper", "Us"), i, {}, title)["from_title"] for i in range(3)]
+    assert titles == [-1, 0, 1]
+
+
+def test_trees_send_a_row_to_a_leaf_and_add_up() -> None:
+    model = ContentModel(
+        words={},
+        column=np.array([1, 0, 0, 0, 0]),
+        limit=np.array([2.5, 0.0, 0.0, 0.0, 0.0]),
+        yes=np.array([1, 1, 2, 3, 4]),
+        no=np.array([2, 1, 2, 3, 4]),
+        value=np.array([0.0, -1.0, 3.0, 0.25, 9.9]),
+        roots=np.array([0, 3]),
+        levels=2,
+    )
+    found = model.probabilities(np.array([[9.0, 2.5], [0.0, 2.6]]))
+    assert found == pytest.approx(1 / (1 + np.exp([0.75, -3.25])))
+
+
+def test_the_fitted_model_fits_the_columns() -> None:
+    model = content._model()
+    assert 0 <= model.column.min() <= model.column.max() < len(COLUMNS)
+    nodes = model.roots
+    for _ in range(model.levels):
+        inner = np.unique(np.concatenate([model.yes[nodes], model.no[nodes]]))
+        assert (inner >= nodes.min()).all()
+        nodes = inner
+    # After so many levels all are leaves.
+    assert (model.yes[nodes] == nodes).all()
+    assert (model.no[nodes] == nodes).all()
+
+
+def test_pieces_are_judged_alike_in_batches_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = "<nav><a href=/>Home</a></nav>" + "<p>Some words, and a few more of them.</p>" * 7
+    whole = chosen(found := pieces(page), "T")
+    monkeypatch.setattr(content, "_BATCH", 3)
+    assert chosen(found, "T") == whole
+    assert chosen([], "T") == []

@@ -1,0 +1,116 @@
+"""Pieces of a page as Markdown and as clean HTML."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from freshet.crawler.reduce.document import Document
+from freshet.crawler.reduce.markdown import MarkdownWriter, body_of, pieces_of
+
+URL = "https://h.example/a/b/"
+
+
+def read(html: str, base: str = URL) -> Document:
+    """Return all of a page, whatever its main content is."""
+    writer = MarkdownWriter(base)
+    pieces = pieces_of(body_of(LexborHTMLParser(html).html or ""))
+    written = [both for both in map(writer.piece, pieces) if both[0]]
+    return Document(
+        blocks=tuple([text for text, _ in written]), html="\n".join([html for _, html in written])
+    )
+
+
+def test_headings_have_levels_and_no_permalinks() -> None:
+    found = read("<main><h1>Top <a href=#top>¶</a></h1><p>x<h3>Low <em>er</em></h3><p>y</main>")
+    assert found.blocks == ("# Top", "x", "### Low *er*", "y")
+    assert found.html.splitlines()[2] == "<h3>Low <em>er</em></h3>"
+
+
+def test_links_and_images_are_absolute() -> None:
+    found = read(
+        '<p><a href="../y?a=1&amp;b=(2)">a [link]</a>, <a href="javascript:x()">none</a>, '
+        '<img src="data:x" data-src="/i.png" alt="An image"></p>'
+    )
+    assert found.blocks == (
+        "[a \\[link\\]](https://h.example/a/y?a=1&b=%282%29), none, ![An image](https://h.example/i.png)",
+    )
+    assert read('<p><a href="/b"><img src="/i.png" alt=I></a> x').blocks == (
+        "[![I](https://h.example/i.png)](https://h.example/b) x",
+    )
+    assert (
+        '<a href="https://h.example/a/y?a=1&amp;b=(2)">a [link]</a>, none, <img src' in found.html
+    )
+
+
+def test_lists_nest_and_count() -> None:
+    found = read(
+        "<ul><li>a<ul><li>b<ol start=3><li>c<li>d</ol></ul><li><p>para</p><pre>x\n\n  y</pre></ul>"
+    )
+    block = "- a\n  - b\n    3. c\n    4. d\n- para\n\n  ```\n  x\n\n    y\n  ```"
+    assert found.blocks == (block,)
+    assert found.html.startswith(
+        "<ul><li>a<ul><li>b<ol><li>c</li><li>d</li></ol></li></ul></li><li>"
+    )
+    assert found.text == "a\nb\nc\nd\n\npara\n\nx\n\n  y"
+
+
+def test_code_blocks_keep_lines_and_name_their_language() -> None:
+    found = read('<pre><code class="language-python">if x:\n    y()  # `` ``` \n</code></pre>')
+    assert found.blocks == ("````python\nif x:\n    y()  # `` ```\n````",)
+    found = read("<div class=highlight-rst><pre>a<br>b<span>\n c</span></pre></div>")
+    assert found.blocks == ("```rst\na\nb\n c\n```",)
+    assert read("<pre>1\n2\n3</pre><pre>1</pre>").blocks == ("```\n1\n```",)
+    assert read("<p>Call <code>a`b</code>.").blocks == ("Call ``a`b``.",)
+
+
+def test_tables_of_data_are_tables_and_those_of_layout_are_not() -> None:
+    found = read("<table><tr><th>A<th>B<tr><td>1|2<td>x <b>y</b><tr><td colspan=2>z</table>")
+    assert found.blocks == ("| A | B |\n| --- | --- |\n| 1\\|2 | x **y** |\n| z |  |",)
+    assert '<td colspan="2">z</td>' in found.html
+    assert read("<table><tr><td><h1>T</h1><td><p>x</table>").blocks == ("# T", "x")
+
+
+def test_quotes_breaks_and_marks() -> None:
+    found = read(
+        "<blockquote><p>q1</p><p>q2</p></blockquote><p>a<br>b<br><br>1. c *d* _e_ f_g</p><p># h</p>"
+    )
+    assert found.blocks == ("> q1\n>\n> q2", "a  \nb", "1\\. c \\*d\\* \\_e\\_ f_g", "\\# h")
+    assert read("<p><b>bold </b>x<i></i>").blocks == ("**bold** x",)
+    assert read("<p><b><strong>bold</strong></b> <i><b>x</b></i>").blocks == ("**bold** ***x***",)
+    assert read("<p>AT&amp;T &amp;lt; a&lt;b &lt;i&gt;").blocks == ("AT&T \\&lt; a\\<b \\<i>",)
+
+
+def test_items_may_be_lists_terms_or_paragraphs_in_links() -> None:
+    assert read("<ul><li>a</li><ul><li>b</ul></ul>").blocks == ("- a\n  - b",)
+    found = read("<dl><dt>term<dd>what it is</dl>")
+    assert found.blocks == ("- **term**\n  - what it is",)
+    assert found.html == "<dl><dt>term</dt><dd>what it is</dd></dl>"
+    found = read('<a href="/c"><h3>Card</h3><p>text</p></a>')
+    assert found.blocks == ("### [Card](https://h.example/c)", "[text](https://h.example/c)")
+
+
+def test_lists_and_tables_that_lay_out_a_page_are_not_written_as_such() -> None:
+    cards = "".join(f"<li><h3>Card {i}</h3><p>x</p></li>" for i in range(2))
+    assert read(f"<ul>{cards}</ul>").blocks == ("### Card 0", "x", "### Card 1", "x")
+    long = "<p>" + "word " * 200
+    assert read(f"<ol><li>{long}</li><li>{long}</li></ol>").blocks == (("word " * 200).strip(),) * 2
+
+
+def test_scripts_styles_and_controls_are_left_out() -> None:
+    found = read("<p onclick=x() class=c style=d>a<script>b</script><style>c</style></p><button>d")
+    assert (found.blocks, found.html) == (("a",), "<p>a</p>")
+    assert read("<h2><button>Question?</button></h2>").blocks == ("## Question?",)
+
+
+TAGS = "p b a li ul ol h2 pre br td tr table blockquote img dl dt dd code div".split()
+
+
+@given(
+    st.lists(
+        st.sampled_from([f"<{t}>" for t in TAGS] + [f"</{t}>" for t in TAGS] + ["x*", " ", "`"])
+    )
+)
+def test_any_markup_gives_a_document_with_balanced_html(parts: list[str]) -> None:
+    found = read("".join(parts))
+    again = read(f"<body>{found.html}")
+    assert "".join(again.text.split()) == "".join(found.text.split())
