@@ -322,7 +322,7 @@ async def by_id(db: Reader, *version_ids: int) -> list[StoredVersion]:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSource:
-    """What a document of a version is made of, beside its bytes.
+    """The source of a version's document, beside its bytes.
 
     ``number`` counts the page's versions from 1; ``fetched_at`` is when its bytes were fetched,
     ``changed_at`` the last significant change until then. The rest is known without the bytes.
