@@ -56,7 +56,7 @@ _PASSING = {
 _SENTENCES = {
     "SQLITE_NOTADB": "it is not a Freshet store (not an SQLite file)",
     "SQLITE_CORRUPT": "it is damaged; restore a backup, or salvage it with `sqlite3 FILE .recover`",
-    "SQLITE_CANTOPEN": "it cannot be opened; check that the folder exists and may be written",
+    "SQLITE_CANTOPEN": "it cannot be opened; check that it is a file in a folder for writing",
     "SQLITE_READONLY": "it may not be written",
     "SQLITE_PERM": "it may not be opened",
 }
@@ -156,7 +156,7 @@ class Database:
     lock: IO[bytes]
     thread: Executor
     connection: sqlite3.Connection
-    file: os.stat_result
+    files: dict[Path, os.stat_result]
     owner: str
     patience: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -169,10 +169,8 @@ class Database:
         async with self.patience:
             with store_errors(self.path):
                 given_up = threading.Event()
-                transaction = partial(
-                    _transact, work, self.connection, given_up, self._require_file
-                )
-                return await _run(self.thread, transaction, given_up)
+                commit = partial(_transact, work, self.connection, given_up, self._require_file)
+                return await _run(self.thread, commit, given_up)
 
     async def at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` before any waiting transaction; each statement commits by itself.
@@ -196,13 +194,11 @@ class Database:
         self.lock.close()
 
     def _require_file(self) -> None:
-        """Refuse a store that was removed or replaced, or another process's new lock file."""
-        if not self.path.exists():
-            raise StoreError(f"{self.path}: it was removed while it was being written")
-        lock = Path(self.lock.name)
-        is_locked = not lock.exists() or os.path.samestat(lock.stat(), os.fstat(self.lock.fileno()))
-        if not is_locked or not os.path.samestat(self.path.stat(), self.file):
-            raise StoreError(f"{self.path}: it or its lock was replaced while it was being written")
+        """Refuse a store of which a file was removed or replaced: another process may write it."""
+        for file, known in self.files.items():
+            if not file.exists() or not os.path.samestat(file.stat(), known):
+                how = "replaced" if file.exists() else "removed"
+                raise StoreError(f"{file}: it was {how} while it was being written")
 
 
 def _transact(
@@ -253,7 +249,7 @@ async def open_store(path: Path, *, owner: str = "freshet") -> Database:
     with store_errors(path):
         lock = held(path, owner)
         try:
-            refuse_foreign(path)
+            _refuse_foreign(path)
             writer = await _run(thread, partial(_writable, path))
             try:
                 reader = await _reader(path)
@@ -264,7 +260,9 @@ async def open_store(path: Path, *, owner: str = "freshet") -> Database:
             thread.shutdown()
             lock.close()
             raise
-    return Database(path, reader, lock, thread, writer, file=path.stat(), owner=owner)
+    log = path.resolve().with_name(path.resolve().name + "-wal")
+    files = {file: file.stat() for file in (path, log, _lock_file(path))}
+    return Database(path, reader, lock, thread, writer, files=files, owner=owner)
 
 
 @asynccontextmanager
@@ -370,8 +368,11 @@ def _require_one_name(path: Path) -> None:
         raise StoreError(f"{path}: it has {names} names (hard links); remove all but one")
 
 
-def refuse_foreign(path: Path) -> None:
-    """Refuse a file that is not a store and that SQLite would adopt; only read it."""
+def _refuse_foreign(path: Path) -> None:
+    """Refuse a file that is not a store and that SQLite would adopt; only read it.
+
+    Only before SQLite opens the file: POSIX drops its locks when the process closes any handle.
+    """
     if not path.exists():
         return
     if path.is_dir():
@@ -386,8 +387,6 @@ def _require(path: Path) -> None:
     """Refuse a path without a store."""
     if not path.exists():
         raise StoreError(f"{path}: there is no such file; `freshet crawl --db {path}` makes one")
-    with store_errors(path):
-        refuse_foreign(path)
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

@@ -30,7 +30,6 @@ from freshet.storage.database import (
     held,
     owner_of,
     reading,
-    refuse_foreign,
     schema_of,
     sqlite_errors,
     store_errors,
@@ -87,7 +86,6 @@ def restore(backup: Path, db: Path, *, replace: bool, progress: Progress) -> Cop
 def _copy(source: Path, target: Path, *, replace: bool, progress: Progress) -> Copied:
     if not source.exists():
         raise StoreError(f"{source}: there is no such file")
-    refuse_foreign(source)
     _require_target(source, target, replace=replace)
     with store_errors(target), _Partial(target) as partial:
         partial.permit(source.stat().st_mode)

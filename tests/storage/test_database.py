@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import sys
 import threading
 from contextlib import closing
 from functools import partial
@@ -52,7 +53,7 @@ async def test_a_lock_that_is_another_file_is_refused_untouched(tmp_path: Path) 
     assert other.read_text() == "precious"
 
 
-@pytest.mark.parametrize("lost", ["crawl.db", "crawl.db.lock"])
+@pytest.mark.parametrize("lost", ["crawl.db", "crawl.db-wal", "crawl.db.lock"])
 async def test_nothing_is_written_to_a_store_that_was_replaced(tmp_path: Path, lost: str) -> None:
     path, file = tmp_path / "crawl.db", tmp_path / lost
     database = await open_store(path)
@@ -61,9 +62,8 @@ async def test_nothing_is_written_to_a_store_that_was_replaced(tmp_path: Path, l
         connection.execute("INSERT INTO host (origin) VALUES ('x')")
 
     file.rename(tmp_path / "old")
-    if lost == "crawl.db":
-        with pytest.raises(StoreError, match="was removed while it was being written"):
-            await database.write(work)
+    with pytest.raises(StoreError, match="was removed while it was being written"):
+        await database.write(work)
     file.touch()
     for write in (database.write, database.at_once):
         with pytest.raises(StoreError, match="was replaced while it was being written"):
@@ -71,6 +71,22 @@ async def test_nothing_is_written_to_a_store_that_was_replaced(tmp_path: Path, l
     rows = await database.reader.execute_fetchall("SELECT count(*) FROM host")
     assert [tuple(row) for row in rows] == [(0,)]
     await database.close()
+
+
+async def test_reading_beside_the_writer_keeps_its_locks_and_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "crawl.db"
+    database = await open_store(path)
+    async with reading(path) as connection:
+        await connection.execute_fetchall("SELECT 1")
+    # The last connection to a store removes the log as it closes; the writer's is still open.
+    other = f"import sqlite3; c = sqlite3.connect({str(path)!r}); c.execute('SELECT 1 FROM page')"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", f"{other}; c.close()")
+    assert await process.wait() == 0
+    await database.write(lambda db: db.execute("INSERT INTO host (origin) VALUES ('x')"))
+    async with reading(path) as connection:
+        found = await connection.execute_fetchall("SELECT count(*) FROM host")
+    await database.close()
+    assert [tuple(row) for row in found] == [(1,)]
 
 
 async def test_a_reader_works_while_a_writer_is_in_a_transaction(tmp_path: Path) -> None:
