@@ -11,11 +11,14 @@ from freshet.storage.database import as_json, columns_of, row_to, values_of
 from freshet.storage.entries import HeaderSigns, Host, HostState, RobotsRecord
 from freshet.storage.records import Visit
 
-#: Times on which the next visit depends, beside those of hosts.
+#: Times on which the next visit, request to a hub or message depends, beside those of hosts.
 _DATED = {
     "page": ("checked_at", "last_at", "found_at", "alias_at"),
     "frontier": ("due_at",),
     "robots": ("fetched_at",),
+    "subscription": ("next_at",),
+    "alert": ("at",),
+    "alert_message": ("since", "next_at"),
 }
 #: Observations that the mean duration of requests is taken from.
 _LAST = 20_000
