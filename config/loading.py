@@ -123,6 +123,8 @@ def _refuse_unknown(layer: _Layer, names: Collection[str]) -> None:
         if name not in names:
             near = _nearest(name, names)
             raise ConfigError(f"{given.origin}: {name} is not a setting; {near}")
+        if any("\ud800" <= letter <= "\udfff" for letter in str(given.value)):
+            raise ConfigError(f"{given.origin}: {name} is not UTF-8")
 
 
 def _nearest(name: str, names: Collection[str]) -> str:

@@ -260,8 +260,7 @@ async def open_store(path: Path, *, owner: str = "freshet") -> Database:
             thread.shutdown()
             lock.close()
             raise
-    log = path.resolve().with_name(path.resolve().name + "-wal")
-    files = {file: file.stat() for file in (path, log, _lock_file(path))}
+    files = {each: each.stat() for each in (path, Path(f"{path.resolve()}-wal"), Path(lock.name))}
     return Database(path, reader, lock, thread, writer, files=files, owner=owner)
 
 
@@ -313,8 +312,7 @@ def owner_of(path: Path) -> Owner | None:
 
 def _lock_file(path: Path) -> Path:
     # As SQLite's own files, it lies beside the store itself, not beside a link to that.
-    store = path.resolve()
-    return store.with_name(store.name + ".lock")
+    return Path(f"{path.resolve()}.lock")
 
 
 def _holder(lock: IO[bytes], kind: int) -> tuple[str, str, str] | None:

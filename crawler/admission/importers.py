@@ -397,9 +397,9 @@ def _had(old: bytes, name: str) -> set[str]:
 
 def _refused(site: WatchedSite) -> Skipped | None:
     """Return the reason why a site cannot be imported, or None."""
-    for problem in seeds_from_arguments([site.url]).problems:
-        return Skipped(site.where, site.url, problem.message)
-    return None
+    lists = seeds_from_arguments([site.url]), read_sites(site.url.encode("utf-8", "replace"), "")
+    problems = [problem for each in lists for problem in each.problems]
+    return Skipped(site.where, site.url, problems[0].message) if problems else None
 
 
 def _with(old: bytes, name: str, added: Sequence[WatchedSite]) -> bytes:

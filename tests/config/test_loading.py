@@ -174,6 +174,8 @@ def test_a_file_that_cannot_be_read_is_refused(place: Path) -> None:
     assert refusal(place / "none.toml").endswith("cannot be read: No such file or directory")
     (place / "latin.toml").write_bytes(b"# caf\xe9")
     assert refusal(place / "latin.toml").endswith("is not UTF-8 at byte 5")
+    with pytest.raises(ConfigError, match=r"archive.dir is not UTF-8"):
+        load(None, {"archive.dir": "\udcff"})
 
 
 @given(st.text(), st.text())

@@ -12,6 +12,7 @@ from freshet.crawler.fetch.client import NotMade
 from freshet.crawler.frontier import FrontierRequest, PageRequest, ProbeRequest, Refusal
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
+from freshet.crawler.run.upkeep import enduring
 from freshet.crawler.visit import unasked
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Observation, Visit
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
@@ -218,14 +219,15 @@ async def test_requests_that_were_not_made_are_made_again_after_a_pause_or_the_r
     assert len(crawl.written) == 2
 
 
-async def test_chores_are_done_in_their_order_before_each_turn() -> None:
+async def test_chores_are_done_in_their_order_before_each_turn_also_where_they_fail() -> None:
     crawl, done = Crawl(), []
 
     def chore(name: str) -> Callable[[float], Awaitable[None]]:
         async def note(_now: float) -> None:
             done.append((name, len(crawl.started)))
+            raise KeyError(name)
 
-        return note
+        return enduring(note)
 
     crawl.pool.chores += [chore("first"), chore("second")]
     crawl.world.supply(page(1, 1))
