@@ -354,9 +354,9 @@ def _chosen(
     counted = stored if noise else [each for each in stored if each.significant]
     if len(stored) < 2:
         had = "one version" if stored else "no version"
-        fail(f"{url}: has {had} in the store; a diff needs two")
+        fail(f"{url}: has {had} in the store; a diff needs two", 0)
     if None in wanted and len(counted) < 2:
-        fail(f"{url}: has not changed significantly; --all compares its {len(stored)} versions")
+        fail(f"{url}: has not changed significantly; --all compares its {len(stored)} versions", 0)
     before, after = wanted
     last = counted[-1] if after is None else _version_of(stored, counted, after)
     if before is not None:

@@ -67,8 +67,8 @@ def export_command(
 ) -> None:
     """Write pages, observations, estimates or links as one table, for other programs.
 
-    Times are Unix seconds (UTC). A file appears when it is whole: an interrupted export leaves the
-    old one in place.
+    Times are Unix seconds (UTC), in JSONL ISO 8601. A file appears when it is whole: an interrupted
+    export leaves the old one in place.
     """
     chosen = kind or _by_name(output)
     if chosen == "parquet" and str(output) == "-":

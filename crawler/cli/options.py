@@ -173,12 +173,12 @@ def overrides(pairs: list[str] | None) -> dict[str, str] | None:
 
 def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list[StoredSeed]:
     """Return the seeds of the arguments and the file; exit without any."""
-    lists = [seeds_from_arguments(arguments)]
+    lists = {"": seeds_from_arguments(arguments)}
     if file is not None:
-        lists.append(read_sites(_read(file), file))
-    for site_list in lists:
-        _report_problems(site_list, file or "", strict=strict)
-    found = [seed for site_list in lists for seed in site_list.seeds]
+        lists[file] = read_sites(_read(file), file)
+    for name, site_list in lists.items():
+        _report_problems(site_list, name, strict=strict)
+    found = [seed for site_list in lists.values() for seed in site_list.seeds]
     if (arguments or file is not None) and not found:
         fail("no usable line in the site list", 2)
     return found
@@ -193,8 +193,7 @@ def _read(file: str) -> bytes:
 
 def _report_problems(site_list: SiteList, file: str, *, strict: bool) -> None:
     for problem in site_list.problems:
-        where = f"{file}:{problem.line}: " if file else ""
-        message = f"{where}{problem.message}"
+        message = f"{f'{file}:{problem.line}' if file else problem.text}: {problem.message}"
         if strict:
             fail(message, 2)
         say("skipped", "yellow", message)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
+import re
 import socket
 import ssl
 import zlib
@@ -455,7 +457,7 @@ def _explain(error: Exception) -> tuple[str, str]:
 
 def _explain_connect(error: aiohttp.ClientConnectorError) -> tuple[str, str]:
     cause = error.os_error
-    detail = cause.strerror or str(cause) or repr(cause)
+    detail = getattr(cause, "verify_message", "") or cause.strerror or str(cause) or repr(cause)
     match cause:
         case AddressRefused():
             return "address", detail
@@ -468,8 +470,9 @@ def _explain_connect(error: aiohttp.ClientConnectorError) -> tuple[str, str]:
         case ssl.SSLError():
             return ("not_tls" if cause.reason in _NOT_TLS else "tls"), detail
         case _:
-            is_lookup = isinstance(error, aiohttp.ClientConnectorDNSError)
-            return ("dns" if is_lookup else "connect"), detail
+            found = re.search(r"Errno (\d+)", str(cause))
+            reason = "dns" if isinstance(error, aiohttp.ClientConnectorDNSError) else "connect"
+            return reason, os.strerror(int(found[1])) if found else detail
 
 
 def _root(error: BaseException) -> BaseException:

@@ -24,6 +24,7 @@ from freshet.crawler.terminal import (
     amount,
     counted,
     err,
+    fail,
     percent,
     progress_bars,
     show_line,
@@ -248,14 +249,12 @@ def ask(
 def _span(db: Path, captures: Captures, shown: float) -> tuple[float, float]:
     """Return the first and the last day on which policies are judged."""
     if not len(captures):
-        raise CrawlError(f"{db}: no page has had content yet; policies cannot be compared")
+        fail(f"{db}: no page has had content yet; policies cannot be compared", 0)
     first, end = float(captures.at.min()), float(captures.until.max())
     start = first + shown * (end - first)
     judged = (captures.at > start) & (captures.content != FAILED)
     if not judged.any() or not np.any(np.diff(captures.offsets) > 1):
-        raise CrawlError(
-            f"{db}: no page has two captures yet; policies are judged between captures"
-        )
+        fail(f"{db}: no page has two captures yet; policies are judged between captures", 0)
     return start, end
 
 

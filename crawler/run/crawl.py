@@ -31,7 +31,7 @@ from freshet.crawler.run.wiring import (
     copy_rule,
     stopping_on_signals,
 )
-from freshet.crawler.tally import CrawlError, DaemonSnapshot, Tally, UsageError
+from freshet.crawler.tally import DaemonSnapshot, Tally, UsageError
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
@@ -141,7 +141,7 @@ async def _open_run(
     """Start a run, or resume the last one; return its id, and whether it was resumed."""
     last = await runs.latest(database.reader)
     if order.resume and last is None:
-        raise CrawlError(f"{order.db}: there is no run to resume; leave out --resume")
+        raise UsageError(f"{order.db}: there is no run to resume; leave out --resume")
     is_unfinished = last is not None and last.ended_at is None
     resume = is_unfinished if order.resume is None else order.resume
     if not order.seeds and not await runs.load(database.reader):
