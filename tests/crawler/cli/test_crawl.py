@@ -252,7 +252,9 @@ async def test_the_end_of_a_run_counts_for_itself_and_fails_only_with_every_site
             found = [url[-1] for url in report["appeared"]]
             assert (code, report["pages"], report["new"], found) == (0, pages, len(found), appeared)
             assert report["gone"] == (not pages)
-    code, stdout, stderr = await finished("a b", *asked, "--db", str(tmp_path / "b.db"))
+    code, stdout, stderr = await finished(
+        "a b", *asked, "--db", f"{tmp_path}/b.db", "--patience", "1"
+    )
     (silent,) = json.loads(stdout)["silent_seeds"]
     assert (code, silent["reason"]) == (1, "robots.txt unreachable: Connection refused")
     assert stderr.startswith("skipped a b: more than a URL")
