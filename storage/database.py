@@ -83,7 +83,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _store_error(path, error) from error
 
 
@@ -97,8 +97,10 @@ def store_errors(path: Path) -> Iterator[None]:
         raise StoreError(f"{path}: {error.strerror or error}") from error
 
 
-def _store_error(path: Path, error: sqlite3.Error) -> StoreError:
-    name = getattr(error, "sqlite_errorname", "")
+def _store_error(path: Path, error: Exception) -> StoreError:
+    # SQLite quotes a damaged schema, which Python then cannot decode.
+    damaged = isinstance(error, UnicodeDecodeError)
+    name = "SQLITE_CORRUPT" if damaged else getattr(error, "sqlite_errorname", "")
     for prefix, (why, advice) in _PASSING.items():
         if name.startswith(prefix):
             return StoreUnavailable(path, why, advice)
@@ -312,7 +314,7 @@ def owner_of(path: Path) -> Owner | None:
 
 def _lock_file(path: Path) -> Path:
     # As SQLite's own files, it lies beside the store itself, not beside a link to that.
-    return Path(f"{path.resolve()}.lock")
+    return Path(f"{os.path.realpath(path)}.lock")
 
 
 def _holder(lock: IO[bytes], kind: int) -> tuple[str, str, str] | None:
@@ -416,11 +418,20 @@ def _readable(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def sync(path: Path) -> None:
+    """Bring a file, or the names in a folder, onto the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def _writable(path: Path) -> sqlite3.Connection:
     """Open a store for writing; create or migrate it."""
     with suppress(FileExistsError):
         # The secrets of subscriptions stand in it; SQLite gives its own files the same mode.
-        os.close(os.open(path.resolve(), os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL, 0o600))
     connection = _connect(path, "rw")
     try:
         is_new = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

@@ -409,7 +409,7 @@ def _with(old: bytes, name: str, added: Sequence[WatchedSite]) -> bytes:
     data += text.encode()
     has = {canonical(seed.url) for seed in read_sites(data, name).seeds}
     if lost := [site.url for site in added if page(site.url) not in has]:
-        raise UnreadableList(f"{lost[0]} cannot be added: the last line is not a whole one")
+        raise UnreadableList(f"{lost[0][:80]} cannot be added: the last line is not a whole one")
     return data
 
 

@@ -1,6 +1,5 @@
 """``freshet diff URL [A B]``: what changed between two stored versions of a page."""
 
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -42,6 +41,7 @@ from freshet.crawler.terminal import (
     show_facts,
     show_line,
     show_text,
+    written,
 )
 from freshet.storage.queries import page as page_queries
 from freshet.storage.queries.page import StoredVersion
@@ -318,7 +318,10 @@ def diff_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     elif html is None:
         print_difference(difference, context, time.time())
     else:
-        _write(html, page_of(difference, context))
+        with written(html) as file:
+            file.write(page_of(difference, context))
+        if str(html) != "-":
+            say("written:", "green", str(html))
 
 
 async def _read(
@@ -384,14 +387,3 @@ def _version_of(
     if not then:
         fail(f"version {text}: the first is of {moment(stored[0].at, time.time())}")
     return then[-1]
-
-
-def _write(file: Path, page: str) -> None:
-    if str(file) == "-":
-        sys.stdout.write(page)
-        return
-    try:
-        file.write_text(page, "utf-8")
-    except OSError as error:
-        fail(f"--html {file}: cannot be written: {error.strerror}")
-    say("written:", "green", str(file))

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -15,6 +14,7 @@ import typer
 from freshet.config.loading import ConfigError, Origins, load
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
+from freshet.crawler.admission.importers import MAX_BYTES
 from freshet.crawler.admission.site_lists import SiteList, read_sites, seeds_from_arguments
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, say
@@ -120,6 +120,12 @@ def read_settings(file: Path | None, overrides: Mapping[str, object]) -> tuple[S
 
 
 # -- site lists --------------------------------------------------------------
+def read_list(file: Path) -> bytes:
+    """Return the bytes of a list, not much more than it may have."""
+    with file.open("rb") as opened:
+        return opened.read(MAX_BYTES + 1)
+
+
 def read_again(arguments: list[str], file: str | None) -> list[StoredSeed]:
     """Return the current seeds of the arguments and the file.
 
@@ -130,7 +136,7 @@ def read_again(arguments: list[str], file: str | None) -> list[StoredSeed]:
     if file is None or file == "-":
         return found
     try:
-        site_list = read_sites(Path(file).read_bytes(), file)
+        site_list = read_sites(read_list(Path(file)), file)
     except OSError as error:
         raise CrawlError(f"{file}: {error.strerror}") from error
     for problem in site_list.problems:
@@ -186,7 +192,7 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
 
 def _read(file: str) -> bytes:
     try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return read_list(Path("/dev/stdin" if file == "-" else file))
     except OSError as error:
         fail(f"--sites {file}: {error.strerror}", 2)
 

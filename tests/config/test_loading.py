@@ -167,7 +167,13 @@ def test_a_file_that_is_not_toml_is_refused_with_its_line(place: Path) -> None:
     assert refusal(file).startswith(f"file {file} is not TOML: ")
     assert "line 2" in refusal(file)
     file.write_text("a = " + "[" * 100_000)
-    assert refusal(file) == f"file {file} is nested too deeply"
+    deep = f"file {file} is nested too deeply, or larger than 1 MiB"
+    assert refusal(file) == deep
+    for text in ("a" + ".a" * 100_000 + " = 1", "#" * (1 << 21)):
+        file.write_text(text)
+        assert refusal(file) == deep
+    file.write_text("a = " + "9" * 5_000)
+    assert refusal(file).startswith(f"file {file} is not TOML: ")
 
 
 def test_a_file_that_cannot_be_read_is_refused(place: Path) -> None:

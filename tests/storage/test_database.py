@@ -208,6 +208,15 @@ async def test_a_writer_migrates_an_older_schema_and_a_reader_refuses_it(
         assert not list(await connection.execute_fetchall("SELECT text FROM note"))
 
 
+async def test_a_damaged_schema_that_is_not_utf_8_is_one_clear_line(tmp_path: Path) -> None:
+    path = tmp_path / "crawl.db"
+    await (await open_store(path)).close()
+    path.write_bytes(path.read_bytes().replace(b" INTEGER", b" \xffNTEGER"))
+    with pytest.raises(StoreError, match="it is damaged"):
+        async with reading(path):
+            pass
+
+
 async def test_a_damaged_file_is_one_clear_line(tmp_path: Path) -> None:
     path = tmp_path / "crawl.db"
     await (await open_store(path)).close()

@@ -2,11 +2,17 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from freshet.crawler import cli
+from freshet.crawler.admission.importers import MAX_BYTES
 from freshet.crawler.cli import verbs
+from freshet.crawler.cli.options import read_list
+from freshet.crawler.lab.plan_sources import read_csv
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import replacing
 
 
 def test_an_interruption_while_the_program_starts_is_one_line(
@@ -55,3 +61,25 @@ def test_a_traceback_for_whoever_mends_a_fault_holds_no_secrets() -> None:
     assert ended.stderr.startswith("Traceback (most recent call last):\n")
     assert ended.stderr.endswith("OSError: no answer from https://***@h.example/?token=***\n")
     assert "s3cr3t" not in ended.stderr
+
+
+@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
+@pytest.mark.parametrize("verb", ["--help", "config show", "config show --json"])
+def test_output_that_is_lost_is_one_line_and_exit_1(verb: str, redirection: str) -> None:
+    command = f"{sys.executable} -c 'from freshet.crawler.cli import run; run()' {verb}"
+    ended = subprocess.run(
+        ["sh", "-c", f"{command} {redirection}"], text=True, capture_output=True, check=False
+    )
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert ended.stderr.startswith("freshet: output: ")
+
+
+def test_a_file_without_end_is_read_to_a_bound() -> None:
+    assert len(read_list(Path("/dev/zero"))) == MAX_BYTES + 1
+    with pytest.raises(CrawlError, match="/dev/zero: line 1: is not CSV"):
+        read_csv(Path("/dev/zero"))
+
+
+def test_a_device_is_written_and_not_replaced() -> None:
+    with replacing(Path("/dev/null")) as whole:
+        assert whole == Path("/dev/null")
