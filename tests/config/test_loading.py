@@ -166,12 +166,9 @@ def test_a_file_that_is_not_toml_is_refused_with_its_line(place: Path) -> None:
     file = written(place / "a.toml", "[crawl]\nmax_pages = \n")
     assert refusal(file).startswith(f"file {file} is not TOML: ")
     assert "line 2" in refusal(file)
-    file.write_text("a = " + "[" * 100_000)
-    deep = f"file {file} is nested too deeply, or larger than 1 MiB"
-    assert refusal(file) == deep
-    for text in ("a" + ".a" * 100_000 + " = 1", "#" * (1 << 21)):
+    for text in ("a = " + "[" * 100_000, "a" + ".a" * 100_000, "#" * (1 << 21)):
         file.write_text(text)
-        assert refusal(file) == deep
+        assert refusal(file) == f"file {file} is nested too deeply, or larger than 1 MiB"
     file.write_text("a = " + "9" * 5_000)
     assert refusal(file).startswith(f"file {file} is not TOML: ")
 
