@@ -51,8 +51,12 @@ class Hosts:
         return [e for request in requests for e in await self.requester.perform(request)]
 
 
-async def test_a_robots_txt_opens_its_host_and_names_sitemaps() -> None:
-    hosts = Hosts()
+@pytest.fixture
+async def hosts() -> Hosts:
+    return Hosts()
+
+
+async def test_a_robots_txt_opens_its_host_and_names_sitemaps(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     (visit,) = await hosts.perform_next(answer(FILE))
     assert isinstance(visit, Note)
@@ -66,8 +70,7 @@ async def test_a_robots_txt_opens_its_host_and_names_sitemaps() -> None:
     assert asked == Request(ROBOTS.url, "robots", max_body_bytes=RobotsRules().max_bytes + 1)
 
 
-async def test_of_the_sitemaps_that_a_robots_txt_names_few_are_strangers() -> None:
-    hosts = Hosts()
+async def test_of_the_sitemaps_that_a_robots_txt_names_few_are_strangers(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     named = [f"Sitemap: http://s{n}/map.xml" for n in range(400)]
     named += [f"Sitemap: {SITE}/{n}.xml" for n in range(2_000)] + [f"Sitemap: {SITE}/{'a' * 3_000}"]
@@ -78,8 +81,7 @@ async def test_of_the_sitemaps_that_a_robots_txt_names_few_are_strangers() -> No
     assert (own.count(False), own.count(True)) == (10, 1_000)
 
 
-async def test_a_relative_sitemap_line_is_meant_relative_to_its_robots_txt() -> None:
-    hosts = Hosts()
+async def test_a_relative_sitemap_line_is_meant_relative_to_its_robots_txt(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     (visit,) = await hosts.perform_next(answer(b"Sitemap: /maps/1.xml\nSitemap: 2.xml"))
     assert isinstance(visit, Note)
@@ -88,8 +90,7 @@ async def test_a_relative_sitemap_line_is_meant_relative_to_its_robots_txt() -> 
     assert hosts.requester.robots.naming_origins(f"{SITE}/maps/1.xml") == {SITE}
 
 
-async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak() -> None:
-    hosts = Hosts()
+async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     (visit,) = await hosts.perform_next(answer(b"Sitemap: http://h2/map.xml"))
     assert isinstance(visit, Note)
@@ -98,8 +99,7 @@ async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak() -
     assert visit.targets.depths == [0, 3]
 
 
-async def test_a_redirected_robots_txt_is_followed_on_the_queue_of_its_target() -> None:
-    hosts = Hosts()
+async def test_a_redirected_robots_txt_is_followed_on_the_queue_of_its_target(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     moved = no_answer("redirected", 301, "http_301", location="http://h9/robots.txt")
     assert await hosts.perform_next(moved) == []
@@ -139,8 +139,7 @@ async def test_a_file_that_broke_off_says_nothing_and_the_older_copy_counts() ->
     assert (visit.robots[1].body, visit.robots[1].stale_since) == (ALLOW, NOON)
 
 
-async def test_a_probe_is_asked_for_and_recorded() -> None:
-    hosts = Hosts()
+async def test_a_probe_is_asked_for_and_recorded(hosts: Hosts) -> None:
     assert hosts.stages.world.frontier.probe(1, f"{SITE}/none")
     (entry,) = await hosts.perform_next(no_answer("gone", 404, "http_404"))
     host = hosts.stages.world.frontier.host_state(1)
@@ -148,8 +147,7 @@ async def test_a_probe_is_asked_for_and_recorded() -> None:
     assert hosts.stages.answers.asked == [Request(f"{SITE}/none", "probe")]
 
 
-async def test_what_follows_from_an_api_request_is_written_with_it() -> None:
-    hosts = Hosts()
+async def test_what_follows_from_an_api_request_is_written_with_it(hosts: Hosts) -> None:
     noted = Note(NOON, fetches=1)
     frontier = hosts.stages.world.frontier
     frontier.queue(ApiRequest("http://hub/", "hub", lambda _result, _now: [noted], form="a=b"))
@@ -159,8 +157,7 @@ async def test_what_follows_from_an_api_request_is_written_with_it() -> None:
     assert frontier.api_requests == 0
 
 
-async def test_a_page_is_visited_by_the_pipeline() -> None:
-    hosts = Hosts()
+async def test_a_page_is_visited_by_the_pipeline(hosts: Hosts) -> None:
     hosts.stages.world.supply(DUE)
     (visit,) = await hosts.perform_next(answer())
     assert isinstance(visit, Visit)

@@ -17,6 +17,7 @@ NOT_DUE = "not due in this run; due again when the next one starts"
 @pytest.fixture
 def store(small: SmallStore) -> SmallStore:
     small.run(NOW - 100)
+    small.host()
     return small
 
 
@@ -39,13 +40,11 @@ def way_to(told: Explanation) -> tuple[object, ...]:
 
 
 async def test_a_url_in_the_frontier_is_due_now(store: SmallStore) -> None:
-    store.host()
     store.due(store.page("/"), NOW - 1)
     assert (await explained(store)).outlook == "due now"
 
 
 async def test_a_retry_waits_for_its_time(store: SmallStore) -> None:
-    store.host()
     store.due(store.page("/"), NOW + 125, attempt=1)
     outlook = (await explained(store)).outlook
     assert outlook.startswith("another try is due at ")
@@ -53,7 +52,6 @@ async def test_a_retry_waits_for_its_time(store: SmallStore) -> None:
 
 
 async def test_a_deferred_url_gives_the_reason(store: SmallStore) -> None:
-    store.host()
     store.due(store.page("/"), NOW - 1, deferred="http_503")
     assert (await explained(store)).outlook == (
         "deferred to the next run (http_503), due first there"
@@ -61,13 +59,11 @@ async def test_a_deferred_url_gives_the_reason(store: SmallStore) -> None:
 
 
 async def test_a_settled_url_is_due_in_the_next_run(store: SmallStore) -> None:
-    store.host()
     store.page("/", last_kind="unchanged", last_at=NOW - 5)
     assert (await explained(store)).outlook == NOT_DUE
 
 
 async def test_a_url_that_is_held_back_says_why_and_nothing_else(store: SmallStore) -> None:
-    store.host()
     robots(store, "User-agent: *\nDisallow: /")
     store.page("/", held_back="trap: calendar")
     assert (await explained(store)).outlook == "not crawled: trap: calendar"
@@ -77,7 +73,6 @@ async def test_a_url_that_is_held_back_says_why_and_nothing_else(store: SmallSto
 async def test_a_permanent_alias_is_asked_again_after_some_days(
     store: SmallStore, age_days: int, asked_again: bool
 ) -> None:
-    store.host()
     page = store.page("/new")
     store.page("/", alias_of=page, alias_kind="permanent", alias_at=NOW - age_days * DAY_S)
     outlook = (await explained(store)).outlook
@@ -86,9 +81,9 @@ async def test_a_permanent_alias_is_asked_again_after_some_days(
 
 
 async def test_a_parked_host_stands_in_the_way_until_its_time(store: SmallStore) -> None:
-    store.host(
-        queue="one.example", last_exchange_at=NOW - 5, delay_s=1.0, parked_until=NOW + 7_300,
-        parked_reason="http_429",
+    store.execute(
+        "UPDATE host SET queue = 'one.example', last_exchange_at = ?, delay_s = 1.0, "
+        "parked_until = ?, parked_reason = 'http_429'", NOW - 5, NOW + 7_300,
     )  # fmt: skip
     store.due(store.page("/"), NOW - 1)
     outlook = (await explained(store)).outlook
@@ -97,7 +92,6 @@ async def test_a_parked_host_stands_in_the_way_until_its_time(store: SmallStore)
 
 
 async def test_what_robots_forbids_is_told_with_rule_line_and_group(store: SmallStore) -> None:
-    store.host()
     robots(store, "User-agent: Freshet\nCrawl-delay: 4\nDisallow: /private/\nAllow: /\n")
     store.due(store.page("/private/a"), NOW - 1)
     told = await explained(store, f"{HOST}/private/a")
@@ -109,7 +103,6 @@ async def test_what_robots_forbids_is_told_with_rule_line_and_group(store: Small
 
 
 async def test_the_verdict_is_that_for_the_configured_agent(store: SmallStore) -> None:
-    store.host()
     robots(store, "User-agent: mine\nDisallow: /\n")
     store.due(store.page("/"), NOW - 1)
     assert (await explained(store)).outlook == "due now"
@@ -118,7 +111,6 @@ async def test_the_verdict_is_that_for_the_configured_agent(store: SmallStore) -
 
 
 async def test_an_unreachable_robots_closes_its_host(store: SmallStore) -> None:
-    store.host()
     robots(store, standing="unreachable", reason="timeout_headers")
     store.due(store.page("/"), NOW - 1)
     told = await explained(store)
@@ -133,7 +125,6 @@ async def test_an_unreachable_robots_closes_its_host(store: SmallStore) -> None:
 async def test_a_robots_is_fresh_for_as_long_as_the_settings_say(
     store: SmallStore, age_s: float, fresh: bool
 ) -> None:
-    store.host()
     store.page("/")
     robots(store, fetched_at=NOW - age_s)
     told = await explained(store)
@@ -142,7 +133,6 @@ async def test_a_robots_is_fresh_for_as_long_as_the_settings_say(
 
 
 async def test_a_page_is_found_by_the_first_link_with_its_anchor(store: SmallStore) -> None:
-    store.host()
     page, home = store.page("/a"), store.page("/")
     store.link(home, page, NOW, anchor="An article", rel="nofollow")
     way = ("link", f"{HOST}/", "An article", "nofollow")
@@ -150,7 +140,6 @@ async def test_a_page_is_found_by_the_first_link_with_its_anchor(store: SmallSto
 
 
 async def test_a_seed_is_found_by_its_line_whatever_links_to_it(store: SmallStore) -> None:
-    store.host()
     page, other = store.page("/"), store.page("/a")
     store.link(other, page, NOW)
     store.insert("seed", text="one.example", url=f"{HOST}/", page_id=page, added_at=NOW)
@@ -158,7 +147,6 @@ async def test_a_seed_is_found_by_its_line_whatever_links_to_it(store: SmallStor
 
 
 async def test_a_sitemaps_entry_is_found_by_the_sitemap(store: SmallStore) -> None:
-    store.host()
     page, sitemap = store.page("/a"), store.page("/sitemap.xml", role="sitemap")
     store.link(sitemap, page, NOW, rel="sitemap")
     way = ("sitemap", f"{HOST}/sitemap.xml", None, "sitemap")
@@ -168,7 +156,6 @@ async def test_a_sitemaps_entry_is_found_by_the_sitemap(store: SmallStore) -> No
 
 
 async def test_the_target_of_a_redirect_is_found_by_it(store: SmallStore) -> None:
-    store.host()
     page = store.page("/new", redirects=1, found_at=NOW - 50)
     store.page("/old", alias_of=page, alias_kind="temporary", alias_at=NOW - 50)
     store.link(store.page("/later"), page, NOW)
@@ -177,7 +164,6 @@ async def test_the_target_of_a_redirect_is_found_by_it(store: SmallStore) -> Non
 
 
 async def test_an_unknown_url_still_gets_the_verdict_of_its_host(store: SmallStore) -> None:
-    store.host()
     store.page("/")
     robots(store, "User-agent: *\nDisallow: /x\n")
     told = await explained(store, "https://one.example/x", f"{HOST}/x")
@@ -189,7 +175,6 @@ async def test_an_unknown_url_still_gets_the_verdict_of_its_host(store: SmallSto
 
 
 async def test_a_url_that_was_linked_out_of_scope_names_the_link(store: SmallStore) -> None:
-    store.host()
     store.link(store.page("/"), "https://far.example/", NOW, anchor="Far")
     told = await explained(store, "https://far.example/")
     assert told.outlook == "not crawled: it was out of scope when a link to it was found"
@@ -198,7 +183,6 @@ async def test_a_url_that_was_linked_out_of_scope_names_the_link(store: SmallSto
 
 
 async def test_a_url_of_a_closed_pattern_says_what_it_was_closed_for(store: SmallStore) -> None:
-    store.host()
     one = store.page("/", pattern="/list?sort", held_back="trap: copies")
     store.insert(
         "trap", host_id=1, shape="/list?sort", kind="trap: copies", admitted=31, copies=30,
