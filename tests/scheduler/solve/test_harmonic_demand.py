@@ -166,3 +166,10 @@ def test_a_sample_in_which_nothing_costs_anything_leaves_the_plain_guess() -> No
     mu[::32] = 0
     demand = HarmonicDemand(mu, np.ones(40_000), np.zeros(40_000, np.bool_))
     assert demand.guess(np.array([100.0]), None) == mu.sum() / 100
+
+
+def test_a_probability_is_the_share_of_the_changes_that_are_answered() -> None:
+    told = np.array([True, True, True, False])
+    demand = HarmonicDemand(np.ones(4), np.array([4.0, 2.0, 0.0, 2.0]), told)
+    rates = np.array([1.0, 2.0, 0.0, 0.5])
+    assert demand.probabilities(rates).tolist() == [0.25, 1.0, 1.0, 1.0]
