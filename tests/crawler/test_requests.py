@@ -1,17 +1,8 @@
 """API requests go on their queue as politely as pages, and as robots.txt allows."""
 
-import pytest
 
 from freshet.crawler.frontier import ApiRequest, PageRequest, RobotsRequest
-from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
-
-
-@pytest.fixture
-def world() -> World:
-    world = World()
-    world.add(1, "a", parsed(ALLOW, 0.0))
-    world.add(2, "b", parsed(PRIVATE, 0.0))
-    return world
+from tests.crawler.frontier_world import DAY_S, PRIVATE, World, page, parsed
 
 
 def test_calls_keep_the_pause_of_their_queue_with_pages_and_each_other(world: World) -> None:
