@@ -1,6 +1,5 @@
 """API requests go on their queue as politely as pages, and as robots.txt allows."""
 
-
 from freshet.crawler.frontier import ApiRequest, PageRequest, RobotsRequest
 from tests.crawler.frontier_world import DAY_S, PRIVATE, World, page, parsed
 
