@@ -260,8 +260,8 @@ class FetchPool:
             until = self._deadline
             if self._may_launch() and not self._is_store_away:
                 until = min(until, self._next_launch(now))
-        # Cancelled requests and abandoned probes are about to end.
-        idle = not draining and self._idle()
+        # Only the passing of time brings new work; cancelled requests and probes are about to end.
+        idle = not draining and len(self._tasks) == self.probes.waiting and not self._unacknowledged
         came = await self.clock.wait(self._changed, until, idle=idle)
         if draining and not came:
             self._break_off()
@@ -276,10 +276,6 @@ class FetchPool:
             return self.pacer.allows_at(now)
         at = self._next_wake()
         return inf if at is None else at
-
-    def _idle(self) -> bool:
-        """Return whether only the passing of time can bring new work."""
-        return len(self._tasks) == self.probes.waiting and not self._unacknowledged
 
     # -- requests ----------------------------------------------------------------
 

@@ -177,7 +177,7 @@ def show_list(
         if any(cell is not None for cell in cells)
     ]
     for name, cells in columns:
-        numbers = all(_is_number(cell) for cell in cells)
+        numbers = all(c is None or isinstance(c, int) or _NUMBER.fullmatch(c) for c in cells)
         widest = max(len(_shown(cell)) for cell in cells)
         table.add_column(
             name,
@@ -190,11 +190,6 @@ def show_list(
     _show(title, table)
     if limit is not None and len(rows) > limit:
         show_line(f"… and {len(rows) - limit:,} more", "dim")
-
-
-def _is_number(cell: Cell) -> bool:
-    """Return whether a cell belongs to a right-aligned column."""
-    return cell is None or isinstance(cell, int) or _NUMBER.fullmatch(cell) is not None
 
 
 def _show(title: str, table: Table) -> None:

@@ -238,7 +238,9 @@ def ask(
     with err.status("Reading the archive"):
         captures, url, origin = terminal.run(read_past(db, daemon))
     start, end = _span(db, captures, shown)
-    budgets = budgets or [_spent(captures.at, start, end)]
+    # The archive's own fetches a day, in the time that is judged.
+    spent = float(((captures.at > start) & (captures.at <= end)).sum()) / (end - start)
+    budgets = budgets or [spent]
     terms = [ReplayTerms(budget, start, end) for budget in budgets]
     asks = len(policies) * sum(budgets) * (end - start)
     with progress_bars() as progress:
@@ -256,11 +258,6 @@ def _span(db: Path, captures: Captures, shown: float) -> tuple[float, float]:
     if not judged.any() or not np.any(np.diff(captures.offsets) > 1):
         fail(f"{db}: no page has two captures yet; policies are judged between captures", 0)
     return start, end
-
-
-def _spent(at: Floats, start: float, end: float) -> float:
-    """Return the archive's own fetches a day, in the time that is judged."""
-    return float(((at > start) & (at <= end)).sum()) / (end - start)
 
 
 # -- counterfactual view -----------------------------------------------------

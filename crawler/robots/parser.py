@@ -244,7 +244,8 @@ class RobotsTxt:
         agent = self._agent(user_agent)
         if agent is None:
             return RobotsVerdict(allowed=True)
-        rule = _strictest([self._rules_for(agent).deciding(path) for path in paths])
+        rules = [self._rules_for(agent).deciding(path) for path in paths]
+        rule = next((rule for rule in rules if rule is not None and not rule.allow), rules[0])
         if rule is None:
             return RobotsVerdict(allowed=True, agent=agent)
         return RobotsVerdict(rule.allow, rule.text, rule.line, agent)
@@ -407,11 +408,6 @@ def _product_token(text: str) -> str | None:
     return match[0] if match else None
 
 
-def _strictest(rules: Sequence[_Rule | None]) -> _Rule | None:
-    refusals = [rule for rule in rules if rule is not None and not rule.allow]
-    return refusals[0] if refusals else rules[0]
-
-
 # -- directives --------------------------------------------------------------
 #
 # Robots directives of pages: ``meta`` robots and the X-Robots-Tag header.
@@ -475,17 +471,10 @@ def _items(value: str) -> Iterator[str]:
 def _for_agent(value: str, token: str) -> Iterator[str]:
     ours = True
     for item in _items(value):
-        name, colon, rest = item.partition(":")
-        if colon and _is_name(name.strip().lower(), rest.strip()):
-            ours = name.strip().lower() in _EVERYBODY | {token.lower()}
-            yield from (rest.strip(),) if ours else ()
+        name, _, rest = (part.strip() for part in item.partition(":"))
+        # A value of an unknown directive is usually a number: the words after it are not lost.
+        if name.lower() not in _WITH_VALUE and rest[:1].isalpha():
+            ours = name.lower() in _EVERYBODY | {token.lower()}
+            yield from (rest,) if ours else ()
         elif ours:
             yield item
-
-
-def _is_name(word: str, rest: str) -> bool:
-    """Return whether a word before a colon names a crawler, not a directive that takes a value.
-
-    A value of an unknown directive is usually a number: then the words after it are not lost.
-    """
-    return word not in _WITH_VALUE and rest[:1].isalpha()
