@@ -67,6 +67,13 @@ class ApiRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class RobotsReading:
+    """A robots.txt that is to be read from the store; the host is asked for nothing."""
+
+    host_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A due URL that robots.txt forbids."""
 
@@ -74,7 +81,7 @@ class Refusal:
     rule: str
 
 
-FrontierRequest = PageRequest | RobotsRequest | ProbeRequest | ApiRequest | Refusal
+FrontierRequest = PageRequest | RobotsRequest | ProbeRequest | ApiRequest | RobotsReading | Refusal
 
 
 @dataclass(slots=True, eq=False)
@@ -140,6 +147,8 @@ class Frontier:
     _waiting: list[tuple[float, int, str]] = field(default_factory=list, init=False)
     _wake_at: dict[str, float] = field(default_factory=dict, init=False)
     _sequence: Iterator[int] = field(default_factory=count, init=False)
+    # Hosts with work, whose robots.txt must be read from the store first.
+    _unread: OrderedDict[int, None] = field(default_factory=OrderedDict, init=False)
     # Before this time, no robots.txt that a ready queue needs becomes stale.
     _recheck_at: float = field(default=inf, init=False)
 
@@ -247,7 +256,8 @@ class Frontier:
     def next(self, now: float, *, pages: bool = True) -> FrontierRequest | None:
         """Take the next request that may start now, or None; see :meth:`wakes_at`.
 
-        Without ``pages`` no due URL is taken.
+        Without ``pages`` no due URL is taken. A robots.txt is read again only when there is no
+        page: what was read is used before it is put away for another.
         """
         self._promote(now)
         while self._requests_ready:
@@ -264,7 +274,9 @@ class Frontier:
             self._ready, self._hosts, lambda h: self._is_open(h, now) and self._has_room(h.queue)
         )
         due = self.agenda.next(ready, now)
-        return None if due is None else self._page_request(due)
+        if due is None:
+            return RobotsReading(self._unread.popitem(last=False)[0]) if self._unread else None
+        return self._page_request(due)
 
     def ended(
         self,
@@ -294,7 +306,7 @@ class Frontier:
         self._schedule(queue)
 
     def robots_known(self, host_id: int, now: float) -> None:
-        """Open a host whose robots.txt has been fetched, or close it for a while."""
+        """Open a host whose robots.txt has been fetched or read, or close it for a while."""
         entry = self._hosts[host_id]
         entry.robots_on = None
         entry.crawl_delay_s = self.robots.crawl_delay_s(host_id)
@@ -399,6 +411,9 @@ class Frontier:
             self._recheck_at = inf
             for queue in list(self._ready.values()):
                 self._schedule(queue)
+        while self.robots.put_away:
+            if host := self._hosts.get(self.robots.put_away.pop()):
+                self._schedule(host.queue)
         while self._waiting and self._waiting[0][0] <= now:
             at, _, key = heappop(self._waiting)
             if self._wake_at.get(key) == at:
@@ -425,7 +440,10 @@ class Frontier:
             self._recheck_at = min([self._recheck_at, *fresh])
 
     def _fetch_robots(self, host: _HostEntry) -> None:
-        """Queue the request for a host's robots.txt on its own host queue."""
+        """Queue the request for a host's robots.txt, after what the store has of it."""
+        if self.robots.is_put_away(host.host_id):
+            self._unread[host.host_id] = None
+            return
         host.robots_on = host.queue
         url, key = self.robots_url_of(host.origin), host.queue.state.key
         host.queue.requests.append(RobotsRequest(host.host_id, host.origin, url, key))

@@ -12,7 +12,7 @@ from typing import Literal
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.fetch.client import NotMade
-from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest, Refusal
+from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest, Refusal, RobotsReading
 from freshet.crawler.pacing import Pacer
 from freshet.storage.records import Acknowledged, Agenda, Entry, Visit
 
@@ -190,6 +190,7 @@ class FetchPool:
         keys = await asyncio.gather(*(self.queue_key(host.origin) for host in new))
         for host, key in zip(new, keys, strict=True):
             self.frontier.add_host(host, key)
+            await asyncio.sleep(0)  # Reading its robots.txt took a while.
         for host_id in host_ids:
             self.frontier.wake(host_id)
 
@@ -280,7 +281,7 @@ class FetchPool:
     # -- requests ----------------------------------------------------------------
 
     async def _start(self, request: FrontierRequest) -> None:
-        if isinstance(request, Refusal):
+        if isinstance(request, Refusal | RobotsReading):
             await self._perform(request)
             await asyncio.sleep(0)  # It took no time on the network: other tasks get a turn.
             return
@@ -307,6 +308,8 @@ class FetchPool:
             case PageRequest(due=due) | Refusal(due=due):
                 self.agenda.put_back(due)
                 self.frontier.wake(due.host_id)
+            case RobotsReading(host_id):
+                self.frontier.wake(host_id)
             case _:
                 self.frontier.again(request)
         if hold_s:

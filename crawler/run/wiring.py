@@ -290,6 +290,7 @@ class Assembly:
             seeding=seeding,
             queue_key=context.queue_key,
             offsite_at=partial(links.offsite_at, context.database.reader),
+            stored=partial(hosts.load, context.database.reader, whole=True),
             on_refusal=context.archive.unasked if context.archive is not None else None,
             lasting=context.lasting,
         )

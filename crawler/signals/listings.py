@@ -6,10 +6,12 @@ waits for them.
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from itertools import islice
-from typing import Final
+from math import inf
+from typing import Final, TypeVar
 
 from freshet.crawler.admission.admit import Admission, FoundUrls, sitemap_links
 from freshet.crawler.fetch.transport import GZIP_MAGIC
@@ -84,6 +86,7 @@ class Complaints:
 
 
 _IN_A_THREAD_BYTES: Final = 256 * 1024
+T = TypeVar("T")
 #: Entries admitted at a time, in a few milliseconds.
 _SLICE: Final = 250
 
@@ -116,11 +119,9 @@ class Listings:
     async def read(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SitemapEntries:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
         naming = self.robots.naming_origins(due.url) | self.robots.naming_origins(due.fetch_url)
-        work = (body, self.limits, due.url, naming, now, skew_s)
-        if len(body) <= _IN_A_THREAD_BYTES and not body.startswith(GZIP_MAGIC):
-            entries = _read(*work)
-        else:
-            entries = await asyncio.to_thread(_read, *work)
+        size = inf if body.startswith(GZIP_MAGIC) else len(body)
+        work = partial(_read, body, self.limits, due.url, naming, now, skew_s)
+        entries = await off_loop(size, work)
         self.complaints.tell(due.url, entries.said)
         return entries
 
@@ -144,6 +145,11 @@ class Listings:
         said = claimed(feed.dated, now, skew_s)
         self.complaints.tell(due.url, said)
         return said
+
+
+async def off_loop(size: float, work: Callable[[], T]) -> T:
+    """Do work on ``size`` bytes; large work in a thread, off the event loop."""
+    return work() if size <= _IN_A_THREAD_BYTES else await asyncio.to_thread(work)
 
 
 def _outside(links: Links, targets: Targets) -> frozenset[int]:

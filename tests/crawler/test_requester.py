@@ -1,5 +1,6 @@
 """The requester: robots.txt hop by hop, probes, API requests, and URLs that are not asked for."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -7,11 +8,12 @@ import pytest
 from freshet.crawler.admission.admit import Seeding
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.fetch.client import Request
-from freshet.crawler.frontier import ApiRequest, Refusal, RobotsRequest
+from freshet.crawler.frontier import ApiRequest, PageRequest, Refusal, RobotsRequest
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsRules
+from freshet.storage.entries import Host, RobotsRecord
 from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observation, Visit
-from tests.crawler.frontier_world import ALLOW
+from tests.crawler.frontier_world import ALLOW, PRIVATE, page, parsed
 from tests.crawler.stages import DUE, NOON, SITE, Stages, answer, no_answer
 
 ROBOTS = RobotsRequest(1, SITE, f"{SITE}/robots.txt", "queue 1")
@@ -24,14 +26,15 @@ class Hosts:
     def __init__(self, *, lasting: bool = False) -> None:
         self.stages = stages = Stages()
         self.unasked: list[int] = []
+        self.kept: RobotsRecord | None = None
         self.probes = Probes(stages.world.frontier.probe)
         self.requester = Requester(
             pipeline=stages.pipeline, frontier=stages.world.frontier,
             clock=stages.clock, probes=self.probes,
             robots=stages.world.book, rules=RobotsRules(), admission=stages.admission,
             discovery=stages.discovery, seeding=Seeding([], stages.admission),
-            queue_key=self._queue_key, offsite_at=self._offsite_at, on_refusal=self._refused,
-            lasting=lasting,
+            queue_key=self._queue_key, offsite_at=self._offsite_at, stored=self._stored,
+            on_refusal=self._refused, lasting=lasting,
         )  # fmt: skip
         stages.admission.scope.add_seed(f"{SITE}/")
 
@@ -40,6 +43,9 @@ class Hosts:
 
     async def _offsite_at(self, url: str, origin: str) -> list[tuple[str, int]]:
         return [(f"{SITE}/listed", 2)] if url == "http://h2/map.xml" else []
+
+    async def _stored(self, host_ids: Sequence[int]) -> list[Host]:
+        return [Host(host_id, SITE, None, self.kept) for host_id in host_ids]
 
     def _refused(self, due: DueUrl, observation: Observation) -> None:
         self.unasked.append(due.page_id)
@@ -70,6 +76,22 @@ async def test_a_robots_txt_opens_its_host_and_names_sitemaps(hosts: Hosts) -> N
     assert asked == Request(ROBOTS.url, "robots", max_body_bytes=RobotsRules().max_bytes + 1)
 
 
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_a_robots_txt_that_was_put_away_is_read_from_the_store_else_requested(
+    hosts: Hosts, *, is_stored: bool
+) -> None:
+    world = hosts.stages.world
+    world.settle(1, parsed(PRIVATE, NOON), NOON)
+    world.supply(page(7, 1))
+    world.frontier._promote(NOON)
+    world.book.room_bytes = 0
+    world.book.settle(9, "http://h9", parsed(ALLOW, NOON), NOON)
+    hosts.kept = parsed(PRIVATE, NOON) if is_stored else None
+    assert await hosts.perform_next() == []
+    (request,) = world.requests(NOON)
+    assert isinstance(request, PageRequest if is_stored else RobotsRequest)
+
+
 async def test_of_the_sitemaps_that_a_robots_txt_names_few_are_strangers(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     named = [f"Sitemap: http://s{n}/map.xml" for n in range(400)]
@@ -87,7 +109,6 @@ async def test_a_relative_sitemap_line_is_meant_relative_to_its_robots_txt(hosts
     assert isinstance(visit, Note)
     assert visit.targets is not None
     assert visit.targets.urls == [f"{SITE}/maps/1.xml", f"{SITE}/2.xml"]
-    assert hosts.requester.robots.naming_origins(f"{SITE}/maps/1.xml") == {SITE}
 
 
 async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak(hosts: Hosts) -> None:
@@ -136,7 +157,7 @@ async def test_a_file_that_broke_off_says_nothing_and_the_older_copy_counts() ->
     (visit, *_) = await Hosts().requester.robots_answered(ROBOTS, broken)
     assert isinstance(visit, Note)
     assert visit.robots is not None
-    assert (visit.robots[1].body, visit.robots[1].stale_since) == (ALLOW, NOON)
+    assert (visit.robots[1].standing, visit.robots[1].stale_since) == ("parsed", NOON)
 
 
 async def test_a_probe_is_asked_for_and_recorded(hosts: Hosts) -> None:
