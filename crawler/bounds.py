@@ -64,7 +64,7 @@ BAD_PORTS: Final = frozenset(
     }
 )
 
-#: Share of the requests at a time that go to hosts that nobody asked for.
+#: Share of the requests at a time that go to hosts on domains of no seed.
 _STRANGERS: Final = 0.125
 _FILES: Final = 65_536
 _OTHER_FILES: Final = 64
@@ -82,6 +82,11 @@ def connections(wanted: int = 256) -> int:
     return max(1, min(wanted, (soft - _OTHER_FILES) // 2))
 
 
-def strangers(exchanges: int) -> int:
-    """Return how many requests at a time may go to hosts on domains of no seed."""
-    return max(1, int(_STRANGERS * connections(exchanges)))
+def share(exchanges: int, domains: int) -> int:
+    """Return how many requests at a time may go to hosts that nobody named, on a seed's domain.
+
+    Without ``domains``: on all others. Of many domains each may have what all others have.
+    """
+    most = connections(exchanges)
+    few = max(1, int(_STRANGERS * most))
+    return max(few, (most - few) // domains) if domains else few

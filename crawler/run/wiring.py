@@ -28,7 +28,7 @@ from freshet.crawler.archive.writer import (
     ArchiveWriter,
     ArchivingFetcher,
 )
-from freshet.crawler.bounds import met, strangers
+from freshet.crawler.bounds import met
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck, Probes
@@ -139,8 +139,7 @@ class Assembly:
         self.frontier = Frontier(
             agenda, self.robots, rules, rng, robots_url_of=lambda o: robots_url(origin(o)),
             held_at=context.clock.now() if context.was_killed else -inf,
-            is_asked_for=self._is_asked_for,
-            most_strangers=strangers(settings.crawl.exchanges),
+            share_of=lambda url: self.admission.scope.share_of(url, settings.crawl.exchanges),
         )  # fmt: skip
         context.clock.on_step(self.frontier.shift)
         self.admission = Admission(
@@ -172,9 +171,6 @@ class Assembly:
             patience=self._wait_for_store,
             secure=partial(secure, archive.flush) if archive is not None else None,
         )
-
-    def _is_asked_for(self, url: str) -> bool:
-        return self.admission.scope.is_asked_for(url)
 
     def _stages(self) -> Pipeline:
         """Wire the stages of a visit."""

@@ -79,7 +79,7 @@ class World:
         self.book = RobotsCache("freshet", RobotsRules(), rules, Random(seed))
         self.frontier = Frontier(
             self.shelf, self.book, rules, Random(seed), robots_url_of=robots_url,
-            is_asked_for=lambda url: url not in strangers, most_strangers=2,
+            share_of=lambda url: ("", 2) if url in strangers else None,
         )  # fmt: skip
 
     def add(
