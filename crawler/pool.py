@@ -28,13 +28,14 @@ class PoolRules:
 
     exchanges: int = 256
     max_pages: int = 0
+    max_requests: int = 0
     patience_s: float = 300.0
     grace_s: float = 10.0
     goes_on: bool = False
 
 
 #: Reason for the end of a pool's run.
-Ending = Literal["nothing due", "interrupted", "limit", "paused", "cut off"]
+Ending = Literal["nothing due", "interrupted", "limit", "requests", "paused", "cut off"]
 
 
 _ANSWERED = frozenset({"new", "changed", "unchanged"})
@@ -217,8 +218,9 @@ class FetchPool:
             return "paused"
         if self._cut_off_since is not None and now > self._cut_off_since + self.rules.patience_s:
             return "cut off"
-        full = self.rules.max_pages and self._pages >= self.rules.max_pages
-        return "limit" if now >= self._deadline or full else None
+        if now >= self._deadline or 0 < self.rules.max_pages <= self._pages:
+            return "limit"
+        return "requests" if 0 < self.rules.max_requests <= self.pacer.spent else None
 
     def _may_launch(self) -> bool:
         """Return whether there is room and need for a request.

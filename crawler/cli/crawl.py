@@ -134,9 +134,11 @@ def _print_last_line(report: CrawlReport, db: Path) -> None:
     if report.ending == "nothing due":
         show_line(f"Finished {took}", "green")
     else:
-        why = {"limit": "limit reached", "cut off": "no host can be reached"}.get(
-            report.ending, "interrupted"
-        )
+        why = {
+            "limit": "limit reached",
+            "requests": "limit reached: ten requests for each page that --max-pages allows",
+            "cut off": "no host can be reached",
+        }.get(report.ending, "interrupted")
         show_line(f"Stopped ({why}) {took}; the same command continues", "yellow")
 
 
@@ -156,7 +158,10 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     delay: Delay = None,
     contact: Contact = None,
     max_pages: Annotated[
-        int | None, typer.Option(metavar="N", help="Stop after this many pages.")
+        int | None,
+        typer.Option(
+            metavar="N", help="Stop after N pages, or 10 N + 100 requests (and 2 for each seed)."
+        ),
     ] = None,
     max_depth: Annotated[
         int | None, typer.Option(metavar="N", help="Follow at most N links from a seed.")

@@ -48,6 +48,7 @@ _STATE_AT: dict[Ending, RunState] = {
     "nothing due": "ended",
     "interrupted": "interrupted",
     "limit": "limit",
+    "requests": "limit",
     "cut off": "interrupted",
 }
 
@@ -182,13 +183,16 @@ class _CrawlRun:
         """Run to the end and report."""
         started_at = self._clock.now()
         newest = await observations.newest(self._database.reader)
-        seeding = Seeding(await runs.load(self._database.reader), self._assembly.admission)
+        seeds = await runs.load(self._database.reader)
+        seeding = Seeding(seeds, self._assembly.admission)
         listeners = self._assembly.listeners
         listeners.append(self._tally.add)
         chosen = self._settings.crawl
         rules = PoolRules(
             exchanges=connections(chosen.exchanges),
             max_pages=chosen.max_pages,
+            # Beside pages there are failures, redirects, sitemaps, and each seed's robots.txt.
+            max_requests=chosen.max_pages and 10 * chosen.max_pages + 100 + 2 * len(seeds),
             patience_s=chosen.patience_s,
         )
         pacer = Pacer(inf, started_at)

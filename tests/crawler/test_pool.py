@@ -14,14 +14,15 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.run.upkeep import enduring
 from freshet.crawler.visit import unasked
+from freshet.storage.entries import Kind
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Observation, Visit
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
 
 Perform = Callable[[FrontierRequest], Awaitable[Sequence[Entry]]]
 
 
-def visited(request: PageRequest, at: float) -> Visit:
-    return Visit(due=request.due, observation=Observation(request.due.page_id, at, "new"))
+def visited(request: PageRequest, at: float, kind: Kind = "new") -> Visit:
+    return Visit(due=request.due, observation=Observation(request.due.page_id, at, kind))
 
 
 class Crawl:
@@ -41,6 +42,7 @@ class Crawl:
         self.hanging = asyncio.Event()
         self.away_until = 0.0
         self.begun = 0
+        self.answers: Kind = "new"
         self.pool = FetchPool(
             frontier=self.world.frontier, agenda=self.world.shelf, perform=self.perform,
             probes=self.probes, write=self.write, queue_key=self.queue_key, clock=self.clock,
@@ -75,7 +77,7 @@ class Crawl:
         if "/broken" in request.due.url:
             raise RuntimeError("a bug")
         self.world.fine(request.queue, self.clock.now())
-        return [visited(request, self.clock.now())]
+        return [visited(request, self.clock.now(), self.answers)]
 
     @property
     def pages(self) -> list[int]:
@@ -105,6 +107,14 @@ async def test_the_limit_of_pages_is_met_exactly() -> None:
     crawl.world.supply(*(page(n, n % 2 + 1) for n in range(9)))
     assert await crawl.pool.run() == "limit"
     assert len(crawl.written) == 3
+
+
+async def test_requests_that_bring_no_page_have_a_limit() -> None:
+    crawl = Crawl(PoolRules(max_pages=3, max_requests=5))
+    crawl.answers = "failed"
+    crawl.world.supply(*(page(n, n % 2 + 1) for n in range(20)))
+    assert await crawl.pool.run() == "requests"
+    assert len(crawl.written) == 5
 
 
 async def test_the_time_limit_ends_a_run_and_the_next_goes_on() -> None:
