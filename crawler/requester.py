@@ -158,19 +158,21 @@ class Requester:
         if not self.rules.sitemaps or not self.admission.scope.contains(request.origin):
             return targets
         left = {True: SITEMAPS, False: FOREIGN_SITEMAPS}
-        for named in self.robots.sitemaps(request.host_id):
-            url = resolve(named, request.url)
-            if url is None or not is_http(url) or len(url) > SITEMAP_URL_CHARS:
-                continue
-            sitemap_url = canonical(url)
-            is_own = self.admission.scope.contains(sitemap_url)
-            if not left[is_own]:
-                meet("sitemaps that a robots.txt names", request.origin)
-                continue
-            left[is_own] -= 1
-            self.admission.add(targets, sitemap_url, url, depth=0, role="sitemap")
-            for listed, depth in await self.offsite_at(sitemap_url, request.origin):
-                self.admission.add(targets, listed, listed, depth=depth + 1)
+        slices = self.pipeline.recorder.listings.slices
+        async for some in slices(self.robots.sitemaps(request.host_id)):
+            for named in some:
+                url = resolve(named, request.url)
+                if url is None or not is_http(url) or len(url) > SITEMAP_URL_CHARS:
+                    continue
+                sitemap_url = canonical(url)
+                is_own = self.admission.scope.contains(sitemap_url)
+                if not left[is_own]:
+                    meet("sitemaps that a robots.txt names", request.origin)
+                    continue
+                left[is_own] -= 1
+                self.admission.add(targets, sitemap_url, url, depth=0, role="sitemap")
+                for listed, depth in await self.offsite_at(sitemap_url, request.origin):
+                    self.admission.add(targets, listed, listed, depth=depth + 1)
         if not targets and record.standing != "unreachable":
             self.discovery.sitemap(targets, request.origin)
         return targets

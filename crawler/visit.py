@@ -18,7 +18,7 @@ from typing import Final
 
 import zstandard
 
-from freshet.crawler.admission.admit import Admission, FoundUrls, Redirects, RedirectTarget
+from freshet.crawler.admission.admit import FoundUrls, Redirects, RedirectTarget
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, Verdict
@@ -287,7 +287,6 @@ class Comparer:
 class Recorder:
     """The record stage: gathers all changes of a visit to the store."""
 
-    admission: Admission
     discovery: SourceDiscovery
     listings: Listings
     redirects: Redirects
@@ -346,13 +345,14 @@ class Recorder:
     ) -> FoundUrls:
         match content:
             case ReducedPage(capture=capture, parsed=parsed):
-                found = self.admission.links(parsed.links, due.depth, nofollow=capture.nofollow)
-                if found.targets is not None and not capture.nofollow:
+                follow, nofollow = self.listings.follow, capture.nofollow
+                found = await follow(parsed.links, due.depth, nofollow=nofollow)
+                if found.targets is not None and not nofollow:
                     headers = result.header_values("Link")
                     self.discovery.feeds(found.targets, due, parsed.feeds, headers)
                 return found
             case ReducedFeed(feed=feed):
-                return self.admission.links(feed.links, due.depth, nofollow=False)
+                return await self.listings.follow(feed.links, due.depth)
             case ReducedSitemap(entries=entries):
                 return await self.listings.admit(entries, due.depth)
             case RedirectTarget():

@@ -209,20 +209,19 @@ class Admission:
         self._sitemaps: dict[str, set[str]] = {}
         self._judged = lru_cache(_REMEMBERED)(self._judge)
 
-    def links(self, links: Links, depth: int, *, nofollow: bool) -> FoundUrls:
-        """Admit the links of a page or feed.
+    def links(
+        self, targets: Targets, links: Links, columns: Sequence[int], depth: int, *, nofollow: bool
+    ) -> set[int]:
+        """Append the targets in these columns of a page's links; return the others.
 
         ``depth`` is that of the page; ``nofollow`` holds for the page as a whole.
         """
-        targets = Targets()
-        offsite = set()
-        for i, url in enumerate(links.urls):
-            if not self.scope.contains(url):
-                offsite.add(i)
-                continue
+        inside = [i for i in columns if self.scope.contains(links.urls[i])]
+        for i in inside:
             held = "nofollow" if nofollow or "nofollow" in links.rels[i].split() else None
-            self.add(targets, url, links.fetch_urls[i], depth=depth + 1, held_back=held)
-        return FoundUrls(links=links, offsite=frozenset(offsite), targets=targets)
+            url, fetch_url = links.urls[i], links.fetch_urls[i]
+            self.add(targets, url, fetch_url, depth=depth + 1, held_back=held)
+        return set(columns).difference(inside)
 
     def sitemap(
         self, targets: Targets, urls: Iterable[tuple[str, str]], depth: int, *, index: bool

@@ -207,7 +207,6 @@ class Assembly:
                 redirects=redirects,
             ),
             recorder=Recorder(
-                admission=self.admission,
                 discovery=self._discovery,
                 listings=listings,
                 redirects=redirects,
