@@ -82,11 +82,8 @@ def connections(wanted: int = 256) -> int:
     return max(1, min(wanted, (soft - _OTHER_FILES) // 2))
 
 
-def share(exchanges: int, domains: int) -> int:
-    """Return how many requests at a time may go to hosts that nobody named, on a seed's domain.
-
-    Without ``domains``: on all others. Of many domains each may have what all others have.
-    """
+def share(exchanges: int, domains: int = 0) -> int:
+    """Return how many requests at a time may go to a seed's domain, or to all others together."""
     most = connections(exchanges)
     few = max(1, int(_STRANGERS * most))
     return max(few, (most - few) // domains) if domains else few

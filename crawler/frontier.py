@@ -423,7 +423,8 @@ class Frontier:
     def _make_ready(self, queue: _QueueEntry, now: float) -> None:
         """Make a queue ready: for the robots.txt of its first host with work, or for a page."""
         if not queue.requests:
-            turn = next((h for h in queue.hosts.values() if self._has_work(h, now)), None)
+            hosts = (h for h in queue.hosts.values() if _may_be_visited(h, now))
+            turn = next((h for h in hosts if self.agenda.waiting(h.host_id)), None)
             if turn is not None and not self.robots.is_fresh(turn.host_id, now):
                 self._fetch_robots(turn)
         if not self._has_room(queue):
@@ -432,12 +433,8 @@ class Frontier:
             self._requests_ready[queue.state.key] = queue
         else:
             self._ready[queue.state.key] = queue
-            fresh = [
-                self.robots.fresh_until(h.host_id)
-                for h in queue.hosts.values()
-                if self._is_open(h, now)
-            ]
-            self._recheck_at = min([self._recheck_at, *fresh])
+            is_open = (h.host_id for h in queue.hosts.values() if self._is_open(h, now))
+            self._recheck_at = min([self._recheck_at, *map(self.robots.fresh_until, is_open)])
 
     def _fetch_robots(self, host: _HostEntry) -> None:
         """Queue the request for a host's robots.txt, after what the store has of it."""
@@ -484,9 +481,6 @@ class Frontier:
                 return None
             largest = max(share, largest or share, key=itemgetter(1))
         return largest
-
-    def _has_work(self, host: _HostEntry, now: float) -> bool:
-        return _may_be_visited(host, now) and self.agenda.waiting(host.host_id)
 
     def _is_open(self, host: _HostEntry, now: float) -> bool:
         return _may_be_visited(host, now) and self.robots.is_fresh(host.host_id, now)

@@ -130,7 +130,7 @@ class Requester:
         if result.reason in _HOPELESS and not self.lasting:
             self.robots.bar(request.host_id, result.reason or "", result.detail or "")
         fetched = self._record(result, now)
-        file = await _file(fetched, self.robots.agent)
+        file = await self._file(fetched)
         record = self.robots.settle(request.host_id, request.origin, fetched, now, file)
         self.frontier.robots_known(request.host_id, now)
         note = Note(
@@ -146,7 +146,11 @@ class Requester:
         """Read the robots.txt of a host from the store if it was put away."""
         if self.robots.is_put_away(host_id):
             (host,) = await self.stored([host_id])
-            self.robots.restore(host, await _file(host.robots, self.robots.agent))
+            self.robots.restore(host, await self._file(host.robots))
+
+    async def _file(self, record: RobotsRecord | None) -> RobotsTxt:
+        size = len(record.body) if record else 0
+        return await off_loop(_COSTLY * size, partial(in_force, record, self.robots.agent))
 
     async def _sitemaps(self, request: RobotsRequest, record: RobotsRecord) -> Targets:
         """Admit the sitemaps that a robots.txt names, where its origin is in scope.
@@ -187,8 +191,3 @@ class Requester:
         return RobotsRecord(
             state, now, body, (result.detail or result.reason) if unreachable else None
         )
-
-
-async def _file(record: RobotsRecord | None, agent: str) -> RobotsTxt:
-    size = len(record.body) if record else 0
-    return await off_loop(_COSTLY * size, partial(in_force, record, agent))

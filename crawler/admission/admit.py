@@ -113,12 +113,11 @@ class Scope:
 
         A root's domain is a group, and all other domains are one, whatever the kind of scope.
         """
-        if site_key(url) in self._sites:
-            return None
         domain = _domain(url)
-        if domain in self._domains:
-            return domain, share(exchanges, len(self._domains))
-        return "", share(exchanges, 0)
+        if domain not in self._domains:
+            return "", share(exchanges)
+        domains = len(self._domains)
+        return None if site_key(url) in self._sites else (domain, share(exchanges, domains))
 
     def roots(self) -> list[str]:
         """Return the canonical roots in order of arrival: ``Scope(kind, roots)`` again."""

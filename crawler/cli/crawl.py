@@ -134,11 +134,9 @@ def _print_last_line(report: CrawlReport, db: Path) -> None:
     if report.ending == "nothing due":
         show_line(f"Finished {took}", "green")
     else:
-        why = {
-            "limit": "limit reached",
-            "requests": "limit reached: ten requests for each page that --max-pages allows",
-            "cut off": "no host can be reached",
-        }.get(report.ending, "interrupted")
+        limits = {"limit": "limit reached", "requests": "limit of requests by --max-pages reached"}
+        reasons = limits | {"cut off": "no host can be reached"}
+        why = reasons.get(report.ending, "interrupted")
         show_line(f"Stopped ({why}) {took}; the same command continues", "yellow")
 
 
@@ -159,9 +157,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     contact: Contact = None,
     max_pages: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="Stop after N pages, or 10 N + 100 requests (and 2 for each seed)."
-        ),
+        typer.Option(metavar="N", help="Stop after N pages, or about 10 N + 100 requests."),
     ] = None,
     max_depth: Annotated[
         int | None, typer.Option(metavar="N", help="Follow at most N links from a seed.")

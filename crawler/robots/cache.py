@@ -38,10 +38,7 @@ class _Entry:
     failures: int = 0
 
 
-#: Sitemaps elsewhere of which it is known who names them.
-_NAMED_AT_ONCE = 10_000
-_CLOSED = RobotsTxt(closed=True)
-_NONE = RobotsTxt(size_bytes=0)
+_NONE = RobotsTxt(closed=True, size_bytes=0)
 
 
 @dataclass(slots=True, eq=False)
@@ -61,9 +58,7 @@ class RobotsCache:
     put_away: set[int] = field(default_factory=set, init=False)
     _files: OrderedDict[int, RobotsTxt] = field(default_factory=OrderedDict, init=False)
     _held_bytes: int = field(default=0, init=False)
-    _naming: LruCache[str, set[str]] = field(
-        default_factory=lambda: LruCache(_NAMED_AT_ONCE), init=False
-    )
+    _naming: LruCache[str, set[str]] = field(default_factory=lambda: LruCache(10_000), init=False)
     _barred: dict[int, tuple[str, str]] = field(default_factory=dict, init=False)
 
     def obey(self, politeness: PolitenessRules) -> None:
@@ -181,4 +176,4 @@ class RobotsCache:
     def _file(self, host_id: int) -> RobotsTxt:
         if host_id in self._files:
             self._files.move_to_end(host_id)
-        return self._files.get(host_id, _CLOSED)
+        return self._files.get(host_id, _NONE)

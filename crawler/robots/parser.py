@@ -109,7 +109,8 @@ class _Rules:
 
     def deciding(self, path: str) -> _Rule | None:
         """Return the rule that decides over a normal path, or None where none matches."""
-        best = self._longest_prefix(path)
+        prefixes = (self._prefixes.get(path[:length]) for length in self._lengths)
+        best = next(filter(None, prefixes), None)
         best_rank = -1 if best is None else best.rank
         for end in self._ends_in(path):
             for rank, needle, rule in self._wildcards[end]:
@@ -126,13 +127,6 @@ class _Rules:
         starts = range(len(path) + 1)
         parts = {path[i : i + size] for size in range(_END + 1) for i in starts}
         return sorted(self._wildcards.keys() & parts)
-
-    def _longest_prefix(self, path: str) -> _Rule | None:
-        for length in self._lengths:
-            rule = self._prefixes.get(path[:length])
-            if rule is not None:
-                return rule
-        return None
 
 
 def _read_rule(allow: bool, pattern: bytes, line: int) -> _Rule | None:
@@ -290,9 +284,11 @@ class _Reader:
         if key in _USER_AGENT:
             self._name_agent(_text(value))
         elif key == b"allow" or key in _DISALLOW:
-            self._add_rule(_read_rule(key == b"allow", value, number))
-        elif key in _CRAWL_DELAY and _SECONDS.fullmatch(value):
-            self._set_delay(float(value))
+            self._group_closed = True
+            if rule := _read_rule(key == b"allow", value, number):
+                self._section.rules.append(rule)
+        elif key in _CRAWL_DELAY and _SECONDS.fullmatch(value) and math.isfinite(float(value)):
+            self._section.delay_s = max(float(value), self._section.delay_s or 0.0)
         elif key in _SITEMAP and len(self.sitemaps) < _SITEMAPS and _REFERENCE.match(value):
             self.sitemaps[_text(value)] = None
 
@@ -304,15 +300,6 @@ class _Reader:
         token = _product_token(value)
         if token is not None:
             self.groups.setdefault(token, []).append(self._section)
-
-    def _add_rule(self, rule: _Rule | None) -> None:
-        self._group_closed = True
-        if rule is not None:
-            self._section.rules.append(rule)
-
-    def _set_delay(self, delay_s: float) -> None:
-        if math.isfinite(delay_s):
-            self._section.delay_s = max(delay_s, self._section.delay_s or 0.0)
 
 
 def parse(body: bytes, *, limit_bytes: int = LIMIT_BYTES) -> RobotsTxt:

@@ -122,7 +122,7 @@ class Listings:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
         naming = self.robots.naming_origins(due.url) | self.robots.naming_origins(due.fetch_url)
         size = inf if body.startswith(GZIP_MAGIC) else len(body)
-        work = partial(_read, body, self.limits, due.url, naming, now, skew_s)
+        work = partial(_read, body, self.limits, due.url, naming=naming, now=now, skew_s=skew_s)
         entries = await off_loop(size, work)
         self.complaints.tell(due.url, entries.said)
         return entries

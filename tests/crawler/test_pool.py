@@ -102,19 +102,15 @@ async def test_a_run_is_over_when_the_next_page_is_beyond_the_patience() -> None
     assert crawl.pages == [1]
 
 
-async def test_the_limit_of_pages_is_met_exactly() -> None:
-    crawl = Crawl(PoolRules(max_pages=3))
-    crawl.world.supply(*(page(n, n % 2 + 1) for n in range(9)))
-    assert await crawl.pool.run() == "limit"
-    assert len(crawl.written) == 3
-
-
-async def test_requests_that_bring_no_page_have_a_limit() -> None:
+@pytest.mark.parametrize(("kind", "ending", "most"), [("new", "limit", 3), ("gone", "requests", 5)])
+async def test_the_limits_of_pages_and_requests_are_met_exactly(
+    kind: Kind, ending: str, most: int
+) -> None:
     crawl = Crawl(PoolRules(max_pages=3, max_requests=5))
-    crawl.answers = "failed"
-    crawl.world.supply(*(page(n, n % 2 + 1) for n in range(20)))
-    assert await crawl.pool.run() == "requests"
-    assert len(crawl.written) == 5
+    crawl.answers = kind
+    crawl.world.supply(*(page(n, n % 2 + 1) for n in range(9)))
+    assert await crawl.pool.run() == ending
+    assert len(crawl.written) == most
 
 
 async def test_the_time_limit_ends_a_run_and_the_next_goes_on() -> None:

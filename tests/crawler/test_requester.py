@@ -11,7 +11,7 @@ from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier import ApiRequest, PageRequest, Refusal, RobotsRequest
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsRules
-from freshet.storage.entries import Host, RobotsRecord
+from freshet.storage.entries import Host
 from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observation, Visit
 from tests.crawler.frontier_world import ALLOW, PRIVATE, page, parsed
 from tests.crawler.stages import DUE, NOON, SITE, Stages, answer, no_answer
@@ -26,7 +26,6 @@ class Hosts:
     def __init__(self, *, lasting: bool = False) -> None:
         self.stages = stages = Stages()
         self.unasked: list[int] = []
-        self.kept: RobotsRecord | None = None
         self.probes = Probes(stages.world.frontier.probe)
         self.requester = Requester(
             pipeline=stages.pipeline, frontier=stages.world.frontier,
@@ -45,7 +44,7 @@ class Hosts:
         return [(f"{SITE}/listed", 2)] if url == "http://h2/map.xml" else []
 
     async def _stored(self, host_ids: Sequence[int]) -> list[Host]:
-        return [Host(host_id, SITE, None, self.kept) for host_id in host_ids]
+        return [Host(n, SITE, None, self.stages.world.stored.get(n)) for n in host_ids]
 
     def _refused(self, due: DueUrl, observation: Observation) -> None:
         self.unasked.append(due.page_id)
@@ -76,20 +75,14 @@ async def test_a_robots_txt_opens_its_host_and_names_sitemaps(hosts: Hosts) -> N
     assert asked == Request(ROBOTS.url, "robots", max_body_bytes=RobotsRules().max_bytes + 1)
 
 
-@pytest.mark.parametrize("is_stored", [True, False])
-async def test_a_robots_txt_that_was_put_away_is_read_from_the_store_else_requested(
-    hosts: Hosts, *, is_stored: bool
-) -> None:
+async def test_a_robots_txt_that_was_put_away_is_read_from_the_store(hosts: Hosts) -> None:
     world = hosts.stages.world
     world.settle(1, parsed(PRIVATE, NOON), NOON)
     world.supply(page(7, 1))
-    world.frontier._promote(NOON)
     world.book.room_bytes = 0
     world.book.settle(9, "http://h9", parsed(ALLOW, NOON), NOON)
-    hosts.kept = parsed(PRIVATE, NOON) if is_stored else None
     assert await hosts.perform_next() == []
-    (request,) = world.requests(NOON)
-    assert isinstance(request, PageRequest if is_stored else RobotsRequest)
+    assert world.requests(NOON) == [PageRequest(page(7, 1), "queue 1")]
 
 
 async def test_of_the_sitemaps_that_a_robots_txt_names_few_are_strangers(hosts: Hosts) -> None:

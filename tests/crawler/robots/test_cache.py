@@ -161,12 +161,11 @@ def test_a_host_whose_file_was_put_away_is_closed_until_it_is_restored() -> None
         known.settle(host_id, f"https://h{host_id}.example", parsed(NOON), NOON)
     assert 100 - len(known.put_away) == 50_000 // in_force(parsed(NOON)).size_bytes
     assert known.verdict(99, "https://h99.example/public").allowed
-    assert known.is_put_away(0)
-    assert not known.is_fresh(0, NOON)
-    assert not known.verdict(0, "https://h0.example/public").allowed
-    known.restore(Host(0, "https://h0.example", None, parsed(NOON)), in_force(parsed(NOON)))
-    assert known.is_fresh(0, NOON)
-    assert known.verdict(0, "https://h0.example/public").allowed
-    known.restore(Host(1, "https://h1.example", None, parsed(NOON - 1)), in_force(parsed(NOON)))
-    assert not known.is_put_away(1)
-    assert not known.is_fresh(1, NOON)
+    for at in (NOON, NOON - 1):
+        host_id = int(NOON - at)
+        assert known.is_put_away(host_id)
+        assert not known.is_fresh(host_id, NOON)
+        assert not known.verdict(host_id, f"https://h{host_id}.example/public").allowed
+        known.restore(Host(host_id, ORIGIN, None, parsed(at)), in_force(parsed(at)))
+        assert not known.is_put_away(host_id)
+        assert known.is_fresh(host_id, NOON) is (at == NOON)

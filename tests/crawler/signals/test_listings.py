@@ -125,14 +125,13 @@ def test_a_feed_whose_dates_have_no_zone_leaves_it_open() -> None:
 
 
 async def test_of_many_long_lists_one_slice_at_a_time_is_admitted() -> None:
-    reader, turns = listings(), []
-    loop_turns = 0
+    reader, turn = listings(), 0
 
-    async def admit() -> None:
-        turns.extend([loop_turns async for some in reader.slices(range(1_000)) if len(some) <= 250])
+    async def admit() -> list[int]:
+        return [turn async for some in reader.slices(range(1_000)) if len(some) <= 250]
 
     tasks = asyncio.gather(*(admit() for _ in range(9)))
     while not tasks.done():
         await asyncio.sleep(0)
-        loop_turns += 1
-    assert len(set(turns)) == 9 * 4
+        turn += 1
+    assert len(set().union(*await tasks)) == 9 * 4

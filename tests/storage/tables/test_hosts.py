@@ -35,15 +35,10 @@ async def test_state_and_robots_come_back_as_they_were_stored(store: CrawlStore)
     stale = replace(ROBOTS, stale_since=START + 1, reason="dns")
     await store.apply(Note(START + 1, robots=(1, replace(stale, body=b"")), host=state))
     assert (await load(store, 1))[1].robots == stale
-
-
-async def test_a_large_robots_txt_comes_back_only_with_the_whole_host(store: CrawlStore) -> None:
-    await store.admit("/")
     large = replace(ROBOTS, body=b"#" * 5_000)
     await store.apply(Note(START, robots=(1, large)))
     assert (await load(store, 1))[1].robots == replace(large, body=b"")
-    (host,) = await hosts.load(store.database.reader, [1], whole=True)
-    assert host.robots == large
+    assert (await hosts.load(store.database.reader, [1], whole=True))[0].robots == large
 
 
 async def test_of_several_states_in_a_batch_the_last_holds_and_all_exchanges_count(
