@@ -247,7 +247,8 @@ class Frontier:
         if entry.closed_until > now:
             return False
         if not self.robots.is_fresh(host_id, now):
-            self.ask_robots(host_id)
+            self._want_robots(entry)
+            self._schedule(entry.queue)
             return None
         return self.robots.verdict(host_id, url).allowed
 
@@ -426,7 +427,7 @@ class Frontier:
             hosts = (h for h in queue.hosts.values() if _may_be_visited(h, now))
             turn = next((h for h in hosts if self.agenda.waiting(h.host_id)), None)
             if turn is not None and not self.robots.is_fresh(turn.host_id, now):
-                self._fetch_robots(turn)
+                self._want_robots(turn)
         if not self._has_room(queue):
             self._crowd(queue)
         elif queue.requests:
@@ -436,11 +437,15 @@ class Frontier:
             is_open = (h.host_id for h in queue.hosts.values() if self._is_open(h, now))
             self._recheck_at = min([self._recheck_at, *map(self.robots.fresh_until, is_open)])
 
-    def _fetch_robots(self, host: _HostEntry) -> None:
-        """Queue the request for a host's robots.txt, after what the store has of it."""
+    def _want_robots(self, host: _HostEntry) -> None:
+        """Have a host's robots.txt read from the store, or else fetched."""
         if self.robots.is_put_away(host.host_id):
             self._unread[host.host_id] = None
-            return
+        elif host.robots_on is None:
+            self._fetch_robots(host)
+
+    def _fetch_robots(self, host: _HostEntry) -> None:
+        """Queue the request for a host's robots.txt on its own host queue."""
         host.robots_on = host.queue
         url, key = self.robots_url_of(host.origin), host.queue.state.key
         host.queue.requests.append(RobotsRequest(host.host_id, host.origin, url, key))
