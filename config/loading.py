@@ -5,6 +5,7 @@ file, ``defaults.toml``. A setting is taken whole from the strongest source that
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ Origins: TypeAlias = Mapping[str, str]
 
 _PREFIX = "FRESHET_"
 _LONGEST_VALUE = 60
+_MAX_BYTES = 1 << 20
+#: A dotted key costs the parser the square of its parts.
+_DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)[ \t]*\.[ \t]*){32}""")
 #: Settings whose values are not quoted in errors: they may hold secrets.
 _NOT_QUOTED = frozenset({"alerts.rules"})
 
@@ -69,7 +73,8 @@ def _usual_file() -> Path | None:
     if not home.is_absolute():  # the XDG specification says to ignore it then
         home = Path.home() / ".config"
     usual = (Path("freshet.toml"), home / "freshet" / "config.toml")
-    return next((path for path in usual if path.is_file()), None)
+    # A folder of another user is none of ours.
+    return next((path for path in usual if os.access(path, os.F_OK) and path.is_file()), None)
 
 
 def _defaults() -> _Layer:
@@ -80,16 +85,23 @@ def _defaults() -> _Layer:
 def _file(path: Path) -> _Layer:
     origin = f"file {path}"
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            text = file.read(_MAX_BYTES + 1).decode()
+        return _layer(_parsed(text), origin)
     except OSError as error:
         raise ConfigError(f"{origin} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{origin} is not UTF-8 at byte {error.start}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{origin} is not TOML: {error}") from error
     except RecursionError as error:
-        raise ConfigError(f"{origin} is nested too deeply") from error
-    return _layer(tables, origin)
+        raise ConfigError(f"{origin} is nested too deeply, or larger than 1 MiB") from error
+    except ValueError as error:
+        raise ConfigError(f"{origin} is not TOML: {error}") from error
+
+
+def _parsed(text: str) -> dict[str, object]:
+    if len(text) > _MAX_BYTES or _DEEP_KEY.search(text):
+        raise RecursionError
+    return tomllib.loads(text)
 
 
 def _environment() -> _Layer:
@@ -123,6 +135,8 @@ def _refuse_unknown(layer: _Layer, names: Collection[str]) -> None:
         if name not in names:
             near = _nearest(name, names)
             raise ConfigError(f"{given.origin}: {name} is not a setting; {near}")
+        if any("\ud800" <= letter <= "\udfff" for letter in str(given.value)):
+            raise ConfigError(f"{given.origin}: {name} is not UTF-8")
 
 
 def _nearest(name: str, names: Collection[str]) -> str:

@@ -109,6 +109,10 @@ class UnknownPage(StoreError):
     """A page that the store does not have, or a version or a text of it; the message says why."""
 
 
+class NoHistory(UnknownPage):
+    """A page that has not changed: there is nothing to compare."""
+
+
 def _not_kept(number: int) -> str:
     return (
         f"the bytes of version {number} are not kept "
@@ -446,9 +450,9 @@ def _chosen(
     counted = stored if noise else [each for each in stored if each.significant]
     if len(stored) < 2:
         had = "one version" if stored else "no version"
-        raise UnknownPage(f"{url}: has {had} in the store; a diff needs two")
+        raise NoHistory(f"{url}: has {had} in the store; a diff needs two")
     if None in wanted and len(counted) < 2:
-        raise UnknownPage(
+        raise NoHistory(
             f"{url}: has not changed significantly; --all compares its {len(stored)} versions"
         )
     before, after = wanted

@@ -9,12 +9,13 @@ The pool calls :meth:`Frontier.next` until it gets None, performs each request, 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, islice
 from math import inf
+from operator import itemgetter
 from random import Random
 
 from freshet.crawler.bounds import meet
@@ -67,6 +68,13 @@ class ApiRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class RobotsReading:
+    """A robots.txt that is to be read from the store; the host is asked for nothing."""
+
+    host_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A due URL that robots.txt forbids."""
 
@@ -74,20 +82,20 @@ class Refusal:
     rule: str
 
 
-FrontierRequest = PageRequest | RobotsRequest | ProbeRequest | ApiRequest | Refusal
+FrontierRequest = PageRequest | RobotsRequest | ProbeRequest | ApiRequest | RobotsReading | Refusal
 
 
 @dataclass(slots=True, eq=False)
 class _QueueEntry:
     """A host queue, its hosts in the order of their turns, and requests that go before pages.
 
-    ``strangers`` are the requests under way that count as those to strangers.
+    ``shares`` are the groups of its requests under way that have a share of all.
     """
 
     state: HostQueue
     hosts: OrderedDict[int, _HostEntry] = field(default_factory=OrderedDict)
     requests: list[RobotsRequest | ProbeRequest | ApiRequest] = field(default_factory=list)
-    strangers: int = 0
+    shares: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -113,8 +121,8 @@ class Frontier:
 
     ``robots_url_of`` returns the URL of an origin's robots.txt; ``robots`` is the robots cache. An
     earlier run was killed before ``held_at``: each queue waits its delay from then on.
-    ``is_asked_for`` says whether a seed's site, or another host of its domain, stands at a URL: of
-    the others, ``most_strangers`` are asked at a time.
+    ``share_of`` returns the group of an origin that no seed names, and how many requests may go to
+    that group at a time.
     ``api_requests`` is the number of API requests that wait here or are under way.
     """
 
@@ -125,12 +133,11 @@ class Frontier:
     _: KW_ONLY
     robots_url_of: Callable[[str], str]
     held_at: float = -inf
-    is_asked_for: Callable[[str], bool] = bool
-    most_strangers: int = 1
+    share_of: Callable[[str], tuple[str, int] | None] = lambda _: None
     api_requests: int = field(default=0, init=False)
-    _strangers: int = field(default=0, init=False)
-    # Strangers with work, whose time has come, that wait for one under way to end.
-    _crowded: OrderedDict[str, _QueueEntry] = field(default_factory=OrderedDict, init=False)
+    _shared: Counter[str] = field(default_factory=Counter, init=False)
+    # Queues of a group with work, whose time has come, that wait for one under way to end.
+    _crowded: dict[str, OrderedDict[str, _QueueEntry]] = field(default_factory=dict, init=False)
     _hosts: dict[int, _HostEntry] = field(default_factory=dict, init=False)
     _by_origin: dict[str, int] = field(default_factory=dict, init=False)
     _queues: dict[str, _QueueEntry] = field(default_factory=dict, init=False)
@@ -140,6 +147,8 @@ class Frontier:
     _waiting: list[tuple[float, int, str]] = field(default_factory=list, init=False)
     _wake_at: dict[str, float] = field(default_factory=dict, init=False)
     _sequence: Iterator[int] = field(default_factory=count, init=False)
+    # Hosts with work, whose robots.txt must be read from the store first.
+    _unread: OrderedDict[int, None] = field(default_factory=OrderedDict, init=False)
     # Before this time, no robots.txt that a ready queue needs becomes stale.
     _recheck_at: float = field(default=inf, init=False)
 
@@ -238,7 +247,8 @@ class Frontier:
         if entry.closed_until > now:
             return False
         if not self.robots.is_fresh(host_id, now):
-            self.ask_robots(host_id)
+            self._want_robots(entry)
+            self._schedule(entry.queue)
             return None
         return self.robots.verdict(host_id, url).allowed
 
@@ -247,24 +257,26 @@ class Frontier:
     def next(self, now: float, *, pages: bool = True) -> FrontierRequest | None:
         """Take the next request that may start now, or None; see :meth:`wakes_at`.
 
-        Without ``pages`` no due URL is taken.
+        Without ``pages`` no due URL is taken. A robots.txt is read again only when there is no
+        page: what was read is used before it is put away for another.
         """
         self._promote(now)
         while self._requests_ready:
-            key, queue = self._requests_ready.popitem(last=False)
+            _, queue = self._requests_ready.popitem(last=False)
             if self._has_room(queue):
                 request = queue.requests.pop(0)
                 self._start(queue)
                 return request
-            meet("requests to hosts that nobody asked for")
-            self._crowded[key] = queue
+            self._crowd(queue)
         if not pages:
             return None
         ready = _ReadyHosts(
             self._ready, self._hosts, lambda h: self._is_open(h, now) and self._has_room(h.queue)
         )
         due = self.agenda.next(ready, now)
-        return None if due is None else self._page_request(due)
+        if due is None:
+            return RobotsReading(self._unread.popitem(last=False)[0]) if self._unread else None
+        return self._page_request(due)
 
     def ended(
         self,
@@ -279,13 +291,13 @@ class Frontier:
         queue = self._queues[queue_key]
         queue.state.end(now, response_s, answer, retry_after_s, why)
         self._schedule(queue)
-        if queue.strangers:
-            queue.strangers -= 1
-            self._strangers -= 1
+        if queue.shares:
+            group = queue.shares.pop()
+            self._shared[group] -= 1
+            crowd = self._crowded.get(group, OrderedDict())
             # One takes its place; the last one lets all try, for some may have lost their work.
-            for _ in range(1 if self._strangers else len(self._crowded)):
-                if self._crowded:
-                    self._schedule(self._crowded.popitem(last=False)[1])
+            for other in list(islice(crowd.values(), 1 if self._shared[group] else None)):
+                self._schedule(other)
 
     def turned_away(self, host_id: int, now: float, retry_after_s: float | None, why: str) -> None:
         """Pause for a host whose page, not its status, says: too many requests."""
@@ -294,7 +306,7 @@ class Frontier:
         self._schedule(queue)
 
     def robots_known(self, host_id: int, now: float) -> None:
-        """Open a host whose robots.txt has been fetched, or close it for a while."""
+        """Open a host whose robots.txt has been fetched or read, or close it for a while."""
         entry = self._hosts[host_id]
         entry.robots_on = None
         entry.crawl_delay_s = self.robots.crawl_delay_s(host_id)
@@ -372,7 +384,8 @@ class Frontier:
         key = queue.state.key
         self._ready.pop(key, None)
         self._requests_ready.pop(key, None)
-        self._crowded.pop(key, None)
+        for crowd in self._crowded.values():
+            crowd.pop(key, None)
         at = None if queue.state.is_full else self._work_at(queue)
         if at is None:
             self._wake_at.pop(key, None)
@@ -399,6 +412,9 @@ class Frontier:
             self._recheck_at = inf
             for queue in list(self._ready.values()):
                 self._schedule(queue)
+        while self.robots.put_away:
+            if host := self._hosts.get(self.robots.put_away.pop()):
+                self._schedule(host.queue)
         while self._waiting and self._waiting[0][0] <= now:
             at, _, key = heappop(self._waiting)
             if self._wake_at.get(key) == at:
@@ -408,21 +424,25 @@ class Frontier:
     def _make_ready(self, queue: _QueueEntry, now: float) -> None:
         """Make a queue ready: for the robots.txt of its first host with work, or for a page."""
         if not queue.requests:
-            turn = next((h for h in queue.hosts.values() if self._has_work(h, now)), None)
+            hosts = (h for h in queue.hosts.values() if _may_be_visited(h, now))
+            turn = next((h for h in hosts if self.agenda.waiting(h.host_id)), None)
             if turn is not None and not self.robots.is_fresh(turn.host_id, now):
-                self._fetch_robots(turn)
+                self._want_robots(turn)
         if not self._has_room(queue):
-            self._crowded[queue.state.key] = queue
+            self._crowd(queue)
         elif queue.requests:
             self._requests_ready[queue.state.key] = queue
         else:
             self._ready[queue.state.key] = queue
-            fresh = [
-                self.robots.fresh_until(h.host_id)
-                for h in queue.hosts.values()
-                if self._is_open(h, now)
-            ]
-            self._recheck_at = min([self._recheck_at, *fresh])
+            is_open = (h.host_id for h in queue.hosts.values() if self._is_open(h, now))
+            self._recheck_at = min([self._recheck_at, *map(self.robots.fresh_until, is_open)])
+
+    def _want_robots(self, host: _HostEntry) -> None:
+        """Have a host's robots.txt read from the store, or else fetched."""
+        if self.robots.is_put_away(host.host_id):
+            self._unread[host.host_id] = None
+        elif host.robots_on is None:
+            self._fetch_robots(host)
 
     def _fetch_robots(self, host: _HostEntry) -> None:
         """Queue the request for a host's robots.txt on its own host queue."""
@@ -444,20 +464,28 @@ class Frontier:
     def _start(self, queue: _QueueEntry) -> None:
         """Start a request; the queue stays ready only if it allows more connections."""
         queue.state.start()
-        if self._is_stranger(queue):
-            queue.strangers += 1
-            self._strangers += 1
+        if share := self._share(queue):
+            queue.shares.append(share[0])
+            self._shared[share[0]] += 1
         self._schedule(queue)
 
     def _has_room(self, queue: _QueueEntry) -> bool:
-        return self._strangers < self.most_strangers or not self._is_stranger(queue)
+        share = self._share(queue)
+        return share is None or self._shared[share[0]] < share[1]
 
-    def _is_stranger(self, queue: _QueueEntry) -> bool:
-        hosts = queue.hosts.values()
-        return bool(hosts) and not any(self.is_asked_for(host.origin) for host in hosts)
+    def _crowd(self, queue: _QueueEntry) -> None:
+        if share := self._share(queue):
+            meet("requests to hosts that nobody asked for", share[0])
+            self._crowded.setdefault(share[0], OrderedDict())[queue.state.key] = queue
 
-    def _has_work(self, host: _HostEntry, now: float) -> bool:
-        return _may_be_visited(host, now) and self.agenda.waiting(host.host_id)
+    def _share(self, queue: _QueueEntry) -> tuple[str, int] | None:
+        """Return the largest share of the queue's hosts; None: one of them has all."""
+        largest = None
+        for host in queue.hosts.values():
+            if (share := self.share_of(host.origin)) is None:
+                return None
+            largest = max(share, largest or share, key=itemgetter(1))
+        return largest
 
     def _is_open(self, host: _HostEntry, now: float) -> bool:
         return _may_be_visited(host, now) and self.robots.is_fresh(host.host_id, now)

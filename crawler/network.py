@@ -12,7 +12,7 @@ from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher
 from freshet.crawler.politeness import queue_key
 from freshet.crawler.reduce.markup import site_hints
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.tally import UsageError
 from freshet.crawler.urls import origin
 
 
@@ -52,14 +52,14 @@ class Network:
         """Refuse to visit public hosts without a contact.
 
         Raises:
-            CrawlError: no contact is set and some URL is not on loopback.
+            UsageError: no contact is set and some URL is not on loopback.
         """
         if self._contact:
             return
         for url in urls:
             host = origin(url).host
             if not self._is_loopback(host):
-                raise CrawlError(
+                raise UsageError(
                     f"{host} is a public host, and a crawler must say who runs it: set a "
                     "contact URL with --contact https://…, FRESHET_CRAWL__CONTACT or "
                     "crawl.contact in freshet.toml"
@@ -98,13 +98,13 @@ def parser_of(settings: Settings, clock: Clock | None = None) -> Parser:
     depends on the load of the machine.
 
     Raises:
-        CrawlError: a selector of the settings is not valid.
+        UsageError: a selector of the settings is not valid.
     """
     parse = settings.parse
     try:
         hints = site_hints(parse.include, parse.ignore)
     except ValueError as error:
-        raise CrawlError(f"parse.include, parse.ignore: {error}") from error
+        raise UsageError(f"parse.include, parse.ignore: {error}") from error
     wall_limit_s = max(_WALL_LEAST_S, _WALL_TIMES * parse.time_limit_s)
     return Parser(
         time_limit_s=parse.time_limit_s,

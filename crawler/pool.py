@@ -12,7 +12,7 @@ from typing import Literal
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.fetch.client import NotMade
-from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest, Refusal
+from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest, Refusal, RobotsReading
 from freshet.crawler.pacing import Pacer
 from freshet.storage.records import Acknowledged, Agenda, Entry, Visit
 
@@ -28,13 +28,14 @@ class PoolRules:
 
     exchanges: int = 256
     max_pages: int = 0
+    max_requests: int = 0
     patience_s: float = 300.0
     grace_s: float = 10.0
     goes_on: bool = False
 
 
 #: Reason for the end of a pool's run.
-Ending = Literal["nothing due", "interrupted", "limit", "paused", "cut off"]
+Ending = Literal["nothing due", "interrupted", "limit", "requests", "paused", "cut off"]
 
 
 _ANSWERED = frozenset({"new", "changed", "unchanged"})
@@ -190,6 +191,7 @@ class FetchPool:
         keys = await asyncio.gather(*(self.queue_key(host.origin) for host in new))
         for host, key in zip(new, keys, strict=True):
             self.frontier.add_host(host, key)
+            await asyncio.sleep(0)  # Reading its robots.txt took a while.
         for host_id in host_ids:
             self.frontier.wake(host_id)
 
@@ -216,8 +218,9 @@ class FetchPool:
             return "paused"
         if self._cut_off_since is not None and now > self._cut_off_since + self.rules.patience_s:
             return "cut off"
-        full = self.rules.max_pages and self._pages >= self.rules.max_pages
-        return "limit" if now >= self._deadline or full else None
+        if now >= self._deadline or 0 < self.rules.max_pages <= self._pages:
+            return "limit"
+        return "requests" if 0 < self.rules.max_requests <= self.pacer.spent else None
 
     def _may_launch(self) -> bool:
         """Return whether there is room and need for a request.
@@ -260,8 +263,8 @@ class FetchPool:
             until = self._deadline
             if self._may_launch() and not self._is_store_away:
                 until = min(until, self._next_launch(now))
-        # Cancelled requests and abandoned probes are about to end.
-        idle = not draining and self._idle()
+        # Only the passing of time brings new work; cancelled requests and probes are about to end.
+        idle = not draining and len(self._tasks) == self.probes.waiting and not self._unacknowledged
         came = await self.clock.wait(self._changed, until, idle=idle)
         if draining and not came:
             self._break_off()
@@ -277,14 +280,10 @@ class FetchPool:
         at = self._next_wake()
         return inf if at is None else at
 
-    def _idle(self) -> bool:
-        """Return whether only the passing of time can bring new work."""
-        return len(self._tasks) == self.probes.waiting and not self._unacknowledged
-
     # -- requests ----------------------------------------------------------------
 
     async def _start(self, request: FrontierRequest) -> None:
-        if isinstance(request, Refusal):
+        if isinstance(request, Refusal | RobotsReading):
             await self._perform(request)
             await asyncio.sleep(0)  # It took no time on the network: other tasks get a turn.
             return
@@ -311,6 +310,8 @@ class FetchPool:
             case PageRequest(due=due) | Refusal(due=due):
                 self.agenda.put_back(due)
                 self.frontier.wake(due.host_id)
+            case RobotsReading(host_id):
+                self.frontier.wake(host_id)
             case _:
                 self.frontier.again(request)
         if hold_s:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from freshet.crawler.admission.admit import Admission, Seeding
@@ -16,19 +17,22 @@ from freshet.crawler.frontier import (
     PageRequest,
     ProbeRequest,
     Refusal,
+    RobotsReading,
     RobotsRequest,
 )
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.crawler.robots.parser import cut_at_line_end, standing
-from freshet.crawler.signals.listings import SourceDiscovery
+from freshet.crawler.robots.parser import RobotsTxt, cut_at_line_end, in_force, standing
+from freshet.crawler.signals.listings import SourceDiscovery, off_loop
 from freshet.crawler.urls import canonical, is_http, resolve
 from freshet.crawler.visit import Pipeline, unasked
-from freshet.storage.entries import Kind, RobotsRecord
+from freshet.storage.entries import Host, Kind, RobotsRecord
 from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observation, Targets, Visit
 
 #: Failures that no later try in the same run can mend: the name, address or certificate.
 _HOPELESS: Final = frozenset({"no_such_host", "address", "tls", "url"})
 _REDIRECTS: Final = 300
+#: A byte of a robots.txt takes as long as so many of other files.
+_COSTLY: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +40,8 @@ class Requester:
     """Performs requests: pages by the ``pipeline``, robots.txt, probes and API requests itself.
 
     ``offsite_at(page, origin)`` reads the URLs of an origin that a known page links to out of its
-    scope, with that page's depth. ``on_refusal`` is called for each URL that is not requested. In a
-    ``lasting`` run no host is hopeless: it may come back.
+    scope, with that page's depth; ``stored`` reads whole hosts. ``on_refusal`` is called for each
+    URL that is not requested. In a ``lasting`` run no host is hopeless: it may come back.
     """
 
     pipeline: Pipeline
@@ -51,6 +55,7 @@ class Requester:
     seeding: Seeding
     queue_key: Callable[[str], Awaitable[str]]
     offsite_at: Callable[[str, str], Awaitable[list[tuple[str, int]]]]
+    stored: Callable[[Sequence[int]], Awaitable[list[Host]]]
     on_refusal: Callable[[DueUrl, Observation], None] | None = None
     lasting: bool = False
 
@@ -65,6 +70,10 @@ class Requester:
                 return [await self._probe(request)]
             case ApiRequest():
                 return await self._call(request)
+            case RobotsReading():
+                await self.read_robots(request.host_id)
+                self.frontier.robots_known(request.host_id, self.clock.now())
+                return []
             case Refusal():
                 return [self.refuse(request)]
 
@@ -121,7 +130,8 @@ class Requester:
         if result.reason in _HOPELESS and not self.lasting:
             self.robots.bar(request.host_id, result.reason or "", result.detail or "")
         fetched = self._record(result, now)
-        record = self.robots.settle(request.host_id, request.origin, fetched, now)
+        file = await self._file(fetched)
+        record = self.robots.settle(request.host_id, request.origin, fetched, now, file)
         self.frontier.robots_known(request.host_id, now)
         note = Note(
             at=now,
@@ -131,6 +141,16 @@ class Requester:
             host=self.frontier.host_state(request.host_id),
         )
         return [note, *self.seeding.settle(request.origin, result, now)]
+
+    async def read_robots(self, host_id: int) -> None:
+        """Read the robots.txt of a host from the store if it was put away."""
+        if self.robots.is_put_away(host_id):
+            (host,) = await self.stored([host_id])
+            self.robots.restore(host, await self._file(host.robots))
+
+    async def _file(self, record: RobotsRecord | None) -> RobotsTxt:
+        size = len(record.body) if record else 0
+        return await off_loop(_COSTLY * size, partial(in_force, record, self.robots.agent))
 
     async def _sitemaps(self, request: RobotsRequest, record: RobotsRecord) -> Targets:
         """Admit the sitemaps that a robots.txt names, where its origin is in scope.
@@ -142,19 +162,21 @@ class Requester:
         if not self.rules.sitemaps or not self.admission.scope.contains(request.origin):
             return targets
         left = {True: SITEMAPS, False: FOREIGN_SITEMAPS}
-        for named in self.robots.sitemaps(request.host_id):
-            url = resolve(named, request.url)
-            if url is None or not is_http(url) or len(url) > SITEMAP_URL_CHARS:
-                continue
-            sitemap_url = canonical(url)
-            is_own = self.admission.scope.contains(sitemap_url)
-            if not left[is_own]:
-                meet("sitemaps that a robots.txt names", request.origin)
-                continue
-            left[is_own] -= 1
-            self.admission.add(targets, sitemap_url, url, depth=0, role="sitemap")
-            for listed, depth in await self.offsite_at(sitemap_url, request.origin):
-                self.admission.add(targets, listed, listed, depth=depth + 1)
+        slices = self.pipeline.recorder.listings.slices
+        async for some in slices(self.robots.sitemaps(request.host_id)):
+            for named in some:
+                url = resolve(named, request.url)
+                if url is None or not is_http(url) or len(url) > SITEMAP_URL_CHARS:
+                    continue
+                sitemap_url = canonical(url)
+                is_own = self.admission.scope.contains(sitemap_url)
+                if not left[is_own]:
+                    meet("sitemaps that a robots.txt names", request.origin)
+                    continue
+                left[is_own] -= 1
+                self.admission.add(targets, sitemap_url, url, depth=0, role="sitemap")
+                for listed, depth in await self.offsite_at(sitemap_url, request.origin):
+                    self.admission.add(targets, listed, listed, depth=depth + 1)
         if not targets and record.standing != "unreachable":
             self.discovery.sitemap(targets, request.origin)
         return targets

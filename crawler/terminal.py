@@ -5,14 +5,13 @@ import json
 import os
 import re
 import sqlite3
-import stat
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from math import ceil, inf
 from pathlib import Path
-from typing import Final, NoReturn, TypeAlias, TypeVar
+from typing import IO, Final, NoReturn, TypeAlias, TypeVar
 
 import typer
 import uvloop
@@ -29,7 +28,7 @@ from freshet.crawler.clock import calendar, dated
 from freshet.crawler.masking import masked
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.scheduler.policy import PolicyError
-from freshet.storage.database import StoreError
+from freshet.storage.database import StoreError, sync
 from freshet.storage.tables.near_duplicates import IndexState
 
 #: Results for people; plain text when piped, and NO_COLOR is obeyed.
@@ -165,7 +164,7 @@ def show_list(
         if any(cell is not None for cell in cells)
     ]
     for name, cells in columns:
-        numbers = all(_is_number(cell) for cell in cells)
+        numbers = all(c is None or isinstance(c, int) or _NUMBER.fullmatch(c) for c in cells)
         widest = max(len(_shown(cell)) for cell in cells)
         table.add_column(
             name,
@@ -178,11 +177,6 @@ def show_list(
     _show(title, table)
     if limit is not None and len(rows) > limit:
         show_line(f"… and {len(rows) - limit:,} more", "dim")
-
-
-def _is_number(cell: Cell) -> bool:
-    """Return whether a cell belongs to a right-aligned column."""
-    return cell is None or isinstance(cell, int) or _NUMBER.fullmatch(cell) is not None
 
 
 def _show(title: str, table: Table) -> None:
@@ -308,11 +302,10 @@ def told_in_one_line() -> Iterator[None]:
         fail(f"the store cannot be read or written: {error}; `freshet doctor` checks it")
     except KeyboardInterrupt:
         fail("interrupted", INTERRUPTED)
-    except (typer.Exit, BrokenPipeError):
-        # The entry point knows what to do where the reader of our output has gone.
-        raise
     except Exception as error:
-        if os.environ.get(_DEBUG):
+        # The entry point knows what to do where our output cannot be written.
+        ended = isinstance(error, typer.Exit) or getattr(error, "errno", None)
+        if ended or os.environ.get(_DEBUG):
             raise
         fail(f"an internal error: {error!r}; set {_DEBUG}=1 for a traceback, and report it")
 
@@ -334,39 +327,36 @@ def run(work: Coroutine[object, object, T]) -> T:
 def replacing(output: Path) -> Iterator[Path]:
     """Yield a file beside ``output`` that replaces it, synced, when the block succeeds.
 
-    It keeps the permissions of the old file. The program exits if it cannot be written.
+    It keeps the permissions of the old file. A pipe or device is yielded itself. The program exits
+    if it cannot be written.
     """
     try:
+        if output.exists() and not (output.is_file() or output.is_dir()):
+            yield output
+            return
         # A link is followed: what it leads to is replaced, not the link.
-        output = output.resolve()
+        output = Path(os.path.realpath(output))
         handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
         os.close(handle)
         whole = Path(name)
         try:
             yield whole
-            whole.chmod(_mode(output))
-            _sync(whole)
+            os.umask(mask := os.umask(0))
+            whole.chmod(output.stat().st_mode & 0o7777 if output.exists() else 0o666 & ~mask)
+            sync(whole)
             whole.replace(output)
-            _sync(output.parent)
+            sync(output.parent)
         finally:
-            with suppress(FileNotFoundError):
-                whole.unlink()
+            whole.unlink(missing_ok=True)
     except OSError as error:
         fail(f"{output}: cannot be written: {error.strerror or error}")
 
 
-def _mode(output: Path) -> int:
-    try:
-        return stat.S_IMODE(output.stat().st_mode)
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+@contextmanager
+def written(output: Path) -> Iterator[IO[str]]:
+    """Yield standard output for ``-``, else a text file that appears when it is whole."""
+    if str(output) == "-":
+        yield sys.stdout
+        return
+    with replacing(output) as whole, whole.open("w", encoding="utf-8", newline="") as file:
+        yield file

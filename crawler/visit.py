@@ -10,17 +10,15 @@ The ladder of change detection stops at the first rung that decides: a 304 befor
 the bytes, this digest before the parse, the text's digest before the last sketch is read.
 """
 
-import asyncio
 import errno
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import zstandard
 
-from freshet.crawler.admission.admit import Admission, FoundUrls, Redirects, RedirectTarget
+from freshet.crawler.admission.admit import FoundUrls, Redirects, RedirectTarget
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, Verdict
@@ -37,7 +35,13 @@ from freshet.crawler.reduce.sitemaps import Feed, looks_like_feed, looks_like_si
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
 from freshet.crawler.robots.parser import Directives, parse_directives
 from freshet.crawler.signals.headers import HostHeaders, advertised
-from freshet.crawler.signals.listings import Claimed, Listings, SitemapEntries, SourceDiscovery
+from freshet.crawler.signals.listings import (
+    Claimed,
+    Listings,
+    SitemapEntries,
+    SourceDiscovery,
+    off_loop,
+)
 from freshet.crawler.urls import canonical, is_http
 from freshet.storage.entries import Advertised, AliasKind, Role
 from freshet.storage.records import (
@@ -53,7 +57,6 @@ from freshet.storage.records import (
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 
 #: A page that sends the browser on after at most this many seconds is a redirect.
 _REFRESH_IS_REDIRECT_S: Final = 10.0
@@ -61,7 +64,6 @@ _PREFIX_BYTES: Final = 2_048
 #: Redirects that are not temporary; a meta refresh comes with 200.
 _ALIASES: Final[dict[int | None, AliasKind]] = {301: "permanent", 308: "permanent", 200: "refresh"}
 _TOO_MANY_REQUESTS: Final = 429
-_IN_A_THREAD_BYTES: Final = 256 * 1024
 _ANSWERED: Final = frozenset({"fetched", "not_modified"})
 _WITHOUT_CONTENT: Final = frozenset({"failed", "redirected"})
 #: Block pages that mean "too many requests": the host gets a pause, the page another visit.
@@ -207,7 +209,7 @@ class Reducer:
             sketch=None if text is None else text.to_bytes(),
             body=None
             if directives.noarchive
-            else await _done(
+            else await off_loop(
                 len(result.body), partial(zstandard.compress, result.body, self.zstd_level)
             ),
             title=parsed.title,
@@ -285,7 +287,6 @@ class Comparer:
 class Recorder:
     """The record stage: gathers all changes of a visit to the store."""
 
-    admission: Admission
     discovery: SourceDiscovery
     listings: Listings
     redirects: Redirects
@@ -344,13 +345,14 @@ class Recorder:
     ) -> FoundUrls:
         match content:
             case ReducedPage(capture=capture, parsed=parsed):
-                found = self.admission.links(parsed.links, due.depth, nofollow=capture.nofollow)
-                if found.targets is not None and not capture.nofollow:
+                follow, nofollow = self.listings.follow, capture.nofollow
+                found = await follow(parsed.links, due.depth, nofollow=nofollow)
+                if found.targets is not None and not nofollow:
                     headers = result.header_values("Link")
                     self.discovery.feeds(found.targets, due, parsed.feeds, headers)
                 return found
             case ReducedFeed(feed=feed):
-                return self.admission.links(feed.links, due.depth, nofollow=False)
+                return await self.listings.follow(feed.links, due.depth)
             case ReducedSitemap(entries=entries):
                 return await self.listings.admit(entries, due.depth)
             case RedirectTarget():
@@ -474,12 +476,7 @@ def _leads_away(due: DueUrl, refresh: MetaRefresh) -> bool:
 
 async def _sketch(blocks: Blocks) -> Sketch:
     work = partial(sketch, blocks.texts, blocks.places)
-    return await _done(sum(map(len, blocks.texts)), work)
-
-
-async def _done(size: int, work: Callable[[], T]) -> T:
-    """Do work on ``size`` bytes; large work in a thread."""
-    return work() if size <= _IN_A_THREAD_BYTES else await asyncio.to_thread(work)
+    return await off_loop(sum(map(len, blocks.texts)), work)
 
 
 def _by_digest(due: DueUrl) -> Verdict:

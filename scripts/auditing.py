@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
+from zipfile import BadZipFile, ZipFile
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -27,7 +27,10 @@ def main() -> None:
     parser.add_argument("--lock", type=Path, default=_LOCK)
     chosen = parser.parse_args()
     pinned = _PINNED.findall(chosen.lock.read_text("utf-8"))
-    found = sorted(set(affected(pinned, read(chosen.advisories))))
+    try:
+        found = sorted(set(affected(pinned, read(chosen.advisories))))
+    except (OSError, BadZipFile, ValueError) as error:
+        parser.error(f"{chosen.advisories}: no advisories: {error}")
     for package, version, advisory, summary in found:
         print(f"{package} {version}: {advisory} {summary}".rstrip())
     print(f"{len(pinned)} locked packages, {len(found)} advisories about them")

@@ -56,7 +56,7 @@ _PASSING = {
 _SENTENCES = {
     "SQLITE_NOTADB": "it is not a Freshet store (not an SQLite file)",
     "SQLITE_CORRUPT": "it is damaged; restore a backup, or salvage it with `sqlite3 FILE .recover`",
-    "SQLITE_CANTOPEN": "it cannot be opened; check that the folder exists and may be written",
+    "SQLITE_CANTOPEN": "it cannot be opened; check that it is a file in a folder for writing",
     "SQLITE_READONLY": "it may not be written",
     "SQLITE_PERM": "it may not be opened",
 }
@@ -83,7 +83,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _store_error(path, error) from error
 
 
@@ -97,8 +97,10 @@ def store_errors(path: Path) -> Iterator[None]:
         raise StoreError(f"{path}: {error.strerror or error}") from error
 
 
-def _store_error(path: Path, error: sqlite3.Error) -> StoreError:
-    name = getattr(error, "sqlite_errorname", "")
+def _store_error(path: Path, error: Exception) -> StoreError:
+    # SQLite quotes a damaged schema, which Python then cannot decode.
+    damaged = isinstance(error, UnicodeDecodeError)
+    name = "SQLITE_CORRUPT" if damaged else getattr(error, "sqlite_errorname", "")
     for prefix, (why, advice) in _PASSING.items():
         if name.startswith(prefix):
             return StoreUnavailable(path, why, advice)
@@ -156,7 +158,7 @@ class Database:
     lock: IO[bytes]
     thread: Executor
     connection: sqlite3.Connection
-    file: os.stat_result
+    files: dict[Path, os.stat_result]
     owner: str
     patience: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -169,10 +171,8 @@ class Database:
         async with self.patience:
             with store_errors(self.path):
                 given_up = threading.Event()
-                transaction = partial(
-                    _transact, work, self.connection, given_up, self._require_file
-                )
-                return await _run(self.thread, transaction, given_up)
+                commit = partial(_transact, work, self.connection, given_up, self._require_file)
+                return await _run(self.thread, commit, given_up)
 
     async def at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` before any waiting transaction; each statement commits by itself.
@@ -196,13 +196,11 @@ class Database:
         self.lock.close()
 
     def _require_file(self) -> None:
-        """Refuse a store that was removed or replaced, or another process's new lock file."""
-        if not self.path.exists():
-            raise StoreError(f"{self.path}: it was removed while it was being written")
-        lock = Path(self.lock.name)
-        is_locked = not lock.exists() or os.path.samestat(lock.stat(), os.fstat(self.lock.fileno()))
-        if not is_locked or not os.path.samestat(self.path.stat(), self.file):
-            raise StoreError(f"{self.path}: it or its lock was replaced while it was being written")
+        """Refuse a store of which a file was removed or replaced: another process may write it."""
+        for file, known in self.files.items():
+            if not file.exists() or not os.path.samestat(file.stat(), known):
+                how = "replaced" if file.exists() else "removed"
+                raise StoreError(f"{file}: it was {how} while it was being written")
 
 
 def _transact(
@@ -253,7 +251,7 @@ async def open_store(path: Path, *, owner: str = "freshet") -> Database:
     with store_errors(path):
         lock = held(path, owner)
         try:
-            refuse_foreign(path)
+            _refuse_foreign(path)
             writer = await _run(thread, partial(_writable, path))
             try:
                 reader = await _reader(path)
@@ -264,7 +262,8 @@ async def open_store(path: Path, *, owner: str = "freshet") -> Database:
             thread.shutdown()
             lock.close()
             raise
-    return Database(path, reader, lock, thread, writer, file=path.stat(), owner=owner)
+    files = {each: each.stat() for each in (path, Path(f"{path.resolve()}-wal"), Path(lock.name))}
+    return Database(path, reader, lock, thread, writer, files=files, owner=owner)
 
 
 @asynccontextmanager
@@ -319,8 +318,7 @@ def owner_of(path: Path) -> Owner | None:
 
 def _lock_file(path: Path) -> Path:
     # As SQLite's own files, it lies beside the store itself, not beside a link to that.
-    store = path.resolve()
-    return store.with_name(store.name + ".lock")
+    return Path(f"{os.path.realpath(path)}.lock")
 
 
 def _holder(lock: IO[bytes], kind: int) -> tuple[str, str, str] | None:
@@ -374,8 +372,11 @@ def _require_one_name(path: Path) -> None:
         raise StoreError(f"{path}: it has {names} names (hard links); remove all but one")
 
 
-def refuse_foreign(path: Path) -> None:
-    """Refuse a file that is not a store and that SQLite would adopt; only read it."""
+def _refuse_foreign(path: Path) -> None:
+    """Refuse a file that is not a store and that SQLite would adopt; only read it.
+
+    Only before SQLite opens the file: POSIX drops its locks when the process closes any handle.
+    """
     if not path.exists():
         return
     if path.is_dir():
@@ -390,8 +391,6 @@ def _require(path: Path) -> None:
     """Refuse a path without a store."""
     if not path.exists():
         raise StoreError(f"{path}: there is no such file; `freshet crawl --db {path}` makes one")
-    with store_errors(path):
-        refuse_foreign(path)
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -423,11 +422,20 @@ def _readable(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def sync(path: Path) -> None:
+    """Bring a file, or the names in a folder, onto the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def _writable(path: Path) -> sqlite3.Connection:
     """Open a store for writing; create or migrate it."""
     with suppress(FileExistsError):
         # The secrets of subscriptions stand in it; SQLite gives its own files the same mode.
-        os.close(os.open(path.resolve(), os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL, 0o600))
     connection = _connect(path, "rw")
     try:
         is_new = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

@@ -30,10 +30,10 @@ from freshet.storage.database import (
     held,
     owner_of,
     reading,
-    refuse_foreign,
     schema_of,
     sqlite_errors,
     store_errors,
+    sync,
 )
 from freshet.storage.tables import changefeed
 from freshet.storage.tables.observations import SIGNIFICANT
@@ -88,11 +88,10 @@ def restore(backup: Path, db: Path, *, replace: bool, progress: Progress) -> Cop
 def _copy(source: Path, target: Path, *, replace: bool, progress: Progress) -> Copied:
     if not source.exists():
         raise StoreError(f"{source}: there is no such file")
-    refuse_foreign(source)
     _require_target(source, target, replace=replace)
     with store_errors(target), _Partial(target) as partial:
         partial.permit(source.stat().st_mode)
-        with closing(_opened(source, source, "ro")) as old:
+        with sqlite_errors(source), closing(_opened(source, source, "ro")) as old:
             schema = _schema(source, old)
             _require_room(target, _bytes_of(old))
             with closing(_opened(partial.path, target, "rw")) as new:
@@ -107,11 +106,11 @@ def _require_target(source: Path, target: Path, *, replace: bool) -> None:
     """Refuse a target that is a file of the store, or that exists unless ``replace``."""
     if target.exists() and target.samefile(source):
         raise StoreError(f"{target}: it is the store itself")
-    company = {source.resolve().name + ending for ending in (*_BESIDE, ".lock")}
-    if target.resolve().parent == source.resolve().parent and target.name in company:
+    company = {os.path.realpath(source) + ending for ending in (*_BESIDE, ".lock")}
+    if os.path.realpath(target) in company:
         raise StoreError(f"{target}: the store has a file of its own there")
-    if target.is_dir():
-        raise StoreError(f"{target}: it is a folder, not a file")
+    if target.exists() and not target.is_file():
+        raise StoreError(f"{target}: it is a folder or a device, not a file")
     if not target.parent.is_dir():
         raise StoreError(f"{target}: there is no folder {target.parent}")
     for ending in ("", *_BESIDE):
@@ -159,11 +158,7 @@ class _Partial:
             # SQLite would apply the replaced file's log to the new one.
             target.with_name(target.name + ending).unlink(missing_ok=True)
         self.path.replace(target)
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync(target.parent)
 
     def permit(self, mode: int) -> None:
         """Set the original's permissions."""

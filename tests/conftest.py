@@ -10,6 +10,7 @@ import pytest
 import structlog
 
 from freshet.crawler.service import logs
+from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 from tests.storage.crawl_store import CrawlStore, crawl_store
 from tests.storage.small_store import SmallStore, small_store
 
@@ -39,6 +40,15 @@ def site(small: SmallStore) -> SmallStore:
     small.run(0.0)
     small.host()
     return small
+
+
+@pytest.fixture
+def world() -> World:
+    """A frontier of two hosts; the second one forbids a part."""
+    world = World()
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    world.add(2, "b", parsed(PRIVATE, 0.0))
+    return world
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from freshet.crawler.admission.traps import (
     classify,
     pattern_of,
 )
-from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAPS, meet
+from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAPS, meet, share
 from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import (
@@ -60,6 +60,7 @@ class Scope:
         # Counted: a key stays while any root has it.
         self._keys: Counter[str] = Counter()
         self._domains: Counter[str] = Counter()
+        self._sites: Counter[str] = Counter()
         for seed in seeds:
             self.add_seed(seed)
 
@@ -73,11 +74,12 @@ class Scope:
         if root not in self._roots:
             self._roots[root] = None
             self._keys[self._root_key(root)] += 1
-            self._domains[_domain(root)] += 1
+            self.expect(root)
 
     def expect(self, url: str) -> None:
-        """Note a seed whose scheme is still open: its domain is asked for."""
+        """Note a seed, whose scheme may be open still: its site and its domain are asked for."""
         self._domains[_domain(url)] += 1
+        self._sites[site_key(url)] += 1
 
     def move_seed(self, old: str, new: str) -> None:
         """Move a redirected seed: ``new`` becomes a root, and ``old`` is one no longer.
@@ -89,7 +91,11 @@ class Scope:
         self.add_seed(new)
         if left != canonical(new) and left in self._roots:
             del self._roots[left]
-            for counts, key in (self._keys, self._root_key(left)), (self._domains, _domain(left)):
+            for counts, key in (
+                (self._keys, self._root_key(left)),
+                (self._domains, _domain(left)),
+                (self._sites, site_key(left)),
+            ):
                 counts[key] -= 1
                 if not counts[key]:
                     del counts[key]
@@ -102,9 +108,16 @@ class Scope:
         """
         return any(key in self._keys for key in self._keys_of(url))
 
-    def is_asked_for(self, url: str) -> bool:
-        """Return whether the domain of a URL is that of a root, by whatever kind of scope."""
-        return _domain(url) in self._domains
+    def share_of(self, url: str, exchanges: int) -> tuple[str, int] | None:
+        """Return the group of a host that is no root's, and how many exchanges may be with that.
+
+        A root's domain is a group, and all other domains are one, whatever the kind of scope.
+        """
+        domain = _domain(url)
+        if domain not in self._domains:
+            return "", share(exchanges)
+        domains = len(self._domains)
+        return None if site_key(url) in self._sites else (domain, share(exchanges, domains))
 
     def roots(self) -> list[str]:
         """Return the canonical roots in order of arrival: ``Scope(kind, roots)`` again."""
@@ -195,20 +208,19 @@ class Admission:
         self._sitemaps: dict[str, set[str]] = {}
         self._judged = lru_cache(_REMEMBERED)(self._judge)
 
-    def links(self, links: Links, depth: int, *, nofollow: bool) -> FoundUrls:
-        """Admit the links of a page or feed.
+    def links(
+        self, targets: Targets, links: Links, columns: Sequence[int], depth: int, *, nofollow: bool
+    ) -> set[int]:
+        """Append the targets in these columns of a page's links; return the others.
 
         ``depth`` is that of the page; ``nofollow`` holds for the page as a whole.
         """
-        targets = Targets()
-        offsite = set()
-        for i, url in enumerate(links.urls):
-            if not self.scope.contains(url):
-                offsite.add(i)
-                continue
+        inside = [i for i in columns if self.scope.contains(links.urls[i])]
+        for i in inside:
             held = "nofollow" if nofollow or "nofollow" in links.rels[i].split() else None
-            self.add(targets, url, links.fetch_urls[i], depth=depth + 1, held_back=held)
-        return FoundUrls(links=links, offsite=frozenset(offsite), targets=targets)
+            url, fetch_url = links.urls[i], links.fetch_urls[i]
+            self.add(targets, url, fetch_url, depth=depth + 1, held_back=held)
+        return set(columns).difference(inside)
 
     def sitemap(
         self, targets: Targets, urls: Iterable[tuple[str, str]], depth: int, *, index: bool

@@ -397,9 +397,9 @@ def _had(old: bytes, name: str) -> set[str]:
 
 def _refused(site: WatchedSite) -> Skipped | None:
     """Return the reason why a site cannot be imported, or None."""
-    for problem in seeds_from_arguments([site.url]).problems:
-        return Skipped(site.where, site.url, problem.message)
-    return None
+    lists = seeds_from_arguments([site.url]), read_sites(site.url.encode("utf-8", "replace"), "")
+    problems = [problem for each in lists for problem in each.problems]
+    return Skipped(site.where, site.url, problems[0].message) if problems else None
 
 
 def _with(old: bytes, name: str, added: Sequence[WatchedSite]) -> bytes:
@@ -409,7 +409,7 @@ def _with(old: bytes, name: str, added: Sequence[WatchedSite]) -> bytes:
     data += text.encode()
     has = {canonical(seed.url) for seed in read_sites(data, name).seeds}
     if lost := [site.url for site in added if page(site.url) not in has]:
-        raise UnreadableList(f"{lost[0]} cannot be added: the last line is not a whole one")
+        raise UnreadableList(f"{lost[0][:80]} cannot be added: the last line is not a whole one")
     return data
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 # No DTD is read: the first sign of one ends the parsing, before an entity can be declared.
 from xml.parsers import expat
 
-from freshet.crawler.bounds import LINE_BYTES, XML_LEVELS
+from freshet.crawler.bounds import LINE_BYTES, URL_CHARS, XML_LEVELS
 from freshet.crawler.tally import UsageError
 from freshet.crawler.urls import canonical, origin, resolve
 from freshet.storage.records import StoredSeed
@@ -31,7 +31,7 @@ _ABSOLUTE = re.compile(r"https?://[^/\\]", re.IGNORECASE)
 #: Narrower than the WHATWG's hosts, which may hold commas and quotes: here they are typos.
 _HOST = re.compile(r"\[[0-9a-f:]+\]|(?:(?!-)[0-9a-z_-]++(?<!-)(?:\.|$))++")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
-_UNDECODED = re.compile("[\ud800-\udfff]")
+UNDECODED = re.compile("[\ud800-\udfff]")
 _SHOWN = 200
 
 
@@ -137,13 +137,13 @@ def _collect(entries: Iterable[_Entry | Problem]) -> SiteList:
 
 
 def _shown(text: str) -> str:
-    return _UNDECODED.sub("\N{REPLACEMENT CHARACTER}", text.strip()[:_SHOWN])
+    return UNDECODED.sub("\N{REPLACEMENT CHARACTER}", text.strip()[:_SHOWN])
 
 
 def _seed(entry: _Entry) -> StoredSeed:
     """Return the seed of an entry; raise ValueError with the sentence of the problem."""
     text = entry.text.strip()
-    if _UNDECODED.search(text):
+    if UNDECODED.search(text):
         raise ValueError("not UTF-8")
     if not text:
         raise ValueError("no URL")
@@ -170,7 +170,7 @@ def _urls(text: str) -> tuple[str, str | None]:
 
 def _url(text: str) -> str:
     href = resolve("", text) if _ABSOLUTE.match(text) else None
-    if href is None or not _HOST.fullmatch(origin(href).host):
+    if href is None or len(href) > URL_CHARS or not _HOST.fullmatch(origin(href).host):
         raise ValueError("not a URL or host name")
     return href
 

@@ -212,7 +212,8 @@ def _calendar(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSig
     dated_path = _PATH_DATE.search(path)
     if not dated_path and not _is_date(parameters):
         return None
-    dates = {name for name, value in parameters if _is_date_part(name, value)}
+    signs = (_is_whole_date, _is_year, _is_part)
+    dates = {name for name, value in parameters if any(sign(name, value) for sign in signs)}
     if not all(name in dates or _WORD.fullmatch(value) for name, value in parameters):
         return None
     if dated_path:
@@ -228,10 +229,6 @@ def _is_date(parameters: _Parameters) -> bool:
         any(_is_year(name, value) for name, value in parameters)
         and any(_is_part(name, value) for name, value in parameters)
     )
-
-
-def _is_date_part(name: str, value: str) -> bool:
-    return _is_whole_date(name, value) or _is_year(name, value) or _is_part(name, value)
 
 
 def _is_whole_date(name: str, value: str) -> bool:

@@ -105,6 +105,10 @@ class Gathering:
         at = warc_time(record.fields.get("warc-date"))
         if kind == "warcinfo":
             yield self._entry(record, "info", "", -math.inf if at is None else at)
+        if kind and not (kind.isascii() and kind.isalnum()):
+            why = "the WARC-Type is no word; do the lines of the head end with CR and LF?"
+            yield Damage(self._file, record.place.offset, why)
+            return
         if kind not in _OF_EXCHANGES:
             self.skipped[kind or "untyped"] += 1
             return

@@ -4,6 +4,7 @@ The first bytes of a file decide, not its name. A WACZ is read in place, without
 """
 
 import json
+import os
 import re
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -66,7 +67,7 @@ def inputs_of(paths: Iterable[Path]) -> list[ArchiveFile]:
     """
     found: dict[ArchiveFile, None] = {}
     for path in paths:
-        found.update(dict.fromkeys(_expanded(path.resolve(), 0)))
+        found.update(dict.fromkeys(_expanded(Path(os.path.realpath(path)), 0)))
     return list(found)
 
 

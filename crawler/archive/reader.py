@@ -137,7 +137,8 @@ class Reading:
             holder = self._record(*original)
             lines, body = _answered(holder)
             headers = headers or lines
-            status = _status(holder) if status is None else status
+            if status is None:
+                status = _OK if _is_resource(holder) else http_status(holder.block)
         return ArchivedExchange(
             file=self._files[entry.source].name,
             kind=entry.kind,
@@ -211,10 +212,6 @@ def _read(record: WarcRecord, max_bytes: int) -> _StoredRecord:
 
 def _is_resource(record: _StoredRecord) -> bool:
     return record.fields.get("warc-type", "").lower() == "resource"
-
-
-def _status(record: _StoredRecord) -> int | None:
-    return _OK if _is_resource(record) else http_status(record.block)
 
 
 def _answered(record: _StoredRecord) -> tuple[RawHeaders, bytes]:

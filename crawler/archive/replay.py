@@ -146,6 +146,7 @@ class Player:
         if await self._is_taken(due, result):
             return
         due = replace(due, fetch_url=result.url, due_at=result.started_at)
+        await self.requester.read_robots(due.host_id)
         rule = self._forbidden(due) if not played.is_ours else None
         if result.outcome == "refused" and result.status is None:
             await self.submit(self._refusal(due, result.detail or ""))

@@ -14,6 +14,10 @@ def run() -> None:
     """Run the command; an interruption or a closed pipe gives no traceback."""
     # Before typer is imported, which puts a hook of its own before the one that it finds.
     sys.excepthook = _tell
+    # A file that is opened later would be taken for a standard one that is closed.
+    for name, mode in ("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, mode), "w"))
     # To a full pipe that somebody made non-blocking, Python would lose the rest in silence.
     with suppress(OSError, AttributeError):
         os.set_blocking(sys.stdout.fileno(), True)
@@ -26,12 +30,19 @@ def run() -> None:
         # 700 new objects: hosts and pages are many, live long and are hardly ever in cycles.
         freeze()
         set_threshold(10_000, 20, 20)
-        application(sys.argv[1:])()
+        try:
+            application(sys.argv[1:])()
+        finally:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         sys.stderr.write("freshet: interrupted\n")
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our output has gone; there is nobody to tell.
+    except OSError as error:
+        if error.errno is None:
+            raise
+        # Where the reader of our output has gone, there is nobody to tell.
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"freshet: {error.filename or 'output'}: {error.strerror or error}\n")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 

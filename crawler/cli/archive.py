@@ -1,10 +1,9 @@
 """``freshet archive``: the contents of an archive, and its index and package for other programs."""
 
 import sqlite3
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +17,16 @@ from freshet.crawler.archive.warc import OPEN, WHOLE
 from freshet.crawler.archive.writer import NAME, ArchiveInUse, recovered
 from freshet.crawler.cli.options import Json
 from freshet.crawler.tally import CrawlError
-from freshet.crawler.terminal import counted, err, print_json, say, show_list, size
+from freshet.crawler.terminal import (
+    counted,
+    err,
+    print_json,
+    replacing,
+    say,
+    show_list,
+    size,
+    written,
+)
 
 
 @dataclass(slots=True)
@@ -38,7 +46,7 @@ def archive_command(
         list[Path], typer.Argument(metavar="DIR…", help="WARC files, or folders of them.")
     ],
     cdxj: Annotated[
-        str | None,
+        Path | None,
         typer.Option(metavar="FILE", help="Write the sorted CDXJ index; - for standard output."),
     ] = None,
     wacz: Annotated[
@@ -51,19 +59,17 @@ def archive_command(
     A file that is being written is left out; one that a crash left open is closed first.
     """
     with terminal.told_in_one_line():
-        try:
-            files = [file for archive in archives for file in warc_files(archive)]
-            if not files:
-                raise CrawlError(f"{archives[0]}: no WARC files found")
-            if cdxj is not None:
-                _index(files, cdxj)
-            if wacz is not None:
-                with err.status("Packaging"), _appearing(wacz) as part:
-                    write_wacz(files, part, software=f"Freshet/{__version__}", now=time.time())
-            if cdxj is None and wacz is None:
-                _show([_holdings(file) for file in files], json=json)
-        except OSError as error:
-            raise CrawlError(f"{error.filename}: {error.strerror}") from error
+        files = [file for archive in archives for file in warc_files(archive)]
+        if not files:
+            raise CrawlError(f"{archives[0]}: no WARC files found")
+        if cdxj is not None:
+            with written(cdxj) as index:
+                write_cdxj(files, index)
+        if wacz is not None:
+            with err.status("Packaging"), replacing(wacz) as part:
+                write_wacz(files, part, software=f"Freshet/{__version__}", now=time.time())
+        if cdxj is None and wacz is None:
+            _show([_holdings(file) for file in files], json=json)
 
 
 def warc_files(archive: Path) -> list[Path]:
@@ -87,25 +93,6 @@ def warc_files(archive: Path) -> list[Path]:
         left_out = f"{counted(growing, 'file')} being written, left out"
         say("freshet:", "yellow", f"{archive}: {left_out}")
     return sorted(p for end in (WHOLE, ".warc") for p in archive.glob(f"*{end}"))
-
-
-def _index(files: Sequence[Path], target: str) -> None:
-    if target == "-":
-        write_cdxj(files, sys.stdout)
-        return
-    with _appearing(Path(target)) as part, part.open("w", encoding="utf-8") as out:
-        write_cdxj(files, out)
-
-
-@contextmanager
-def _appearing(target: Path) -> Iterator[Path]:
-    """Yield a path to write to, which replaces the target when it is whole."""
-    part = target.with_name(f"{target.name}.part")
-    try:
-        yield part
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _holdings(file: Path) -> _Holdings:

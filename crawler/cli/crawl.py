@@ -1,6 +1,5 @@
 """``freshet crawl``: crawl a site list into a store, or crawl its pages again."""
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -79,12 +78,9 @@ def print_outcomes(report: CrawlReport) -> None:
 
 
 def _mostly(report: CrawlReport, kind: str) -> str | None:
-    found = [
-        (reason.removeprefix(f"{kind}: "), n)
-        for reason, n in report.reasons.items()
-        if reason.startswith(f"{kind}: ")
-    ]
-    return ", ".join(f"{reason} {n:,}" for reason, n in found[:_REASONS_SHOWN]) or None
+    found = [(why.partition(": "), n) for why, n in report.reasons.items()]
+    words = [f"{why} {n:,}" for (of, _, why), n in found if of == kind]
+    return ", ".join(words[:_REASONS_SHOWN]) or None
 
 
 def _print_changes(report: CrawlReport) -> None:
@@ -100,12 +96,8 @@ def _print_changes(report: CrawlReport) -> None:
             for page in report.changed_pages
         ],
     )
-    _print_urls("Appeared", report.appeared)
-    _print_urls("Vanished", report.vanished)
-
-
-def _print_urls(title: str, urls: Sequence[str]) -> None:
-    _show_first(f"{title} ({len(urls):,})", ("page",), [(url,) for url in urls])
+    for title, urls in (("Appeared", report.appeared), ("Vanished", report.vanished)):
+        _show_first(f"{title} ({len(urls):,})", ("page",), [(url,) for url in urls])
 
 
 def print_seeds(report: CrawlReport) -> None:
@@ -142,9 +134,9 @@ def _print_last_line(report: CrawlReport, db: Path) -> None:
     if report.ending == "nothing due":
         show_line(f"Finished {took}", "green")
     else:
-        why = {"limit": "limit reached", "cut off": "no host can be reached"}.get(
-            report.ending, "interrupted"
-        )
+        limits = {"limit": "limit reached", "requests": "limit of requests by --max-pages reached"}
+        reasons = limits | {"cut off": "no host can be reached"}
+        why = reasons.get(report.ending, "interrupted")
         show_line(f"Stopped ({why}) {took}; the same command continues", "yellow")
 
 
@@ -164,7 +156,8 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     delay: Delay = None,
     contact: Contact = None,
     max_pages: Annotated[
-        int | None, typer.Option(metavar="N", help="Stop after this many pages.")
+        int | None,
+        typer.Option(metavar="N", help="Stop after N pages, or about 10 N + 100 requests."),
     ] = None,
     max_depth: Annotated[
         int | None, typer.Option(metavar="N", help="Follow at most N links from a seed.")
@@ -221,5 +214,6 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         print_json(report.as_json())
     else:
         print_summary(report, db)
-    if report.ending == "cut off" or (report.ending == "nothing due" and not report.pages):
+    is_silent = not report.pages and len(report.silent_seeds) == report.seeds
+    if report.ending == "cut off" or (report.ending == "nothing due" and is_silent):
         fail("no page could be had: see why above, or in `freshet status`", 1)

@@ -1,6 +1,5 @@
 """``freshet diff URL [A B]``: what changed between two stored versions of a page."""
 
-import sys
 import time
 from html import escape
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.text import Text
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page
 from freshet.crawler.clock import calendar
 from freshet.crawler.compare.diff import AlignedBlock, BlockChange, Run, in_numbers, shortened
-from freshet.crawler.documents import VersionDifference
+from freshet.crawler.documents import NoHistory, VersionDifference
 from freshet.crawler.store import Store
 from freshet.crawler.terminal import (
     fail,
@@ -26,6 +25,7 @@ from freshet.crawler.terminal import (
     show_line,
     show_text,
     told_in_one_line,
+    written,
 )
 
 # -- diff view ---------------------------------------------------------------
@@ -229,21 +229,16 @@ def diff_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if html is not None and json:
         fail("--html and --json exclude each other", 2)
     with told_in_one_line(), Store(db, config=config) as store:
-        difference = store.diff(url, before, after, all=noise)
+        try:
+            difference = store.diff(url, before, after, all=noise)
+        except NoHistory as error:
+            fail(str(error), 0)
     if json:
         print_json(difference.as_json())
     elif html is None:
         print_difference(difference, context, time.time())
     else:
-        _write(html, page_of(difference, context))
-
-
-def _write(file: Path, page: str) -> None:
-    if str(file) == "-":
-        sys.stdout.write(page)
-        return
-    try:
-        file.write_text(page, "utf-8")
-    except OSError as error:
-        fail(f"--html {file}: cannot be written: {error.strerror}")
-    say("written:", "green", str(file))
+        with written(html) as file:
+            file.write(page_of(difference, context))
+        if str(html) != "-":
+            say("written:", "green", str(html))

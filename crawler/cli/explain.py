@@ -122,7 +122,7 @@ async def explain(
     if known is None:
         return await _explain_unknown(connection, urls, settings, now)
     page_id = known.page_id
-    host = next(iter(await hosts.load(connection, [known.host_id])))
+    host = next(iter(await hosts.load(connection, [known.host_id], whole=True)))
     place = await page.frontier_place(connection, page_id)
     robots = _robots_view(host, known.url, settings, now)
     aliases = await page.other_names(connection, page_id, _ALIASES)

@@ -3,9 +3,7 @@
 import contextlib
 import csv
 import json
-import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Annotated, Final, Literal, TypeAlias, get_args
@@ -15,7 +13,7 @@ import typer
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db
 from freshet.crawler.clock import dated
-from freshet.crawler.terminal import err, fail, replacing, say
+from freshet.crawler.terminal import err, fail, replacing, say, written
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import EXPORTS, Export
 
@@ -67,8 +65,8 @@ def export_command(
 ) -> None:
     """Write pages, observations, estimates or links as one table, for other programs.
 
-    Times are Unix seconds (UTC). A file appears when it is whole: an interrupted export leaves the
-    old one in place.
+    Times are Unix seconds (UTC), in JSONL ISO 8601. A file appears when it is whole: an interrupted
+    export leaves the old one in place.
     """
     chosen = kind or _by_name(output)
     if chosen == "parquet" and str(output) == "-":
@@ -96,7 +94,7 @@ async def _export(db: Path, export: Export, output: Path, kind: _ExportFormat) -
     ):
         try:
             return await _write(export, rows, output, kind)
-        except BrokenPipeError as error:
+        except OSError as error:
             # No error of the store's, as all others are in this block.
             gone = error
     raise gone
@@ -107,7 +105,7 @@ async def _write(export: Export, rows: Batches, output: Path, kind: _ExportForma
         with replacing(output) as whole, err.status("Exporting"):
             return await write_parquet(whole, export.columns, rows)
     write = _write_csv if kind == "csv" else _write_jsonl
-    with _written(output) as file:
+    with written(output) as file:
         return await write(file, list(export.columns), rows)
 
 
@@ -133,12 +131,3 @@ async def _write_jsonl(file: IO[str], names: Sequence[str], batches: Batches) ->
             file.write(json.dumps(dated(values), ensure_ascii=False) + "\n")
         count += len(rows)
     return count
-
-
-@contextmanager
-def _written(output: Path) -> Iterator[IO[str]]:
-    if str(output) == "-":
-        yield sys.stdout
-        return
-    with replacing(output) as whole, whole.open("w", encoding="utf-8", newline="") as file:
-        yield file

@@ -22,7 +22,7 @@ from freshet.crawler.admission.importers import (
     page,
     recognised,
 )
-from freshet.crawler.cli.options import Json
+from freshet.crawler.cli.options import Json, read_list
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import (
     counted,
@@ -72,7 +72,7 @@ def import_command(
     with told_in_one_line():
         entries = [entry for file in files for entry in _read(file, kind)]
         with _errors_of(into):
-            old = into.read_bytes() if into.exists() else b""
+            old = read_list(into) if into.exists() else b""
             found = merged(old, into.name, entries)
         if found.data != old and not dry_run:
             with replacing(into) as whole:
@@ -126,10 +126,7 @@ def _entries(file: Path, kind: ListFormat) -> list[Entry]:
 
 def _beside(file: Path, name: str) -> bytes | None:
     path = file.with_name(name)
-    if not path.is_file():
-        return None
-    with path.open("rb") as opened:
-        return opened.read(importers.MAX_BYTES + 1)
+    return read_list(path) if path.is_file() else None
 
 
 def _lost(found: Merged) -> Counter[str]:

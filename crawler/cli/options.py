@@ -1,7 +1,6 @@
 """Options shared by verbs: settings, site lists, lookups of a URL, moments in the past."""
 
 import re
-import sys
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 from freshet.config.loading import ConfigError, Origins, load
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
+from freshet.crawler.admission.importers import MAX_BYTES
 from freshet.crawler.admission.site_lists import SiteList, read_sites, seeds_from_arguments
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, say
@@ -116,6 +116,12 @@ def read_settings(file: Path | None, overrides: Mapping[str, object]) -> tuple[S
 
 
 # -- site lists --------------------------------------------------------------
+def read_list(file: Path) -> bytes:
+    """Return the bytes of a list, not much more than it may have."""
+    with file.open("rb") as opened:
+        return opened.read(MAX_BYTES + 1)
+
+
 def read_again(arguments: list[str], file: str | None) -> list[StoredSeed]:
     """Return the current seeds of the arguments and the file.
 
@@ -126,7 +132,7 @@ def read_again(arguments: list[str], file: str | None) -> list[StoredSeed]:
     if file is None or file == "-":
         return found
     try:
-        site_list = read_sites(Path(file).read_bytes(), file)
+        site_list = read_sites(read_list(Path(file)), file)
     except OSError as error:
         raise CrawlError(f"{file}: {error.strerror}") from error
     for problem in site_list.problems:
@@ -168,12 +174,12 @@ def overrides(pairs: list[str] | None) -> dict[str, str] | None:
 
 def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list[StoredSeed]:
     """Return the seeds of the arguments and the file; exit without any."""
-    lists = [seeds_from_arguments(arguments)]
+    lists = {"": seeds_from_arguments(arguments)}
     if file is not None:
-        lists.append(read_sites(_read(file), file))
-    for site_list in lists:
-        _report_problems(site_list, file or "", strict=strict)
-    found = [seed for site_list in lists for seed in site_list.seeds]
+        lists[file] = read_sites(_read(file), file)
+    for name, site_list in lists.items():
+        _report_problems(site_list, name, strict=strict)
+    found = [seed for site_list in lists.values() for seed in site_list.seeds]
     if (arguments or file is not None) and not found:
         fail("no usable line in the site list", 2)
     return found
@@ -181,15 +187,14 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
 
 def _read(file: str) -> bytes:
     try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return read_list(Path("/dev/stdin" if file == "-" else file))
     except OSError as error:
         fail(f"--sites {file}: {error.strerror}", 2)
 
 
 def _report_problems(site_list: SiteList, file: str, *, strict: bool) -> None:
     for problem in site_list.problems:
-        where = f"{file}:{problem.line}: " if file else ""
-        message = f"{where}{problem.message}"
+        message = f"{f'{file}:{problem.line}' if file else problem.text}: {problem.message}"
         if strict:
             fail(message, 2)
         say("skipped", "yellow", message)

@@ -24,6 +24,7 @@ _COUNT_EVERY_S = 3.0
 _DAEMON_LOG_EVERY_S = 600.0
 _REASONS_SHOWN = 3
 _CHANGES_SHOWN = 5
+_STYLES = {"changed": "green", "gone": "yellow", "failed": "red"}
 
 log = structlog.get_logger("freshet")
 
@@ -96,6 +97,8 @@ class Screen:
         """Return the current lines."""
         now = self._live.pool.clock.now()
         table = Table.grid(padding=(0, 1))
+        # The terminal writes ^C behind the last line, which must not break there.
+        table.width = err.width - 4
         if self._live.snapshot is None:
             table.add_row(self._counts_line(now))
             table.add_row(Text(self._comparing_line() or self._hosts_line(now), style="dim"))
@@ -109,34 +112,31 @@ class Screen:
         return table
 
     def _counts_line(self, now: float) -> Text:
-        tally, kinds = self._live.tally, self._live.tally.kinds
-        seconds = max(now - self._started_at, 1e-3)
-        parts = [
-            Text.assemble((f"{tally.pages:,}", "bold"), " pages"),
-            Text(f"{tally.fetches / seconds:,.1f} fetches/s"),
-            Text(f"{kinds['changed']:,} changed", "green" if kinds["changed"] else ""),
-            Text(f"{kinds['gone']:,} gone", "yellow" if kinds["gone"] else ""),
-            Text(f"{tally.errors:,} errors", "red" if tally.errors else ""),
-            Text(f"{tally.refused_by_robots:,} refused  {_clock(seconds)}"),
-            Text(str(self._left), "bold"),
-        ]
-        return Text("  ").join(parts)
+        tally, seconds = self._live.tally, max(now - self._started_at, 1e-3)
+        return Text.assemble(
+            (f"{counted(tally.pages, 'page')}  ", "bold"),
+            f"{tally.fetches / seconds:,.1f} fetches/s  ",
+            *self._results("changed", "gone", "failed", "refused"),
+            f"{_clock(seconds)}  ",
+            (str(self._left), "bold"),
+        )
 
     def _budget_line(self, snapshot: DaemonSnapshot, now: float) -> Text:
         """Describe a daemon's spending and its results."""
-        tally, kinds = self._live.tally, self._live.tally.kinds
         stale = None if snapshot.outlook is None else snapshot.outlook.stale
-        counts = (
-            (kinds["changed"], "changed", "green"), (kinds["new"], "new", ""),
-            (kinds["gone"], "gone", "yellow"), (tally.errors, "failed", "red"),
-        )  # fmt: skip
         return Text.assemble(
             (f"{snapshot.spent:,}", "bold"),
             f" of {int(snapshot.flowed):,} requests spent  ",
             "" if stale is None else f"{percent(1 - stale)} fresh  ",
-            *((f"{count:,} {word}  ", style) for count, word, style in counts if count),
+            *self._results("changed", "new", "gone", "failed"),
             _clock(now - self._started_at),
         )
+
+    def _results(self, *kinds: str) -> Iterator[tuple[str, str]]:
+        """Yield the counts that are not 0, with their styles."""
+        for kind in kinds:
+            if count := self._live.tally.kinds[kind]:
+                yield f"{count:,} {kind}  ", _STYLES.get(kind, "")
 
     def _next_line(self, snapshot: DaemonSnapshot, now: float) -> str:
         """Say what a daemon waits for."""
@@ -166,7 +166,7 @@ class Screen:
     def _hosts_line(self, now: float) -> str:
         waits = self._live.pool.frontier.waits(now)
         active = self._live.pool.frontier.active(now)
-        parts = [f"{active:,} {'host' if active == 1 else 'hosts'} active"]
+        parts = [f"{counted(active, 'host')} active"]
         wakes_at = self._live.pool.frontier.wakes_at()
         if not active and wakes_at is not None:
             parts[0] += f", the next in {max(0.0, wakes_at - now):.0f} s"

@@ -8,7 +8,8 @@ import logging
 import ssl
 import time
 from asyncio import get_running_loop
-from collections.abc import AsyncIterable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from math import inf
@@ -44,13 +45,11 @@ from freshet.storage.records import FetchResult, Validators
 
 # -- body --------------------------------------------------------------------
 
-#: Bytes, wire and decoded together, after which other tasks get their turn.
+#: Bytes after which other tasks get their turn; no body waits for memory before it has so many.
 _TURN_BYTES = 64 * 1024
 _READ_BYTES = 32 * 1024
 #: Read ahead on a connection, by the kernel's measure and ours.
 _AHEAD_BYTES = 128 * 1024
-#: A body does not wait for memory before it has so many.
-_SHORT_BYTES = 64 * 1024
 
 
 class BodyPace:
@@ -108,28 +107,43 @@ class HeldBytes:
         self._total = 0
         self._held: dict[asyncio.Task[object] | None, int] = {}
         self._freed = asyncio.Event()
+        self._decodes = False
 
-    async def grow(self, size: int) -> bool:
+    async def grow(self, size: int, *, waits: bool = True) -> bool:
         """Hold so many bytes more; return whether that had to wait."""
         task = asyncio.current_task()
         if task is not None and task not in self._held:
             self._held[task] = _AHEAD_BYTES
             self._total += _AHEAD_BYTES
             task.add_done_callback(self._release)
+        is_long = self._held.get(task, 0) >= _AHEAD_BYTES + _TURN_BYTES
         waited = False
-        while (
-            self._total + size > self._most
-            and self._held.get(task, 0) >= _AHEAD_BYTES + _SHORT_BYTES
-            and next(iter(self._held)) is not task
-        ):
-            if not waited:
-                meet("bytes of bodies in memory")
+        while waits and is_long and self._is_full(size):
             waited = True
-            self._freed.clear()
             await self._freed.wait()
         self._held[task] = self._held.get(task, 0) + size
         self._total += size
         return waited
+
+    @asynccontextmanager
+    async def decoding(self, *, is_short: bool) -> AsyncIterator[None]:
+        """Decode one body at a time: a decoder itself may hold 16 MiB."""
+        while self._decodes or (not is_short and self._is_full(0)):
+            self._freed.clear()
+            await self._freed.wait()
+        self._decodes = True
+        try:
+            yield
+        finally:
+            self._decodes = False
+            self._freed.set()
+
+    def _is_full(self, size: int) -> bool:
+        if self._total + size <= self._most or next(iter(self._held)) is asyncio.current_task():
+            return False
+        meet("bytes of bodies in memory")
+        self._freed.clear()
+        return True
 
     def _release(self, task: asyncio.Task[object]) -> None:
         self._total -= self._held.pop(task)
@@ -150,14 +164,16 @@ class Intake:
     def __init__(
         self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool
     ) -> None:
-        self._decoder = BoundedDecoder(content_encoding, max_bytes)
+        self._coding = content_encoding
+        self._is_encoded = not BoundedDecoder(content_encoding, 0).is_identity
         self._max_bytes = max_bytes
         self._may_cut = may_cut
         self._is_sniffed = is_sniffed
-        self._wire = BytesIO()
-        self._wire_size = 0
+        self._wire = bytearray()
         self._decoded = BytesIO()
-        self._taken = 0
+        self._is_complete = True
+        #: True if the server had more to send.
+        self.is_cut = False
 
     async def read(
         self, chunks: AsyncIterable[bytes], pace: BodyPace, held: HeldBytes | None = None
@@ -167,28 +183,37 @@ class Intake:
         Raises:
             Unfetched: if the body is too slow, too large, not text, or does not decode.
         """
-        clock = asyncio.get_running_loop().time
+        clock, taken, held = asyncio.get_running_loop().time, 0, held or HeldBytes()
         try:
             async with asyncio.timeout_at(pace.deadline) as alarm:
                 async for chunk in chunks:
                     pace.received(len(chunk), clock())
-                    if alarm.when() != pace.deadline:
-                        alarm.reschedule(pace.deadline)
-                    for size in self._steps(chunk):
-                        self._taken += size
-                        if self._taken < _TURN_BYTES:
-                            continue
+                    alarm.reschedule(pace.deadline)
+                    self._take(chunk)
+                    taken += len(chunk)
+                    if taken >= _TURN_BYTES:
                         # Let other tasks run after much work.
                         await asyncio.sleep(0)
-                        began_at, taken, self._taken = clock(), self._taken, 0
+                        began_at = clock()
                         alarm.reschedule(None)
-                        if held is not None and await held.grow(taken):
+                        if await held.grow(taken):
                             pace.stood_still(clock() - began_at)
+                        taken = 0
                         alarm.reschedule(pace.deadline)
-                    if self._decoder.is_overdrawn:
-                        return
+                    if self.is_cut or len(self._wire) > self._max_bytes:
+                        break
         except TimeoutError as error:
             raise pace.missed() from error
+        # A short body does not wait for memory, and no other is known before it is decoded.
+        for limit in (_TURN_BYTES, self._max_bytes) if self._is_encoded else ():
+            async with held.decoding(is_short=limit <= _TURN_BYTES):
+                for _ in self._steps(min(limit, self._max_bytes)):
+                    await asyncio.sleep(0)
+                if limit > _TURN_BYTES:
+                    await held.grow(self._decoded.tell(), waits=False)
+            if not self.is_cut:
+                break
+        self._judge()
 
     def take_whole(self, body: bytes) -> None:
         """Take a body that is complete already.
@@ -196,29 +221,43 @@ class Intake:
         Raises:
             Unfetched: if the body is too large, not text, or does not decode.
         """
-        for _ in self._steps(body):
+        self._take(body)
+        for _ in self._steps(self._max_bytes) if self._is_encoded else ():
             pass
+        self._judge()
 
-    def _steps(self, chunk: bytes) -> Iterator[int]:
-        """Take a chunk; after each step, yield the number of bytes that it made or took."""
-        self._wire_size += len(chunk)
-        if not self._decoder.is_identity:
-            self._wire.write(chunk)
-            yield len(chunk)
-        for piece in self._decoder.decode(chunk):
-            if self._is_sniffed and self._decoded.tell() == 0 and looks_binary(piece):
-                raise Unfetched("content_type", "no content type, and no text", "skipped")
-            self._decoded.write(piece)
-            yield len(piece)
-        if self._decoder.is_overdrawn and not self._may_cut:
+    def _take(self, chunk: bytes) -> None:
+        """Take a chunk of the wire; what is encoded is decoded once it has all come."""
+        if self._is_encoded:
+            self._wire += chunk
+        else:
+            self.is_cut = len(chunk) > (room := self._max_bytes - self._decoded.tell())
+            self._write(chunk[:room])
+
+    def _steps(self, limit: int) -> Iterator[None]:
+        """Decode what has come, up to the limit; other tasks may run at each step."""
+        decoder, self._decoded, made = BoundedDecoder(self._coding, limit), BytesIO(), 0
+        for start in range(0, len(self._wire), _TURN_BYTES):
+            for piece in decoder.decode(bytes(self._wire[start : start + _TURN_BYTES])):
+                self._write(piece)
+                made += len(piece)
+                if not piece or made >= _TURN_BYTES:
+                    made = 0
+                    yield
+            if decoder.is_overdrawn:
+                break
+        self._is_complete, self.is_cut = decoder.is_complete, decoder.is_overdrawn
+
+    def _write(self, piece: bytes) -> None:
+        if self._is_sniffed and self._decoded.tell() == 0 and looks_binary(piece):
+            raise Unfetched("content_type", "no content type, and no text", "skipped")
+        self._decoded.write(piece)
+
+    def _judge(self) -> None:
+        if self.is_cut and not self._may_cut:
             raise Unfetched("too_large", f"more than {self._max_bytes} bytes")
-        if self._wire_size > self._max_bytes and not self._decoder.is_overdrawn:
+        if len(self._wire) > self._max_bytes and not self.is_cut:
             raise Unfetched("too_large", f"more than {self._max_bytes} bytes on the wire")
-
-    @property
-    def is_cut(self) -> bool:
-        """True if the server had more to send."""
-        return self._decoder.is_overdrawn
 
     def result(self) -> tuple[bytes, bytes]:
         """Return the body as it came, without chunked framing, and decoded.
@@ -228,11 +267,10 @@ class Intake:
         Raises:
             Unfetched: if the encoded stream did not come to its end.
         """
-        if not (self._decoder.is_complete or self._decoder.is_overdrawn):
+        if not (self._is_complete or self.is_cut):
             raise Unfetched("cut_short", "the encoded body ends before its end")
         decoded = self._decoded.getvalue()
-        wire = decoded if self._decoder.is_identity else self._wire.getvalue()
-        return wire, decoded
+        return bytes(self._wire) if self._is_encoded else decoded, decoded
 
 
 log = logging.getLogger(__name__)

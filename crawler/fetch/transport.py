@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
+import re
 import socket
 import ssl
 import zlib
@@ -202,25 +204,24 @@ class BoundedDecoder:
         """
         self._is_empty = self._is_empty and not data
         pieces: Iterable[bytes] = (data,)
-        if self.is_identity:
-            pieces = self._granted(0, pieces)
-        for number, layer in enumerate(self._layers):
-            pieces = self._granted(number, chain.from_iterable(map(layer.decode, pieces)))
+        for number in range(len(self._left)):
+            pieces = self._granted(number, pieces)
         try:
             yield from pieces
         except (zlib.error, brotli.error, zstandard.ZstdError) as error:
             raise Unfetched("encoding", _in_a_line(str(error))) from error
 
     def _granted(self, number: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield what a layer makes, up to the limit."""
-        for piece in pieces:
-            granted = piece[: self._left[number]]
-            self._left[number] -= len(granted)
-            if granted:
+        """Yield what a layer makes, up to the limit, and nothing where it has taken a piece."""
+        for taken in pieces:
+            layer = (taken,) if self.is_identity else self._layers[number].decode(taken)
+            for piece in chain(layer, (b"",)):
+                granted = piece[: self._left[number]]
+                self._left[number] -= len(granted)
                 yield granted
-            if len(granted) < len(piece):
-                self.is_overdrawn = True
-                return
+                if len(granted) < len(piece):
+                    self.is_overdrawn = True
+                    return
 
     @property
     def is_complete(self) -> bool:
@@ -333,7 +334,8 @@ class Response(aiohttp.ClientResponse):
         self._used.add(protocol)
         self._lost = protocol.closed
         if is_fresh and protocol.closed is not None:
-            protocol.closed.add_done_callback(_retrieve)
+            # Its exception counts as retrieved: kept-alive connections may break unnoticed.
+            protocol.closed.add_done_callback(lambda lost: lost.cancelled() or lost.exception())
         self.peer = _peer(connection)
         self._idle.pop(protocol, None)
         connection.add_callback(partial(_keep, self._idle, protocol))
@@ -404,12 +406,6 @@ def _keep(idle: OrderedDict[ResponseHandler, None], protocol: ResponseHandler) -
         idle.popitem(last=False)[0].close()
 
 
-def _retrieve(lost: asyncio.Future[None]) -> None:
-    """Mark the exception as retrieved: kept-alive connections may break unnoticed."""
-    if not lost.cancelled():
-        lost.exception()
-
-
 def _peer(connection: Connection) -> str | None:
     transport = connection.transport
     name = transport.get_extra_info("peername") if transport is not None else None
@@ -455,7 +451,7 @@ def _explain(error: Exception) -> tuple[str, str]:
 
 def _explain_connect(error: aiohttp.ClientConnectorError) -> tuple[str, str]:
     cause = error.os_error
-    detail = cause.strerror or str(cause) or repr(cause)
+    detail = getattr(cause, "verify_message", "") or cause.strerror or str(cause) or repr(cause)
     match cause:
         case AddressRefused():
             return "address", detail
@@ -468,8 +464,9 @@ def _explain_connect(error: aiohttp.ClientConnectorError) -> tuple[str, str]:
         case ssl.SSLError():
             return ("not_tls" if cause.reason in _NOT_TLS else "tls"), detail
         case _:
-            is_lookup = isinstance(error, aiohttp.ClientConnectorDNSError)
-            return ("dns" if is_lookup else "connect"), detail
+            found = re.search(r"Errno (\d+)", str(cause))
+            reason = "dns" if isinstance(error, aiohttp.ClientConnectorDNSError) else "connect"
+            return reason, os.strerror(int(found[1])) if found else detail
 
 
 def _root(error: BaseException) -> BaseException:

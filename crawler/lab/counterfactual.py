@@ -24,6 +24,7 @@ from freshet.crawler.terminal import (
     amount,
     counted,
     err,
+    fail,
     percent,
     progress_bars,
     show_line,
@@ -241,7 +242,9 @@ def ask(
     with err.status("Reading the archive"):
         captures, url, origin = terminal.run(read_past(db, daemon))
     start, end = _span(db, captures, shown)
-    budgets = budgets or [_spent(captures.at, start, end)]
+    # The archive's own fetches a day, in the time that is judged.
+    spent = float(((captures.at > start) & (captures.at <= end)).sum()) / (end - start)
+    budgets = budgets or [spent]
     terms = [ReplayTerms(budget, start, end) for budget in budgets]
     asks = len(policies) * sum(budgets) * (end - start)
     with progress_bars() as progress:
@@ -252,20 +255,13 @@ def ask(
 def _span(db: Path, captures: Captures, shown: float) -> tuple[float, float]:
     """Return the first and the last day on which policies are judged."""
     if not len(captures):
-        raise CrawlError(f"{db}: no page has had content yet; policies cannot be compared")
+        fail(f"{db}: no page has had content yet; policies cannot be compared", 0)
     first, end = float(captures.at.min()), float(captures.until.max())
     start = first + shown * (end - first)
     judged = (captures.at > start) & (captures.content != FAILED)
     if not judged.any() or not np.any(np.diff(captures.offsets) > 1):
-        raise CrawlError(
-            f"{db}: no page has two captures yet; policies are judged between captures"
-        )
+        fail(f"{db}: no page has two captures yet; policies are judged between captures", 0)
     return start, end
-
-
-def _spent(at: Floats, start: float, end: float) -> float:
-    """Return the archive's own fetches a day, in the time that is judged."""
-    return float(((at > start) & (at <= end)).sum()) / (end - start)
 
 
 # -- counterfactual view -----------------------------------------------------

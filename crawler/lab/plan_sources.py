@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
 
 import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
 from freshet.config.settings import DaemonSettings, Ephemeral, PageRule
+from freshet.crawler.admission.site_lists import UNDECODED
 from freshet.crawler.capacities import exchange_of, key_of, numbered
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.tally import CrawlError, UsageError
@@ -39,6 +40,8 @@ REQUIRED = ("url", "change_rate")
 OPTIONAL = ("importance", "host", "complete_observations")
 
 _LONGEST_VALUE = 60
+#: More than five cells of the longest that csv reads.
+_LINE_CHARS: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ def check_header(path: Path, names: Sequence[str]) -> None:
     accepted = f"accepted are {', '.join(known)}, of which {' and '.join(REQUIRED)} are required"
     for name in names:
         if name not in known:
-            raise UsageError(f"{path}: column {name!r} is not known; {accepted}")
+            raise UsageError(f"{path}: column {name[:80]!r} is not known; {accepted}")
         if names.count(name) > 1:
             raise UsageError(f"{path}: column {name!r} is there {names.count(name)} times")
     for name in REQUIRED:
@@ -193,8 +196,8 @@ def read_csv(path: Path) -> _FileColumns:
         UsageError: naming the line, the column and the accepted values.
     """
     lines = array("q")
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file)
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        reader = csv.reader(_lines(path, file))
         try:
             names = [name.strip() for name in next(reader, [])]
             if not names:
@@ -206,8 +209,6 @@ def read_csv(path: Path) -> _FileColumns:
                 _add_row(path, reader.line_num, names, row, columns)
         except csv.Error as error:
             raise CrawlError(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
-        except UnicodeDecodeError:
-            raise CrawlError(f"{path}: {_undecodable(path)}") from None
     values = dict(zip(names, columns, strict=True))
     for name in _READ.keys() & values.keys():
         values[name] = np.array(values[name], np.bool_ if _READ[name][1] == "b" else np.float64)
@@ -252,15 +253,12 @@ def _texts(values: NDArray[Any]) -> Iterator[Any]:
     return (value.item() if isinstance(value, np.generic) else value for value in values)
 
 
-def _undecodable(path: Path) -> str:
-    """Say where a file stops being UTF-8."""
-    data = path.read_bytes()
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        return f"line {line}: is not UTF-8"
-    return "is not UTF-8"
+def _lines(path: Path, file: IO[str]) -> Iterator[str]:
+    """Yield the lines; one that is longer than any row is cut, and so refused."""
+    for number, line in enumerate(iter(lambda: file.readline(_LINE_CHARS), ""), 1):
+        if not line.isascii() and UNDECODED.search(line):
+            raise CrawlError(f"{path}: line {number}: is not UTF-8")
+        yield line
 
 
 # -- parquet files -----------------------------------------------------------

@@ -32,7 +32,7 @@ class Buckets:
     def level(self, key: object, now: float) -> float:
         """Return the tokens that are left."""
         level, at = self._levels.get(key, (self._burst, now))
-        return min(self._burst, level + max(0.0, now - at) * self._per_s)
+        return min(self._burst, level + abs(now - at) * self._per_s)
 
     def take(self, key: object, now: float, amount: float = 1.0) -> bool:
         """Take that many tokens, if there are enough."""

@@ -144,7 +144,7 @@ class Leases:
         return self.put(
             replace(
                 known, pending_until=now + _PENDING_S, failures=failures,
-                next_at=now + _back_off_s(failures),
+                next_at=now + min(_BACK_OFF_MOST_S, _BACK_OFF_S * 4.0 ** min(failures - 1, 8)),
             )
         )  # fmt: skip
 
@@ -253,10 +253,6 @@ def is_live(subscription: Subscription, now: float) -> bool:
 def _mode(subscription: Subscription) -> str:
     leaving = subscription.state == "leaving"
     return "unsubscribe" if leaving else "subscribe"
-
-
-def _back_off_s(failures: int) -> float:
-    return min(_BACK_OFF_MOST_S, _BACK_OFF_S * 4.0 ** min(failures - 1, 8))
 
 
 # -- subscriber --------------------------------------------------------------

@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Final
 from unicodedata import normalize
 
-from freshet.crawler.reduce.boilerplate import is_stamp
+from freshet.crawler.reduce.boilerplate import begins_back_matter, is_control, is_stamp
 from freshet.crawler.reduce.markup import (
     BREAK,
     CLOSE,
@@ -50,6 +50,11 @@ from freshet.crawler.reduce.markup import (
 #: main text, and that of its text, or else the page's, that the articles must hold.
 _MAIN_SHARE: Final = 0.25
 _ARTICLE_SHARE: Final = 0.5
+#: A page of prose has this share of its text in paragraphs of so many characters; what follows
+#: the article begins after this share of the weight.
+_PROSE_SHARE: Final = 0.5
+_PARAGRAPH: Final = 80
+_BODY_SHARE: Final = 0.9
 #: Text before the title is frame if it is at most this share.
 _LEAD_SHARE: Final = 0.2
 #: A block is a link where more than this share of its characters stands in anchors, and this
@@ -260,19 +265,38 @@ def _holders(markup: Markup, steps: Sequence[int], bar: float) -> Set[int]:
 def _principal(blocks: _Blocks) -> list[int]:
     """Return the blocks of the main element and its articles, or else all but lists of links.
 
-    They begin with the title where little stands before it.
+    They begin with the title where little stands before it; buttons are not among them.
     """
-    chosen = numbers = list(range(len(blocks.texts)))
+    kinds, links, zones = blocks.kinds, blocks.links, blocks.zones
+    chosen = numbers = list(range(len(zones)))
     sizes = list(map(len, blocks.texts))
+    # Squares: paragraphs outweigh the many words of menus and teasers.
+    weights = [0 if links[i] else size**2 for i, size in enumerate(sizes)]
     for zone, share in ((IN_MAIN, _MAIN_SHARE), (IN_ARTICLE, _ARTICLE_SHARE)):
-        inside = [i for i in chosen if blocks.zones[i] & zone]
-        if inside and sum(sizes[i] for i in inside) >= share * sum(sizes[i] for i in chosen):
+        inside = [i for i in chosen if zones[i] & zone]
+        pairs = [(sum(c[i] for i in inside), sum(c[i] for i in chosen)) for c in (sizes, weights)]
+        if inside and all(part >= share * whole for part, whole in pairs):
             chosen = inside
     if chosen is numbers:
         chosen = _without_link_lists(blocks)
-    lead = list(takewhile(lambda i: not blocks.zones[i] & IN_TITLE, chosen))
-    is_short = sum(sizes[i] for i in lead) <= _LEAD_SHARE * sum(sizes[i] for i in chosen)
-    return chosen[len(lead) :] if is_short else chosen
+    lead = list(takewhile(lambda i: not zones[i] & IN_TITLE, chosen))
+    size = sum(sizes[i] for i in chosen)
+    if sum(sizes[i] for i in lead) <= _LEAD_SHARE * size:
+        chosen = chosen[len(lead) :]
+    if sum(sizes[i] for i in chosen if weights[i] >= _PARAGRAPH**2) >= _PROSE_SHARE * size:
+        chosen = _article(blocks, chosen, [weights[i] for i in chosen])
+    shown = (i for i in chosen if kinds[i] != "cell" and not zones[i] & IN_TITLE)
+    controls = {i for i in shown if is_control(blocks.texts[i])}
+    return [i for i in chosen if i not in controls]
+
+
+def _article(blocks: _Blocks, chosen: list[int], weights: list[int]) -> list[int]:
+    """Return the blocks of prose: without lone links and without what follows the article."""
+    bar = _BODY_SHARE * sum(weights)
+    rest = chosen[sum(weight < bar for weight in accumulate(weights, initial=0)) :]
+    whole = (i for i in rest if blocks.kinds[i] not in {"item", "cell"} and not blocks.links[i])
+    end = next((i for i in whole if begins_back_matter(blocks.texts[i])), inf)
+    return [i for i in chosen if i < end and (not blocks.links[i] or blocks.zones[i] & IN_LIST)]
 
 
 def _without_link_lists(blocks: _Blocks) -> list[int]:

@@ -40,7 +40,7 @@ from freshet.crawler.urls import origin, reference_head
 
 #: Version of the main text of given bytes. Raise it with every change that alters the text or the
 #: blocks of some page: texts of two versions are never compared.
-TEXT_VERSION: Final = "3"
+TEXT_VERSION: Final = "4"
 
 
 #: The kind of a block according to its markup.

@@ -7,11 +7,12 @@ file is unreachable. Consequence: an unreachable robots.txt without a copy close
 The time and the random generator are arguments.
 """
 
-from dataclasses import dataclass, field
-from functools import partial
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
 
+from freshet.crawler.bounds import ROBOTS_BYTES, SITEMAP_URL_CHARS
 from freshet.crawler.lru import LruCache
 from freshet.crawler.politeness import PolitenessRules, back_off_s
 from freshet.crawler.robots.parser import RobotsTxt, RobotsVerdict, after_fetch, in_force
@@ -37,23 +38,27 @@ class _Entry:
     failures: int = 0
 
 
-_PARSED_AT_ONCE = 2_048
-_NOTHING_FORBIDDEN = RobotsTxt()
+_NONE = RobotsTxt(closed=True, size_bytes=0)
 
 
 @dataclass(slots=True, eq=False)
 class RobotsCache:
-    """Records by host id; the parsed form of the files used last is kept."""
+    """Records by host id without the files: parsed, those used last are kept.
+
+    The others are ``put_away``, of late until somebody empties it. *Invariant*: a host whose file
+    is not here is not fresh, and all its URLs are forbidden, until it is read from the store.
+    """
 
     agent: str
     rules: RobotsRules
     politeness: PolitenessRules
     rng: Random
+    room_bytes: int = ROBOTS_BYTES
     _entries: dict[int, _Entry] = field(default_factory=dict, init=False)
-    _files: LruCache[int, RobotsTxt] = field(
-        default_factory=partial(LruCache, _PARSED_AT_ONCE), init=False
-    )
-    _naming: dict[str, set[str]] = field(default_factory=dict, init=False)
+    put_away: set[int] = field(default_factory=set, init=False)
+    _files: OrderedDict[int, RobotsTxt] = field(default_factory=OrderedDict, init=False)
+    _held_bytes: int = field(default=0, init=False)
+    _naming: LruCache[str, set[str]] = field(default_factory=lambda: LruCache(10_000), init=False)
     _barred: dict[int, tuple[str, str]] = field(default_factory=dict, init=False)
 
     def obey(self, politeness: PolitenessRules) -> None:
@@ -61,28 +66,49 @@ class RobotsCache:
         self.politeness = politeness
 
     def learn(self, host: Host) -> None:
-        """Add the record of a host from an earlier run."""
+        """Add the record of a host from an earlier run, and its file if that came with it."""
         record = host.robots
         if record is not None and host.host_id not in self._entries:
             recheck_at = record.fetched_at + self.rules.max_age_s
             if record.standing == "unreachable" or record.stale_since is not None:
                 recheck_at = 0.0
-            self._take(host.host_id, host.origin, _Entry(record, recheck_at))
+            self._entries[host.host_id] = _Entry(replace(record, body=b""), recheck_at)
+            if record.body or record.standing != "parsed":
+                self._keep(host.host_id, host.origin, in_force(record))
+
+    def is_put_away(self, host_id: int) -> bool:
+        """Return whether the file of a known host must be read from the store."""
+        return host_id in self._entries and host_id not in self._files
+
+    def restore(self, host: Host, file: RobotsTxt) -> None:
+        """Take a file that was put away, from the store; if that has another, forget the host's."""
+        if self.is_put_away(host.host_id):
+            entry = self._entries.pop(host.host_id)
+            if host.robots is not None and host.robots.fetched_at == entry.record.fetched_at:
+                self._entries[host.host_id] = entry
+                self._keep(host.host_id, host.origin, file)
 
     def shift(self, by: float) -> None:
         """Follow a jump of the time: files keep their age."""
         for entry in self._entries.values():
             entry.recheck_at += by
 
-    def settle(self, host_id: int, origin: str, fetched: RobotsRecord, now: float) -> RobotsRecord:
-        """Record a fetch; return the record in force: it, or an older copy that still counts."""
+    def settle(
+        self, host_id: int, origin: str, fetched: RobotsRecord, now: float, file: RobotsTxt = _NONE
+    ) -> RobotsRecord:
+        """Record a fetch, and its ``file`` if that is parsed; return the record in force.
+
+        That is the fetched one, or an older copy that still counts, without its body.
+        """
         entry = self._entries.get(host_id)
         failed = fetched.standing == "unreachable"
         failures = (entry.failures if entry else 0) + 1 if failed else 0
         previous = entry.record if entry else None
         record = after_fetch(previous, fetched, now, self.rules.stale_max_age_s)
         pause = back_off_s(self.politeness, failures, self.rng) if failed else self.rules.max_age_s
-        self._take(host_id, origin, _Entry(record, now + pause, failures))
+        self._entries[host_id] = _Entry(replace(record, body=b""), now + pause, failures)
+        if record is fetched:
+            self._keep(host_id, origin, in_force(fetched) if file is _NONE else file)
         return record
 
     def bar(self, host_id: int, reason: str, detail: str) -> None:
@@ -102,7 +128,7 @@ class RobotsCache:
         if host_id in self._barred:
             return inf
         entry = self._entries.get(host_id)
-        if entry is None or entry.record.standing == "unreachable":
+        if entry is None or host_id not in self._files or entry.record.standing == "unreachable":
             return 0.0
         return entry.recheck_at
 
@@ -120,32 +146,34 @@ class RobotsCache:
         """Return the verdict of the host's robots.txt on a URL."""
         if host_id in self._barred:
             return RobotsVerdict(allowed=False, rule=self._barred[host_id][1])
-        return self._parsed(host_id).verdict(self.agent, url)
+        return self._file(host_id).verdict(self.agent, url)
 
     def crawl_delay_s(self, host_id: int) -> float:
         """Return the Crawl-delay for us, 0 where there is none."""
-        return self._parsed(host_id).crawl_delay_s(self.agent) or 0.0
+        return self._file(host_id).crawl_delay_s(self.agent) or 0.0
 
     def sitemaps(self, host_id: int) -> tuple[str, ...]:
         """Return the sitemaps that the host's robots.txt names."""
-        return tuple(self._parsed(host_id).sitemaps)
+        return self._file(host_id).sitemaps
 
     def naming_origins(self, sitemap_url: str) -> frozenset[str]:
-        """Return the origins whose robots.txt names this sitemap (sitemaps.org, cross-submits)."""
+        """Return other origins whose robots.txt names a sitemap (sitemaps.org, cross-submits)."""
         return frozenset(self._naming.get(sitemap_url, ()))
 
-    def _take(self, host_id: int, origin: str, entry: _Entry) -> None:
-        self._entries[host_id] = entry
-        self._files.pop(host_id, None)
-        for named in self.sitemaps(host_id):
+    def _keep(self, host_id: int, origin: str, file: RobotsTxt) -> None:
+        """Keep a parsed file, and put those away that were used least recently."""
+        self._held_bytes += file.size_bytes - self._files.pop(host_id, _NONE).size_bytes
+        self._files[host_id] = file
+        while self._held_bytes > self.room_bytes and len(self._files) > 1:
+            last, old = self._files.popitem(last=False)
+            self._held_bytes -= old.size_bytes
+            self.put_away.add(last)
+        for named in file.sitemaps:
             url = resolve(named, f"{origin}/robots.txt") or named
-            self._naming.setdefault(url, set()).add(origin)
+            if len(url) <= SITEMAP_URL_CHARS and not url.startswith(f"{origin}/"):
+                self._naming.setdefault(url, set()).add(origin)
 
-    def _parsed(self, host_id: int) -> RobotsTxt:
-        """Return the parsed file, from the least-recently-used cache."""
-        parsed = self._files.use(host_id)
-        if parsed is None:
-            entry = self._entries.get(host_id)
-            parsed = in_force(entry.record) if entry else _NOTHING_FORBIDDEN
-            self._files[host_id] = parsed
-        return parsed
+    def _file(self, host_id: int) -> RobotsTxt:
+        if host_id in self._files:
+            self._files.move_to_end(host_id)
+        return self._files.get(host_id, _NONE)

@@ -31,7 +31,7 @@ from freshet.crawler.run.wiring import (
     copy_rule,
     stopping_on_signals,
 )
-from freshet.crawler.tally import CrawlError, DaemonSnapshot, Tally, UsageError
+from freshet.crawler.tally import DaemonSnapshot, Tally, UsageError
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
@@ -48,6 +48,7 @@ _STATE_AT: dict[Ending, RunState] = {
     "nothing due": "ended",
     "interrupted": "interrupted",
     "limit": "limit",
+    "requests": "limit",
     "cut off": "interrupted",
 }
 
@@ -143,7 +144,7 @@ async def _open_run(
     """Start a run, or resume the last one; return its id, and whether it was resumed."""
     last = await runs.latest(database.reader)
     if order.resume and last is None:
-        raise CrawlError(f"{order.db}: there is no run to resume; leave out --resume")
+        raise UsageError(f"{order.db}: there is no run to resume; leave out --resume")
     is_unfinished = last is not None and last.ended_at is None
     resume = is_unfinished if order.resume is None else order.resume
     if not order.seeds and not await runs.load(database.reader):
@@ -184,13 +185,16 @@ class _CrawlRun:
         """Run to the end and report."""
         started_at = self._clock.now()
         newest = await observations.newest(self._database.reader)
-        seeding = Seeding(await runs.load(self._database.reader), self._assembly.admission)
+        seeds = await runs.load(self._database.reader)
+        seeding = Seeding(seeds, self._assembly.admission)
         listeners = self._assembly.listeners
         listeners.append(self._tally.add)
         chosen = self._settings.crawl
         rules = PoolRules(
             exchanges=connections(chosen.exchanges),
             max_pages=chosen.max_pages,
+            # Beside pages there are failures, redirects, sitemaps, and each seed's robots.txt.
+            max_requests=chosen.max_pages and 10 * chosen.max_pages + 100 + 2 * len(seeds),
             patience_s=chosen.patience_s,
         )
         pacer = Pacer(inf, started_at)

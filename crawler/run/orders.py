@@ -124,6 +124,7 @@ class CrawlReport:
     """
 
     run: int
+    seeds: int
     resumed: bool
     ending: Ending
     pages: int
@@ -201,6 +202,7 @@ async def make_report(
     first = await runs.is_first(reader, run_id)
     return CrawlReport(
         run=run_id,
+        seeds=len(await runs.load(reader)),
         resumed=resumed,
         ending=ending,
         pages=sum(kinds[kind] for kind in ANSWERED),
@@ -217,9 +219,9 @@ async def make_report(
         retries=tally.retries,
         seconds=seconds,
         reasons={f"{kind}: {reason}": n for (kind, reason), n in tally.reasons.most_common()},
-        changed_pages=await overview.changed(reader, run_id),
-        appeared=[] if first else await overview.appeared(reader, run_id),
-        vanished=[] if first else await overview.vanished(reader, run_id),
+        changed_pages=await overview.changed(reader, run_id, after),
+        appeared=[] if first else await overview.appeared(reader, run_id, after),
+        vanished=[] if first else await overview.vanished(reader, run_id, after),
         deferred=await overview.deferred(reader),
         silent_seeds=await overview.silent_seeds(reader, run_id),
         moved_seeds=await overview.moved_seeds(reader),

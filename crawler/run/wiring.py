@@ -28,7 +28,7 @@ from freshet.crawler.archive.writer import (
     ArchiveWriter,
     ArchivingFetcher,
 )
-from freshet.crawler.bounds import met, strangers
+from freshet.crawler.bounds import met
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck, Probes
@@ -141,8 +141,7 @@ class Assembly:
         self.frontier = Frontier(
             agenda, self.robots, rules, rng, robots_url_of=lambda o: robots_url(origin(o)),
             held_at=context.clock.now() if context.was_killed else -inf,
-            is_asked_for=self._is_asked_for,
-            most_strangers=strangers(settings.crawl.exchanges),
+            share_of=lambda url: self.admission.scope.share_of(url, settings.crawl.exchanges),
         )  # fmt: skip
         context.clock.on_step(self.frontier.shift)
         self.admission = Admission(
@@ -174,9 +173,6 @@ class Assembly:
             patience=self._wait_for_store,
             secure=partial(secure, archive.flush) if archive is not None else None,
         )
-
-    def _is_asked_for(self, url: str) -> bool:
-        return self.admission.scope.is_asked_for(url)
 
     def _stages(self) -> Pipeline:
         """Wire the stages of a visit."""
@@ -213,7 +209,6 @@ class Assembly:
                 redirects=redirects,
             ),
             recorder=Recorder(
-                admission=self.admission,
                 discovery=self._discovery,
                 listings=listings,
                 redirects=redirects,
@@ -292,6 +287,7 @@ class Assembly:
             seeding=seeding,
             queue_key=context.queue_key,
             offsite_at=partial(links.offsite_at, context.database.reader),
+            stored=partial(hosts.load, context.database.reader, whole=True),
             on_refusal=context.archive.unasked if context.archive is not None else None,
             lasting=context.lasting,
         )

@@ -73,7 +73,9 @@ def _answered_at(result: FetchResult) -> float | None:
     """Return the time of the response by the clock of the server, if it tells."""
     date = _at(result.header("Date"))
     # A cache forwards the Date of the server with the Age of the response.
-    return None if date is None else date + _seconds(result.header("Age"))
+    age = result.header("Age") or ""
+    age_s = min(float(age), _LONGEST_S) if re.fullmatch(r"\d{1,20}", age) else 0.0
+    return None if date is None else date + age_s
 
 
 def wish_s(result: FetchResult) -> float | None:
@@ -94,10 +96,6 @@ def wish_s(result: FetchResult) -> float | None:
     date = _at(result.header("Date"))
     now = result.started_at if date is None else date
     return 0.0 if at is None else min(max(0.0, at - now), _LONGEST_S)
-
-
-def _seconds(text: str | None) -> float:
-    return min(float(text), _LONGEST_S) if text and re.fullmatch(r"\d{1,20}", text) else 0.0
 
 
 # -- signals in headers ------------------------------------------------------

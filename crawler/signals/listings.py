@@ -6,10 +6,12 @@ waits for them.
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from itertools import islice
-from typing import Final
+from math import inf
+from typing import Final, TypeVar
 
 from freshet.crawler.admission.admit import Admission, FoundUrls, sitemap_links
 from freshet.crawler.fetch.transport import GZIP_MAGIC
@@ -84,7 +86,9 @@ class Complaints:
 
 
 _IN_A_THREAD_BYTES: Final = 256 * 1024
-#: Entries admitted at a time, in a few milliseconds.
+T = TypeVar("T")
+_URL_BYTES: Final = 1024
+#: URLs admitted at a time, in a few milliseconds.
 _SLICE: Final = 250
 
 
@@ -112,31 +116,39 @@ class Listings:
     robots: RobotsCache
     limits: SitemapLimits
     complaints: Complaints
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def read(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SitemapEntries:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
         naming = self.robots.naming_origins(due.url) | self.robots.naming_origins(due.fetch_url)
-        work = (body, self.limits, due.url, naming, now, skew_s)
-        if len(body) <= _IN_A_THREAD_BYTES and not body.startswith(GZIP_MAGIC):
-            entries = _read(*work)
-        else:
-            entries = await asyncio.to_thread(_read, *work)
+        size = inf if body.startswith(GZIP_MAGIC) else len(body)
+        work = partial(_read, body, self.limits, due.url, naming=naming, now=now, skew_s=skew_s)
+        entries = await off_loop(size, work)
         self.complaints.tell(due.url, entries.said)
         return entries
+
+    async def slices(self, items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
+        """Yield a few items at a time; of all that admit, one does in each turn of the loop."""
+        for first in range(0, len(items), _SLICE):
+            async with self._turn:
+                await asyncio.sleep(0)
+            yield items[first : first + _SLICE]
+
+    async def follow(self, links: Links, depth: int, *, nofollow: bool = False) -> FoundUrls:
+        """Admit the links of a page or feed at this depth."""
+        targets, offsite = Targets(), set[int]()
+        async for columns in self.slices(range(len(links))):
+            offsite |= self.admission.links(targets, links, columns, depth, nofollow=nofollow)
+        return FoundUrls(links=links, offsite=frozenset(offsite), targets=targets)
 
     async def admit(self, entries: SitemapEntries, depth: int) -> FoundUrls:
         """Admit the entries of a sitemap at this depth."""
         targets = Targets()
-        for first in range(0, len(entries.allowed), _SLICE):
-            chosen = entries.allowed[first : first + _SLICE]
+        async for chosen in self.slices(entries.allowed):
             urls = [(entries.links.urls[i], entries.links.fetch_urls[i]) for i in chosen]
             self.admission.sitemap(targets, urls, depth, index=entries.is_index)
-            if len(chosen) == _SLICE:
-                await asyncio.sleep(0)
-        if len(entries.links) > _SLICE:
-            offsite = await asyncio.to_thread(_outside, entries.links, targets)
-        else:
-            offsite = _outside(entries.links, targets)
+        size = _URL_BYTES * len(entries.links)
+        offsite = await off_loop(size, partial(_outside, entries.links, targets))
         return FoundUrls(links=entries.links, offsite=offsite, targets=targets)
 
     def claims(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> Claimed:
@@ -144,6 +156,11 @@ class Listings:
         said = claimed(feed.dated, now, skew_s)
         self.complaints.tell(due.url, said)
         return said
+
+
+async def off_loop(size: float, work: Callable[[], T]) -> T:
+    """Do work on ``size`` bytes; large work in a thread, off the event loop."""
+    return work() if size <= _IN_A_THREAD_BYTES else await asyncio.to_thread(work)
 
 
 def _outside(links: Links, targets: Targets) -> frozenset[int]:

@@ -34,6 +34,7 @@ from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.page import ParsedPage, is_plain, page_links, parse
 from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.crawler.robots import parser
+from freshet.storage.records import Targets
 from scripts.benchmarks import command
 from scripts.benchmarks.crawl_competitors import start_cpu_s
 from scripts.benchmarks.crawl_figures import ratios, table
@@ -111,7 +112,9 @@ def _take_text(watch: Stopwatch, page: Page, admission: Admission) -> None:
     """All of reading at once (``page``), and the stages that follow it."""
     parsed = watch.time("page", _parsed, page, page.body)
     _take_apart(watch, page)
-    watch.time("admission", admission.links, parsed.links, 1, nofollow=False)
+    links, targets = parsed.links, Targets()
+    columns = range(len(links))
+    watch.time("admission", admission.links, targets, links, columns, 1, nofollow=False)
     blocks = parsed.blocks
     old = watch.time("sketch", sketch, blocks.texts, blocks.places)
     watch.time("sketch: datasketch update_batch, sha1", _datasketch, blocks.texts)

@@ -17,6 +17,8 @@ from itertools import chain, pairwise, repeat
 from pathlib import Path
 from typing import Any, ClassVar
 
+import zstandard
+
 from scripts.benchmarks.sites import Calm, head, simple
 from scripts.benchmarks.store_inspection import reading
 
@@ -354,6 +356,17 @@ class _BodiesAtOnce(Row):
     def page(self, request: Request) -> Pieces:
         line = b"<p>%s</p>\n" % (b"some words of text " * 20)
         return plain(10 * _MB, b"<title>Long</title>", line, b"<p>End", 8, _HTML)
+
+
+class _BombsAtOnce(_BodiesAtOnce):
+    """Pages of 10 MB in a few hundred bytes of zstd, of which the last takes its time."""
+
+    name = "bombs_at_once"
+
+    def page(self, request: Request) -> Pieces:
+        body = zstandard.compress(b"<title>Long</title><p>" + b" " * (10 * _MB), 19)
+        yield head(200, _HTML, "Content-Encoding: zstd", f"Content-Length: {len(body)}")
+        yield from (body[:-1], 8.0, body[-1:])
 
 
 class _RobotsWildcards(Row):
@@ -761,6 +774,7 @@ _CLASSES: Sequence[type[Row]] = (
     _Keepalive, _TenThousandHosts, _NoDescriptors, _ContentType, _SlotsStarved,
     _RobotsStrangers, _SitemapNested,
     _SitemapStall, _SitemapRejected, _SitemapsAtOnce, _ManySitemapsAtOnce, _BodiesAtOnce,
+    _BombsAtOnce,
     _RobotsWildcards, _Flood1xx, _OddValidators, _IndexEndless, _SitemapFlood, _SeedRedirect,
     _ParserQueue, _PoliteAbort, _PoliteKill, _PoliteKillInFlight, _Userinfo, _SilentSeeds,
     _GzipMembers, _SitemapEncoding, _ImportBomb, _WarcHeads, _WarcInterim, _WarcFakeHeads,

@@ -108,25 +108,23 @@ def file_bytes(path: Path) -> int:
 _GOOD = "('new', 'changed', 'unchanged')"
 
 
-async def appeared(db: Reader, run_id: int) -> list[str]:
-    """Return the pages that were fetched for the first time in a run."""
-    sql = (
-        "SELECT p.url FROM finding AS o JOIN page AS p ON p.id = o.page_id WHERE o.run_id = ? "
-        f"AND o.kind = 'new' AND p.role = 'page' AND o.reason IS NOT '{REBASED}' ORDER BY o.id"
-    )
-    return [row[0] for row in await db.execute_fetchall(sql, (run_id,))]
+async def appeared(db: Reader, run_id: int, after: int = 0) -> list[str]:
+    """Return the pages that a run fetched for the first time, after an observation."""
+    sql = f"SELECT p.url {_OF_PAGES} f.kind = 'new' AND f.reason IS NOT '{REBASED}' "
+    found = await db.execute_fetchall(f"{sql} {_OF_RUN} ORDER BY f.id", (run_id, after))
+    return [row[0] for row in found]
 
 
-async def vanished(db: Reader, run_id: int) -> list[str]:
-    """Return the pages that a run found gone and that the visit before had found."""
+async def vanished(db: Reader, run_id: int, after: int = 0) -> list[str]:
+    """Return the pages that a run found gone after an observation, and the visit before had."""
     sql = (
         "SELECT p.url FROM observation AS o JOIN page AS p ON p.id = o.page_id "
-        "WHERE o.run_id = ? AND o.kind = 'gone' AND p.role = 'page' AND ("
+        "WHERE o.run_id = ? AND o.id > ? AND o.kind = 'gone' AND p.role = 'page' AND ("
         f"  SELECT b.kind IN {_GOOD} FROM finding AS b "
         "  WHERE b.page_id = o.page_id AND b.id < o.id AND b.kind NOT IN ('failed', 'refused') "
         "  ORDER BY b.id DESC LIMIT 1) ORDER BY o.id"
     )
-    return [row[0] for row in await db.execute_fetchall(sql, (run_id,))]
+    return [row[0] for row in await db.execute_fetchall(sql, (run_id, after))]
 
 
 async def deferred(db: Reader) -> list[WaitingHost]:
@@ -188,7 +186,8 @@ def _why_silent(row: aiosqlite.Row) -> str:
     wants_http = "tls" in {deferred_why, reason} and over_http is not None
     hint = f"; name {over_http} to crawl it without https" if wants_http else ""
     if deferred_why is not None:
-        return (f"{deferred_why}: {of_robots}" if of_robots else str(deferred_why)) + hint
+        is_told = of_robots is None or of_robots in deferred_why
+        return (deferred_why if is_told else f"{deferred_why}: {of_robots}") + hint
     if kind is None:
         return str(held) if held else "it was not reached"
     if reason == "out_of_scope":
@@ -230,6 +229,7 @@ _CHANGE: Final = (
     f"  WHERE version_id < f.version_id) AS before_id, {NUMBER} AS version"
 )
 _OF_PAGES: Final = "FROM finding AS f JOIN page AS p ON p.id = f.page_id WHERE p.role = 'page' AND"
+_OF_RUN: Final = "AND f.run_id = ? AND f.id > ?"
 _SIGNIFICANTLY: Final = "f.kind = 'changed'"
 _OF_ANY_KIND: Final = (
     "f.kind IN ('changed', 'new', 'gone', 'unchanged') "
@@ -244,10 +244,10 @@ _OF_ANY_KIND: Final = (
 )
 
 
-async def changed(db: Reader, run_id: int) -> list[PageChange]:
-    """Return the pages whose main text changed in a run, newest first."""
-    sql = f"SELECT {_CHANGE} {_OF_PAGES} {_SIGNIFICANTLY} AND f.run_id = ? ORDER BY f.at DESC, f.id"
-    return [PageChange(**row) for row in await db.execute_fetchall(sql, (run_id,))]
+async def changed(db: Reader, run_id: int, after: int = 0) -> list[PageChange]:
+    """Return the pages whose main text changed in a run, newest first, after an observation."""
+    sql = f"SELECT {_CHANGE} {_OF_PAGES} {_SIGNIFICANTLY} {_OF_RUN} ORDER BY f.at DESC, f.id"
+    return [PageChange(**row) for row in await db.execute_fetchall(sql, (run_id, after))]
 
 
 async def since(

@@ -11,11 +11,14 @@ from freshet.storage.database import as_json, columns_of, row_to, values_of
 from freshet.storage.entries import HeaderSigns, Host, HostState, RobotsRecord
 from freshet.storage.records import Visit
 
-#: Times on which the next visit depends, beside those of hosts.
+#: Times on which the next visit, request to a hub or message depends, beside those of hosts.
 _DATED = {
     "page": ("checked_at", "last_at", "found_at", "alias_at"),
     "frontier": ("due_at",),
     "robots": ("fetched_at",),
+    "subscription": ("next_at",),
+    "alert": ("at",),
+    "alert_message": ("since", "next_at"),
 }
 #: Observations that the mean duration of requests is taken from.
 _LAST = 20_000
@@ -27,7 +30,10 @@ _FROM = """
     LEFT JOIN host AS s ON s.id = (
         SELECT id FROM host WHERE queue = h.queue ORDER BY last_exchange_at DESC, id DESC LIMIT 1)
 """
-_ROBOTS = columns_of(RobotsRecord, "r")
+#: The second parameter says whether large files are read, too.
+_ROBOTS = columns_of(
+    RobotsRecord, "r", body="iif(?2 OR length(r.body) <= 4096, r.body, zeroblob(0))"
+)
 _SELECT = f"SELECT {columns_of(Host, 'h', host_id='h.id', state=_STATE, robots=_ROBOTS)} {_FROM}"
 
 
@@ -39,10 +45,11 @@ def ensure(db: Connection, origins: Iterable[str]) -> dict[str, int]:
     return {row[0]: row[1] for row in db.execute(sql, (wanted,)).fetchall()}
 
 
-async def load(db: Reader, host_ids: Sequence[int]) -> list[Host]:
-    """Return these hosts with their politeness state and robots.txt."""
-    sql = f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?))"
-    return list(map(row_to(Host), await db.execute_fetchall(sql, (as_json(list(host_ids)),))))
+async def load(db: Reader, host_ids: Sequence[int], *, whole: bool = False) -> list[Host]:
+    """Return these hosts with their politeness state and robots.txt, large ones if ``whole``."""
+    sql = f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?1))"
+    rows = await db.execute_fetchall(sql, (as_json(list(host_ids)), whole))
+    return list(map(row_to(Host), rows))
 
 
 async def politeness(db: Reader) -> list[Host]:
@@ -67,7 +74,7 @@ async def last_exchange_at(db: Reader) -> float | None:
 
 async def find(db: Reader, origin: str) -> Host | None:
     """Return the host with this origin, or None."""
-    rows = await db.execute_fetchall(f"{_SELECT} WHERE h.origin = ?", (origin,))
+    rows = await db.execute_fetchall(f"{_SELECT} WHERE h.origin = ?1", (origin, True))
     return next(map(row_to(Host), rows), None)
 
 
@@ -107,10 +114,11 @@ def bring_back(db: Connection, now: float) -> None:
 
 
 def save_robots(db: Connection, host_id: int, record: RobotsRecord) -> None:
-    """Replace the robots.txt of a host."""
+    """Replace the robots.txt of a host; the body of an older copy stays as it is."""
+    body = "iif(?6 IS NULL, ?4, coalesce((SELECT body FROM robots WHERE host_id = ?1), ?4))"
     db.execute(
         f"INSERT OR REPLACE INTO robots (host_id, {columns_of(RobotsRecord)}) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
+        f"VALUES (?1, ?2, ?3, {body}, ?5, ?6)",
         (host_id, *values_of(record)),
     )
 

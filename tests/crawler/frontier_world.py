@@ -5,9 +5,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest
+from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest, RobotsReading
 from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
+from freshet.crawler.robots.parser import in_force
 from freshet.storage.entries import Host, HostState, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl
 
@@ -74,10 +75,11 @@ class World:
         self, rules: PolitenessRules = RULES, seed: int = 0, strangers: Collection[str] = ()
     ) -> None:
         self.shelf = Shelf()
+        self.stored: dict[int, RobotsRecord] = {}
         self.book = RobotsCache("freshet", RobotsRules(), rules, Random(seed))
         self.frontier = Frontier(
             self.shelf, self.book, rules, Random(seed), robots_url_of=robots_url,
-            is_asked_for=lambda url: url not in strangers, most_strangers=2,
+            share_of=lambda url: ("", 2) if url in strangers else None,
         )  # fmt: skip
 
     def add(
@@ -98,8 +100,16 @@ class World:
         self.frontier.ended(queue, now, response_s, "fine", None, "200")
 
     def settle(self, host_id: int, record: RobotsRecord, now: float) -> None:
-        self.book.settle(host_id, f"http://h{host_id}", record, now)
+        taken = self.book.settle(host_id, f"http://h{host_id}", record, now)
+        self.stored[host_id] = record if taken is record else self.stored[host_id]
         self.frontier.robots_known(host_id, now)
+
+    def read_robots(self, request: RobotsReading, now: float) -> None:
+        """Read a file that was put away from the store."""
+        record = self.stored[request.host_id]
+        host = Host(request.host_id, f"http://h{request.host_id}", None, record)
+        self.book.restore(host, in_force(record))
+        self.frontier.robots_known(request.host_id, now)
 
     def requests(self, now: float) -> list[FrontierRequest]:
         found: list[FrontierRequest] = []

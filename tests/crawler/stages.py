@@ -154,7 +154,6 @@ class Stages:
                 redirects=redirects,
             ),
             recorder=Recorder(
-                admission=self.admission,
                 discovery=self.discovery,
                 listings=listings,
                 redirects=redirects,

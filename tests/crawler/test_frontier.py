@@ -10,8 +10,12 @@ from freshet.storage.entries import RobotsRecord
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, RULES, SLOW, World, page, parsed
 
 
-def test_a_hosts_robots_txt_comes_before_its_first_page() -> None:
-    world = World()
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_hosts_robots_txt_comes_before_its_first_page(world: World) -> None:
     world.add(1, "a")
     world.supply(page(1, 1))
     (request,) = world.requests(100.0)
@@ -23,8 +27,7 @@ def test_a_hosts_robots_txt_comes_before_its_first_page() -> None:
     assert world.requests(101.5) == [PageRequest(page(1, 1), "a")]
 
 
-def test_a_crawl_delay_holds_from_the_robots_txt_that_states_it() -> None:
-    world = World()
+def test_a_crawl_delay_holds_from_the_robots_txt_that_states_it(world: World) -> None:
     world.add(1, "a")
     world.supply(page(1, 1))
     world.requests(100.0)
@@ -33,8 +36,7 @@ def test_a_crawl_delay_holds_from_the_robots_txt_that_states_it() -> None:
     assert world.frontier.wakes_at() == 107.0
 
 
-def test_refusals_do_not_occupy_the_queue() -> None:
-    world = World()
+def test_refusals_do_not_occupy_the_queue(world: World) -> None:
     world.add(1, "a", parsed(PRIVATE, 0.0))
     refused = [page(i, 1, f"private/{i}") for i in range(5)]
     world.supply(*refused, page(9, 1))
@@ -52,16 +54,14 @@ def test_a_spelling_is_asked_for_as_found_unless_only_the_canonical_one_is_allow
         assert world.requests(0.0) == [PageRequest(taken, "a")]
 
 
-def test_a_shared_queue_rotates_between_its_hosts() -> None:
-    world = World()
+def test_a_shared_queue_rotates_between_its_hosts(world: World) -> None:
     for host_id in (1, 2, 3):
         world.add(host_id, "d", parsed(ALLOW, 0.0))
         world.supply(*(page(host_id * 10 + i, host_id) for i in range(3)))
     assert [host for _, host in world.order(60.0)] == [1, 2, 3] * 3
 
 
-def test_one_huge_host_does_not_starve_the_others() -> None:
-    world = World()
+def test_one_huge_host_does_not_starve_the_others(world: World) -> None:
     for host_id in range(1, 5):
         world.add(host_id, f"queue {host_id}", parsed(ALLOW, 0.0))
     world.supply(*(page(i, 1) for i in range(100)))
@@ -70,8 +70,7 @@ def test_one_huge_host_does_not_starve_the_others() -> None:
     assert {host for at, host in order if at == 0.0} == {1, 2, 3, 4}
 
 
-def test_queues_are_served_in_the_order_in_which_they_became_ready() -> None:
-    world = World()
+def test_queues_are_served_in_the_order_in_which_they_became_ready(world: World) -> None:
     for host_id in (1, 2, 3):
         world.add(host_id, f"queue {host_id}", parsed(ALLOW, 0.0))
         world.supply(page(host_id, host_id), page(10 + host_id, host_id))
@@ -83,8 +82,7 @@ def test_queues_are_served_in_the_order_in_which_they_became_ready() -> None:
     assert [e.due.host_id for e in again if isinstance(e, PageRequest)] == [2, 3, 1]
 
 
-def test_new_urls_do_not_cost_a_ready_queue_its_place() -> None:
-    world = World()
+def test_new_urls_do_not_cost_a_ready_queue_its_place(world: World) -> None:
     for host_id in (1, 2):
         world.add(host_id, f"queue {host_id}", parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 2), page(3, 2))
@@ -95,8 +93,7 @@ def test_new_urls_do_not_cost_a_ready_queue_its_place() -> None:
     assert world.frontier.next(0.0) == PageRequest(page(2, 2), "queue 2")
 
 
-def test_a_robots_txt_that_grows_old_is_asked_for_even_while_the_pool_is_full() -> None:
-    world = World()
+def test_a_robots_txt_that_grows_old_is_asked_for_even_while_the_pool_is_full(world: World) -> None:
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.add(2, "b", parsed(ALLOW, 10.0))
     world.supply(page(1, 1), page(2, 2))
@@ -107,8 +104,7 @@ def test_a_robots_txt_that_grows_old_is_asked_for_even_while_the_pool_is_full() 
     assert request == RobotsRequest(2, "http://h2", "http://h2/robots.txt", "b")
 
 
-def test_an_unreachable_robots_txt_closes_its_host_until_the_next_try() -> None:
-    world = World()
+def test_an_unreachable_robots_txt_closes_its_host_until_the_next_try(world: World) -> None:
     world.add(1, "a")
     world.supply(page(1, 1))
     world.requests(0.0)
@@ -122,8 +118,7 @@ def test_an_unreachable_robots_txt_closes_its_host_until_the_next_try() -> None:
     assert [type(e) for e in world.requests(wakes_at)] == [RobotsRequest]
 
 
-def test_a_closed_host_does_not_close_the_others_on_its_queue() -> None:
-    world = World()
+def test_a_closed_host_does_not_close_the_others_on_its_queue(world: World) -> None:
     world.add(1, "a")
     world.add(2, "a", parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 2))
@@ -133,8 +128,7 @@ def test_a_closed_host_does_not_close_the_others_on_its_queue() -> None:
     assert world.requests(1.0) == [PageRequest(page(2, 2), "a")]
 
 
-def test_the_pages_of_a_barred_host_are_refused_at_once() -> None:
-    world = World()
+def test_the_pages_of_a_barred_host_are_refused_at_once(world: World) -> None:
     world.add(1, "a")
     world.supply(page(1, 1), page(2, 1))
     world.requests(0.0)
@@ -145,8 +139,7 @@ def test_the_pages_of_a_barred_host_are_refused_at_once() -> None:
     assert world.frontier.wakes_at() is None
 
 
-def test_a_robots_redirect_waits_for_the_queue_of_its_target() -> None:
-    world = World()
+def test_a_robots_redirect_waits_for_the_queue_of_its_target(world: World) -> None:
     world.add(1, "a")
     world.add(2, "b", parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 2))
@@ -160,8 +153,7 @@ def test_a_robots_redirect_waits_for_the_queue_of_its_target() -> None:
     assert world.requests(650.0) == [hop]
 
 
-def test_a_robots_txt_can_be_asked_for_before_any_url_is_due() -> None:
-    world = World()
+def test_a_robots_txt_can_be_asked_for_before_any_url_is_due(world: World) -> None:
     world.add(1, "a")
     world.frontier.ask_robots(1)
     world.frontier.ask_robots(1)
@@ -179,8 +171,7 @@ def test_a_queue_has_as_many_exchanges_at_once_as_connections(connections: int) 
     assert len(world.requests(0.0)) == connections
 
 
-def test_the_memory_of_waiting_queues_does_not_grow_with_their_wakes() -> None:
-    world = World()
+def test_the_memory_of_waiting_queues_does_not_grow_with_their_wakes(world: World) -> None:
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(page(0, 1))
     world.requests(0.0)
@@ -190,8 +181,7 @@ def test_the_memory_of_waiting_queues_does_not_grow_with_their_wakes() -> None:
     assert len(world.frontier._waiting) == 1
 
 
-def test_the_frontier_uses_what_time_politeness_leaves() -> None:
-    world = World()
+def test_the_frontier_uses_what_time_politeness_leaves(world: World) -> None:
     for host_id in range(20):
         world.add(host_id, f"queue {host_id}", parsed(ALLOW, 0.0))
         world.supply(*(page(host_id * 1_000 + i, host_id) for i in range(100)))
@@ -200,8 +190,7 @@ def test_the_frontier_uses_what_time_politeness_leaves() -> None:
     assert len(order) == 20 * 80
 
 
-def test_a_host_is_active_unless_it_is_kept_waiting_or_has_no_work() -> None:
-    world = World()
+def test_a_host_is_active_unless_it_is_kept_waiting_or_has_no_work(world: World) -> None:
     for host_id, queue in ((1, "a"), (2, "b"), (3, "c")):
         world.add(host_id, queue, parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 2), page(3, 2))
@@ -215,8 +204,7 @@ def test_a_host_is_active_unless_it_is_kept_waiting_or_has_no_work() -> None:
     assert world.frontier.waits(0.5) == {2: "connect"}
 
 
-def test_a_probe_goes_before_the_next_page_and_keeps_the_delay() -> None:
-    world = World()
+def test_a_probe_goes_before_the_next_page_and_keeps_the_delay(world: World) -> None:
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 1))
     assert world.requests(0.0) == [PageRequest(page(1, 1), "a")]
@@ -229,8 +217,7 @@ def test_a_probe_goes_before_the_next_page_and_keeps_the_delay() -> None:
     assert world.requests(2.5) == [PageRequest(page(2, 1), "a")]
 
 
-def test_a_probe_is_sent_where_no_more_pages_are_wanted() -> None:
-    world = World()
+def test_a_probe_is_sent_where_no_more_pages_are_wanted(world: World) -> None:
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(page(1, 1))
     assert world.frontier.probe(1, "http://h1/none")
@@ -239,15 +226,15 @@ def test_a_probe_is_sent_where_no_more_pages_are_wanted() -> None:
     assert world.frontier.next(9.0, pages=False) is None
 
 
-def test_what_robots_txt_forbids_is_not_probed() -> None:
-    world = World()
+def test_what_robots_txt_forbids_is_not_probed(world: World) -> None:
     world.add(1, "a", parsed(PRIVATE, 0.0))
     assert not world.frontier.probe(1, "http://h1/private/none")
     assert world.frontier.wakes_at() is None
 
 
-def test_a_host_that_turns_us_away_by_its_content_is_left_alone_as_after_a_429() -> None:
-    world = World()
+def test_a_host_that_turns_us_away_by_its_content_is_left_alone_as_after_a_429(
+    world: World,
+) -> None:
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(page(1, 1), page(2, 1))
     world.requests(0.0)

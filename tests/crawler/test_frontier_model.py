@@ -14,6 +14,7 @@ from freshet.crawler.frontier import (
     PageRequest,
     ProbeRequest,
     Refusal,
+    RobotsReading,
     RobotsRequest,
 )
 from freshet.crawler.politeness import HostAnswer, PolitenessRules
@@ -66,8 +67,9 @@ class FrontierMachine(RuleBasedStateMachine):
         queues=st.lists(st.sampled_from(QUEUES), min_size=1, max_size=5),
         connections=st.integers(1, 3),
         seed=st.integers(0, 3),
+        room_bytes=st.sampled_from([2_000, 1_000_000]),
     )
-    def begin(self, queues: list[str], connections: int, seed: int) -> None:
+    def begin(self, queues: list[str], connections: int, seed: int, room_bytes: int) -> None:
         self.politeness = PolitenessRules(connections_per_host=connections, forbidden_burst=2)
         self.seed = seed
         self.now = 1_000.0
@@ -81,6 +83,8 @@ class FrontierMachine(RuleBasedStateMachine):
             for host_id, queue in enumerate(queues)
         }
         self.world = World(self.politeness, seed)
+        # Room for one file or for all.
+        self.world.book.room_bytes = room_bytes
         for host_id, host in self.hosts.items():
             self.world.add(host_id, host.queue)
             self.links_are_found(host_id, ["", "private/", ""])
@@ -155,6 +159,8 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule()
     def the_process_is_killed_and_started_again(self) -> None:
         old, self.world = self.world, World(self.politeness, self.seed)
+        self.world.book.room_bytes = old.book.room_bytes
+        self.world.stored = old.stored
         for host_id in self.hosts:
             state = old.frontier.host_state(host_id)
             entry = old.book._entries.get(host_id)
@@ -282,6 +288,9 @@ class FrontierMachine(RuleBasedStateMachine):
         if isinstance(request, Refusal):
             self.check_robots(request.due, is_allowed=False)
             self.hand_out(request.due)
+            return
+        if isinstance(request, RobotsReading):
+            self.world.read_robots(request, self.now)
             return
         # No rule here sends a probe or a call.
         assert not isinstance(request, ProbeRequest | ApiRequest)

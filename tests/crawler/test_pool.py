@@ -12,15 +12,17 @@ from freshet.crawler.fetch.client import NotMade
 from freshet.crawler.frontier import FrontierRequest, PageRequest, ProbeRequest, Refusal
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
+from freshet.crawler.run.upkeep import enduring
 from freshet.crawler.visit import unasked
+from freshet.storage.entries import Kind
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Observation, Visit
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
 
 Perform = Callable[[FrontierRequest], Awaitable[Sequence[Entry]]]
 
 
-def visited(request: PageRequest, at: float) -> Visit:
-    return Visit(due=request.due, observation=Observation(request.due.page_id, at, "new"))
+def visited(request: PageRequest, at: float, kind: Kind = "new") -> Visit:
+    return Visit(due=request.due, observation=Observation(request.due.page_id, at, kind))
 
 
 class Crawl:
@@ -40,6 +42,7 @@ class Crawl:
         self.hanging = asyncio.Event()
         self.away_until = 0.0
         self.begun = 0
+        self.answers: Kind = "new"
         self.pool = FetchPool(
             frontier=self.world.frontier, agenda=self.world.shelf, perform=self.perform,
             probes=self.probes, write=self.write, queue_key=self.queue_key, clock=self.clock,
@@ -74,7 +77,7 @@ class Crawl:
         if "/broken" in request.due.url:
             raise RuntimeError("a bug")
         self.world.fine(request.queue, self.clock.now())
-        return [visited(request, self.clock.now())]
+        return [visited(request, self.clock.now(), self.answers)]
 
     @property
     def pages(self) -> list[int]:
@@ -99,11 +102,15 @@ async def test_a_run_is_over_when_the_next_page_is_beyond_the_patience() -> None
     assert crawl.pages == [1]
 
 
-async def test_the_limit_of_pages_is_met_exactly() -> None:
-    crawl = Crawl(PoolRules(max_pages=3))
+@pytest.mark.parametrize(("kind", "ending", "most"), [("new", "limit", 3), ("gone", "requests", 5)])
+async def test_the_limits_of_pages_and_requests_are_met_exactly(
+    kind: Kind, ending: str, most: int
+) -> None:
+    crawl = Crawl(PoolRules(max_pages=3, max_requests=5))
+    crawl.answers = kind
     crawl.world.supply(*(page(n, n % 2 + 1) for n in range(9)))
-    assert await crawl.pool.run() == "limit"
-    assert len(crawl.written) == 3
+    assert await crawl.pool.run() == ending
+    assert len(crawl.written) == most
 
 
 async def test_the_time_limit_ends_a_run_and_the_next_goes_on() -> None:
@@ -218,14 +225,15 @@ async def test_requests_that_were_not_made_are_made_again_after_a_pause_or_the_r
     assert len(crawl.written) == 2
 
 
-async def test_chores_are_done_in_their_order_before_each_turn() -> None:
+async def test_chores_are_done_in_their_order_before_each_turn_also_where_they_fail() -> None:
     crawl, done = Crawl(), []
 
     def chore(name: str) -> Callable[[float], Awaitable[None]]:
         async def note(_now: float) -> None:
             done.append((name, len(crawl.started)))
+            raise KeyError(name)
 
-        return note
+        return enduring(note)
 
     crawl.pool.chores += [chore("first"), chore("second")]
     crawl.world.supply(page(1, 1))

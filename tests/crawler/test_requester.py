@@ -1,5 +1,6 @@
 """The requester: robots.txt hop by hop, probes, API requests, and URLs that are not asked for."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -7,11 +8,12 @@ import pytest
 from freshet.crawler.admission.admit import Seeding
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.fetch.client import Request
-from freshet.crawler.frontier import ApiRequest, Refusal, RobotsRequest
+from freshet.crawler.frontier import ApiRequest, PageRequest, Refusal, RobotsRequest
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsRules
+from freshet.storage.entries import Host
 from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observation, Visit
-from tests.crawler.frontier_world import ALLOW
+from tests.crawler.frontier_world import ALLOW, PRIVATE, page, parsed
 from tests.crawler.stages import DUE, NOON, SITE, Stages, answer, no_answer
 
 ROBOTS = RobotsRequest(1, SITE, f"{SITE}/robots.txt", "queue 1")
@@ -30,8 +32,8 @@ class Hosts:
             clock=stages.clock, probes=self.probes,
             robots=stages.world.book, rules=RobotsRules(), admission=stages.admission,
             discovery=stages.discovery, seeding=Seeding([], stages.admission),
-            queue_key=self._queue_key, offsite_at=self._offsite_at, on_refusal=self._refused,
-            lasting=lasting,
+            queue_key=self._queue_key, offsite_at=self._offsite_at, stored=self._stored,
+            on_refusal=self._refused, lasting=lasting,
         )  # fmt: skip
         stages.admission.scope.add_seed(f"{SITE}/")
 
@@ -40,6 +42,9 @@ class Hosts:
 
     async def _offsite_at(self, url: str, origin: str) -> list[tuple[str, int]]:
         return [(f"{SITE}/listed", 2)] if url == "http://h2/map.xml" else []
+
+    async def _stored(self, host_ids: Sequence[int]) -> list[Host]:
+        return [Host(n, SITE, None, self.stages.world.stored.get(n)) for n in host_ids]
 
     def _refused(self, due: DueUrl, observation: Observation) -> None:
         self.unasked.append(due.page_id)
@@ -51,8 +56,12 @@ class Hosts:
         return [e for request in requests for e in await self.requester.perform(request)]
 
 
-async def test_a_robots_txt_opens_its_host_and_names_sitemaps() -> None:
-    hosts = Hosts()
+@pytest.fixture
+async def hosts() -> Hosts:
+    return Hosts()
+
+
+async def test_a_robots_txt_opens_its_host_and_names_sitemaps(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     (visit,) = await hosts.perform_next(answer(FILE))
     assert isinstance(visit, Note)
@@ -66,8 +75,17 @@ async def test_a_robots_txt_opens_its_host_and_names_sitemaps() -> None:
     assert asked == Request(ROBOTS.url, "robots", max_body_bytes=RobotsRules().max_bytes + 1)
 
 
-async def test_of_the_sitemaps_that_a_robots_txt_names_few_are_strangers() -> None:
-    hosts = Hosts()
+async def test_a_robots_txt_that_was_put_away_is_read_from_the_store(hosts: Hosts) -> None:
+    world = hosts.stages.world
+    world.settle(1, parsed(PRIVATE, NOON), NOON)
+    world.supply(page(7, 1))
+    world.book.room_bytes = 0
+    world.book.settle(9, "http://h9", parsed(ALLOW, NOON), NOON)
+    assert await hosts.perform_next() == []
+    assert world.requests(NOON) == [PageRequest(page(7, 1), "queue 1")]
+
+
+async def test_of_the_sitemaps_that_a_robots_txt_names_few_are_strangers(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     named = [f"Sitemap: http://s{n}/map.xml" for n in range(400)]
     named += [f"Sitemap: {SITE}/{n}.xml" for n in range(2_000)] + [f"Sitemap: {SITE}/{'a' * 3_000}"]
@@ -78,18 +96,15 @@ async def test_of_the_sitemaps_that_a_robots_txt_names_few_are_strangers() -> No
     assert (own.count(False), own.count(True)) == (10, 1_000)
 
 
-async def test_a_relative_sitemap_line_is_meant_relative_to_its_robots_txt() -> None:
-    hosts = Hosts()
+async def test_a_relative_sitemap_line_is_meant_relative_to_its_robots_txt(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     (visit,) = await hosts.perform_next(answer(b"Sitemap: /maps/1.xml\nSitemap: 2.xml"))
     assert isinstance(visit, Note)
     assert visit.targets is not None
     assert visit.targets.urls == [f"{SITE}/maps/1.xml", f"{SITE}/2.xml"]
-    assert hosts.requester.robots.naming_origins(f"{SITE}/maps/1.xml") == {SITE}
 
 
-async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak() -> None:
-    hosts = Hosts()
+async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     (visit,) = await hosts.perform_next(answer(b"Sitemap: http://h2/map.xml"))
     assert isinstance(visit, Note)
@@ -98,8 +113,7 @@ async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak() -
     assert visit.targets.depths == [0, 3]
 
 
-async def test_a_redirected_robots_txt_is_followed_on_the_queue_of_its_target() -> None:
-    hosts = Hosts()
+async def test_a_redirected_robots_txt_is_followed_on_the_queue_of_its_target(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     moved = no_answer("redirected", 301, "http_301", location="http://h9/robots.txt")
     assert await hosts.perform_next(moved) == []
@@ -136,11 +150,10 @@ async def test_a_file_that_broke_off_says_nothing_and_the_older_copy_counts() ->
     (visit, *_) = await Hosts().requester.robots_answered(ROBOTS, broken)
     assert isinstance(visit, Note)
     assert visit.robots is not None
-    assert (visit.robots[1].body, visit.robots[1].stale_since) == (ALLOW, NOON)
+    assert (visit.robots[1].standing, visit.robots[1].stale_since) == ("parsed", NOON)
 
 
-async def test_a_probe_is_asked_for_and_recorded() -> None:
-    hosts = Hosts()
+async def test_a_probe_is_asked_for_and_recorded(hosts: Hosts) -> None:
     assert hosts.stages.world.frontier.probe(1, f"{SITE}/none")
     (entry,) = await hosts.perform_next(no_answer("gone", 404, "http_404"))
     host = hosts.stages.world.frontier.host_state(1)
@@ -148,8 +161,7 @@ async def test_a_probe_is_asked_for_and_recorded() -> None:
     assert hosts.stages.answers.asked == [Request(f"{SITE}/none", "probe")]
 
 
-async def test_what_follows_from_an_api_request_is_written_with_it() -> None:
-    hosts = Hosts()
+async def test_what_follows_from_an_api_request_is_written_with_it(hosts: Hosts) -> None:
     noted = Note(NOON, fetches=1)
     frontier = hosts.stages.world.frontier
     frontier.queue(ApiRequest("http://hub/", "hub", lambda _result, _now: [noted], form="a=b"))
@@ -159,8 +171,7 @@ async def test_what_follows_from_an_api_request_is_written_with_it() -> None:
     assert frontier.api_requests == 0
 
 
-async def test_a_page_is_visited_by_the_pipeline() -> None:
-    hosts = Hosts()
+async def test_a_page_is_visited_by_the_pipeline(hosts: Hosts) -> None:
     hosts.stages.world.supply(DUE)
     (visit,) = await hosts.perform_next(answer())
     assert isinstance(visit, Visit)

@@ -1,17 +1,7 @@
 """API requests go on their queue as politely as pages, and as robots.txt allows."""
 
-import pytest
-
-from freshet.crawler.frontier import ApiRequest, PageRequest, RobotsRequest
-from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
-
-
-@pytest.fixture
-def world() -> World:
-    world = World()
-    world.add(1, "a", parsed(ALLOW, 0.0))
-    world.add(2, "b", parsed(PRIVATE, 0.0))
-    return world
+from freshet.crawler.frontier import ApiRequest, PageRequest, RobotsReading, RobotsRequest
+from tests.crawler.frontier_world import DAY_S, PRIVATE, World, page, parsed
 
 
 def test_calls_keep_the_pause_of_their_queue_with_pages_and_each_other(world: World) -> None:
@@ -33,6 +23,15 @@ def test_what_a_host_permits_is_what_its_robots_txt_says(world: World) -> None:
     assert permits(1, "http://h1/private/k.txt", 1.0)
     assert permits(2, "http://h2/private/k.txt", 1.0) is False
     assert permits(2, "http://h2/k.txt", 1.0)
+
+
+def test_a_robots_txt_is_fetched_where_that_is_wanted_though_the_store_has_it() -> None:
+    world = World()
+    world.add(1, "a", parsed(b"", 0.0))
+    assert world.frontier.permits(1, "http://h1/", 0.0) is None
+    assert world.requests(0.0) == [RobotsReading(1)]
+    world.frontier.ask_robots(1)
+    assert world.requests(0.0) == [RobotsRequest(1, "http://h1", "http://h1/robots.txt", "a")]
 
 
 def test_a_robots_txt_that_is_not_known_is_asked_for_once(world: World) -> None:

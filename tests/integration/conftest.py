@@ -34,6 +34,12 @@ def recorded(db: Path, server: Server | MovingSite, clock: VirtualClock) -> Iter
     assert state() == before, "a test changed the recorded run; let it work on stage.copy(…)"
 
 
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """The sites of the showcase, with a store that is still to be made."""
+    return Stage(tmp_path / "crawl.db")
+
+
 def kept(stage: Stage, budget: float, days: float) -> Iterator[Stage]:
     asyncio.run(stage.keep(budget, days))
     for _ in recorded(stage.db, stage.server, stage.clock):

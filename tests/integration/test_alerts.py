@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -72,8 +71,7 @@ def test_a_daemon_tells_at_once_and_daily_of_all_that_it_found(eventful_run: Eve
     assert all(each["last_seen"] < each["seen"] for each in changes)
 
 
-async def test_what_was_not_taken_is_told_by_the_next_daemon(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "crawl.db")
+async def test_what_was_not_taken_is_told_by_the_next_daemon(stage: Stage) -> None:
     with receiving(503) as (url, _):
         await kept(stage, 0.5, rule("now", url))
     waiting = stage.rows("SELECT count(*) FROM alert")[0][0]
@@ -84,10 +82,9 @@ async def test_what_was_not_taken_is_told_by_the_next_daemon(tmp_path: Path) -> 
     assert len(of("now", told)) >= int(str(waiting))
 
 
-async def test_a_rehearsal_tells_nobody(tmp_path: Path) -> None:
+async def test_a_rehearsal_tells_nobody(stage: Stage) -> None:
     from freshet.crawler.lab.rehearsal import Plan, rehearse
 
-    stage = Stage(tmp_path / "crawl.db")
     with receiving() as (url, told):
         settings = quick(alerts__rules=[rule("now", url)])
         await rehearse(settings, stage.web, Plan(200.0, "site_clock", 1.0, 1), stage.db)
@@ -96,8 +93,7 @@ async def test_a_rehearsal_tells_nobody(tmp_path: Path) -> None:
     assert stage.rows("SELECT count(*) FROM alert") == [(0,)]
 
 
-async def test_reloaded_rules_hold_from_then_on(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "crawl.db")
+async def test_reloaded_rules_hold_from_then_on(stage: Stage) -> None:
     with receiving() as (url, told):
 
         def then(order: DaemonOrder) -> DaemonOrder:
@@ -110,9 +106,8 @@ async def test_reloaded_rules_hold_from_then_on(tmp_path: Path) -> None:
 
 
 async def test_nothing_is_sent_before_the_daemon_knows_what_it_has_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = Stage(tmp_path / "crawl.db")
     with receiving(503) as (url, _):
         await kept(stage, 0.5, rule("now", url))
     senders: list[str] = []

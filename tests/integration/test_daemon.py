@@ -147,8 +147,7 @@ class CreepingClock(VirtualClock):
         return await super().wait(changed, until - 2.5e-3, idle=idle)
 
 
-async def test_time_that_passes_while_it_decides_holds_nothing_up(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "crawl.db")
+async def test_time_that_passes_while_it_decides_holds_nothing_up(stage: Stage) -> None:
     stage.at(CreepingClock(stage.clock.now()))
     await stage.keep(2 * DAY_S, 120 / DAY_S, ["news", "docs"])
     times = [at for at, _ in stage.server.asked]
@@ -178,8 +177,7 @@ async def test_a_second_daemon_goes_on_and_nothing_bursts(
     assert [state for (state,) in stage.rows("SELECT state FROM crawl_run")] == ["ended", "ended"]
 
 
-async def test_the_same_seed_gives_the_same_daemon(showcase_run: Stage, tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "crawl.db")
+async def test_the_same_seed_gives_the_same_daemon(stage: Stage, showcase_run: Stage) -> None:
     await stage.keep(150.0, 2.0)
     assert len(stage.server.asked) > 290
     assert stage.server.asked == showcase_run.server.asked[: len(stage.server.asked)]
@@ -199,12 +197,11 @@ def test_what_changes_often_is_looked_at_more_often(showcase_run: Stage) -> None
     )
 
 
-async def test_a_reload_takes_over_budget_policy_and_sites_at_once(tmp_path: Path) -> None:
+async def test_a_reload_takes_over_budget_policy_and_sites_at_once(stage: Stage) -> None:
     def more(order: DaemonOrder) -> DaemonOrder:
         wiki = seeds_from_arguments(["http://wiki.localhost/"]).seeds
         return replace(order, budget=480.0, policy="lambda_crawl", seeds=wiki)
 
-    stage = Stage(tmp_path / "crawl.db")
     await stage.keep(240.0, 2.0, ["news"], more, reload_at=200)
     times = [at for at, _ in stage.server.asked]
     before, after = times[150] - times[149], times[-10] - times[-11]
@@ -217,14 +214,13 @@ async def test_a_reload_takes_over_budget_policy_and_sites_at_once(tmp_path: Pat
 
 @pytest.mark.parametrize("wrong", [{"policy": "none"}, {"unreadable": "sites.txt"}])
 async def test_a_reload_that_cannot_be_followed_changes_nothing(
-    tmp_path: Path, wrong: dict[str, str], caplog: pytest.LogCaptureFixture
+    stage: Stage, wrong: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     def bad(order: DaemonOrder) -> DaemonOrder:
         if "unreadable" in wrong:
             raise CrawlError(f"{wrong['unreadable']}: No such file or directory")
         return replace(order, budget=9_999.0, policy=wrong["policy"])
 
-    stage = Stage(tmp_path / "crawl.db")
     await stage.keep(240.0, 1.0, ["news"], bad, reload_at=100)
     assert abs(len(stage.server.asked) - 240) <= 1
     told = [r.getMessage() for r in caplog.records if "not reloaded" in r.getMessage()]
@@ -298,8 +294,7 @@ async def test_what_it_thinks_of_a_page_can_be_told(showcase_run: Stage) -> None
     assert "Under 150 requests a day the price is " in said
 
 
-async def test_its_estimates_are_those_of_a_state_that_is_loaded_again(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "crawl.db")
+async def test_its_estimates_are_those_of_a_state_that_is_loaded_again(stage: Stage) -> None:
     await stage.keep(120.0, 4.0, ["news"])
     noted = "SELECT page_id, at, rate, visited_at FROM estimate ORDER BY page_id"
     before = stage.rows(noted)
@@ -330,8 +325,7 @@ async def test_there_must_be_something_to_keep_fresh_and_a_policy_that_can(tmp_p
         await keep(quick(), DaemonOrder(tmp_path / "none.db", [], 10.0, "none"), watch=unwatched)
 
 
-async def test_a_day_may_end_while_a_visit_waits_for_a_probe(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "crawl.db")
+async def test_a_day_may_end_while_a_visit_waits_for_a_probe(stage: Stage) -> None:
     seeds = seeds_from_arguments(["http://docs.localhost/"]).seeds
     settings = quick(change__probe=True, politeness__delay_s=HOUR_S)
     # A probe goes out an hour after the visit that asks for it: in between it can be too late.
@@ -372,13 +366,12 @@ async def test_what_is_linked_much_is_looked_at_more_than_what_is_not(tmp_path: 
     assert visits["pagerank"] > 1.5 * visits["list"]
 
 
-async def test_a_reload_takes_over_where_importance_comes_from(tmp_path: Path) -> None:
+async def test_a_reload_takes_over_where_importance_comes_from(stage: Stage) -> None:
     def other(order: DaemonOrder) -> DaemonOrder:
         rules = [{"match": "/about", "importance": 4}]
         settings = quick(daemon__importance="depth", daemon__rules=rules)
         return replace(order, settings=settings)
 
-    stage = Stage(tmp_path / "crawl.db")
     await stage.keep(240.0, 1.5, ["news"], other, reload_at=200)
     assert (await told(stage, "http://news.localhost/")).divided_by == "depth"
     assert await told(stage, "http://news.localhost/about") == Importance(4.0, "rule", "/about")

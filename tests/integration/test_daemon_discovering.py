@@ -85,9 +85,8 @@ async def test_status_tells_how_looks_were_shared(showcase_run: Stage) -> None:
     assert 0 < it.unknown_pages < 3 * it.new_per_day
 
 
-async def test_a_floor_that_is_the_ceiling_is_the_share(tmp_path: Path) -> None:
+async def test_a_floor_that_is_the_ceiling_is_the_share(stage: Stage) -> None:
     share = 0.6
-    stage = Stage(tmp_path / "crawl.db")
     await stage.keep(BUDGET, 1.0, ["news"])
     await stage.keep(
         BUDGET, DAYS, ["news"],

@@ -108,8 +108,7 @@ async def test_no_page_of_a_full_host_is_forgotten(tmp_path: Path) -> None:
     assert outlook.flowed == pytest.approx(5 * 300)
 
 
-async def test_without_a_page_there_is_an_outlook_all_the_same(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "crawl.db")
+async def test_without_a_page_there_is_an_outlook_all_the_same(stage: Stage) -> None:
     await stage.keep(24.0, 0.01, ["news"])
     outlook = await last_noted(stage)
     assert (outlook.stale, outlook.price, outlook.capped) == (None, None, ())
@@ -118,10 +117,9 @@ async def test_without_a_page_there_is_an_outlook_all_the_same(tmp_path: Path) -
 
 
 async def test_many_pages_are_looked_over_in_the_background(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notes, "_MANY", 10)
-    stage = Stage(tmp_path / "crawl.db")
     await stage.keep(480.0, 0.5, ["news"])
     noted = stage.rows("SELECT watched FROM outlook ORDER BY at")
     assert len(noted) >= 12

@@ -151,8 +151,7 @@ class Slow(Server):
         return result
 
 
-async def test_an_exchange_that_outlasts_a_reload_keeps_no_host_closed(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "crawl.db")
+async def test_an_exchange_that_outlasts_a_reload_keeps_no_host_closed(stage: Stage) -> None:
     stage.at(BusyClock(stage.clock.now()))
     stage.server = Slow(stage.server.web, stage.clock)
     await stage.keep(480.0, 1.0, ["news"], lambda order: order)

@@ -50,9 +50,8 @@ def host(url: str) -> str:
 
 
 async def test_a_site_that_is_taken_out_of_the_list_is_left_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage = Stage(tmp_path / "crawl.db")
     later = await kept(stage, ["news", "docs"], sites("docs", "wiki"), quick())
     assert {host(url) for url in later} == {"docs", "wiki"}
     assert ", 1 seeds added, 1 removed" in caplog.text
@@ -61,9 +60,8 @@ async def test_a_site_that_is_taken_out_of_the_list_is_left_alone(
 
 
 async def test_a_daemon_keeps_the_sites_that_it_is_given_and_without_any_all_of_the_store(
-    tmp_path: Path,
+    stage: Stage,
 ) -> None:
-    stage = Stage(tmp_path / "crawl.db")
     await stage.keep(400.0, 0.5, ["news", "docs"])
     before = len(stage.server.asked)
     await stage.keep(400.0, 0.25, ["docs"])
@@ -77,8 +75,7 @@ async def test_a_daemon_keeps_the_sites_that_it_is_given_and_without_any_all_of_
     assert {host(url) for _, url in stage.server.asked[before:]} == {"news", "docs"}
 
 
-async def test_rules_and_the_share_of_audits_are_taken_over(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "crawl.db")
+async def test_rules_and_the_share_of_audits_are_taken_over(stage: Stage) -> None:
     then = asked_for(
         daemon__rules=[{"match": "http://news.localhost/2*", "never": True}],
         daemon__audit_share=0.5,
@@ -90,9 +87,8 @@ async def test_rules_and_the_share_of_audits_are_taken_over(tmp_path: Path) -> N
 
 
 async def test_a_longer_delay_holds_at_once_and_what_needs_a_restart_is_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage = Stage(tmp_path / "crawl.db")
     then = asked_for(politeness__delay_s=3_600.0, crawl__max_depth=3, politeness__key="domain")
     await kept(stage, ["news"], then, quick())
     times = [at for at, _ in stage.server.asked[RELOAD_AT + 1 :]]
@@ -101,14 +97,13 @@ async def test_a_longer_delay_holds_at_once_and_what_needs_a_restart_is_named(
 
 
 async def test_a_signal_before_there_is_a_daemon_is_heeded_by_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def told_meanwhile(path: Path, *, owner: str) -> Database:
         os.kill(os.getpid(), signal.SIGHUP)
         return await open_store(path, owner=owner)
 
     monkeypatch.setattr(daemon, "open_store", told_meanwhile)
-    stage = Stage(tmp_path / "crawl.db")
     order = DaemonOrder(
         stage.db, seeds_from_arguments(["http://news.localhost/"]).seeds, 240.0,
         time_limit_s=DAY_S / 24,
@@ -122,10 +117,9 @@ async def test_a_signal_before_there_is_a_daemon_is_heeded_by_it(
 
 
 async def test_daily_upkeep_comes_although_it_is_reloaded_more_often(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept_up: list[float] = []
-    stage = Stage(tmp_path / "crawl.db")
 
     async def noted(
         _database: object, _run: object, since: float, now: float, _rules: object

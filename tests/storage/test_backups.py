@@ -158,7 +158,7 @@ def test_a_damaged_store_gives_no_copy(store: SmallStore, tmp_path: Path) -> Non
     content = bytearray(store.path.read_bytes())
     content[4_096 * 30 : 4_096 * 40] = b"\xff" * (4_096 * 10)
     store.path.write_bytes(content)
-    with pytest.raises(StoreError, match=r"copy.db: .*damaged"):
+    with pytest.raises(StoreError, match=r"crawl.db: .*damaged"):
         back_up(store.path, tmp_path / "copy.db", replace=False, progress=silent)
     assert files(tmp_path) == set()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import sys
 import threading
 from contextlib import closing
 from functools import partial
@@ -13,6 +14,14 @@ from freshet.storage import database as database_module
 from freshet.storage import migrations as history
 from freshet.storage.database import APPLICATION_ID, StoreError, open_store, reading
 from freshet.storage.migrations import migrations, newest
+
+
+@pytest.fixture
+async def made(tmp_path: Path) -> Path:
+    """The file of a store that was made and is not open."""
+    path = tmp_path / "crawl.db"
+    await (await open_store(path)).close()
+    return path
 
 
 async def test_a_new_store_has_the_newest_schema_in_wal_mode(tmp_path: Path) -> None:
@@ -52,7 +61,7 @@ async def test_a_lock_that_is_another_file_is_refused_untouched(tmp_path: Path) 
     assert other.read_text() == "precious"
 
 
-@pytest.mark.parametrize("lost", ["crawl.db", "crawl.db.lock"])
+@pytest.mark.parametrize("lost", ["crawl.db", "crawl.db-wal", "crawl.db.lock"])
 async def test_nothing_is_written_to_a_store_that_was_replaced(tmp_path: Path, lost: str) -> None:
     path, file = tmp_path / "crawl.db", tmp_path / lost
     database = await open_store(path)
@@ -61,9 +70,8 @@ async def test_nothing_is_written_to_a_store_that_was_replaced(tmp_path: Path, l
         connection.execute("INSERT INTO host (origin) VALUES ('x')")
 
     file.rename(tmp_path / "old")
-    if lost == "crawl.db":
-        with pytest.raises(StoreError, match="was removed while it was being written"):
-            await database.write(work)
+    with pytest.raises(StoreError, match="was removed while it was being written"):
+        await database.write(work)
     file.touch()
     for write in (database.write, database.at_once):
         with pytest.raises(StoreError, match="was replaced while it was being written"):
@@ -71,6 +79,22 @@ async def test_nothing_is_written_to_a_store_that_was_replaced(tmp_path: Path, l
     rows = await database.reader.execute_fetchall("SELECT count(*) FROM host")
     assert [tuple(row) for row in rows] == [(0,)]
     await database.close()
+
+
+async def test_reading_beside_the_writer_keeps_its_locks_and_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "crawl.db"
+    database = await open_store(path)
+    async with reading(path) as connection:
+        await connection.execute_fetchall("SELECT 1")
+    # The last connection to a store removes the log as it closes; the writer's is still open.
+    other = f"import sqlite3; c = sqlite3.connect({str(path)!r}); c.execute('SELECT 1 FROM page')"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", f"{other}; c.close()")
+    assert await process.wait() == 0
+    await database.write(lambda db: db.execute("INSERT INTO host (origin) VALUES ('x')"))
+    async with reading(path) as connection:
+        found = await connection.execute_fetchall("SELECT count(*) FROM host")
+    await database.close()
+    assert [tuple(row) for row in found] == [(1,)]
 
 
 async def test_a_reader_works_while_a_writer_is_in_a_transaction(tmp_path: Path) -> None:
@@ -108,10 +132,8 @@ async def test_a_failing_transaction_leaves_nothing_behind(tmp_path: Path) -> No
     await database.close()
 
 
-async def test_observations_can_neither_be_changed_nor_deleted(tmp_path: Path) -> None:
-    path = tmp_path / "crawl.db"
-    await (await open_store(path)).close()
-    connection = sqlite3.connect(path)
+async def test_observations_can_neither_be_changed_nor_deleted(made: Path) -> None:
+    connection = sqlite3.connect(made)
     connection.executescript(
         "INSERT INTO host (origin) VALUES ('https://a.example');"
         "INSERT INTO crawl_run (started_at, state, settings) VALUES (0, 'running', '{}');"
@@ -147,59 +169,55 @@ async def test_another_programs_sqlite_file_is_refused_untouched(tmp_path: Path)
     assert path.read_bytes() == before
 
 
-async def test_a_newer_schema_is_refused_with_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "crawl.db"
-    await (await open_store(path)).close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(f"PRAGMA user_version = {newest() + 1}")
-    for open_it in (open_store(path), reading(path).__aenter__()):
-        with pytest.raises(StoreError, match=f"schema {newest() + 1} is newer") as caught:
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        (newest() + 1, f"schema {newest() + 1} is newer"),
+        (13, "before 0.1.0 (schema 13), which this one cannot read; crawl into a new file"),
+    ],
+)
+async def test_a_schema_that_is_not_read_is_refused_with_one_line(
+    made: Path, schema: int, told: str
+) -> None:
+    with closing(sqlite3.connect(made)) as connection, connection:
+        connection.execute(f"PRAGMA user_version = {schema}")
+    for open_it in (open_store(made), reading(made).__aenter__()):
+        with pytest.raises(StoreError) as caught:
             await open_it
+        assert told in str(caught.value)
         assert "\n" not in str(caught.value)
 
 
-async def test_a_store_of_before_the_first_release_is_refused_with_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "crawl.db"
-    await (await open_store(path)).close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("PRAGMA user_version = 13")
-    for open_it in (open_store(path), reading(path).__aenter__()):
-        with pytest.raises(StoreError) as caught:
-            await open_it
-        assert str(caught.value) == (
-            f"{path}: it was made by a version of Freshet before 0.1.0 (schema 13), which this one "
-            "cannot read; crawl into a new file"
-        )
-
-
 async def test_a_writer_migrates_an_older_schema_and_a_reader_refuses_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "crawl.db"
-    await (await open_store(path)).close()
     number = newest() + 1
     further = number, "notes", "CREATE TABLE note (text TEXT) STRICT;"
     both = (*migrations(), further)
     monkeypatch.setattr(history, "migrations", lambda: both)
     monkeypatch.setattr(database_module, "migrations", lambda: both)
     with pytest.raises(StoreError, match=rf"schema {number - 1} is older .* migrates it"):
-        async with reading(path):
+        async with reading(made):
             pass
-    await (await open_store(path)).close()
-    async with reading(path) as connection:
+    await (await open_store(made)).close()
+    async with reading(made) as connection:
         rows = await connection.execute_fetchall("SELECT number, name FROM migration")
         assert [tuple(row) for row in rows][-1:] == [(number, "notes")]
         assert not list(await connection.execute_fetchall("SELECT text FROM note"))
 
 
-async def test_a_damaged_file_is_one_clear_line(tmp_path: Path) -> None:
-    path = tmp_path / "crawl.db"
-    await (await open_store(path)).close()
-    with path.open("r+b") as file:
+async def test_a_damaged_schema_that_is_not_utf_8_is_one_clear_line(made: Path) -> None:
+    made.write_bytes(made.read_bytes().replace(b" INTEGER", b" \xffNTEGER"))
+    with pytest.raises(StoreError, match="it is damaged"):
+        await open_store(made)
+
+
+async def test_a_damaged_file_is_one_clear_line(made: Path) -> None:
+    with made.open("r+b") as file:
         file.seek(100)
         file.write(b"\xff" * 4000)
     with pytest.raises(StoreError, match="damaged") as caught:
-        await open_store(path)
+        await open_store(made)
     assert "\n" not in str(caught.value)
 
 

@@ -34,6 +34,13 @@ async def visits(store: CrawlStore, n: int) -> list[Visit]:
     return [visit(due) for due in await store.due()]
 
 
+async def write_all(writer: Writer, entries: Sequence[Entry]) -> None:
+    for entry in entries:
+        await writer.submit(entry)
+    await writer.finish()
+    await writer.run()
+
+
 class Ledger:
     """What was acknowledged, and how much had been committed by then."""
 
@@ -66,10 +73,7 @@ async def test_every_entry_is_acknowledged_in_order_after_its_commit(store: Craw
 async def test_what_has_come_in_meanwhile_is_one_transaction(store: CrawlStore) -> None:
     entries, ledger = await visits(store, 9), Ledger(store)
     writer = Writer(store.database, store.tables, ledger, batch=10)
-    for entry in entries:
-        await writer.submit(entry)
-    await writer.finish()
-    await writer.run()
+    await write_all(writer, entries)
     assert ledger.batches == [9]
 
 
@@ -104,9 +108,7 @@ async def test_after_a_failure_nothing_is_acknowledged_or_taken_for_known(
         with pytest.raises(StoreError):
             await writer.run()
     assert (ledger.pages, committed(store)) == ([], 0)
-    await writer.submit(seen)
-    await writer.finish()
-    await writer.run()
+    await write_all(writer, [seen])
     assert ledger.pages == [seen.due.page_id]
     assert await store.value("SELECT origin FROM host WHERE id = 2") == "https://new.example"
 
@@ -119,10 +121,7 @@ async def test_an_entry_that_cannot_be_written_takes_no_other_with_it(
     bad = replace(entries[1].observation, size_bytes=poison)
     note = Note(START, fetches=7, seeds=((poison, "x"),))
     writer = Writer(store.database, store.tables, ledger, batch=9)
-    for entry in (entries[0], replace(entries[1], observation=bad), note, entries[2]):
-        await writer.submit(entry)
-    await writer.finish()
-    await writer.run()
+    await write_all(writer, (entries[0], replace(entries[1], observation=bad), note, entries[2]))
     kinds = await store.rows("SELECT kind, reason = 'internal' FROM observation ORDER BY id")
     assert kinds == [("unchanged", None), ("failed", 1), ("unchanged", None)]
     assert await store.value("SELECT fetches FROM crawl_run") == 10
@@ -183,11 +182,7 @@ async def test_a_store_that_is_unavailable_is_waited_for_and_the_batch_tried_aga
 
     writer = Writer(store.database, store.tables, ledger, batch=4, patience=patience)
     await store.database.at_once(room(1))
-    big = replace(entries[0], memory=bytes(100_000))
-    for entry in (big, *entries[1:]):
-        await writer.submit(entry)
-    await writer.finish()
-    await writer.run()
+    await write_all(writer, (replace(entries[0], memory=bytes(100_000)), *entries[1:]))
     assert waits == [f"{tmp_path / 'db'}: the disk is full"] * 2
     assert ledger.batches == [3]
 
@@ -207,10 +202,7 @@ async def test_what_must_not_be_behind_the_store_is_secured_before_each_commit(
         assert ledger.pages == []
 
     writer = Writer(store.database, store.tables, ledger, batch=4, patience=patience, secure=secure)
-    for entry in entries:
-        await writer.submit(entry)
-    await writer.finish()
-    await writer.run()
+    await write_all(writer, entries)
     assert seen == [0, 0, 0]
     assert ledger.batches == [3]
 
@@ -256,9 +248,6 @@ async def test_a_batch_is_written_in_one_call_on_the_writers_thread(
 
     monkeypatch.setattr(store.database.thread, "submit", counted)
     writer = Writer(store.database, store.tables, ledger, batch=4)
-    for entry in entries:
-        await writer.submit(entry)
-    await writer.finish()
-    await writer.run()
+    await write_all(writer, entries)
     assert ledger.batches == [3]
     assert len(calls) == 1

@@ -17,8 +17,8 @@ def admission(max_depth: int = 256, extensions: frozenset[str] = frozenset()) ->
 def targets_of(
     found: Links, depth: int = 0, *, judge: Admission | None = None, nofollow: bool = False
 ) -> Targets:
-    targets = (judge or admission()).links(found, depth, nofollow=nofollow).targets
-    assert targets is not None
+    targets = Targets()
+    (judge or admission()).links(targets, found, range(len(found)), depth, nofollow=nofollow)
     return targets
 
 
@@ -28,15 +28,14 @@ def links(*urls: str, rels: tuple[str, ...] | None = None) -> Links:
 
 def test_links_in_scope_become_targets_and_the_others_are_offsite_columns() -> None:
     found = links(f"{SITE}/1", "https://b.example/", f"{SITE}/2")
-    admitted = admission().links(found, 3, nofollow=False)
-    targets = admitted.targets
-    assert targets is not None
+    targets = Targets()
+    offsite = admission().links(targets, found, range(3), 3, nofollow=False)
     assert targets.urls == [f"{SITE}/1", f"{SITE}/2"]
     assert targets.origins == [SITE, SITE]
     assert targets.depths == [4, 4]
     assert targets.roles == ["page", "page"]
     assert targets.held_back == [None, None]
-    assert admitted.offsite == {1}
+    assert offsite == {1}
 
 
 def test_what_goes_on_the_wire_is_kept_beside_the_canonical_url() -> None:
@@ -134,7 +133,7 @@ def test_sitemap_entries_as_links_say_that_they_are() -> None:
 def test_combinations_of_values_that_recur_are_one_pattern_and_have_to_prove_themselves() -> None:
     judge = admission()
     paths = [f"/shop/{a}/{b}" for a in "rgb" for b in "rgb"] + [f"/shop/{a}" for a in "rgb"]
-    judge.links(links(*(SITE + path for path in paths)), 0, nofollow=False)
+    targets_of(links(*(SITE + path for path in paths)), judge=judge)
     targets = targets_of(links(f"{SITE}/shop/r/g", f"{SITE}/shop/r/new"), judge=judge)
     assert targets.patterns == ["/shop/… (recurring values)", None]
     assert judge.proof(f"{SITE}/shop/r/g") == "combined"

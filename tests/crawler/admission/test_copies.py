@@ -57,8 +57,12 @@ class Site:
         return {paths[f.page_id]: paths[f.original_id] if f.original_id else None for f in found}
 
 
-async def test_an_order_a_printer_version_and_a_session_are_copies() -> None:
-    site = Site()
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+async def test_an_order_a_printer_version_and_a_session_are_copies(site: Site) -> None:
     assert await site.copied("/list?c=1", text(1)) == {"/list?c=1": None}
     assert await site.copied("/list?c=1&print=1", text(1)) == {"/list?c=1&print=1": "/list?c=1"}
     turned = text(1, backwards=True)
@@ -67,21 +71,18 @@ async def test_an_order_a_printer_version_and_a_session_are_copies() -> None:
     assert await site.copied("/list?c=1&p=1", near) == {"/list?c=1&p=1": "/list?c=1"}
 
 
-async def test_pages_and_products_are_no_copies() -> None:
-    site = Site()
+async def test_pages_and_products_are_no_copies(site: Site) -> None:
     for n in range(20):
         assert await site.copied(f"/list?page={n}", text(n)) == {f"/list?page={n}": None}
 
 
-async def test_products_that_differ_in_a_line_are_no_copies_of_each_other() -> None:
-    site = Site()
+async def test_products_that_differ_in_a_line_are_no_copies_of_each_other(site: Site) -> None:
     for n in range(20):
         path = f"/product?id={n}"
         assert await site.copied(path, text(1, end=f"Article number {n}")) == {path: None}
 
 
-async def test_near_copies_of_one_page_count_a_few_times_only() -> None:
-    site = Site()
+async def test_near_copies_of_one_page_count_a_few_times_only(site: Site) -> None:
     await site.visit("/product", text(1))
     found = [
         (await site.copied(f"/product?id={n}", text(1, end=f"Article {n}"))).popitem()[1]
@@ -92,15 +93,13 @@ async def test_near_copies_of_one_page_count_a_few_times_only() -> None:
     assert await site.copied("/product?id=3", text(1, end="Now 3")) == {"/product?id=3": "/product"}
 
 
-async def test_texts_of_few_words_are_alike_by_chance() -> None:
-    site = Site()
+async def test_texts_of_few_words_are_alike_by_chance(site: Site) -> None:
     for n in range(4):
         path = f"/photo?id={n}"
         assert await site.copied(path, sketch(["Previous picture", "Next picture"])) == {path: None}
 
 
-async def test_a_copy_that_comes_before_its_original_is_found_out() -> None:
-    site = Site()
+async def test_a_copy_that_comes_before_its_original_is_found_out(site: Site) -> None:
     assert await site.copied("/list?c=1&sid=0123456789abcdef1", text(1)) == {
         "/list?c=1&sid=0123456789abcdef1": None
     }
@@ -110,15 +109,13 @@ async def test_a_copy_that_comes_before_its_original_is_found_out() -> None:
     }
 
 
-async def test_pages_without_parameters_count_nowhere_but_are_originals() -> None:
-    site = Site()
+async def test_pages_without_parameters_count_nowhere_but_are_originals(site: Site) -> None:
     assert await site.copied("/about", text(1)) == {}
     assert await site.copied("/imprint", text(1)) == {}
     assert await site.copied("/about?ref=x", text(1)) == {"/about?ref=x": "/about"}
 
 
-async def test_hosts_are_apart() -> None:
-    site = Site()
+async def test_hosts_are_apart(site: Site) -> None:
     await site.visit("/a?x=1", text(1), host_id=1)
     (found,) = await site.visit("/b?x=1&y=1", text(1), host_id=2)
     assert found.original_id is None
@@ -178,8 +175,9 @@ async def barren(site: Site, path: str, text: Sketch) -> bool:
     return any(f.is_barren for f in await site.visit(path, text) if f.page_id == site.id_of(path))
 
 
-async def test_lists_of_known_wares_are_barren_where_their_urls_are_combinations() -> None:
-    site = Site()
+async def test_lists_of_known_wares_are_barren_where_their_urls_are_combinations(
+    site: Site,
+) -> None:
     for path in ("/shop/red/wool", "/shop/wool/red", "/shop/red", "/shop/wool"):
         site.admission.pattern(SITE + path)
     await site.visit("/shop", listing("Shop", *range(20)))
@@ -189,8 +187,7 @@ async def test_lists_of_known_wares_are_barren_where_their_urls_are_combinations
     assert not await barren(site, "/shop/wool/red", listing("Wool and red", 2, 4, 5, 30))
 
 
-async def test_months_without_events_are_barren_and_others_are_not() -> None:
-    site = Site()
+async def test_months_without_events_are_barren_and_others_are_not(site: Site) -> None:
     turn = ["Previous month", "Next month"]
     assert not await barren(site, "/calendar/2026/01", sketch(["January 2026", *turn]))
     assert await barren(site, "/calendar/2026/02", sketch(["February 2026", *turn]))
@@ -199,16 +196,14 @@ async def test_months_without_events_are_barren_and_others_are_not() -> None:
     assert await barren(site, "/calendar?month=2026-04", sketch(["April 2026", *turn]))
 
 
-async def test_pictures_with_few_words_are_not_barren() -> None:
-    site = Site()
+async def test_pictures_with_few_words_are_not_barren(site: Site) -> None:
     paths = [f"/photo?album={a}&number={n}" for a in range(4) for n in range(4)]
     for path in (*paths, *paths):
         site.admission.pattern(SITE + path)
         assert not await barren(site, path, sketch(["Previous picture", "Next picture"]))
 
 
-async def test_articles_with_a_template_are_never_barren() -> None:
-    site = Site()
+async def test_articles_with_a_template_are_never_barren(site: Site) -> None:
     common = [f"Sentence {n} of what stands on all pages of this site" for n in range(6)]
     paths = [f"/{a}/{b}/{c}" for a in "xyz" for b in "uvw" for c in "rst"]
     for path in (*paths, *paths):
@@ -228,8 +223,7 @@ async def test_a_month_is_barren_if_no_more_than_its_heading_is_new(pages: list[
         before |= set(blocks)
 
 
-async def test_a_page_does_not_make_its_own_blocks_old() -> None:
-    site = Site()
+async def test_a_page_does_not_make_its_own_blocks_old(site: Site) -> None:
     for _ in range(2):
         assert not await barren(site, "/calendar/2026/01", sketch(["a", "b"]))
 

@@ -113,3 +113,11 @@ def test_the_kinds_are_nested_from_list_to_domain(seeds: list[str], page: str) -
     kinds: tuple[ScopeKind, ...] = ("list", "prefix", "host", "domain")
     inside = [Scope(kind, seeds).contains(page) for kind in kinds]
     assert inside == sorted(inside)
+
+
+def test_hosts_of_a_seeds_domain_that_no_seed_names_share_what_is_left() -> None:
+    scope = Scope("domain", ["http://a.example.com/", "http://www.b.example.org/"])
+    assert scope.share_of("https://b.example.org", 100) is None
+    assert scope.share_of("http://s1.example.com", 100) == ("example.com", 44)
+    assert scope.share_of("http://b.example.org:81", 100) == ("example.org", 44)
+    assert scope.share_of("http://c.example", 100) == ("", 12)

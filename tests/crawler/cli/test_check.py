@@ -29,9 +29,9 @@ def test_json_has_the_steps(tmp_path: Path) -> None:
     ("arguments", "code", "words"),
     [
         (["http://"], 2, "http://"),
-        (["https://example.org/"], 1, "set a contact URL"),
-        ([CLOSED, "--include", "a["], 1, "127.0.0.1: 'a[' is not a valid CSS selector"),
-        ([CLOSED, "--ignore", ">"], 1, "parse.include, parse.ignore: 127.0.0.1: '>'"),
+        (["https://example.org/"], 2, "set a contact URL"),
+        ([CLOSED, "--include", "a["], 2, "127.0.0.1: 'a[' is not a valid CSS selector"),
+        ([CLOSED, "--ignore", ">"], 2, "parse.include, parse.ignore: 127.0.0.1: '>'"),
     ],
 )
 def test_wrong_input_is_one_line(arguments: list[str], code: int, words: str) -> None:

@@ -43,7 +43,7 @@ def only_line(text: str) -> str:
     ("arguments", "code", "words"),
     [
         ([], 2, "nothing to crawl: name a SITE, or a list with --sites FILE"),
-        (["https://example.org"], 1, "set a contact URL with --contact"),
+        (["https://example.org"], 2, "set a contact URL with --contact"),
         (["http://127.0.0.1/", "--delay", "-1"], 2, "greater than or equal to 0"),
         (["http://127.0.0.1/", "--scope", "galaxy"], 2, "crawl.scope"),
         (["http://127.0.0.1/", "--resume", "--new"], 2, "exclude each other"),
@@ -51,7 +51,7 @@ def only_line(text: str) -> str:
         (["http://127.0.0.1/", "--config", "missing.toml"], 2, "missing.toml"),
         (["--sites", "missing.txt"], 2, "missing.txt: No such file"),
         (["http://127.0.0.1/", "--db", "missing/crawl.db"], 1, "missing/crawl.db: No such file"),
-        (["http://127.0.0.1/", "--resume"], 1, "there is no run to resume"),
+        (["http://127.0.0.1/", "--resume"], 2, "there is no run to resume"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_on_stderr(
@@ -235,6 +235,29 @@ async def test_a_crawl_that_has_no_page_fails(tmp_path: Path) -> None:
     bound, line = stderr.splitlines()
     assert "a bound is met: ports of other services" in bound
     assert "no page could be had" in line
+
+
+async def test_the_end_of_a_run_counts_for_itself_and_fails_only_with_every_site(
+    tmp_path: Path,
+) -> None:
+    site = {"/": Page('<p>A page.</p><a href="/a">a</a>'), "/a": Page("<p>Another page.</p>")}
+    async with scripted({"h": site}) as web:
+        asked = (f"{web.origin('h')}/", "--db", str(tmp_path / "a.db"), "--json", *LOCAL)
+        await finished(*asked)
+        site["/b"] = Page("<p>A third page.</p>")
+        site["/"] = Page('<p>A page.</p><a href="/b">b</a><a href="/c">c</a>')
+        for pages, appeared in ((3, ["b"]), (0, [])):
+            code, stdout, _ = await finished(*asked, "--max-pages", "3")
+            report = json.loads(stdout)
+            found = [url[-1] for url in report["appeared"]]
+            assert (code, report["pages"], report["new"], found) == (0, pages, len(found), appeared)
+            assert report["gone"] == (not pages)
+    code, stdout, stderr = await finished(
+        "a b", *asked, "--db", f"{tmp_path}/b.db", "--patience", "1"
+    )
+    (silent,) = json.loads(stdout)["silent_seeds"]
+    assert (code, silent["reason"]) == (1, "robots.txt unreachable: Connection refused")
+    assert stderr.startswith("skipped a b: more than a URL")
 
 
 async def test_without_a_name_server_a_crawl_blames_no_host_and_ends(tmp_path: Path) -> None:

@@ -115,10 +115,10 @@ def test_context_says_how_much_is_shown_of_what_stayed(store: SmallStore) -> Non
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("/young",), 1, "has one version in the store; a diff needs two"),
+        (("/young",), 0, "has one version in the store; a diff needs two"),
         (("/missing",), 1, "is not known"),
         (("/offer", "9"), 2, "version 9: accepted are 1 to 3, or from the end -1 to -2"),
-        (("/noisy",), 1, "has not changed significantly; --all compares its 2 versions"),
+        (("/noisy",), 0, "has not changed significantly; --all compares its 2 versions"),
         (("/offer", "yesterday"), 2, "version yesterday: accepted are 1 to 3"),
         (("/offer", "1999-01-01"), 1, "version 1999-01-01: the first is of"),
         (("/offer", "--json", "--html", "x"), 2, "--html and --json exclude each other"),

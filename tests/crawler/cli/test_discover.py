@@ -43,9 +43,19 @@ def add(small: SmallStore, path: str, at: float) -> int:
     return page
 
 
-def test_the_pages_that_reveal_the_new_ones_are_chosen(small: SmallStore) -> None:
+@pytest.fixture
+def weekly(small: SmallStore) -> SmallStore:
+    """A site that was recrawled in each of six weeks."""
     fill(small)
-    result = discover("one.example", "--db", small.path, "--budget", 1, "--json")
+    return small
+
+
+def told(store: SmallStore, *options: object) -> Any:
+    return json.loads(discover("one.example", "--db", store.path, "--json", *options).stdout)
+
+
+def test_the_pages_that_reveal_the_new_ones_are_chosen(weekly: SmallStore) -> None:
+    result = discover("one.example", "--db", weekly.path, "--budget", 1, "--json")
     assert result.exit_code == 0, result.output
     found: Any = json.loads(result.stdout, parse_constant=pytest.fail)
     assert (found["pages"], found["new"], found["orphans"]) == (23, 18, 0)
@@ -62,20 +72,16 @@ def test_the_pages_that_reveal_the_new_ones_are_chosen(small: SmallStore) -> Non
     assert found["past"]["greedy with hindsight"]["coverage"] == 1.0
 
 
-def test_pages_that_reveal_the_same_are_shown_as_alike(small: SmallStore) -> None:
-    fill(small)
-    found = json.loads(discover("one.example", "--db", small.path, "--json").stdout)
+def test_pages_that_reveal_the_same_are_shown_as_alike(weekly: SmallStore) -> None:
+    found = told(weekly)
     assert [page["url"][-7:] for page in found["cover"]] == ["le/news", "/mirror"]
     assert len({page["cluster"] for page in found["cover"]}) == 1
-    one = json.loads(
-        discover("one.example", "--db", small.path, "--json", "--algorithm", "cliq_1").stdout
-    )
+    one = told(weekly, "--algorithm", "cliq_1")
     assert [page["url"][-5:] for page in one["cover"]] == ["/news"]
 
 
-def test_the_tables_say_what_was_found_and_at_what_price(small: SmallStore) -> None:
-    fill(small)
-    result = discover("http://one.example/anything", "--db", small.path)
+def test_the_tables_say_what_was_found_and_at_what_price(weekly: SmallStore) -> None:
+    result = discover("http://one.example/anything", "--db", weekly.path)
     assert result.exit_code == 0, result.output
     for words in (
         "23 pages, 18 of them found in 6 steps of 7 days",
@@ -86,28 +92,25 @@ def test_the_tables_say_what_was_found_and_at_what_price(small: SmallStore) -> N
         assert words in result.stdout
 
 
-def test_a_date_is_shown_not_how_long_ago(small: SmallStore) -> None:
-    fill(small)
-    shown = discover("one.example", "--db", small.path).stdout
+def test_a_date_is_shown_not_how_long_ago(weekly: SmallStore) -> None:
+    shown = discover("one.example", "--db", weekly.path).stdout
     assert f"{datetime.fromtimestamp(WEEKS * 7 * DAY_S, UTC).astimezone():%Y-%m-%d %H:%M}" in shown
     assert "ago" not in shown
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_every_algorithm_can_be_asked(small: SmallStore, algorithm: str) -> None:
-    fill(small)
-    result = discover("one.example", "--db", small.path, "--json", "--algorithm", algorithm)
+def test_every_algorithm_can_be_asked(weekly: SmallStore, algorithm: str) -> None:
+    result = discover("one.example", "--db", weekly.path, "--json", "--algorithm", algorithm)
     found = json.loads(result.stdout)
     assert found["cover"][0]["url"] == "http://one.example/news"
     assert found["past"][algorithm]["coverage"] > 0
 
 
-def test_without_an_algorithm_overlaps_come_last(small: SmallStore) -> None:
-    fill(small)
-    other = small.page("/other", found_at=0.0, version_id=1)
-    small.observe(other, 0.0, "new")
-    small.link(other, add(small, "/late", 6 * 7 * DAY_S), 6 * 7 * DAY_S)
-    found = json.loads(discover("one.example", "--db", small.path, "--json").stdout)
+def test_without_an_algorithm_overlaps_come_last(weekly: SmallStore) -> None:
+    other = weekly.page("/other", found_at=0.0, version_id=1)
+    weekly.observe(other, 0.0, "new")
+    weekly.link(other, add(weekly, "/late", 6 * 7 * DAY_S), 6 * 7 * DAY_S)
+    found = told(weekly)
     assert found["algorithm"] == "cov_win"
     assert [page["url"][18:] for page in found["cover"]] == ["/news", "/other", "/mirror"]
 
@@ -121,58 +124,49 @@ def gone(small: SmallStore, path: str, at: float) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_page_that_is_gone_is_not_chosen(small: SmallStore, algorithm: str) -> None:
-    fill(small)
-    gone(small, "/news", (WEEKS * 7 + 1) * DAY_S)
-    found = json.loads(
-        discover("one.example", "--db", small.path, "--json", "--algorithm", algorithm).stdout
-    )
+def test_a_page_that_is_gone_is_not_chosen(weekly: SmallStore, algorithm: str) -> None:
+    gone(weekly, "/news", (WEEKS * 7 + 1) * DAY_S)
+    found = told(weekly, "--algorithm", algorithm)
     assert found["cover"][0]["url"] == "http://one.example/mirror"
     assert "http://one.example/news" not in {page["url"] for page in found["cover"]}
     assert found["past"]["od_win"]["coverage"] == 1.0
 
 
-def test_where_all_that_revealed_is_gone_it_is_said(small: SmallStore) -> None:
-    fill(small)
+def test_where_all_that_revealed_is_gone_it_is_said(weekly: SmallStore) -> None:
     for path in ("/news", "/mirror"):
-        gone(small, path, (WEEKS * 7 + 1) * DAY_S)
-    result = discover("one.example", "--db", small.path)
+        gone(weekly, path, (WEEKS * 7 + 1) * DAY_S)
+    result = discover("one.example", "--db", weekly.path)
     assert result.exit_code == 0
     assert "All pages that revealed any are gone" in result.stdout
 
 
-def test_where_nothing_led_to_what_is_new_it_is_said(small: SmallStore) -> None:
-    small.run(0.0)
-    small.host()
-    pages = [add(small, "/", 0.0), add(small, "/about", 0.0)]
+def test_where_nothing_led_to_what_is_new_it_is_said(site: SmallStore) -> None:
+    pages = [add(site, "/", 0.0), add(site, "/about", 0.0)]
     for week in range(1, 5):
         for page in pages[:2]:
-            small.observe(page, week * 7 * DAY_S, "unchanged")
-    add(small, "/orphan", 7 * DAY_S)
-    result = discover("one.example", "--db", small.path)
+            site.observe(page, week * 7 * DAY_S, "unchanged")
+    add(site, "/orphan", 7 * DAY_S)
+    result = discover("one.example", "--db", site.path)
     assert result.exit_code == 0
     assert "No known page led to any of them" in result.stdout
 
 
 def test_an_algorithm_that_knows_the_last_step_only_says_so_after_a_quiet_one(
-    small: SmallStore,
+    weekly: SmallStore,
 ) -> None:
-    fill(small)
     for page in (1, 2, 3):
-        small.observe(page, (WEEKS + 1) * 7 * DAY_S, "unchanged")
-    result = discover("one.example", "--db", small.path, "--algorithm", "cov")
+        weekly.observe(page, (WEEKS + 1) * 7 * DAY_S, "unchanged")
+    result = discover("one.example", "--db", weekly.path, "--algorithm", "cov")
     assert "cov uses only the last step" in result.stdout
-    assert "/news" in discover("one.example", "--db", small.path, "--algorithm", "greedy").stdout
+    assert "/news" in discover("one.example", "--db", weekly.path, "--algorithm", "greedy").stdout
 
 
-def test_a_site_of_one_page_is_no_error(small: SmallStore) -> None:
-    small.run(0.0)
-    small.host()
-    page = add(small, "/", 0.0)
-    assert "1 page, and no step" in discover("one.example", "--db", small.path).stdout
+def test_a_site_of_one_page_is_no_error(site: SmallStore) -> None:
+    page = add(site, "/", 0.0)
+    assert "1 page, and no step" in discover("one.example", "--db", site.path).stdout
     for day in range(1, 40):
-        small.observe(page, day * DAY_S, "unchanged")
-    assert "1 page, and no new page" in discover("one.example", "--db", small.path).stdout
+        site.observe(page, day * DAY_S, "unchanged")
+    assert "1 page, and no new page" in discover("one.example", "--db", site.path).stdout
 
 
 def test_a_site_without_a_history_is_no_error(small: SmallStore) -> None:
@@ -180,28 +174,24 @@ def test_a_site_without_a_history_is_no_error(small: SmallStore) -> None:
     result = discover("one.example", "--db", small.path)
     assert result.exit_code == 0
     assert "no step after the first crawl" in result.stdout
-    assert json.loads(discover("one.example", "--db", small.path, "--json").stdout)["cover"] == []
+    assert told(small)["cover"] == []
 
 
-def test_a_site_with_no_page_that_had_content_is_no_error(small: SmallStore) -> None:
-    small.run(0.0)
-    small.host()
-    result = discover("one.example", "--db", small.path)
+def test_a_site_with_no_page_that_had_content_is_no_error(site: SmallStore) -> None:
+    result = discover("one.example", "--db", site.path)
     assert result.exit_code == 0
     assert "no page of the site has had content yet" in result.stdout
 
 
 @pytest.mark.parametrize("step", [1e9, float("inf")])
-def test_a_step_longer_than_the_past_is_no_error(small: SmallStore, step: float) -> None:
-    fill(small)
-    result = discover("one.example", "--db", small.path, "--step", step)
+def test_a_step_longer_than_the_past_is_no_error(weekly: SmallStore, step: float) -> None:
+    result = discover("one.example", "--db", weekly.path, "--step", step)
     assert result.exit_code == 0
     assert "--step is too long" in result.stdout
 
 
-def test_a_step_too_short_is_refused_in_one_line(small: SmallStore) -> None:
-    fill(small)
-    result = discover("one.example", "--db", small.path, "--step", 0.002)
+def test_a_step_too_short_is_refused_in_one_line(weekly: SmallStore) -> None:
+    result = discover("one.example", "--db", weekly.path, "--step", 0.002)
     assert result.exit_code == 1
     assert result.stderr == "freshet: --step 0.002: 21,000 steps in 42 days; at most 1,000\n"
 

@@ -2,11 +2,16 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from freshet.crawler import cli
 from freshet.crawler.cli import verbs
+from freshet.crawler.cli.options import read_list
+from freshet.crawler.lab.plan_sources import read_csv
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import replacing
 
 
 def test_an_interruption_while_the_program_starts_is_one_line(
@@ -55,3 +60,19 @@ def test_a_traceback_for_whoever_mends_a_fault_holds_no_secrets() -> None:
     assert ended.stderr.startswith("Traceback (most recent call last):\n")
     assert ended.stderr.endswith("OSError: no answer from https://***@h.example/?token=***\n")
     assert "s3cr3t" not in ended.stderr
+
+
+@pytest.mark.parametrize("lost", [">/dev/full", ">&-"])
+def test_output_that_is_lost_is_one_line_and_exit_1(lost: str) -> None:
+    command = f"{sys.executable} -c 'from freshet.crawler.cli import run; run()' --help {lost}"
+    ended = subprocess.run(["sh", "-c", command], text=True, capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr[:17], ended.stderr[-1]) == (1, "freshet: output: ", "\n")
+
+
+def test_a_file_without_end_is_read_to_a_bound() -> None:
+    assert len(read_list(Path("/dev/zero"))) <= 100 << 20
+    with pytest.raises(CrawlError, match="/dev/zero: line 1: is not CSV"):
+        read_csv(Path("/dev/zero"))
+    # As output, a device is written and not replaced.
+    with replacing(Path("/dev/null")) as whole:
+        assert whole == Path("/dev/null")

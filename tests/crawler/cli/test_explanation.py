@@ -14,22 +14,16 @@ DAY_S = 86_400.0
 NOT_DUE = "not due in this run; due again when the next one starts"
 
 
-@pytest.fixture
-def store(small: SmallStore) -> SmallStore:
-    small.run(NOW - 100)
-    return small
-
-
-def robots(store: SmallStore, body: str = "", **columns: object) -> None:
+def robots(site: SmallStore, body: str = "", **columns: object) -> None:
     plain: dict[str, object] = {
         "host_id": 1, "standing": "parsed", "fetched_at": NOW - 60, "body": body.encode()
     }  # fmt: skip
-    store.insert("robots", **plain | columns)
+    site.insert("robots", **plain | columns)
 
 
-async def explained(store: SmallStore, *urls: str, agent: str = "Freshet") -> Explanation:
+async def explained(site: SmallStore, *urls: str, agent: str = "Freshet") -> Explanation:
     settings, _ = load(None, {"crawl.product": agent, "crawl.permanent_recheck_days": 30})
-    async with snapshot(store.path) as connection:
+    async with snapshot(site.path) as connection:
         return await explain(connection, urls or [f"{HOST}/"], settings, NOW)
 
 
@@ -38,69 +32,62 @@ def way_to(told: Explanation) -> tuple[object, ...]:
     return astuple(told.found)
 
 
-async def test_a_url_in_the_frontier_is_due_now(store: SmallStore) -> None:
-    store.host()
-    store.due(store.page("/"), NOW - 1)
-    assert (await explained(store)).outlook == "due now"
+async def test_a_url_in_the_frontier_is_due_now(site: SmallStore) -> None:
+    site.due(site.page("/"), NOW - 1)
+    assert (await explained(site)).outlook == "due now"
 
 
-async def test_a_retry_waits_for_its_time(store: SmallStore) -> None:
-    store.host()
-    store.due(store.page("/"), NOW + 125, attempt=1)
-    outlook = (await explained(store)).outlook
+async def test_a_retry_waits_for_its_time(site: SmallStore) -> None:
+    site.due(site.page("/"), NOW + 125, attempt=1)
+    outlook = (await explained(site)).outlook
     assert outlook.startswith("another try is due at ")
     assert outlook.endswith("(in 2 min)")
 
 
-async def test_a_deferred_url_gives_the_reason(store: SmallStore) -> None:
-    store.host()
-    store.due(store.page("/"), NOW - 1, deferred="http_503")
-    assert (await explained(store)).outlook == (
+async def test_a_deferred_url_gives_the_reason(site: SmallStore) -> None:
+    site.due(site.page("/"), NOW - 1, deferred="http_503")
+    assert (await explained(site)).outlook == (
         "deferred to the next run (http_503), due first there"
     )
 
 
-async def test_a_settled_url_is_due_in_the_next_run(store: SmallStore) -> None:
-    store.host()
-    store.page("/", last_kind="unchanged", last_at=NOW - 5)
-    assert (await explained(store)).outlook == NOT_DUE
+async def test_a_settled_url_is_due_in_the_next_run(site: SmallStore) -> None:
+    site.page("/", last_kind="unchanged", last_at=NOW - 5)
+    assert (await explained(site)).outlook == NOT_DUE
 
 
-async def test_a_url_that_is_held_back_says_why_and_nothing_else(store: SmallStore) -> None:
-    store.host()
-    robots(store, "User-agent: *\nDisallow: /")
-    store.page("/", held_back="trap: calendar")
-    assert (await explained(store)).outlook == "not crawled: trap: calendar"
+async def test_a_url_that_is_held_back_says_why_and_nothing_else(site: SmallStore) -> None:
+    robots(site, "User-agent: *\nDisallow: /")
+    site.page("/", held_back="trap: calendar")
+    assert (await explained(site)).outlook == "not crawled: trap: calendar"
 
 
 @pytest.mark.parametrize(("age_days", "asked_again"), [(29, False), (31, True)])
 async def test_a_permanent_alias_is_asked_again_after_some_days(
-    store: SmallStore, age_days: int, asked_again: bool
+    site: SmallStore, age_days: int, asked_again: bool
 ) -> None:
-    store.host()
-    page = store.page("/new")
-    store.page("/", alias_of=page, alias_kind="permanent", alias_at=NOW - age_days * DAY_S)
-    outlook = (await explained(store)).outlook
+    page = site.page("/new")
+    site.page("/", alias_of=page, alias_kind="permanent", alias_at=NOW - age_days * DAY_S)
+    outlook = (await explained(site)).outlook
     assert (outlook == NOT_DUE) is asked_again
     assert ("an alias, visited again in the first run after" in outlook) is not asked_again
 
 
-async def test_a_parked_host_stands_in_the_way_until_its_time(store: SmallStore) -> None:
-    store.host(
-        queue="one.example", last_exchange_at=NOW - 5, delay_s=1.0, parked_until=NOW + 7_300,
-        parked_reason="http_429",
+async def test_a_parked_host_stands_in_the_way_until_its_time(site: SmallStore) -> None:
+    site.execute(
+        "UPDATE host SET queue = 'one.example', last_exchange_at = ?, delay_s = 1.0, "
+        "parked_until = ?, parked_reason = 'http_429'", NOW - 5, NOW + 7_300,
     )  # fmt: skip
-    store.due(store.page("/"), NOW - 1)
-    outlook = (await explained(store)).outlook
+    site.due(site.page("/"), NOW - 1)
+    outlook = (await explained(site)).outlook
     assert outlook.startswith("due now; its host is paused until ")
     assert outlook.endswith("(in 2 h): http_429")
 
 
-async def test_what_robots_forbids_is_told_with_rule_line_and_group(store: SmallStore) -> None:
-    store.host()
-    robots(store, "User-agent: Freshet\nCrawl-delay: 4\nDisallow: /private/\nAllow: /\n")
-    store.due(store.page("/private/a"), NOW - 1)
-    told = await explained(store, f"{HOST}/private/a")
+async def test_what_robots_forbids_is_told_with_rule_line_and_group(site: SmallStore) -> None:
+    robots(site, "User-agent: Freshet\nCrawl-delay: 4\nDisallow: /private/\nAllow: /\n")
+    site.due(site.page("/private/a"), NOW - 1)
+    told = await explained(site, f"{HOST}/private/a")
     assert told.outlook == "due now; robots.txt forbids it"
     assert told.robots is not None
     verdict = told.robots.verdict
@@ -108,20 +95,18 @@ async def test_what_robots_forbids_is_told_with_rule_line_and_group(store: Small
     assert told.robots.crawl_delay_s == 4.0
 
 
-async def test_the_verdict_is_that_for_the_configured_agent(store: SmallStore) -> None:
-    store.host()
-    robots(store, "User-agent: mine\nDisallow: /\n")
-    store.due(store.page("/"), NOW - 1)
-    assert (await explained(store)).outlook == "due now"
-    told = await explained(store, agent="mine")
+async def test_the_verdict_is_that_for_the_configured_agent(site: SmallStore) -> None:
+    robots(site, "User-agent: mine\nDisallow: /\n")
+    site.due(site.page("/"), NOW - 1)
+    assert (await explained(site)).outlook == "due now"
+    told = await explained(site, agent="mine")
     assert "robots.txt forbids it" in told.outlook
 
 
-async def test_an_unreachable_robots_closes_its_host(store: SmallStore) -> None:
-    store.host()
-    robots(store, standing="unreachable", reason="timeout_headers")
-    store.due(store.page("/"), NOW - 1)
-    told = await explained(store)
+async def test_an_unreachable_robots_closes_its_host(site: SmallStore) -> None:
+    robots(site, standing="unreachable", reason="timeout_headers")
+    site.due(site.page("/"), NOW - 1)
+    told = await explained(site)
     assert told.outlook == (
         "due now; its host is not visited while robots.txt is unreachable: timeout_headers"
     )
@@ -131,56 +116,50 @@ async def test_an_unreachable_robots_closes_its_host(store: SmallStore) -> None:
 
 @pytest.mark.parametrize(("age_s", "fresh"), [(3_600.0, True), (DAY_S, False)])
 async def test_a_robots_is_fresh_for_as_long_as_the_settings_say(
-    store: SmallStore, age_s: float, fresh: bool
+    site: SmallStore, age_s: float, fresh: bool
 ) -> None:
-    store.host()
-    store.page("/")
-    robots(store, fetched_at=NOW - age_s)
-    told = await explained(store)
+    site.page("/")
+    robots(site, fetched_at=NOW - age_s)
+    told = await explained(site)
     assert told.robots is not None
     assert told.robots.fresh is fresh
 
 
-async def test_a_page_is_found_by_the_first_link_with_its_anchor(store: SmallStore) -> None:
-    store.host()
-    page, home = store.page("/a"), store.page("/")
-    store.link(home, page, NOW, anchor="An article", rel="nofollow")
+async def test_a_page_is_found_by_the_first_link_with_its_anchor(site: SmallStore) -> None:
+    page, home = site.page("/a"), site.page("/")
+    site.link(home, page, NOW, anchor="An article", rel="nofollow")
     way = ("link", f"{HOST}/", "An article", "nofollow")
-    assert way_to(await explained(store, f"{HOST}/a")) == way
+    assert way_to(await explained(site, f"{HOST}/a")) == way
 
 
-async def test_a_seed_is_found_by_its_line_whatever_links_to_it(store: SmallStore) -> None:
-    store.host()
-    page, other = store.page("/"), store.page("/a")
-    store.link(other, page, NOW)
-    store.insert("seed", text="one.example", url=f"{HOST}/", page_id=page, added_at=NOW)
-    assert way_to(await explained(store)) == ("seed", "one.example", None, None)
+async def test_a_seed_is_found_by_its_line_whatever_links_to_it(site: SmallStore) -> None:
+    page, other = site.page("/"), site.page("/a")
+    site.link(other, page, NOW)
+    site.insert("seed", text="one.example", url=f"{HOST}/", page_id=page, added_at=NOW)
+    assert way_to(await explained(site)) == ("seed", "one.example", None, None)
 
 
-async def test_a_sitemaps_entry_is_found_by_the_sitemap(store: SmallStore) -> None:
-    store.host()
-    page, sitemap = store.page("/a"), store.page("/sitemap.xml", role="sitemap")
-    store.link(sitemap, page, NOW, rel="sitemap")
+async def test_a_sitemaps_entry_is_found_by_the_sitemap(site: SmallStore) -> None:
+    page, sitemap = site.page("/a"), site.page("/sitemap.xml", role="sitemap")
+    site.link(sitemap, page, NOW, rel="sitemap")
     way = ("sitemap", f"{HOST}/sitemap.xml", None, "sitemap")
-    assert way_to(await explained(store, f"{HOST}/a")) == way
-    named = way_to(await explained(store, f"{HOST}/sitemap.xml"))
+    assert way_to(await explained(site, f"{HOST}/a")) == way
+    named = way_to(await explained(site, f"{HOST}/sitemap.xml"))
     assert named == ("robots.txt", None, None, None)
 
 
-async def test_the_target_of_a_redirect_is_found_by_it(store: SmallStore) -> None:
-    store.host()
-    page = store.page("/new", redirects=1, found_at=NOW - 50)
-    store.page("/old", alias_of=page, alias_kind="temporary", alias_at=NOW - 50)
-    store.link(store.page("/later"), page, NOW)
+async def test_the_target_of_a_redirect_is_found_by_it(site: SmallStore) -> None:
+    page = site.page("/new", redirects=1, found_at=NOW - 50)
+    site.page("/old", alias_of=page, alias_kind="temporary", alias_at=NOW - 50)
+    site.link(site.page("/later"), page, NOW)
     way = ("redirect", f"{HOST}/old", None, None)
-    assert way_to(await explained(store, f"{HOST}/new")) == way
+    assert way_to(await explained(site, f"{HOST}/new")) == way
 
 
-async def test_an_unknown_url_still_gets_the_verdict_of_its_host(store: SmallStore) -> None:
-    store.host()
-    store.page("/")
-    robots(store, "User-agent: *\nDisallow: /x\n")
-    told = await explained(store, "https://one.example/x", f"{HOST}/x")
+async def test_an_unknown_url_still_gets_the_verdict_of_its_host(site: SmallStore) -> None:
+    site.page("/")
+    robots(site, "User-agent: *\nDisallow: /x\n")
+    told = await explained(site, "https://one.example/x", f"{HOST}/x")
     assert (told.url, told.known) == (f"{HOST}/x", None)
     assert told.outlook == "not crawled: no seed, link, sitemap or redirect leads to it"
     assert told.robots is not None
@@ -188,26 +167,24 @@ async def test_an_unknown_url_still_gets_the_verdict_of_its_host(store: SmallSto
     assert told.nearest == [f"{HOST}/"]
 
 
-async def test_a_url_that_was_linked_out_of_scope_names_the_link(store: SmallStore) -> None:
-    store.host()
-    store.link(store.page("/"), "https://far.example/", NOW, anchor="Far")
-    told = await explained(store, "https://far.example/")
+async def test_a_url_that_was_linked_out_of_scope_names_the_link(site: SmallStore) -> None:
+    site.link(site.page("/"), "https://far.example/", NOW, anchor="Far")
+    told = await explained(site, "https://far.example/")
     assert told.outlook == "not crawled: it was out of scope when a link to it was found"
     assert told.linked_out_of_scope is not None
     assert told.linked_out_of_scope.url == f"{HOST}/"
 
 
-async def test_a_url_of_a_closed_pattern_says_what_it_was_closed_for(store: SmallStore) -> None:
-    store.host()
-    one = store.page("/", pattern="/list?sort", held_back="trap: copies")
-    store.insert(
+async def test_a_url_of_a_closed_pattern_says_what_it_was_closed_for(site: SmallStore) -> None:
+    one = site.page("/", pattern="/list?sort", held_back="trap: copies")
+    site.insert(
         "trap", host_id=1, shape="/list?sort", kind="trap: copies", admitted=31, copies=30,
         closed_at=NOW,
     )  # fmt: skip
-    found = await explained(store)
+    found = await explained(site)
     assert found.outlook == (
         "not crawled: trap: copies: 30 of 31 pages like /list?sort repeat the text of other pages; "
         "a sample is visited to see if that changes"
     )
-    store.page("/copy", pattern="/list?sort", copy_of=one)
-    assert (await explained(store, f"{HOST}/copy")).copy_of == f"{HOST}/"
+    site.page("/copy", pattern="/list?sort", copy_of=one)
+    assert (await explained(site, f"{HOST}/copy")).copy_of == f"{HOST}/"

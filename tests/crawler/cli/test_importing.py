@@ -113,7 +113,7 @@ def test_a_file_that_is_not_read_changes_nothing_and_is_told_in_one_line(
 
 
 def test_the_names_of_strangers_steer_no_terminal(tmp_path: Path) -> None:
-    job = 'url: https://a.example/\nname: "a\\e[31m\\nb"\n---\ncommand: "\\e[2J"\n'
+    job = 'url: https://a.example/\nname: "a\\e[31m\\nb"\n---\nurl: "https://b/\\0\\e[2J"\n'
     (tmp_path / "urls.yaml").write_text(job)
     result = imported(tmp_path / "urls.yaml", "--into", tmp_path / "sites.txt")
     assert result.exit_code == 0

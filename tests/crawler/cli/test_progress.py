@@ -60,6 +60,11 @@ def committed(kind: Kind, rung: Rung | None = None) -> Acknowledged:
     return Acknowledged(visit)
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 def shown(screen: Screen) -> str:
     console = Console(width=200)
     with console.capture() as captured:
@@ -74,8 +79,12 @@ def test_the_screen_shows_counts_rate_and_time() -> None:
     tally.add([committed("new"), committed("changed", "blocks"), committed("failed")])
     clock.at += 2
     text = shown(screen)
-    for words in ("2 pages", "1.5 fetches/s", "1 changed", "1 errors", "0:02", "3 hosts active"):
+    for words in ("2 pages", "1.5 fetches/s", "1 changed", "1 failed", "0:02", "3 hosts active"):
         assert words in text
+    assert "0 gone" not in text
+    # A line as long as the terminal would break at the ^C of Ctrl-C, and leave its first half.
+    parts, _ = live(Hosts(waiting={1: "a long reason " * 20}), clock)
+    assert max(map(len, shown(Screen(parts)).splitlines())) <= 196
 
 
 def test_the_screen_says_which_hosts_wait_and_why() -> None:

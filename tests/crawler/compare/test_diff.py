@@ -78,12 +78,6 @@ def test_a_removed_block_stands_where_it_stood() -> None:
     assert [change for change, _ in told(old, new)] == ["edited", "removed", "edited"]
 
 
-def test_empty_versions_are_no_special_case() -> None:
-    assert align([], []) == ()
-    assert told([], ["a"]) == [("added", "a")]
-    assert told(["a"], []) == [("removed", "a")]
-
-
 def test_thousands_of_changed_blocks_are_paired_by_their_order() -> None:
     old = [f"row {i} has value {i}" for i in range(300)]
     new = [f"row {i} has value {i + 1_000}" for i in range(300)]

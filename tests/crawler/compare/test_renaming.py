@@ -1,5 +1,7 @@
 """Which place became which in a rebuild."""
 
+import pytest
+
 from freshet.crawler.compare.ladder import new_names
 from freshet.crawler.compare.layout import Layout
 
@@ -11,28 +13,22 @@ def layout(*blocks: tuple[int, int]) -> Layout:
 OLD = layout((1, 10), (1, 11), (2, 20), (3, 30))
 
 
-def test_places_are_renamed_by_the_blocks_that_stayed() -> None:
-    new = layout((7, 10), (7, 11), (8, 20), (9, 30))
-    assert new_names(OLD, new) == {1: 7, 2: 8, 3: 9}
-
-
-def test_where_no_block_stayed_the_gap_between_those_that_did_tells() -> None:
-    new = layout((7, 10), (7, 11), (8, 99), (9, 30))
-    assert new_names(OLD, new) == {1: 7, 2: 8, 3: 9}
-    at_the_end = layout((7, 10), (7, 11), (8, 20), (9, 99))
-    assert new_names(OLD, at_the_end) == {1: 7, 2: 8, 3: 9}
-
-
-def test_gaps_of_another_length_tell_nothing() -> None:
-    new = layout((7, 10), (7, 11), (8, 98), (8, 99), (9, 30))
-    assert new_names(OLD, new) == {1: 7, 3: 9}
-
-
-def test_places_that_both_texts_have_keep_their_names() -> None:
-    assert new_names(OLD, OLD) == {}
-    assert new_names(OLD, layout((1, 10), (2, 20), (2, 21))) == {}
-
-
-def test_no_two_places_become_one() -> None:
-    names = new_names(OLD, layout((7, 10), (7, 11), (7, 20), (7, 30)))
-    assert names == {1: 7}
+@pytest.mark.parametrize(
+    ("new", "names"),
+    [
+        # The blocks that stayed tell.
+        (layout((7, 10), (7, 11), (8, 20), (9, 30)), {1: 7, 2: 8, 3: 9}),
+        # Where no block stayed, the gap between those that did tells.
+        (layout((7, 10), (7, 11), (8, 99), (9, 30)), {1: 7, 2: 8, 3: 9}),
+        (layout((7, 10), (7, 11), (8, 20), (9, 99)), {1: 7, 2: 8, 3: 9}),
+        # A gap of another length tells nothing.
+        (layout((7, 10), (7, 11), (8, 98), (8, 99), (9, 30)), {1: 7, 3: 9}),
+        # Places that both texts have keep their names.
+        (OLD, {}),
+        (layout((1, 10), (2, 20), (2, 21)), {}),
+        # No two places become one.
+        (layout((7, 10), (7, 11), (7, 20), (7, 30)), {1: 7}),
+    ],
+)
+def test_places_that_a_rebuild_renamed_are_known(new: Layout, names: dict[int, int]) -> None:
+    assert new_names(OLD, new) == names

@@ -1,13 +1,15 @@
 import asyncio
 import gzip
 import os
+import tracemalloc
 from collections.abc import AsyncIterator, Iterable
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.fetch.client import BodyPace, Intake
+from freshet.crawler.fetch.client import BodyPace, HeldBytes, Intake
 from freshet.crawler.fetch.transport import Unfetched
 
 KIB = 1024
@@ -115,6 +117,32 @@ async def test_other_tasks_run_while_a_bomb_goes_off() -> None:
     counting.cancel()
     assert end.reason == "too_large"
     assert turns > 8 * KIB * KIB / (512 * KIB)
+
+
+async def test_bombs_that_go_off_at_once_take_the_memory_of_one() -> None:
+    bomb, held = zstandard.compress(bytes(9 * KIB * KIB)), HeldBytes(KIB * KIB)
+
+    async def read() -> int:
+        taken = intake("zstd", 16 * KIB * KIB)
+        await taken.read(arriving(bomb), unhurried(), held)
+        return len(taken.result()[1])
+
+    tracemalloc.start()
+    sizes = await asyncio.gather(*(read() for _ in range(16)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sizes == [9 * KIB * KIB] * 16
+    # The body, its parts before they are joined, and a copy of it.
+    assert peak < 36 * KIB * KIB
+
+
+async def test_a_short_body_is_decoded_while_others_hold_all_memory() -> None:
+    held, first = HeldBytes(1), asyncio.create_task(asyncio.Event().wait())
+    held._held[first], held._total = 2, 2
+    taken = intake("gzip")
+    await taken.read(arriving(gzip.compress(b"text")), unhurried(), held)
+    assert taken.result()[1] == b"text"
+    first.cancel()
 
 
 def pace(start: float = 0.0) -> BodyPace:

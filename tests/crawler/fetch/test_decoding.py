@@ -96,6 +96,14 @@ def test_a_bomb_between_two_layers_ends_at_the_limit_too() -> None:
         decode(decoder, [brotli_compress(nothing_at_all)])
 
 
+def test_a_layer_that_makes_nothing_of_much_gives_other_tasks_their_turn() -> None:
+    head = zlib.compressobj(9, zlib.DEFLATED, -15).flush(zlib.Z_FULL_FLUSH)
+    decoder = BoundedDecoder("deflate, gzip", 8 * MIB)
+    pieces = list(decoder.decode(gzip.compress(head + b"\0\0\0\xff\xff" * MIB)))
+    assert len(pieces) >= 5 * MIB // 65_536
+    assert not any(pieces)
+
+
 @every_coding
 def test_a_body_of_exactly_the_limit_is_not_too_long(coding: str) -> None:
     name, encode = ENCODERS[coding]

@@ -39,6 +39,13 @@ def as_lists(sources: PlanSources) -> dict[str, object]:
     }
 
 
+def assert_refused(path: Path, told: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        plan_sources.read_sources(path)
+    assert str(refused.value).startswith(f"{path}: {told}")
+    assert "\n" not in str(refused.value)
+
+
 def test_url_and_change_rate_are_enough(tmp_path: Path) -> None:
     text = "change_rate,url\n0.5,https://a.example/1\n2,http://b.example:81/\n"
     assert as_lists(plan_sources.read_sources(csv_file(tmp_path, text))) == {
@@ -97,52 +104,30 @@ def test_a_byte_order_mark_carriage_returns_and_blank_lines_do_no_harm(tmp_path:
         ("url,change_rate\nhttps://a.example/\n", "line 2: has 1 fields; accepted are 2"),
         ("url,change_rate\n,1\n", "line 2: url: is ''; accepted is an absolute http or https URL"),
         ("url,change_rate\na.example,1\n", "line 2: url: is 'a.example'; accepted is an absolute"),
-        (
-            "url,change_rate\nhttps://a.example/1,1\n\nhttps://a.example/2,often\n",
-            f"line 4: change_rate: is 'often'; accepted is {NUMBER}",
-        ),
-        (
-            "url,change_rate\nhttps://a.example/1,\n",
-            f"line 2: change_rate: is ''; accepted is {NUMBER}",
-        ),
-        (
-            "url,change_rate\nhttps://a.example/1,nan\n",
-            f"line 2: change_rate: is nan; accepted is {NUMBER}",
-        ),
-        (
-            "url,change_rate,importance\nhttps://a.example/1,1,-inf\n",
-            f"line 2: importance: is -inf; accepted is {NUMBER}",
-        ),
-        (
-            "url,change_rate,importance\nhttps://a.example/1,1,-0.5\n",
-            f"line 2: importance: is -0.5; accepted is {NUMBER}",
-        ),
-        (
-            "url,change_rate,host\nhttps://a.example/1,1,\n",
-            "line 2: host: is ''; accepted is a name",
-        ),
-        (
-            "url,change_rate,complete_observations\nhttps://a.example/1,1,maybe\n",
-            "line 2: complete_observations: is 'maybe'; accepted is true or false",
-        ),
-        (
-            'url,change_rate\nhttps://a.example/1,1\n"https://a.example/2\n",1\n',
-            r"line 4: url: is 'https://a.example/2\n'; accepted is an absolute http or https URL",
-        ),
-        (
-            "url,change_rate\nhttps://a.example/1,1\n\nhttps://a.example/1,2\n",
-            "line 4: url: is 'https://a.example/1'; accepted is each URL once, and line 2 has it",
-        ),
+        ("url,change_rate\nhttps://a.example/1,1\n\nhttps://a.example/2,often\n",
+         f"line 4: change_rate: is 'often'; accepted is {NUMBER}"),
+        ("url,change_rate\nhttps://a.example/1,\n",
+         f"line 2: change_rate: is ''; accepted is {NUMBER}"),
+        ("url,change_rate\nhttps://a.example/1,nan\n",
+         f"line 2: change_rate: is nan; accepted is {NUMBER}"),
+        ("url,change_rate,importance\nhttps://a.example/1,1,-inf\n",
+         f"line 2: importance: is -inf; accepted is {NUMBER}"),
+        ("url,change_rate,importance\nhttps://a.example/1,1,-0.5\n",
+         f"line 2: importance: is -0.5; accepted is {NUMBER}"),
+        ("url,change_rate,host\nhttps://a.example/1,1,\n",
+         "line 2: host: is ''; accepted is a name"),
+        ("url,change_rate,complete_observations\nhttps://a.example/1,1,maybe\n",
+         "line 2: complete_observations: is 'maybe'; accepted is true or false"),
+        ('url,change_rate\nhttps://a.example/1,1\n"https://a.example/2\n",1\n',
+         r"line 4: url: is 'https://a.example/2\n'; accepted is an absolute http or https URL"),
+        ("url,change_rate\nhttps://a.example/1,1\n\nhttps://a.example/1,2\n",
+         "line 4: url: is 'https://a.example/1'; accepted is each URL once, and line 2 has it"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_in_a_csv_is_one_line_with_its_place(
     tmp_path: Path, text: str, told: str
 ) -> None:
-    path = csv_file(tmp_path, text)
-    with pytest.raises(UsageError) as refused:
-        plan_sources.read_sources(path)
-    assert str(refused.value).startswith(f"{path}: {told}")
-    assert "\n" not in str(refused.value)
+    assert_refused(csv_file(tmp_path, text), told)
 
 
 @pytest.mark.parametrize(
@@ -150,14 +135,10 @@ def test_what_is_wrong_in_a_csv_is_one_line_with_its_place(
     [
         ("SELECT 'https://a.example/' AS url", "column 'change_rate' is missing; accepted are "),
         ("SELECT 'x' AS url, 1 AS change_rate, 2 AS age", "column 'age' is not known; accepted "),
-        (
-            "SELECT 'x' AS url, '1' AS change_rate",
-            "change_rate: is of type VARCHAR; accepted are numbers",
-        ),
-        (
-            "SELECT 'x' AS url, 1 AS change_rate, 1 AS complete_observations",
-            "complete_observations: is of type INTEGER; accepted are truth values",
-        ),
+        ("SELECT 'x' AS url, '1' AS change_rate",
+         "change_rate: is of type VARCHAR; accepted are numbers"),
+        ("SELECT 'x' AS url, 1 AS change_rate, 1 AS complete_observations",
+         "complete_observations: is of type INTEGER; accepted are truth values"),
         (
             (
                 "SELECT 'https://a.example/' || i AS url, nullif(i, 2) AS change_rate FROM range(4)"
@@ -165,25 +146,17 @@ def test_what_is_wrong_in_a_csv_is_one_line_with_its_place(
             ),
             "row 3: change_rate: is null; accepted is numbers",
         ),
-        (
-            "SELECT 'https://a.example/' AS url, 'nan'::DOUBLE AS change_rate",
-            f"row 1: change_rate: is nan; accepted is {NUMBER}",
-        ),
-        (
-            "SELECT 'https://a.example/' AS url, 1 AS change_rate FROM range(2)",
-            "row 2: url: is 'https://a.example/'; accepted is each URL once, and row 1 has it",
-        ),
+        ("SELECT 'https://a.example/' AS url, 'nan'::DOUBLE AS change_rate",
+         f"row 1: change_rate: is nan; accepted is {NUMBER}"),
+        ("SELECT 'https://a.example/' AS url, 1 AS change_rate FROM range(2)",
+         "row 2: url: is 'https://a.example/'; accepted is each URL once, and row 1 has it"),
         ("SELECT 'x' AS url, 1 AS change_rate LIMIT 0", "has no rows; it needs one for each"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_in_a_parquet_file_is_one_line_with_its_place(
     tmp_path: Path, select: str, told: str
 ) -> None:
-    path = parquet_file(tmp_path, select)
-    with pytest.raises(UsageError) as refused:
-        plan_sources.read_sources(path)
-    assert str(refused.value).startswith(f"{path}: {told}")
-    assert "\n" not in str(refused.value)
+    assert_refused(parquet_file(tmp_path, select), told)
 
 
 def test_a_long_value_is_cut(tmp_path: Path) -> None:

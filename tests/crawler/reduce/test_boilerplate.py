@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.reduce.boilerplate import is_frame_name, is_frame_role, is_hidden, is_stamp
+from freshet.crawler.reduce.boilerplate import (
+    begins_back_matter,
+    is_control,
+    is_frame_name,
+    is_frame_role,
+    is_hidden,
+    is_stamp,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +45,7 @@ def test_hidden_elements_and_landmark_roles_are_told_by_their_attributes() -> No
     assert is_hidden({"hidden": None})
     assert is_hidden({"aria-hidden": "true"})
     assert not is_hidden({"aria-hidden": "false"})
+    assert not is_hidden({"hidden": "", "class": "faq__answer"})
     assert is_frame_role({"role": "Navigation"})
     assert not is_frame_role({"role": "main"})
     assert not is_frame_role({"role": None})
@@ -61,7 +69,10 @@ def test_hidden_elements_and_landmark_roles_are_told_by_their_attributes() -> No
      "about 3 hours ago", "almost a year ago", "Yesterday", "Yesterday at 10:22", "Just now",
      "Posted by Ada 3 hours ago", "Published last week", "Updated this week",
      "Updated in the last hour", "5d ago", "3 days ago by Ada",
-     "Last activity: a few minutes ago", "Vor 3 Stunden", "il y a un an", "hace 2 días"],
+     "Last activity: a few minutes ago", "Vor 3 Stunden", "il y a un an", "hace 2 días",
+     "3 hrs. ago", "4 days, 3 hours ago", "Last login: 3 days ago", "Asked 3 years, 4 months ago",
+     "vor 2 Wochen aktualisiert", "Zuletzt aktualisiert vor 3 Tagen", "Mis à jour il y a 3 jours",
+     "Actualizado hace 2 semanas", "2 giorni fa", "2 dagen geleden", "3 dagar sedan"],
 )  # fmt: skip
 def test_a_stamp_changes_although_nobody_edited_the_page(block: str) -> None:
     assert is_stamp(block)
@@ -79,7 +90,7 @@ def test_a_stamp_changes_although_nobody_edited_the_page(block: str) -> None:
      "Last year we sold 2026 cars", "12 users have signed", "Total: 1234",
      "The war ended 80 years ago", "3 days ago the bridge fell", "Yesterday we sang",
      "Last week", "Today", "Added salt, today more than ever", "Vor dem Haus", "Published 2026",
-     "Views of the sea from 12 rooms", "Request for comments 9110", ""],
+     "Views of the sea from 12 rooms", "Request for comments 9110", "Er fiel vor 80 Jahren", ""],
 )  # fmt: skip
 def test_prices_dates_of_events_and_sentences_are_content(block: str) -> None:
     assert not is_stamp(block)
@@ -88,6 +99,23 @@ def test_prices_dates_of_events_and_sentences_are_content(block: str) -> None:
 def test_a_long_block_is_never_a_stamp() -> None:
     assert not is_stamp("Last updated 2026-11-21: " + "what we changed is told here " * 3)
     assert not is_stamp("Generated 2026-11-21 " + "x" * 200)
+
+
+@pytest.mark.parametrize(
+    "block",
+    "Read more|Get a free quote|Sign in or join|→ Subscribe!|12 comments|5 min read".split("|"),
+)  # fmt: skip
+def test_a_button_or_label_is_a_control(block: str) -> None:
+    assert is_control(block)
+
+
+@pytest.mark.parametrize(
+    "block",
+    "Out of stock|12.50 EUR|Download 1.2.3|Order confirmed|Share capital|Next steps|".split("|"),
+)  # fmt: skip
+def test_states_prices_versions_and_headings_are_content(block: str) -> None:
+    assert not is_control(block)
+    assert not begins_back_matter(block)
 
 
 @given(st.text(max_size=200))
@@ -102,3 +130,4 @@ def test_any_short_text_is_judged_without_error(block: str) -> None:
 @pytest.mark.parametrize("unit", ["1", "1:", "a", ", ", "id-", "Jan 1", "a few "])
 def test_no_block_makes_the_pattern_backtrack_without_end(start: str, unit: str) -> None:
     is_stamp(start + unit * 100)
+    is_control(start + unit * 60)

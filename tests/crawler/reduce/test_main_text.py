@@ -134,6 +134,15 @@ def test_a_frame_name_on_words_in_a_sentence_does_not_take_them_out() -> None:
     )
 
 
+def test_what_follows_an_article_and_lone_links_and_buttons_are_set_aside() -> None:
+    after = "<h3>Related posts</h3><p>Another of the many posts.</p><div>Sign in</div>"
+    link = "<div><a href=x>Our other shop</a></div>"
+    assert blocks(LONG + link + LONG + after) == blocks(LONG + LONG)
+    assert blocks(f"<h3>Latest news</h3>{LONG}{after}")[0] == "Latest news"
+    assert blocks(PROSE + after + link)[-1] == "Our other shop"
+    assert blocks("<div>Sign in</div>") == ("Sign in",)
+
+
 def test_lists_of_links_beside_prose_are_set_aside() -> None:
     links = "<ul><li><a href=1>One</a><li><a href=2>Two</a><li><a href=3>Three</a></ul>"
     assert blocks(links + PROSE * 2) == BLOCKS * 2

@@ -1,6 +1,6 @@
 import gzip
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -174,31 +174,24 @@ def test_an_entry_without_an_absolute_http_url_is_rejected(loc: str) -> None:
     assert (sitemap.entries, sitemap.rejected) == ((), 1)
 
 
-def endless_tag() -> Iterator[bytes]:
-    yield b"<urlset x='"
+def endless(beginning: bytes) -> Iterator[bytes]:
+    yield beginning
     while True:
         yield b"y" * 100_000
 
 
-def endless_line() -> Iterator[bytes]:
-    while True:
-        yield b"y" * 100_000
-
-
-def endless_text() -> Iterator[bytes]:
-    yield b"<urlset><url><loc>"
-    while True:
-        yield b"y" * 100_000
-
-
-@pytest.mark.parametrize("chunks", [endless_tag, endless_line, endless_text])
-def test_a_body_without_end_takes_little_memory(chunks: Callable[[], Iterator[bytes]]) -> None:
+def with_peak(body: bytes | Iterator[bytes], limits: SitemapLimits) -> tuple[Sitemap, int]:
+    """What is read, and the most memory that reading it took."""
     tracemalloc.start()
     try:
-        sitemap = parse_sitemap(chunks(), SitemapLimits(max_bytes=20_000_000))
-        _, peak = tracemalloc.get_traced_memory()
+        return parse_sitemap(body, limits), tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("beginning", [b"<urlset x='", b"y", b"<urlset><url><loc>"])
+def test_a_body_without_end_takes_little_memory(beginning: bytes) -> None:
+    sitemap, peak = with_peak(endless(beginning), SitemapLimits(max_bytes=20_000_000))
     assert sitemap.truncated or sitemap.problem == "line 1: a tag or comment without end"
     assert peak < 5_000_000
 
@@ -206,12 +199,7 @@ def test_a_body_without_end_takes_little_memory(chunks: Callable[[], Iterator[by
 @pytest.mark.parametrize("levels", [50, 10_000_000])
 def test_nested_tags_are_read_to_a_bound_and_take_no_memory(levels: int) -> None:
     bomb = gzip.compress(urlset("1")[:-10] + b"<a>" * levels, 1)
-    tracemalloc.start()
-    try:
-        sitemap = parse_sitemap(bomb)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    sitemap, peak = with_peak(bomb, SitemapLimits())
     assert urls_of(sitemap) == ["https://h/1"]
     why = "no element found" if levels < 64 else "more than 64 elements inside each other"
     assert sitemap.problem == f"line 4: {why}"

@@ -6,6 +6,7 @@ import pytest
 
 from freshet.crawler.politeness import PolitenessRules
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
+from freshet.crawler.robots.parser import in_force
 from freshet.storage.entries import Host, RobotsRecord, RobotsStanding
 
 DAY_S = 86_400.0
@@ -67,7 +68,7 @@ def test_a_copy_stands_in_while_the_file_is_unreachable_and_is_asked_for_again()
     known.settle(1, ORIGIN, parsed(NOON), NOON)
     now = NOON + DAY_S
     record = known.settle(1, ORIGIN, unreachable(now), now)
-    assert (record.body, record.stale_since) == (PRIVATE, now)
+    assert (record.fetched_at, record.stale_since) == (NOON, now)
     assert known.closed(1, now) == (0.0, None)
     assert known.is_fresh(1, now + 4.9)
     assert not known.is_fresh(1, now + 6.3)
@@ -118,7 +119,7 @@ def test_a_stored_copy_stands_in_when_the_first_fetch_fails() -> None:
     known = book()
     known.learn(Host(1, ORIGIN, None, parsed(NOON)))
     now = NOON + 2 * DAY_S
-    assert known.settle(1, ORIGIN, unreachable(now), now).body == PRIVATE
+    assert known.settle(1, ORIGIN, unreachable(now), now).fetched_at == NOON
     assert known.is_fresh(1, now)
 
 
@@ -153,9 +154,18 @@ def test_the_crawl_delay_and_sitemaps_are_those_of_the_newest_file() -> None:
     assert known.sitemaps(1) == ()
 
 
-def test_files_that_were_put_away_are_read_again_when_wanted() -> None:
+def test_a_host_whose_file_was_put_away_is_closed_until_it_is_restored() -> None:
     known = book()
-    for host_id in range(3_000):
-        known.learn(Host(host_id, f"https://h{host_id}.example", None, parsed(NOON)))
-    assert not any(known.verdict(h, f"https://h{h}.example/private").allowed for h in range(3_000))
-    assert len(known._files) <= 2_048
+    known.room_bytes = 50_000
+    for host_id in range(100):
+        known.settle(host_id, f"https://h{host_id}.example", parsed(NOON), NOON)
+    assert 100 - len(known.put_away) == 50_000 // in_force(parsed(NOON)).size_bytes
+    assert known.verdict(99, "https://h99.example/public").allowed
+    for at in (NOON, NOON - 1):
+        host_id = int(NOON - at)
+        assert known.is_put_away(host_id)
+        assert not known.is_fresh(host_id, NOON)
+        assert not known.verdict(host_id, f"https://h{host_id}.example/public").allowed
+        known.restore(Host(host_id, ORIGIN, None, parsed(at)), in_force(parsed(at)))
+        assert not known.is_put_away(host_id)
+        assert known.is_fresh(host_id, NOON) is (at == NOON)

@@ -1,5 +1,6 @@
 """Sitemaps and feeds, from their bytes to claims."""
 
+import asyncio
 import gzip
 from datetime import UTC, datetime
 from random import Random
@@ -121,3 +122,16 @@ def test_a_feed_whose_dates_have_no_zone_leaves_it_open() -> None:
     due = DueUrl(1, f"{SITE}/rss.xml", f"{SITE}/rss.xml", 1, 0.0, role="feed")
     (claim,) = listings().claims(due, read_feed(body, due.url), NOW, 0.0).claims
     assert claim.until - claim.since == 26 * 3600
+
+
+async def test_of_many_long_lists_one_slice_at_a_time_is_admitted() -> None:
+    reader, turn = listings(), 0
+
+    async def admit() -> list[int]:
+        return [turn async for some in reader.slices(range(1_000)) if len(some) <= 250]
+
+    tasks = asyncio.gather(*(admit() for _ in range(9)))
+    while not tasks.done():
+        await asyncio.sleep(0)
+        turn += 1
+    assert len(set().union(*await tasks)) == 9 * 4

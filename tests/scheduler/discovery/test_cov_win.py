@@ -79,15 +79,6 @@ def test_pages_that_are_gone_are_not_chosen_and_count_for_nothing(
     assert cover.tolist() == naive(past, living, past.pages)
 
 
-def test_overlaps_are_paid_once() -> None:
-    """Three mirrors of an index, and a page that reveals something else every other week."""
-    index = frozenset({0, 1})
-    week = reveals([index, index, index, frozenset({2})], 3)
-    past = RecrawlHistory(4, [week, reveals([index] * 3 + [frozenset()], 2)])
-    assert od_win(past, 2).tolist() == [0, 1]
-    assert cov_win(past, 4).tolist() == [0, 3, 1, 2]
-
-
 def test_a_step_without_news_makes_it_forget_nothing() -> None:
     past = RecrawlHistory(2, [reveals([frozenset({0})], 1), reveals([frozenset()] * 2, 0)])
     assert ALGORITHMS["cov"](past, 1).tolist() == []

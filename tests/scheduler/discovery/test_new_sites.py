@@ -45,12 +45,6 @@ def test_a_site_behind_a_page_to_which_nothing_leads_is_an_orphan() -> None:
     assert (found.new, found.orphans) == (1, 1)
 
 
-def test_a_site_that_was_known_before_is_not_new() -> None:
-    """Page 0 led to it at first, page 1 only since."""
-    found = story([0, 0], [], [(0, 0, 0.0), (1, 0, 1.0)]).between(0, 1)
-    assert found.new == 0
-
-
 @st.composite
 def histories(draw: st.DrawFn) -> SiteSightings:
     found = sorted(float(at) for at in draw(st.lists(st.integers(0, 2), min_size=1, max_size=5)))

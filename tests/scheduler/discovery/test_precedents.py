@@ -53,15 +53,6 @@ def test_a_look_takes_what_two_pages_reveal_from_both() -> None:
     assert found.worth[0] - found.worth[2] == pytest.approx((2**2 * both - 10**2 * archived) / 2)
 
 
-def test_a_page_that_never_revealed_anything_is_looked_into_now_and_then() -> None:
-    pages = standing([30.0, 20.0, 30.0], found_at=[0.0, 0.0, 29.0])
-    found = known(pages, {}).value(pages, NOW)
-    assert found.per_day == 0
-    assert 0 < found.worth[0] < found.worth[1]
-    # Of a page that was watched for thirty days in vain less is expected than of a new one.
-    assert found.pages[0] < found.pages[2]
-
-
 def test_a_site_with_more_news_than_are_remembered_brings_as_many_a_day() -> None:
     a_day, days = 50, 20
     new = a_day * days
@@ -70,13 +61,6 @@ def test_a_site_with_more_news_than_are_remembered_brings_as_many_a_day() -> Non
     found = known(pages, {row: [0] for row in range(1, new + 1)}).value(pages, NOW)
     # The newest 200 came in four days; beside them a week without any is taken to have been.
     assert found.per_day == pytest.approx(200 / (4 + 7), rel=0.01)
-
-
-def test_what_has_no_content_is_no_precedent() -> None:
-    pages = standing([30.0, 39.0], found_at=[0.0, 10.0], captured=[1, 0])
-    found = known(pages, {1: [0]}).value(pages, NOW)
-    assert found.per_day == 0
-    assert found.worth[1] == 0
 
 
 def test_a_site_that_is_rebuilt_brings_as_much_as_ten_pages() -> None:

@@ -51,15 +51,6 @@ def test_what_lies_between_the_points_of_a_comparison_is_interpolated_closely(sp
     np.testing.assert_allclose(bayes.log_differed(span) @ INTERPOLATION, exact, atol=2e-3)
 
 
-def test_likelihoods_are_relative_to_their_largest_value() -> None:
-    span, days = 2.0, 5.0
-    found = bayes.relative_likelihood(bayes.log_differed(np.array([span])), np.array([[0.0, days]]))
-    rates = np.exp(FINE)
-    direct = -np.expm1(-span * rates) * np.exp(-days * rates)
-    np.testing.assert_allclose(found[0], direct / direct.max(), rtol=2e-3)
-    assert found.max() == 1.0
-
-
 @pytest.mark.parametrize(("changes", "days"), [(2, 10), (5, 1), (30, 7), (200, 2000), (900, 100)])
 def test_the_mean_of_the_logarithm_is_that_of_a_gamma_distribution(
     changes: float, days: float
@@ -91,10 +82,6 @@ def test_the_outermost_quantiles_are_the_ends_of_the_grid() -> None:
     flat = np.ones((1, len(FINE)))
     assert bayes.quantile(flat, 0.0)[0] == pytest.approx(1e-3)
     assert bayes.quantile(flat, 1.0)[0] == pytest.approx(50)
-
-
-def test_no_evidence_is_a_flat_likelihood() -> None:
-    assert (posterior(0, 0) == 1).all()
 
 
 def hat_likelihood(rng: np.random.Generator, rates: Floats, days: float) -> Floats:
@@ -410,10 +397,7 @@ def test_without_evidence_every_rate_is_that_of_the_broad_prior() -> None:
     learner = EmpiricalBayes(2)
     assert learner.change_rate() == pytest.approx(1 / 7, rel=0.03)
     assert learner.revision == 0
-
-
-def test_evidence_that_says_nothing_leaves_the_prior() -> None:
-    learner = EmpiricalBayes(1)
+    # No change in no time says nothing.
     zeros = np.zeros(50)
     learner.observe(pieces(np.zeros(50, np.intp), zeros, zeros, zeros, counted=zeros == 0))
     assert learner.change_rate() == pytest.approx(1 / 7, rel=0.03)

@@ -31,12 +31,6 @@ def test_captures_that_follow_one_another_are_intervals() -> None:
     assert not histories.counted.any()
 
 
-@pytest.mark.parametrize("kind", ["failed", "refused", "skipped"])
-def test_an_interval_runs_on_over_what_was_not_answered(kind: str) -> None:
-    histories = told((0, 1, "new"), (0, 3, kind), (0, 4, kind), (0, 6, "changed"))
-    assert rows(histories) == [(0, 6, 5, 1)]
-
-
 @pytest.mark.parametrize("kind", ["gone", "redirected"])
 def test_a_page_that_was_not_there_starts_anew(kind: str) -> None:
     histories = told(
@@ -45,27 +39,9 @@ def test_a_page_that_was_not_there_starts_anew(kind: str) -> None:
     assert rows(histories) == [(0, 2, 1, 0), (0, 6, 2, 0)]
 
 
-def test_a_break_is_not_undone_by_a_failure_after_it() -> None:
-    assert rows(told((0, 1, "new"), (0, 2, "gone"), (0, 3, "failed"), (0, 4, "changed"))) == []
-
-
-def test_a_first_capture_in_the_middle_starts_anew() -> None:
-    assert rows(told((0, 1, "new"), (0, 5, "new"), (0, 6, "changed"))) == [(0, 6, 1, 1)]
-
-
-@pytest.mark.parametrize("day", [1.0, 0.5])
-def test_a_change_in_no_time_or_before_its_time_is_dropped(day: float) -> None:
-    histories = told((0, 1, "new"), (0, day, "changed"), (0, 2, "unchanged"))
-    assert rows(histories) == [(0, 2, 2 - day, 0)]
-
-
 def test_spans_keep_their_precision_far_from_1970() -> None:
     histories = told((0, 20_000, "new"), (0, 20_000 + 1 / DAY, "changed"))
     assert histories.span[0] == pytest.approx(1 / DAY, rel=1e-6)
-
-
-def test_no_observations_tell_nothing() -> None:
-    assert rows(told()) == []
 
 
 OBSERVATIONS = st.lists(

@@ -74,14 +74,6 @@ def test_the_estimate_solves_equation_10(history: list[tuple[float, bool]], s: f
     assert left == pytest.approx(a[~z].sum() + s, rel=1e-9)
 
 
-@given(HISTORY)
-def test_newton_starts_on_the_left_of_the_root(history: list[tuple[float, bool]]) -> None:
-    a, z = columns(history)
-    k, changed_days, unchanged_days = z.sum() + 1, a[z].sum() + 0.5, a[~z].sum() + 0.5
-    start = k / changed_days * math.log1p(changed_days / unchanged_days)
-    assert start <= estimate(a, z) * (1 + 1e-12)
-
-
 @pytest.mark.parametrize(("changed", "crawls"), [(1, 20), (7, 20), (19, 20)])
 def test_equal_intervals_have_a_closed_form(changed: int, crawls: int) -> None:
     z = np.arange(crawls) < changed
@@ -97,10 +89,6 @@ def test_lengths_that_differ_by_ten_orders_of_magnitude_are_no_trouble() -> None
     # All but the long interval are as if counted; the long one, overflowing, tells nothing.
     assert rate == pytest.approx(maximiser(a, z), rel=1e-5)
     assert 1900 < rate < 2010
-
-
-def test_without_evidence_the_imaginary_intervals_decide() -> None:
-    assert estimate([], [], smoothing=0.5) == pytest.approx(2 * math.log(2))
 
 
 def test_the_plain_maximum_may_be_zero_or_infinite_and_is_said() -> None:

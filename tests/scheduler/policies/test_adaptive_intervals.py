@@ -5,54 +5,46 @@ from hypothesis import strategies as st
 from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive, StormCrawlerAdaptive
 from freshet.scheduler.policy import Pace, Revisit
 
-
-def test_the_first_capture_starts_with_the_default_interval_of_thirty_days() -> None:
-    pace = NutchAdaptive().next_interval(None, Revisit(5, changed=True, modified_at=1))
-    assert pace == Pace(30, 35)
-
-
-@pytest.mark.parametrize(("changed", "interval"), [(True, 8), (False, 12)])
-def test_a_change_takes_a_fifth_off_and_none_adds_a_fifth(changed: bool, interval: float) -> None:
-    pace = NutchAdaptive().next_interval(Pace(10, 20), Revisit(20, changed=changed))
-    assert pace.interval == pytest.approx(interval)
-    assert pace.due_at == pytest.approx(20 + interval)
+NUTCH, STORM = NutchAdaptive(), StormCrawlerAdaptive()
+UNSYNCHRONISED = NutchAdaptive(sync_delta=False)
+WEEKLY = NutchAdaptive(first_days=2, min_days=1, max_days=7)
 
 
-def test_a_source_that_has_rested_for_longer_waits_as_long_as_it_has_rested() -> None:
-    # 40 days at rest: the interval is 40 instead of 12, the reference day 50 − 0.3 · 40 = 38.
-    pace = NutchAdaptive().next_interval(Pace(10, 50), Revisit(50, False, modified_at=10))
-    assert pace.interval == pytest.approx(40)
-    assert pace.due_at == pytest.approx(38 + 40)
-
-
-def test_a_short_rest_only_moves_the_due_day_towards_the_change() -> None:
-    # 5 days at rest: the interval grows to 12, the reference day is 50 − 0.3 · 5 = 48.5.
-    pace = NutchAdaptive().next_interval(Pace(10, 50), Revisit(50, False, modified_at=45))
-    assert pace.interval == pytest.approx(12)
-    assert pace.due_at == pytest.approx(48.5 + 12)
-
-
-def test_the_rest_of_a_changed_source_is_over() -> None:
-    pace = NutchAdaptive().next_interval(Pace(10, 50), Revisit(50, True, modified_at=10))
-    assert pace == Pace(8, 58)
-
-
-def test_without_synchronising_the_last_change_does_not_matter() -> None:
-    policy = NutchAdaptive(sync_delta=False)
-    assert policy.next_interval(Pace(10, 50), Revisit(50, False, modified_at=10)) == Pace(12, 62)
-
-
-def test_a_last_change_in_the_future_counts_as_unknown() -> None:
-    pace = NutchAdaptive().next_interval(Pace(10, 50), Revisit(50, False, modified_at=70))
-    assert pace == Pace(12, 62)
-
-
-def test_what_has_rested_for_years_is_not_due_at_once() -> None:
-    # The case of NUTCH-1564: 30 days at rest, intervals of at most 7 days.
-    policy = NutchAdaptive(first_days=2, min_days=1, max_days=7)
-    pace = policy.next_interval(Pace(7, 30), Revisit(30, False, modified_at=0))
-    assert pace.interval == 7
-    assert pace.due_at == pytest.approx(30 + 7 - 0.3 * 7)
+@pytest.mark.parametrize(
+    ("policy", "previous", "seen", "expected"),
+    [
+        # The first capture starts with the default interval of thirty days.
+        (NUTCH, None, Revisit(5, changed=True, modified_at=1), Pace(30, 35)),
+        # A change takes a fifth off, and none adds a fifth.
+        (NUTCH, Pace(10, 20), Revisit(20, True), Pace(8, 28)),
+        (NUTCH, Pace(10, 20), Revisit(20, False), Pace(12, 32)),
+        # 40 days at rest: the interval is 40 instead of 12, the reference day 50 − 0.3 · 40 = 38.
+        (NUTCH, Pace(10, 50), Revisit(50, False, modified_at=10), Pace(40, 38 + 40)),
+        # 5 days at rest: the interval grows to 12, the reference day is 50 − 0.3 · 5 = 48.5.
+        (NUTCH, Pace(10, 50), Revisit(50, False, modified_at=45), Pace(12, 48.5 + 12)),
+        # The rest of a changed source is over.
+        (NUTCH, Pace(10, 50), Revisit(50, True, modified_at=10), Pace(8, 58)),
+        # Without synchronising, the last change does not matter; in the future it is unknown.
+        (UNSYNCHRONISED, Pace(10, 50), Revisit(50, False, modified_at=10), Pace(12, 62)),
+        (NUTCH, Pace(10, 50), Revisit(50, False, modified_at=70), Pace(12, 62)),
+        # The case of NUTCH-1564: 30 days at rest, intervals of at most 7 days.
+        (WEEKLY, Pace(7, 30), Revisit(30, False, modified_at=0), Pace(7, 30 + 7 - 0.3 * 7)),
+        # StormCrawler starts with a day, and an unchanged source waits half as long again.
+        (STORM, None, Revisit(5, changed=True), Pace(1, 6)),
+        (STORM, Pace(4, 9), Revisit(9, False), Pace(6, 15)),
+        # A changed source comes half the way to an hour.
+        (STORM, Pace(2, 9), Revisit(9, True), Pace((2 + 1 / 24) / 2, 9 + (2 + 1 / 24) / 2)),
+        # The last change that the server names does not matter.
+        (STORM, Pace(4, 9), Revisit(9, False, modified_at=1), Pace(6, 15)),
+    ],
+)
+def test_the_next_interval_follows_from_the_last_one_and_what_was_seen(
+    policy: NutchAdaptive | StormCrawlerAdaptive, previous: Pace | None, seen: Revisit,
+    expected: Pace,
+) -> None:  # fmt: skip
+    pace = policy.next_interval(previous, seen)
+    assert pace.interval == pytest.approx(expected.interval)
+    assert pace.due_at == pytest.approx(expected.due_at)
 
 
 def test_intervals_stay_between_a_minute_and_a_year() -> None:
@@ -62,20 +54,6 @@ def test_intervals_stay_between_a_minute_and_a_year() -> None:
         longest = policy.next_interval(longest, Revisit(day, False))
     assert shortest.interval == pytest.approx(1 / 1440)
     assert longest.interval == 365
-
-
-def test_the_first_capture_starts_with_stormcrawlers_default_of_a_day() -> None:
-    assert StormCrawlerAdaptive().next_interval(None, Revisit(5, changed=True)) == Pace(1, 6)
-
-
-def test_an_unchanged_source_waits_half_as_long_again() -> None:
-    assert StormCrawlerAdaptive().next_interval(Pace(4, 9), Revisit(9, False)) == Pace(6, 15)
-
-
-def test_a_changed_source_comes_half_the_way_to_an_hour() -> None:
-    pace = StormCrawlerAdaptive().next_interval(Pace(2, 9), Revisit(9, True))
-    assert pace.interval * 24 == pytest.approx((48 + 1) / 2)
-    assert pace.due_at == pytest.approx(9 + pace.interval)
 
 
 def test_without_changes_the_interval_reaches_two_weeks_and_stays_there() -> None:
@@ -92,12 +70,6 @@ def test_changes_close_in_on_the_minimum_geometrically(interval: float, changes:
         pace = policy.next_interval(pace, Revisit(day, True))
     distance = (interval - policy.min_days) * 0.75**changes
     assert pace.interval == pytest.approx(policy.min_days + distance)
-
-
-def test_the_last_change_that_the_server_names_does_not_matter() -> None:
-    policy = StormCrawlerAdaptive()
-    named = policy.next_interval(Pace(4, 9), Revisit(9, False, modified_at=1))
-    assert named == policy.next_interval(Pace(4, 9), Revisit(9, False))
 
 
 @pytest.mark.parametrize(

@@ -139,55 +139,10 @@ def test_magnitudes_from_1e_minus_12_to_1e12_are_solved_exactly(seed: int, scale
     np.testing.assert_allclose(savings(table, plan.crawl_rate), plan.price, rtol=1e-10)
 
 
-@pytest.mark.parametrize("on_signals", [False, True])
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize(
-    ("importance", "change_rate", "bandwidth"),
-    [
-        ([1e300, 1.0], [1e300, 1.0], 1.0),
-        ([1e300, 1e300], [1.0, 1.0], 1e-300),
-        ([1e-300, 1e-300], [1e-300, 1e300], 1e100),
-    ],
-)
-def test_magnitudes_beyond_are_refused_or_solved_but_not_warned_of(
-    importance: list[float],
-    change_rate: list[float],
-    bandwidth: float,
-    compiled: bool,
-    on_signals: bool,
-) -> None:
-    mu, delta = np.array(importance), np.array(change_rate)
-    demand = HarmonicDemand(mu, delta, np.array([on_signals, False]), compiled)
-    told = told_or_spent(demand, bandwidth)
-    if isinstance(told, str):
-        assert told.startswith("importance, change_rate: some are too large or too small")
-    else:
-        assert told == pytest.approx(bandwidth, rel=1e-12)
-
-
-def told_or_spent(demand: HarmonicDemand, bandwidth: float) -> float | str:
-    try:
-        return float(allocate(demand, bandwidth, Hosts(*hosts_of(None, None, 2))).crawl_rate.sum())
-    except ValueError as error:
-        return str(error)
-
-
 def test_what_cannot_be_solved_is_told_in_one_sentence() -> None:
     with pytest.raises(ValueError, match="importance, change_rate: some are too large") as caught:
         solve([1e300, 1.0], [1e300, 1.0], 1.0)
     assert "accepted are surely 1e-12 to 1e12" in str(caught.value)
-
-
-def test_where_signals_leave_hardly_anything_to_divide_it_is_solved_all_the_same() -> None:
-    """The budget is just more than those on signals can use, and they matter by far the most."""
-    plan = solve(
-        [1e6, 1e-6, 1e-6], [1.0, 1.0, 4.0], 1.2, complete_observations=[True, False, False]
-    )
-    rates = plan.crawl_rate
-    assert rates[0] == 1
-    assert rates.sum() == pytest.approx(1.2, rel=1e-13)
-    saved = [1e-6 / (rates[1] * (1 + rates[1])), 4e-6 / (rates[2] * (4 + rates[2]))]
-    assert saved == pytest.approx([plan.price, plan.price], rel=1e-11)
 
 
 def test_nothing_to_crawl_leaves_the_budget_over() -> None:
@@ -209,13 +164,6 @@ def test_more_budget_than_signals_goes_to_those_without() -> None:
     plan = solve([1.0, 1.0], [1.0, 1.0], 100.0, complete_observations=[True, False])
     assert plan.crawl_rate.tolist() == pytest.approx([1.0, 99.0])
     assert plan.on_signals.tolist() == [True, False]
-
-
-def test_where_all_hosts_are_full_the_rest_is_left_over() -> None:
-    plan = solve([1, 1, 5], [1, 1, 1], 10.0, host=[0, 0, 1], host_capacity=[2.0, 1.5])
-    assert plan.crawl_rate.tolist() == pytest.approx([1.0, 1.0, 1.5])
-    assert plan.left_over == pytest.approx(6.5)
-    assert plan.price == 0
 
 
 @given(source_tables(), BUDGETS, st.floats(1e-6, 1e6))

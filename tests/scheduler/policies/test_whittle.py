@@ -52,12 +52,6 @@ def test_the_limits_are_those_of_one_period_and_of_no_crawl() -> None:
         assert never == pytest.approx(ceiling)
 
 
-@given(decays, positive)
-def test_the_index_rises_with_the_periods(mu: float, cost: float) -> None:
-    by_age = index(np.arange(100), 1.0, 1.0, mu, cost=cost)
-    assert (np.diff(by_age) >= -1e-12 * by_age[-1]).all()
-
-
 def test_what_never_fades_loses_nothing_by_waiting() -> None:
     assert index([1, 7, np.inf], 250, 1, 0.0).tolist() == [0, 0, 0]
     assert utility_after([3, np.inf], 2.0, 4.0, 0.0).tolist() == [24, np.inf]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import lambertw
 
 from freshet.scheduler.solve.demand import IntervalDemand, changes_at
 
@@ -22,12 +21,6 @@ def test_the_equation_holds_to_a_relative_1e_minus_12(exponent: float) -> None:
     c = 10.0**exponent
     (x,) = changes_at(np.array([c])).tolist()
     assert float(left_side(x) / Decimal(c)) == pytest.approx(1, rel=2e-12)
-
-
-def test_it_is_what_lamberts_function_says_where_that_is_accurate() -> None:
-    c = np.logspace(-1, 2.5, 50)
-    expected = 1 + c + np.array([complex(lambertw(-float(np.exp(-1 - each)))).real for each in c])
-    np.testing.assert_allclose(changes_at(c), expected, rtol=1e-11)
 
 
 def test_no_cost_is_no_waiting() -> None:

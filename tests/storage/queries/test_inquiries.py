@@ -32,13 +32,6 @@ NOW = 1_000_000.0
 
 
 @pytest.fixture
-def store(small: SmallStore) -> SmallStore:
-    small.run(NOW - 100)
-    small.host()
-    return small
-
-
-@pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
     database = await open_store(tmp_path / "visited.db")
     with writing(database) as connection:
@@ -135,61 +128,61 @@ async def test_an_alias_and_its_page_know_each_other(database: Database) -> None
     assert [(name.url, name.at) for name in names] == [(f"{HOST}/old", NOW + 1)]
 
 
-async def test_the_first_spelling_that_is_known_wins(store: SmallStore) -> None:
-    store.page("/a")
-    store.page("/b")
-    async with snapshot(store.path) as connection:
+async def test_the_first_spelling_that_is_known_wins(site: SmallStore) -> None:
+    site.page("/a")
+    site.page("/b")
+    async with snapshot(site.path) as connection:
         found = await page_queries.find(connection, [f"{HOST}/z", f"{HOST}/b", f"{HOST}/a"])
         assert found is not None
         assert found.url == f"{HOST}/b"
         assert await page_queries.find(connection, [f"{HOST}/z"]) is None
 
 
-async def test_a_page_that_was_never_captured_has_no_capture(store: SmallStore) -> None:
-    page = store.page("/")
-    async with snapshot(store.path) as connection:
+async def test_a_page_that_was_never_captured_has_no_capture(site: SmallStore) -> None:
+    page = site.page("/")
+    async with snapshot(site.path) as connection:
         assert await page_queries.good_capture(connection, page) is None
 
 
-async def test_the_size_of_a_pruned_body_is_that_of_the_observation(store: SmallStore) -> None:
-    version = store.insert("version", page_id=1, at=NOW - 9, body_digest=b"b" * 16)
-    page = store.page("/", version_id=version, checked_at=NOW)
-    store.observe(page, NOW - 9, "new", size_bytes=77, version_id=version)
-    store.observe(page, NOW, "unchanged", rung="304", version_id=version)
-    async with snapshot(store.path) as connection:
+async def test_the_size_of_a_pruned_body_is_that_of_the_observation(site: SmallStore) -> None:
+    version = site.insert("version", page_id=1, at=NOW - 9, body_digest=b"b" * 16)
+    page = site.page("/", version_id=version, checked_at=NOW)
+    site.observe(page, NOW - 9, "new", size_bytes=77, version_id=version)
+    site.observe(page, NOW, "unchanged", rung="304", version_id=version)
+    async with snapshot(site.path) as connection:
         content = await page_queries.good_capture(connection, page)
     assert content is not None
     assert (content.size_bytes, content.body_kept) == (77, False)
     assert (content.since, content.checked_at) == (NOW - 9, NOW)
 
 
-async def test_observations_come_newest_first_up_to_a_limit(store: SmallStore) -> None:
-    page = store.page("/")
+async def test_observations_come_newest_first_up_to_a_limit(site: SmallStore) -> None:
+    page = site.page("/")
     for i in range(4):
-        store.observe(page, NOW + i, "changed", rung="blocks", resemblance=0.5, resemblance_se=0.04)
-    async with snapshot(store.path) as connection:
+        site.observe(page, NOW + i, "changed", rung="blocks", resemblance=0.5, resemblance_se=0.04)
+    async with snapshot(site.path) as connection:
         seen = await page_queries.observations(connection, page, 2)
         assert await page_queries.observation_count(connection, page) == 4
     assert [o.at for o in seen] == [NOW + 3, NOW + 2]
     assert (seen[0].rung, seen[0].resemblance, seen[0].run) == ("blocks", 0.5, 1)
 
 
-async def test_the_first_link_is_the_earliest_and_never_the_pages_own(store: SmallStore) -> None:
-    page, early, late = store.page("/"), store.page("/early"), store.page("/late")
-    store.link(page, page, NOW - 50, anchor="itself")
-    store.link(late, page, NOW, anchor="late")
-    store.link(early, page, NOW - 9, anchor="early", gone_at=NOW)
-    async with snapshot(store.path) as connection:
+async def test_the_first_link_is_the_earliest_and_never_the_pages_own(site: SmallStore) -> None:
+    page, early, late = site.page("/"), site.page("/early"), site.page("/late")
+    site.link(page, page, NOW - 50, anchor="itself")
+    site.link(late, page, NOW, anchor="late")
+    site.link(early, page, NOW - 9, anchor="early", gone_at=NOW)
+    async with snapshot(site.path) as connection:
         link = await page_queries.first_link(connection, page)
         assert await page_queries.first_link(connection, early) is None
     assert link is not None
     assert (link.anchor, link.gone_at) == ("early", NOW)
 
 
-async def test_a_link_out_of_scope_is_found_by_its_target(store: SmallStore) -> None:
-    page = store.page("/")
-    store.link(page, "http://far.example/", NOW, anchor="Far")
-    async with snapshot(store.path) as connection:
+async def test_a_link_out_of_scope_is_found_by_its_target(site: SmallStore) -> None:
+    page = site.page("/")
+    site.link(page, "http://far.example/", NOW, anchor="Far")
+    async with snapshot(site.path) as connection:
         link = await page_queries.first_link_out_of_scope(connection, "http://far.example/")
         assert await page_queries.first_link_out_of_scope(connection, f"{HOST}/") is None
     assert link is not None
@@ -205,12 +198,12 @@ async def test_a_link_out_of_scope_is_found_by_its_target(store: SmallStore) -> 
     ],
 )
 async def test_a_seed_is_known_by_its_page_its_url_or_its_fallback(
-    store: SmallStore, seed: dict[str, object]
+    site: SmallStore, seed: dict[str, object]
 ) -> None:
-    store.page("/")
-    store.page("/other")
-    store.insert("seed", **{"text": "one.example", "added_at": NOW} | seed)
-    async with snapshot(store.path) as connection:
+    site.page("/")
+    site.page("/other")
+    site.insert("seed", **{"text": "one.example", "added_at": NOW} | seed)
+    async with snapshot(site.path) as connection:
         home = await known(connection, f"{HOST}/")
         assert await page_queries.seed_text(connection, home) == "one.example"
         assert (
@@ -219,30 +212,30 @@ async def test_a_seed_is_known_by_its_page_its_url_or_its_fallback(
         )
 
 
-async def test_neighbours_stand_next_to_a_url_and_on_its_host(store: SmallStore) -> None:
+async def test_neighbours_stand_next_to_a_url_and_on_its_host(site: SmallStore) -> None:
     for path in ("/", "/b", "/c"):
-        store.page(path)
+        site.page(path)
     for other in ("http://one.example.net/", "http://one.example:81/", "https://one.example/"):
-        store.page(other, host=store.host(other[:-1]))
-    async with snapshot(store.path) as connection:
+        site.page(other, host=site.host(other[:-1]))
+    async with snapshot(site.path) as connection:
         assert await page_queries.neighbours(connection, HOST, f"{HOST}/bb") == [
             f"{HOST}/b", f"{HOST}/", f"{HOST}/c",
         ]  # fmt: skip
 
 
 async def test_answers_from_one_snapshot_fit_together_whatever_is_written_meanwhile(
-    store: SmallStore,
+    site: SmallStore,
 ) -> None:
-    page = store.page("/")
-    async with snapshot(store.path) as connection:
+    page = site.page("/")
+    async with snapshot(site.path) as connection:
         assert await page_queries.observation_count(connection, page) == 0
-        with closing(sqlite3.connect(store.path)) as writer, writer:
+        with closing(sqlite3.connect(site.path)) as writer, writer:
             writer.execute(
                 "INSERT INTO observation (page_id, run_id, at, kind, duration_s)"
                 " VALUES (1, 1, 0, 'new', 0)"
             )
         assert await page_queries.observation_count(connection, page) == 0
-    async with snapshot(store.path) as connection:
+    async with snapshot(site.path) as connection:
         assert await page_queries.observation_count(connection, page) == 1
 
 

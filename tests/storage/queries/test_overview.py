@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from freshet.storage.database import reading
 from freshet.storage.queries import overview
 from freshet.storage.queries.overview import Holdings, WaitingHost
@@ -11,13 +9,6 @@ from freshet.storage.tables import hosts
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 NOW = 1_000_000.0
-
-
-@pytest.fixture
-def store(small: SmallStore) -> SmallStore:
-    small.run(NOW - 100)
-    small.host()
-    return small
 
 
 async def test_an_empty_store_holds_nothing(tmp_path: Path) -> None:
@@ -32,67 +23,65 @@ async def test_an_empty_store_holds_nothing(tmp_path: Path) -> None:
 
 
 async def test_pages_are_captured_urls_that_are_no_alias_sitemap_or_mere_link(
-    store: SmallStore,
+    site: SmallStore,
 ) -> None:
-    page = store.page("/", checked_at=NOW)
-    store.page("/old", alias_of=page, alias_kind="permanent", checked_at=NOW)
-    store.page("/sitemap.xml", role="sitemap", checked_at=NOW)
-    store.page("/never-asked")
-    async with reading(store.path) as connection:
+    page = site.page("/", checked_at=NOW)
+    site.page("/old", alias_of=page, alias_kind="permanent", checked_at=NOW)
+    site.page("/sitemap.xml", role="sitemap", checked_at=NOW)
+    site.page("/never-asked")
+    async with reading(site.path) as connection:
         held = await overview.holdings(connection)
     assert (held.urls, held.pages, held.aliases, held.hosts) == (4, 1, 1, 1)
 
 
-async def test_only_current_links_count(store: SmallStore) -> None:
-    page, other, third = store.page("/"), store.page("/a"), store.page("/b")
-    store.link(page, other, NOW)
-    store.link(page, third, NOW - 10, gone_at=NOW)
-    store.link(page, "http://elsewhere.example/", NOW)
-    async with reading(store.path) as connection:
+async def test_only_current_links_count(site: SmallStore) -> None:
+    page, other, third = site.page("/"), site.page("/a"), site.page("/b")
+    site.link(page, other, NOW)
+    site.link(page, third, NOW - 10, gone_at=NOW)
+    site.link(page, "http://elsewhere.example/", NOW)
+    async with reading(site.path) as connection:
         held = await overview.holdings(connection)
     assert (held.links, held.offsite_links) == (1, 1)
 
 
 async def test_bodies_are_counted_with_their_size_before_and_after_compression(
-    store: SmallStore,
+    site: SmallStore,
 ) -> None:
-    store.insert("body", digest=b"a" * 16, stored_at=NOW, size_bytes=1_000, zstd=b"x" * 300)
-    store.insert("body", digest=b"b" * 16, stored_at=NOW, size_bytes=500, zstd=b"y" * 100)
-    async with reading(store.path) as connection:
+    site.insert("body", digest=b"a" * 16, stored_at=NOW, size_bytes=1_000, zstd=b"x" * 300)
+    site.insert("body", digest=b"b" * 16, stored_at=NOW, size_bytes=500, zstd=b"y" * 100)
+    async with reading(site.path) as connection:
         held = await overview.holdings(connection)
     assert (held.bodies, held.body_bytes, held.stored_bytes) == (2, 1_500, 400)
 
 
-async def test_the_frontier_is_split_into_due_waiting_and_deferred(store: SmallStore) -> None:
+async def test_the_frontier_is_split_into_due_waiting_and_deferred(site: SmallStore) -> None:
     for i, (due_at, deferred) in enumerate(
         [(NOW - 1, None), (NOW, None), (NOW + 1, None), (NOW - 1, "http_503")]
     ):
-        store.due(store.page(f"/{i}"), due_at, deferred=deferred)
-    async with reading(store.path) as connection:
+        site.due(site.page(f"/{i}"), due_at, deferred=deferred)
+    async with reading(site.path) as connection:
         counts = await overview.frontier_counts(connection, NOW)
     assert counts == {"due": 2, "waiting": 1, "deferred": 1}
 
 
-async def test_the_busiest_hosts_come_first_and_waiting_urls_do_not_count(
-    store: SmallStore,
-) -> None:
-    two = store.host("http://two.example")
-    store.due(store.page("/"), NOW)
-    store.due(store.page("/later"), NOW + 1)
+async def test_the_busiest_hosts_come_first_and_waiting_urls_do_not_count(site: SmallStore) -> None:
+    two = site.host("http://two.example")
+    site.due(site.page("/"), NOW)
+    site.due(site.page("/later"), NOW + 1)
     for path in ("a", "b"):
-        store.due(store.page(f"http://two.example/{path}", host=two), NOW, host=two)
-    async with reading(store.path) as connection:
+        site.due(site.page(f"http://two.example/{path}", host=two), NOW, host=two)
+    async with reading(site.path) as connection:
         busiest = await overview.busiest(connection, NOW, 9)
         assert await overview.busiest(connection, NOW, 1) == busiest[:1]
     assert busiest == [("http://two.example", 2), (HOST, 1)]
 
 
-async def test_hosts_are_parked_until_their_time_has_come(store: SmallStore) -> None:
-    store.host("http://free.example", parked_until=NOW, parked_reason="http_429")
-    store.host("http://later.example", parked_until=NOW + 60, parked_reason="http_503")
-    host = store.host("http://sooner.example", parked_until=NOW + 5, parked_reason="http_429")
-    store.due(store.page("http://sooner.example/", host=host), NOW, host=host)
-    async with reading(store.path) as connection:
+async def test_hosts_are_parked_until_their_time_has_come(site: SmallStore) -> None:
+    site.host("http://free.example", parked_until=NOW, parked_reason="http_429")
+    site.host("http://later.example", parked_until=NOW + 60, parked_reason="http_503")
+    host = site.host("http://sooner.example", parked_until=NOW + 5, parked_reason="http_429")
+    site.due(site.page("http://sooner.example/", host=host), NOW, host=host)
+    async with reading(site.path) as connection:
         assert await overview.parked(connection, NOW) == [
             WaitingHost("http://sooner.example", NOW + 5, "http_429", 1),
             WaitingHost("http://later.example", NOW + 60, "http_503", 0),
@@ -100,7 +89,7 @@ async def test_hosts_are_parked_until_their_time_has_come(store: SmallStore) -> 
 
 
 async def test_robots_that_cannot_be_reached_are_listed_with_and_without_a_copy(
-    store: SmallStore,
+    site: SmallStore,
 ) -> None:
     rows = [
         ("http://closed.example", "unreachable", None, "timeout"),
@@ -108,23 +97,23 @@ async def test_robots_that_cannot_be_reached_are_listed_with_and_without_a_copy(
         ("http://open.example", "allow_all", None, None),
     ]
     for origin, standing, stale_since, reason in rows:
-        store.insert(
-            "robots", host_id=store.host(origin), standing=standing, fetched_at=NOW - 99,
+        site.insert(
+            "robots", host_id=site.host(origin), standing=standing, fetched_at=NOW - 99,
             stale_since=stale_since, reason=reason, body=b"",
         )  # fmt: skip
-    async with reading(store.path) as connection:
+    async with reading(site.path) as connection:
         found = await hosts.unreachable_robots(connection)
     assert [(origin, r.standing, r.stale_since, r.reason) for origin, r in found] == rows[:2]
 
 
-async def test_a_sign_of_life_is_the_newest_observation_of_that_very_run(store: SmallStore) -> None:
-    page = store.page("/")
-    second = store.run(NOW)
-    async with reading(store.path) as connection:
+async def test_a_sign_of_life_is_the_newest_observation_of_that_very_run(site: SmallStore) -> None:
+    page = site.page("/")
+    second = site.run(NOW)
+    async with reading(site.path) as connection:
         assert await overview.last_sign_of_life(connection, 1) is None
-    store.observe(page, NOW - 10, "new")
-    store.observe(page, NOW - 5, "unchanged")
-    async with reading(store.path) as connection:
+    site.observe(page, NOW - 10, "new")
+    site.observe(page, NOW - 5, "unchanged")
+    async with reading(site.path) as connection:
         assert await overview.last_sign_of_life(connection, 1) == NOW - 5
         assert await overview.last_sign_of_life(connection, second) is None
 

@@ -62,6 +62,14 @@ async def held(store: CrawlStore) -> set[int]:
     return {r[0] for r in await store.rows("SELECT id FROM page WHERE held_back = ?", KIND)}
 
 
+async def closed(store: CrawlStore) -> set[int]:
+    """A shop whose pattern has proved to be copies; what is held back."""
+    await shop(store)
+    for path in PATHS[:4]:
+        await read(store, path, "/list")
+    return await held(store)
+
+
 async def due_ids(store: CrawlStore) -> set[int]:
     return {due.page_id for due in await store.due()}
 
@@ -117,10 +125,7 @@ async def test_a_pattern_of_copies_is_closed_and_its_urls_leave_the_frontier(
 async def test_of_a_closed_pattern_new_urls_are_held_but_for_a_sample_and_what_was_named(
     store: CrawlStore,
 ) -> None:
-    await shop(store)
-    for path in PATHS[:4]:
-        await read(store, path, "/list")
-    before = await held(store)
+    before = await closed(store)
     new = [f"/list?sort=new{n}" for n in range(100)]
     await find(store, *new)
     ids = {await store.page_id(path) for path in new}
@@ -131,10 +136,7 @@ async def test_of_a_closed_pattern_new_urls_are_held_but_for_a_sample_and_what_w
 
 
 async def test_pages_that_turn_out_to_differ_open_it_again(store: CrawlStore) -> None:
-    await shop(store)
-    for path in PATHS[:4]:
-        await read(store, path, "/list")
-    withdrawn = await held(store)
+    withdrawn = await closed(store)
     await read(store, PATHS[0], None)
     assert await held(store) == withdrawn
     told = await read(store, PATHS[1], None)
@@ -209,10 +211,7 @@ async def test_a_page_stays_in_the_pattern_in_which_it_was_counted(store: CrawlS
 
 async def test_what_was_learnt_survives_a_restart(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "db") as store:
-        await shop(store)
-        for path in PATHS[:4]:
-            await read(store, path, "/list")
-        withdrawn = await held(store)
+        withdrawn = await closed(store)
     async with crawl_store(tmp_path / "db") as store:
         assert await held(store) == withdrawn
         await find(store, "/list?sort=again0", "/list?sort=again1")
@@ -220,10 +219,7 @@ async def test_what_was_learnt_survives_a_restart(tmp_path: Path) -> None:
 
 
 async def test_another_rule_closes_and_opens_what_it_says(store: CrawlStore) -> None:
-    await shop(store)
-    for path in PATHS[:4]:
-        await read(store, path, "/list")
-    withdrawn = await held(store)
+    withdrawn = await closed(store)
     for rule, expected in ((CopyRule(0), set()), (RULE, withdrawn), (CopyRule(5), set())):
         with writing(store.database) as connection:
             url_patterns.reconsider(connection, rule, START)

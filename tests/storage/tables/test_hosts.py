@@ -1,12 +1,14 @@
 """Tables host and robots: what politeness finds again after a restart."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from sqlite3 import Connection
 
 from freshet.storage.database import reading
 from freshet.storage.entries import Host, HostState, RobotsRecord
 from freshet.storage.records import Note
-from freshet.storage.tables import hosts
+from freshet.storage.tables import alerts, hosts
 from tests.storage.crawl_store import SITE, START, CrawlStore, visit
 from tests.storage.small_store import small_store
 
@@ -31,8 +33,12 @@ async def test_state_and_robots_come_back_as_they_were_stored(store: CrawlStore)
     await store.apply(Note(START, robots=(1, ROBOTS), host=state))
     assert await load(store, 1) == {1: Host(1, SITE, state, ROBOTS)}
     stale = replace(ROBOTS, stale_since=START + 1, reason="dns")
-    await store.apply(Note(START + 1, robots=(1, stale), host=state))
+    await store.apply(Note(START + 1, robots=(1, replace(stale, body=b"")), host=state))
     assert (await load(store, 1))[1].robots == stale
+    large = replace(ROBOTS, body=b"#" * 5_000)
+    await store.apply(Note(START, robots=(1, large)))
+    assert (await load(store, 1))[1].robots == replace(large, body=b"")
+    assert (await hosts.load(store.database.reader, [1], whole=True))[0].robots == large
 
 
 async def test_of_several_states_in_a_batch_the_last_holds_and_all_exchanges_count(
@@ -76,3 +82,22 @@ async def test_how_long_exchanges_take_is_a_mean_by_host_of_those_that_were_made
     store.observe(silent, START, "refused", duration_s=0.0)
     async with reading(store.path) as connection:
         assert await hosts.exchange_s(connection) == {one: 1.0}
+
+
+async def test_a_clock_that_was_ahead_holds_back_no_alert_and_no_hub(store: CrawlStore) -> None:
+    def ahead(db: Connection) -> None:
+        db.execute("INSERT INTO alert VALUES (1, 'a', 'news', 1, 'new', 9e9, NULL)")
+        db.execute("INSERT INTO alert_message VALUES (1,'m','news',0,'','pending',9e9,0,9e9,0,'')")
+        db.execute(
+            "INSERT INTO subscription VALUES (1,'hub','topic','t','','active',9e9,0,9e9,0,'')"
+        )
+        hosts.bring_back(db, START)
+
+    await store.admit("/")
+    await store.apply(visit(await store.taken("/")))
+    await store.database.write(ahead)
+    message = await store.database.write(partial(alerts.head, rules=["news"]))
+    assert message is not None
+    assert await store.database.write(partial(alerts.oldest_waiting, rule="news")) == START
+    (hub,) = await store.database.reader.execute_fetchall("SELECT next_at FROM subscription")
+    assert (message.since, message.next_at, hub[0]) == (START, START, START)

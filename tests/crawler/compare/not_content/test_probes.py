@@ -7,17 +7,9 @@ import pytest
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.frontier import ProbeRequest
 from freshet.storage.records import FetchResult
-from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
+from tests.crawler.frontier_world import World
 
 ANSWER = FetchResult("http://h1/none", "gone", 0.0, 0.0, 404)
-
-
-@pytest.fixture
-def world() -> World:
-    world = World()
-    world.add(1, "a", parsed(ALLOW, 0.0))
-    world.add(2, "b", parsed(PRIVATE, 0.0))
-    return world
 
 
 async def test_who_asks_gets_the_answer_and_the_pool_is_told(world: World) -> None:

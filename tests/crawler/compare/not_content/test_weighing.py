@@ -20,38 +20,30 @@ def kind_of(facts: PageFacts) -> NotContentKind | None:
     ("title", "main", "kind"),
     [
         ("Page not found", "<h1>404</h1><p>We can't find that page.</p>", NotContentKind.SOFT_404),
-        (
-            "Error",
-            "<h1>Internal Server Error</h1><p>Try again later.</p>",
-            NotContentKind.ERROR_PAGE,
-        ),
-        (
-            "Log in",
-            "<form><label>Password</label><input type=password><button>Log in</button></form>",
-            NotContentKind.LOGIN_WALL,
-        ),
-        (
-            "Your privacy",
-            "<h1>We value your privacy</h1><p>Our partners use cookies.</p><button>Agree</button>",
-            NotContentKind.CONSENT_WALL,
-        ),
-        (
-            "Just a moment...",
-            "<p>Checking your browser before you proceed.</p><div id=captcha-box></div>",
-            NotContentKind.CAPTCHA,
-        ),
-        (  # SiteGround
-            "",
-            "<meta http-equiv=refresh content='0;/.well-known/sgcaptcha/?r=%2Fa&y=ipc:192.0.2.1'>",
-            NotContentKind.CAPTCHA,
-        ),
-        (
-            "Slow down",
-            "<h1>Too many requests</h1><p>Please wait 60 seconds and try again.</p>",
-            NotContentKind.RATE_LIMITED_PAGE,
-        ),
+        ("Error", "<h1>Internal Server Error</h1><p>Try again later.</p>",
+         NotContentKind.ERROR_PAGE),
+        ("Log in",
+         "<form><label>Password</label><input type=password><button>Log in</button></form>",
+         NotContentKind.LOGIN_WALL),
+        ("Your privacy",
+         "<h1>We value your privacy</h1><p>Our partners use cookies.</p><button>Agree</button>",
+         NotContentKind.CONSENT_WALL),
+        ("Just a moment...",
+         "<p>Checking your browser before you proceed.</p><div id=captcha-box></div>",
+         NotContentKind.CAPTCHA),
+        # SiteGround.
+        ("",
+         "<meta http-equiv=refresh content='0;/.well-known/sgcaptcha/?r=%2Fa&y=ipc:192.0.2.1'>",
+         NotContentKind.CAPTCHA),
+        # A script that states an error counts where hardly anything is said.
+        ("", "<div id=app><p>Oops</p></div><script>s={'statusCode':500}</script>",
+         NotContentKind.ERROR_PAGE),
+        # Nothing but a cookie and a reload.
+        ("", "<script>document.cookie='a=1';location.reload()</script>", NotContentKind.CAPTCHA),
+        ("Slow down", "<h1>Too many requests</h1><p>Please wait 60 seconds and try again.</p>",
+         NotContentKind.RATE_LIMITED_PAGE),
     ],
-)
+)  # fmt: skip
 def test_a_page_that_says_what_it_is_and_nothing_else_is_a_block_page(
     title: str, main: str, kind: NotContentKind
 ) -> None:
@@ -62,33 +54,19 @@ def test_a_page_that_says_what_it_is_and_nothing_else_is_a_block_page(
     ("title", "main"),
     [
         ("404 Not Found: what it means", "<h1>404 Not Found: what it means</h1>" + FILLER),
-        (
-            "Rate limits | API reference",
-            "<h1>Rate limits</h1><p>Too many requests: 429.</p>" + FILLER,
-        ),
+        ("Rate limits | API reference",
+         "<h1>Rate limits</h1><p>Too many requests: 429.</p>" + FILLER),
         ("All systems operational", "<h1>Status</h1><p>All systems operational.</p>"),
         ("Garden chairs", "<h1>Garden chairs</h1><p>There are no products here yet.</p>"),
         ("Moved", "<h1>Moved</h1><p>We moved to 4 Rope Walk. Come and see the view.</p>"),
         ("Error 404 — lexicon", "<h1>Error 404</h1><p>See also “page not found”.</p>"),
-        (
-            "The mill",
-            "<header><form><input type=password></form></header><h1>The mill</h1>" + FILLER,
-        ),
+        ("The mill",
+         "<header><form><input type=password></form></header><h1>The mill</h1>" + FILLER),
         ("The mill", "<div>We value your privacy. <button>Accept all</button></div>" + FILLER),
     ],
-)
+)  # fmt: skip
 def test_a_page_about_such_things_or_with_text_of_its_own_is_kept(title: str, main: str) -> None:
     assert kind_of(facts_of(main, title=title)) is None
-
-
-def test_a_script_that_states_an_error_counts_where_hardly_anything_is_said() -> None:
-    facts = facts_of("<div id=app><p>Oops</p></div><script>s={'statusCode':500}</script>")
-    assert kind_of(facts) is NotContentKind.ERROR_PAGE
-
-
-def test_a_page_of_nothing_but_a_cookie_and_a_reload_is_a_captcha() -> None:
-    facts = facts_of("<script>document.cookie='a=1';location.reload()</script>")
-    assert kind_of(facts) is NotContentKind.CAPTCHA
 
 
 def test_a_retry_after_header_speaks_for_a_limit() -> None:
