@@ -17,7 +17,7 @@ from freshet.storage.entries import AliasKind, Amendment, Kind, Retraction
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import DueUrl, Visit
 from freshet.storage.tables import changefeed, observations
-from freshet.storage.tables.changefeed import LastChange, CursorGone
+from freshet.storage.tables.changefeed import CursorGone, LastChange
 from tests.storage.crawl_store import (
     DAY_S,
     START,
