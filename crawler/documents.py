@@ -146,7 +146,9 @@ class Documents:
     def __init__(self, path: Path, parser: Parser) -> None:
         """Read the documents of the store at ``path``; ``parser`` stays the caller's."""
         self._parser = parser
-        self._cache = _opened(cache_of(path))
+        self._path = path
+        self._cache: sqlite3.Connection | None = None
+        self._is_open = False
 
     async def read(self, db: Reader, version_ids: Sequence[int]) -> dict[int, StoredDocument]:
         """Return the documents of these versions, by version; retracted ones are left out.
@@ -156,6 +158,9 @@ class Documents:
             ParserLost: the parser's process failed, not the page: try again later.
         """
         sources = await page.document_sources(db, version_ids)
+        if not self._is_open:
+            # Now it is known that there is a store.
+            self._cache, self._is_open = _opened(cache_of(self._path)), True
         return {each.version_id: await self._read(db, each) for each in sources.values()}
 
     async def find(self, db: Reader, typed: str, wanted: str | None = None) -> StoredDocument:

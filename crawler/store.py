@@ -38,6 +38,7 @@ Version: TypeAlias = int | str | datetime
 #: Seconds after which a consumer that waits looks whether the store was replaced.
 _HEARTBEAT_S: Final = 60.0
 _BEGINS_WITHIN_S: Final = 0.1
+_SIGNALS_WITHIN_S: Final = 0.5
 _CLOSED: Final = "the store was closed in this program"
 
 
@@ -195,6 +196,7 @@ class _Worker:
     def __init__(self, path: Path, settings: Settings) -> None:
         self._path = path
         self._parser = parser_of(settings)
+        self._documents = Documents(path, self._parser)
         self._lock, self._is_closed = threading.RLock(), False
         self._tasks = set[asyncio.Task[Any]]()
         self._told_to_close = asyncio.Event()
@@ -206,7 +208,6 @@ class _Worker:
         self._thread.start()
 
     async def _serve(self) -> None:
-        self._documents = Documents(self._path, self._parser)
         self._loop.set_result(asyncio.get_running_loop())
         await self._told_to_close.wait()
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
@@ -256,6 +257,9 @@ def _words(version: Version | None) -> str | None:
 def _result(work: "futures.Future[T]") -> T:
     """Wait for some work; an exception in this thread, such as Ctrl-C, ends that, too."""
     try:
+        # A signal that comes just before a wait is not handled until the wait ends.
+        while not work.done():
+            futures.wait([work], _SIGNALS_WITHIN_S)
         return work.result()
     except futures.CancelledError as error:
         raise StoreError(_CLOSED) from error

@@ -55,6 +55,10 @@ async def host(tmp_path: Path) -> AsyncIterator[Host]:
     """A program; its signals, logging, tasks and threads are in the end as they were before."""
 
     def state() -> tuple[object, ...]:
+        for each in threading.enumerate():
+            if "_connection_worker_thread" in each.name:
+                # It has answered for the last time.
+                each.join(60)
         # The runner of a test has its own SIGINT.
         handlers = [signal.getsignal(each) for each in signal.valid_signals() - {signal.SIGINT}]
         ours = [each.name for each in threading.enumerate() if not each.name.startswith("asyncio")]
