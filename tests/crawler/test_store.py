@@ -56,7 +56,7 @@ def test_a_document_has_what_the_page_says_and_when_it_was_fetched(crawled: Smal
         assert (page.url, page.title, page.version) == (f"{HOST}/offer", "T", 2)
         assert page.fetched_at == START + timedelta(days=1)
         assert page.markdown == store.text(f"{HOST}/offer")
-        assert page.markdown.startswith("# Heading\n\nIt costs 11.49 today.")
+        assert "It costs 11.49 today." in page.markdown
         assert list(page.by_id().values()) == list(page.blocks)
         assert page.as_json()["blocks"][0]["id"] in page.by_id()
 
