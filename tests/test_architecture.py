@@ -181,10 +181,10 @@ def test_readme_and_architecture_open_with_the_same_sentence() -> None:
         assert opening in " ".join(words[:120]), document
 
 
-def test_the_glossary_has_at_most_60_terms_each_with_a_source_in_alphabetical_order() -> None:
+def test_the_glossary_has_at_most_61_terms_each_with_a_source_in_alphabetical_order() -> None:
     lines = [each for each in page("docs/GLOSSARY.md").splitlines() if each.startswith("**")]
     terms = [match[1] for each in lines if (match := re.match(r"\*\*(.+?)\*\* – .+ \(.+\)$", each))]
-    assert len(terms) == len(lines) <= 60
+    assert len(terms) == len(lines) <= 61
     assert terms == sorted(terms, key=str.casefold)
 
 
