@@ -25,7 +25,7 @@ Origins: TypeAlias = Mapping[str, str]
 _PREFIX = "FRESHET_"
 _LONGEST_VALUE = 60
 #: Settings whose values are not quoted in errors: they may hold secrets.
-_NOT_QUOTED = frozenset({"alerts.rules"})
+_NOT_QUOTED = frozenset({"alerts.rules", "operation.token"})
 
 
 class ConfigError(ValueError):

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,7 @@ from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.storage.queries import page
 from freshet.storage.queries.page import DocumentSource, StoredVersion
+from freshet.storage.tables import changefeed
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +112,48 @@ async def read_text(connection: Reader, parser: Parser, url: str, version: Store
     if isinstance(parsed, Unparsable):
         raise NoText(f"version {version.number} cannot be parsed: {parsed.reason}")
     return parsed.blocks
+
+
+def version_of(
+    stored: Sequence[StoredVersion], counted: Sequence[StoredVersion], text: str
+) -> StoredVersion:
+    """Return a version by number, from the end of those that count if negative, or of a date.
+
+    Raises:
+        ValueError: the text is neither, or there is no such number.
+        NoText: the page has no version of then.
+    """
+    numbers = f"1 to {len(stored)}, or from the end -1 to -{len(counted)}"
+    if text.removeprefix("-").isdecimal():
+        number = int(text)
+        among = stored if number > 0 else counted
+        if not 1 <= abs(number) <= len(among):
+            raise ValueError(f"version {text}: accepted are {numbers}")
+        return among[number - 1 if number > 0 else number]
+    try:
+        at = datetime.fromisoformat(text).astimezone().timestamp()
+    except (ValueError, OverflowError) as error:
+        date = "a date such as 2026-03-31T12:00"
+        raise ValueError(f"version {text}: accepted are {numbers}, or {date}") from error
+    then = [version for version in counted if version.at <= at]
+    if not then:
+        raise NoText(f"version {text}: the first is of {iso(stored[0].at)}")
+    return then[-1]
+
+
+async def document_version(db: Reader, page_id: int, wanted: str | None = None) -> StoredVersion:
+    """Return the version of a page's document, or the one wanted, as :func:`version_of` does.
+
+    Raises:
+        ValueError, NoText: as there; and the store has no content of the page.
+    """
+    stored = await page.versions(db, page_id)
+    if not stored:
+        raise NoText("the store has no content of it")
+    if wanted is not None:
+        return version_of(stored, [each for each in stored if each.significant], wanted)
+    told = await changefeed.document_of(db, page_id)
+    return next((each for each in stored if each.version_id == told), stored[-1])
 
 
 class Documents:

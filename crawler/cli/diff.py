@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from html import escape
 from pathlib import Path
 from string import Template
@@ -29,7 +28,7 @@ from freshet.crawler.compare.diff import (
 )
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.layout import Layout
-from freshet.crawler.documents import NoText, read_text
+from freshet.crawler.documents import NoText, read_text, version_of
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.terminal import (
@@ -343,6 +342,8 @@ async def _read(
             return VersionDifference(url, before, after, align(old.texts, new.texts), volatile)
     except NoText as error:
         fail(f"{typed}: {error}")
+    except ValueError as error:
+        fail(str(error), 2)
     finally:
         await parser.close()
 
@@ -363,27 +364,6 @@ def _chosen(
         return version_of(stored, counted, before), last
     earlier = [each for each in counted if each.number < last.number]
     return (earlier or [last])[-1], last
-
-
-def version_of(
-    stored: list[StoredVersion], counted: list[StoredVersion], text: str
-) -> StoredVersion:
-    """Return a version by number, from the end of those that count if negative, or of a date."""
-    numbers = f"1 to {len(stored)}, or from the end -1 to -{len(counted)}"
-    if text.removeprefix("-").isdecimal():
-        number = int(text)
-        among = stored if number > 0 else counted
-        if not 1 <= abs(number) <= len(among):
-            fail(f"version {text}: accepted are {numbers}", 2)
-        return among[number - 1 if number > 0 else number]
-    try:
-        at = datetime.fromisoformat(text).astimezone().timestamp()
-    except ValueError:
-        fail(f"version {text}: accepted are {numbers}, or a date such as 2026-03-31T12:00", 2)
-    then = [version for version in counted if version.at <= at]
-    if not then:
-        fail(f"version {text}: the first is of {moment(stored[0].at, time.time())}")
-    return then[-1]
 
 
 def _write(file: Path, page: str) -> None:

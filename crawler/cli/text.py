@@ -10,14 +10,12 @@ import typer
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli import options
-from freshet.crawler.cli.diff import version_of
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Page, read_settings
-from freshet.crawler.documents import Documents, StoredDocument
+from freshet.crawler.documents import Documents, NoText, StoredDocument, document_version
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.parser_process import ParserLost
 from freshet.crawler.terminal import fail, print_json
 from freshet.storage.queries import page as page_queries
-from freshet.storage.tables import changefeed
 
 #: Characters that would command a terminal.
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -77,17 +75,13 @@ async def _read(db: Path, typed: str, wanted: str | None, settings: Settings) ->
             if known is None:
                 fail(options.unknown(typed, await options.nearest(connection, urls[0])))
             final = known if known.alias is None else known.alias
-            stored = await page_queries.versions(connection, final.page_id)
-            if not stored:
-                fail(f"{final.url}: the store has no content of it")
-            if wanted is None:
-                told = await changefeed.document_of(connection, final.page_id)
-                version_id = told or stored[-1].version_id
-            else:
-                counted = [each for each in stored if each.significant]
-                version_id = version_of(stored, counted, wanted).version_id
-            (found,) = (await documents.read(connection, [version_id])).values()
+            version = await document_version(connection, final.page_id, wanted)
+            (found,) = (await documents.read(connection, [version.version_id])).values()
             return found
+    except NoText as error:
+        fail(f"{typed}: {error}")
+    except ValueError as error:
+        fail(str(error), 2)
     except ParserLost as error:
         fail(f"{typed}: its text could not be made now ({error}); try again")
     finally:
