@@ -149,7 +149,7 @@ async def document_version(db: Reader, page_id: int, wanted: str | None = None) 
     """
     stored = await page.versions(db, page_id)
     if not stored:
-        raise NoText("the store has no content of it")
+        raise NoText("the store has no content of this page")
     if wanted is not None:
         return version_of(stored, [each for each in stored if each.significant], wanted)
     told = await changefeed.document_of(db, page_id)

@@ -13,9 +13,9 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Logs, read_settings
 from freshet.crawler.service.api import StoreApi
-from freshet.crawler.service.http import Health, HttpServer, health_route, token_of
+from freshet.crawler.service.http import Health, HttpServer
 from freshet.crawler.service.logs import configure_logging
-from freshet.crawler.service.metrics import process_metrics, scrape
+from freshet.crawler.service.metrics import process_metrics
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import say
 from freshet.storage.database import StoreError, reading
@@ -63,15 +63,7 @@ async def _serve(db: Path, settings: Settings) -> None:
         raise StoreError(problems[0])
     operation = settings.operation
     api = StoreApi(db, settings)
-    server = HttpServer(
-        {
-            "/healthz": health_route(health),
-            "/metrics": scrape(process_metrics(__version__)),
-            **api.routes,
-        },
-        names=operation.host_names,
-        token=token_of(operation),
-    )
+    server = HttpServer(operation, health, process_metrics(__version__), api.routes)
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)

@@ -24,8 +24,8 @@ from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.status import measured
 from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.service.health import DaemonPhase, NotifySocket, Vitality, Vitals
-from freshet.crawler.service.http import Health, HttpServer, Route, health_route, token_of
-from freshet.crawler.service.metrics import Figures, Metrics, scrape
+from freshet.crawler.service.http import Health, HttpServer, Route
+from freshet.crawler.service.metrics import Figures, Metrics
 from freshet.crawler.terminal import counted, percent
 from freshet.scheduler.agenda.audit import Staleness
 from freshet.storage.database import Database, StoreError, store_errors
@@ -74,14 +74,10 @@ class Service:
         self.metrics.stand(self._figures)
         self._manager = NotifySocket(environment, os.getpid())
         self._operation = operation
-        self._listener = HttpServer(
-            {
-                "/healthz": health_route(self.health),
-                "/metrics": scrape(self.metrics.registry),
-                **routes,
-            },
-            names=operation.host_names if operation is not None else (),
-            token=token_of(operation) if operation is not None else "",
+        self._listener = (
+            HttpServer(operation, self.health, self.metrics.registry, routes)
+            if operation is not None and operation.endpoint is not None
+            else None
         )
         self._beating: asyncio.Task[None] | None = None
         self._sampler: asyncio.Task[None] | None = None
@@ -108,7 +104,8 @@ class Service:
         """Report the end."""
         self.stops()
         await _ended(self._beating)
-        await self._listener.close()
+        if self._listener is not None:
+            await self._listener.close()
         self._manager.close()
 
     # -- events of the daemon ------------------------------------------------------
@@ -237,7 +234,7 @@ class Service:
 
     async def _listen(self) -> None:
         """Listen on the address of the settings; if that fails, log it and go on."""
-        if self._operation is None or self._operation.endpoint is None:
+        if self._listener is None or self._operation is None or not self._operation.endpoint:
             return
         try:
             self.address = await self._listener.open(*self._operation.endpoint)

@@ -28,14 +28,20 @@ from freshet.crawler.documents import Documents, NoText, StoredDocument, documen
 from freshet.crawler.importance import pattern
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.document import DOCUMENT_VERSION
-from freshet.crawler.reduce.parser_process import ParserLost
-from freshet.crawler.service.http import Answer, HttpRefusal, Route, as_line, error_of, whole
+from freshet.crawler.service.http import (
+    TOLD,
+    Answer,
+    HttpRefusal,
+    Route,
+    as_line,
+    refusal_of,
+    whole,
+)
 from freshet.crawler.terminal import counted, percent, plain
 from freshet.crawler.urls import canonical
-from freshet.storage.database import StoreError
 from freshet.storage.queries import page
 from freshet.storage.tables import changefeed
-from freshet.storage.tables.changefeed import Change, CursorGone, Position
+from freshet.storage.tables.changefeed import Change, Position
 
 _FEED: Final = "/v1/changefeed"
 _ATOM: Final = "/v1/changefeed.atom"
@@ -100,8 +106,6 @@ class StoreApi:
                 now = await changefeed.position(db, "now")
             except ValueError as error:
                 raise _wrong(f"since: {error}") from error
-            except CursorGone as error:
-                raise _gone(error) from error
         changes = Changefeed(
             self._path, self._read() if docs else None, noise=asked["all"], match=match
         )
@@ -121,7 +125,7 @@ class StoreApi:
             now = await changefeed.position(db, "now")
             news = await changefeed.newest(db, _NEWS)
         feed = _atom_of(self._path.name, now, news)
-        body = ET.tostring(feed, "utf-8", xml_declaration=True, default_namespace=None)
+        body = ET.tostring(feed, "utf-8", xml_declaration=True)
         return whole(body, "application/atom+xml", etag="")
 
     # -- pages -----------------------------------------------------------------------
@@ -147,31 +151,27 @@ class StoreApi:
         async with page.snapshot(self._path) as db:
             known = await page.find(db, [url])
             if known is None:
-                raise HttpRefusal(HTTPStatus.NOT_FOUND, f"{url} is not known")
+                raise NoText(f"{url} is not known")
             final = known.alias or known
             try:
                 version = await document_version(db, final.page_id, wanted)
-            except NoText as error:
-                raise HttpRefusal(HTTPStatus.NOT_FOUND, f"{final.url}: {error}") from error
             except ValueError as error:
-                if asked["as_of"] is not None:
-                    raise _wrong(f"as_of: {error}") from error
-                raise HttpRefusal(HTTPStatus.NOT_FOUND, f"{final.url}: {error}") from error
+                raise _wrong(str(error)) if asked["as_of"] else NoText(error) from error
             (source,) = (await page.document_sources(db, [version.version_id])).values()
         form = asked["format"]
         return Answer(
-            self._document(final.url, version.version_id, form),
+            self._document(version.version_id, form),
             f"{_TYPES[form]}; charset=utf-8" if form in _TYPES else "application/json",
             etag=_digest(f"{source} {version.body_kept} {DOCUMENT_VERSION} {form}"),
             headers={hdrs.CONTENT_LOCATION: f"{_PAGES}/{quote(final.url, safe='')}"},
         )
 
-    async def _document(self, url: str, version_id: int, form: str) -> AsyncGenerator[bytes, None]:
+    async def _document(self, version_id: int, form: str) -> AsyncGenerator[bytes, None]:
         async with page.snapshot(self._path) as db:
             found = (await self._read().read(db, [version_id])).get(version_id)
         if found is None or (found.missing is not None and form != "json"):
             why = "it was taken back just now" if found is None else found.missing
-            raise HttpRefusal(HTTPStatus.NOT_FOUND, f"{url}: {why}")
+            raise NoText(why)
         yield as_line(found.as_json()) if form == "json" else _content(found, form)
 
     def _read(self) -> Documents:
@@ -215,10 +215,6 @@ def _wrong(reason: str) -> HttpRefusal:
     return HttpRefusal(HTTPStatus.BAD_REQUEST, reason)
 
 
-def _gone(error: CursorGone) -> HttpRefusal:
-    return HttpRefusal(HTTPStatus.GONE, f"{error}: empty your copy, and start anew with since=0")
-
-
 def _digest(name: str) -> str:
     return blake2b(name.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
@@ -239,10 +235,7 @@ async def _results(
     before = b'{"results": [\n'
     while limit > 0:
         wanted = int(min(limit, step))
-        try:
-            batch = await changes.read(since, wanted)
-        except CursorGone as error:
-            raise _gone(error) from error
+        batch = await changes.read(since, wanted)
         for entry in batch.entries:
             yield before + as_line(entry).rstrip()
             before = b",\n"
@@ -274,10 +267,8 @@ async def _lines(
             if not batch.entries:
                 yield b"\n"
             since, limit = batch.cursor, limit - len(batch.entries)
-    except CursorGone as error:
-        yield as_line(error_of(HTTPStatus.GONE, _gone(error)))
-    except (StoreError, ParserLost) as error:
-        yield as_line(error_of(HTTPStatus.SERVICE_UNAVAILABLE, error))
+    except TOLD as error:
+        yield as_line(refusal_of(error).as_json())
 
 
 # -- Atom --------------------------------------------------------------------

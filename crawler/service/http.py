@@ -11,23 +11,28 @@ import hmac
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from http import HTTPStatus
 from ipaddress import ip_address
-from typing import Final, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
 from aiohttp import hdrs, web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
 
 from freshet.config.settings import Operation
 from freshet.crawler.clock import dated
+from freshet.crawler.documents import NoText
 from freshet.crawler.reduce.parser_process import ParserLost
 from freshet.crawler.service.listening import BoundedServer
 from freshet.crawler.service.logs import hide, read_secret
 from freshet.crawler.tally import CrawlError
 from freshet.storage.database import StoreError
+from freshet.storage.tables.changefeed import CursorGone
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +42,10 @@ _HEADERS: Final = {"Server": "freshet", "X-Content-Type-Options": "nosniff"}
 #: Connections at a time that ask for something short, and those that may last.
 _CONNECTIONS: Final = 64
 _LASTING: Final = 64
-_RETRY_AFTER: Final = {hdrs.RETRY_AFTER: "5"}
+_LATER: Final = {hdrs.RETRY_AFTER: "5"}
+_WANTED: Final = {hdrs.WWW_AUTHENTICATE: 'Bearer realm="freshet"'}
+#: An Accept-Encoding that takes gzip.
+_ZIPPED: Final = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
 #: Smaller bodies are not compressed. Larger ones are written by so much, each in so many seconds.
 _COMPRESSED_BYTES: Final = 1_024
 _PIECE_BYTES: Final = 2**16
@@ -51,9 +59,31 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
 class HttpRefusal(Exception):
     """A request that is answered with an error, and why in a sentence."""
 
-    def __init__(self, status: HTTPStatus, reason: str, **headers: str) -> None:
+    def __init__(self, status: HTTPStatus, reason: object, **headers: str) -> None:
         super().__init__(reason)
         self.status, self.headers = status, headers
+
+    def as_json(self) -> dict[str, str]:
+        """Return a word for programs and a sentence for people."""
+        return {"error": self.status.name.lower(), "reason": str(self)}
+
+
+#: Errors that are answers, whoever raises them.
+TOLD: Final = (HttpRefusal, CursorGone, NoText, ParserLost, StoreError)
+
+
+def refusal_of(error: Exception) -> HttpRefusal:
+    """Return the answer to an error of :data:`TOLD`."""
+    match error:
+        case HttpRefusal():
+            return error
+        case CursorGone():
+            why = f"{error}: empty your copy, and start anew with since=0"
+            return HttpRefusal(HTTPStatus.GONE, why)
+        case NoText():
+            return HttpRefusal(HTTPStatus.NOT_FOUND, error)
+        case _:
+            return HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, error, **_LATER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +101,13 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-#: The content of ``/healthz``: the problems, none if all is well, and further facts.
-Health: TypeAlias = tuple[list[str], Mapping[str, object]]
-Route: TypeAlias = Callable[[web.BaseRequest], Awaitable[Answer]]
-
-
-def whole(
-    body: object,
-    content_type: str = "application/json",
-    *,
-    status: HTTPStatus = HTTPStatus.OK,
-    etag: str | None = None,
-) -> Answer:
+def whole(body: object, content_type: str = "application/json", **others: Any) -> Answer:
     """Return the answer of a body, which is bytes, or a value in JSON."""
 
     async def pieces() -> AsyncGenerator[bytes, None]:
         yield body if isinstance(body, bytes) else as_line(body)
 
-    return Answer(pieces(), content_type, status, etag)
+    return Answer(pieces(), content_type, **others)
 
 
 def as_line(value: object) -> bytes:
@@ -96,52 +115,42 @@ def as_line(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def health_route(health: Callable[[], Awaitable[Health]]) -> Route:
-    """Return the route of ``/healthz``."""
-
-    async def answer(_request: web.BaseRequest) -> Answer:
-        problems, facts = await health()
-        status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
-        words = {"status": "unavailable" if problems else "ok", "problems": problems, **facts}
-        return whole(dated(words), status=status)
-
-    return answer
-
-
-def error_of(status: HTTPStatus, reason: object) -> dict[str, str]:
-    """Return an error in JSON: a word for programs and a sentence for people."""
-    return {"error": status.name.lower(), "reason": str(reason)}
-
-
-def token_of(operation: Operation) -> str:
-    """Return the token of the settings, masked in log lines from now on; empty for none.
-
-    Raises:
-        CrawlError: it cannot be read, or it is no token.
-    """
-    token = read_secret("operation.token", operation.token)
-    if operation.token and not _TOKEN.fullmatch(token):
-        raise CrawlError(
-            "operation.token: a token has at least 16 letters, digits and signs of ._~+/-, as "
-            "`openssl rand -hex 32` prints them"
-        )
-    hide(token)
-    return token
+Route: TypeAlias = Callable[[web.BaseRequest], Awaitable[Answer]]
+#: The content of ``/healthz``: the problems, none if all is well, and further facts.
+Health: TypeAlias = tuple[list[str], Mapping[str, object]]
 
 
 class HttpServer:
-    """Server of some routes from :meth:`open` to :meth:`close`; a route that ends in / is a prefix.
+    """Server from :meth:`open` to :meth:`close` of ``/healthz``, ``/metrics`` and further routes.
 
-    ``names`` are the host names that requests may be for beside localhost and addresses.
+    A route that ends in / is a prefix.
     """
 
     def __init__(
-        self, routes: Mapping[str, Route], *, names: Collection[str] = (), token: str = ""
+        self,
+        operation: Operation,
+        health: Callable[[], Awaitable[Health]],
+        registry: CollectorRegistry,
+        routes: Mapping[str, Route] = MappingProxyType({}),
     ) -> None:
-        self._routes = routes
-        self._names = _OURS | {name.lower() for name in names}
-        self._token = token
-        self._server: BoundedServer | None = None
+        """Serve by these settings.
+
+        Raises:
+            CrawlError: the token cannot be read, or it is none.
+        """
+        self._health, self._registry = health, registry
+        self._routes = {"/healthz": self._tell_health, "/metrics": self._tell_metrics, **routes}
+        self._names = _OURS | {name.lower() for name in operation.host_names}
+        self._token = read_secret("operation.token", operation.token)
+        if operation.token and not _TOKEN.fullmatch(self._token):
+            raise CrawlError(
+                "operation.token: a token has at least 16 letters, digits and signs of ._~+/-, as "
+                "`openssl rand -hex 32` prints them"
+            )
+        hide(self._token)
+        self._server = BoundedServer(
+            self._answer, _CONNECTIONS, lambda *_: None, most_lasting=_LASTING
+        )
 
     async def open(self, address: str, port: int) -> str:
         """Listen; return the URL, with the free port that was chosen for port 0.
@@ -149,57 +158,47 @@ class HttpServer:
         Raises:
             OSError: the address cannot be listened at.
         """
-        self._server = BoundedServer(
-            self._answer, _CONNECTIONS, lambda *_: None, most_lasting=_LASTING
-        )
         host, port = await self._server.open(address, port)
         return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
     async def close(self) -> None:
         """Stop listening."""
-        if self._server is not None:
-            await self._server.close()
+        await self._server.close()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             return await _sent(request, await self._route(request)(request))
-        except HttpRefusal as refusal:
-            refused = refusal
-        except (StoreError, ParserLost) as error:
-            refused = HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error), **_RETRY_AFTER)
+        except TOLD as error:
+            refused = refusal_of(error)
         except ConnectionError:
             raise
         except Exception:  # whatever it is: the next request is answered
             log.exception("a request could not be answered")
-            refused = HttpRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log")
-        answer = whole(error_of(refused.status, refused), status=refused.status)
-        return await _sent(request, replace(answer, headers=refused.headers))
+            refused = HttpRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log of the server")
+        answer = whole(refused.as_json(), status=refused.status, headers=refused.headers)
+        return await _sent(request, answer)
 
     def _route(self, request: web.BaseRequest) -> Route:
         """Return the route of a request that is allowed."""
         path = request.path
         if request.method not in _METHODS:
-            raise HttpRefusal(
-                HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are allowed", Allow="GET, HEAD"
-            )
+            why = "only GET and HEAD are allowed"
+            raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, why, Allow="GET, HEAD")
         if not self._is_ours(request.headers.getall(hdrs.HOST, [])):
-            words = "the Host header is not allowed; add its name to operation.host_names"
-            raise HttpRefusal(HTTPStatus.MISDIRECTED_REQUEST, words)
+            why = "the Host header is not allowed; add its name to operation.host_names"
+            raise HttpRefusal(HTTPStatus.MISDIRECTED_REQUEST, why)
         if self._token and path != "/healthz" and not self._is_authentic(request):
-            raise HttpRefusal(
-                HTTPStatus.UNAUTHORIZED,
-                "send Authorization: Bearer with the token of operation.token",
-                **{hdrs.WWW_AUTHENTICATE: 'Bearer realm="freshet"'},
-            )
+            why = "send the header Authorization: Bearer TOKEN, with that of operation.token"
+            raise HttpRefusal(HTTPStatus.UNAUTHORIZED, why, **_WANTED)
         route = self._routes.get(path) or next(
             (r for p, r in self._routes.items() if p.endswith("/") and path.startswith(p)), None
         )
         if route is None:
-            there = ", ".join(self._routes)
-            raise HttpRefusal(HTTPStatus.NOT_FOUND, f"there is no such path; there are {there}")
-        if path.startswith("/v1/") and self._server and not self._server.keep(request):
-            words = f"{_LASTING} requests are being answered; try again later"
-            raise HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, words, **_RETRY_AFTER)
+            why = f"there is no such path; there are {', '.join(self._routes)}"
+            raise HttpRefusal(HTTPStatus.NOT_FOUND, why)
+        if path.startswith("/v1/") and not self._server.keep(request):
+            why = f"{_LASTING} requests are being answered; try again later"
+            raise HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, why, **_LATER)
         return route
 
     def _is_authentic(self, request: web.BaseRequest) -> bool:
@@ -220,6 +219,16 @@ class HttpServer:
             ip_address(name.removeprefix("[").removesuffix("]"))
             return True
         return False
+
+    async def _tell_health(self, _request: web.BaseRequest) -> Answer:
+        problems, facts = await self._health()
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
+        words = {"status": "unavailable" if problems else "ok", "problems": problems, **facts}
+        return whole(dated(words), status=status)
+
+    async def _tell_metrics(self, request: web.BaseRequest) -> Answer:
+        encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
+        return whole(encode(self._registry), content_type)
 
 
 # -- sending -----------------------------------------------------------------
@@ -256,7 +265,7 @@ def _head(
     response.force_close()
     response.headers[hdrs.CONTENT_TYPE] = answer.content_type
     response.headers[hdrs.CACHE_CONTROL] = "private, no-cache" if etag else "no-store"
-    zipped = not answer.live and _takes_gzip(request)
+    zipped = not answer.live and _ZIPPED.search(request.headers.get(hdrs.ACCEPT_ENCODING, ""))
     if not answer.live:
         response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
     if etag:
@@ -308,11 +317,3 @@ def _is_known(request: web.BaseRequest, etag: str) -> bool:
     given = [each.strip() for each in request.headers.get(hdrs.IF_NONE_MATCH, "").split(",")]
     known = {each.removeprefix("W/").strip('"').removesuffix("-gzip") for each in given}
     return "*" in known or etag in known
-
-
-def _takes_gzip(request: web.BaseRequest) -> bool:
-    weights = {}
-    for each in request.headers.get(hdrs.ACCEPT_ENCODING, "").lower().split(","):
-        coding, _, weight = each.partition(";")
-        weights[coding.strip()] = not re.fullmatch(r"\s*q=0(\.0*)?\s*", weight)
-    return weights.get("gzip", weights.get("*", False))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from aiohttp import hdrs, web
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -19,12 +18,10 @@ from prometheus_client import (
     disable_created_metrics,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from freshet.crawler.bounds import met
 from freshet.crawler.service.health import DaemonPhase
-from freshet.crawler.service.http import Answer, Route, whole
 from freshet.scheduler.agenda.audit import Staleness
 from freshet.storage.entries import HostState, Outlook
 from freshet.storage.records import Acknowledged, Entry, Note, Visit
@@ -70,16 +67,6 @@ def process_metrics(version: str) -> CollectorRegistry:
     Gauge("freshet_build_info", says, ["version"], registry=registry).labels(version).set(1)
     ProcessCollector(registry=registry)
     return registry
-
-
-def scrape(registry: CollectorRegistry) -> Route:
-    """Return the route of ``/metrics``, in the format that is asked for."""
-
-    async def answer(request: web.BaseRequest) -> Answer:
-        encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
-        return whole(encode(registry), content_type)
-
-    return answer
 
 
 class Metrics:

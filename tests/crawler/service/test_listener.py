@@ -10,8 +10,9 @@ import pytest
 import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
-from freshet.crawler.service.http import Health, HttpServer, health_route
-from freshet.crawler.service.metrics import Metrics, scrape
+from freshet.crawler.service.http import Health, HttpServer
+from freshet.crawler.service.metrics import Metrics
+from tests.integration.quick import quick
 
 
 class Place:
@@ -23,9 +24,9 @@ class Place:
         self.url = ""
         self.client = aiohttp.ClientSession()
 
-    def made(self, token: str = "") -> HttpServer:
-        routes = {"/healthz": health_route(self.health), "/metrics": scrape(Metrics("1").registry)}
-        return HttpServer(routes, names=["Freshet"], token=token)
+    def made(self) -> HttpServer:
+        operation = quick(operation__host_names=["Freshet"]).operation
+        return HttpServer(operation, self.health, Metrics("1").registry)
 
     async def health(self) -> Health:
         return self.problems, {"state": "fetching"}
