@@ -69,7 +69,7 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
     settings, _ = read_settings(config, {})
     place = since or _cursor_in(cursor_file) or "0"
     try:
-        match = re.compile(pattern(matching).pattern) if matching is not None else None
+        match = pattern(matching) if matching is not None else None
         terminal.run(
             _print(
                 settings, db, place, feed=feed, limit=limit, docs=include_docs, noise=noise,

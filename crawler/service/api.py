@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
-from hashlib import blake2b
 from http import HTTPStatus
 from importlib.resources import files
 from math import inf
@@ -24,20 +23,12 @@ from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler.changefeed import Changefeed
 from freshet.crawler.clock import dated, iso
-from freshet.crawler.documents import Documents, NoText, StoredDocument, document_version
+from freshet.crawler.documents import Documents, NoText, document_version
 from freshet.crawler.importance import pattern
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.document import DOCUMENT_VERSION
-from freshet.crawler.service.http import (
-    TOLD,
-    Answer,
-    HttpRefusal,
-    Route,
-    as_line,
-    refusal_of,
-    whole,
-)
-from freshet.crawler.terminal import counted, percent, plain
+from freshet.crawler.service.http import Answer, HttpRefusal, Route, as_line, whole
+from freshet.crawler.terminal import counted, plain
 from freshet.crawler.urls import canonical
 from freshet.storage.queries import page
 from freshet.storage.tables import changefeed
@@ -53,7 +44,6 @@ _STEP: Final = {False: 500, True: 10}
 _TYPES: Final = {"markdown": "text/markdown", "text": "text/plain", "html": "text/html"}
 _NEWS: Final = 50
 _BOOLEANS: Final = {"true": True, "false": False}
-_XMLNS: Final = "http://www.w3.org/2005/Atom"
 
 
 def description() -> dict[str, Any]:
@@ -99,7 +89,7 @@ class StoreApi:
         limit = asked["limit"] or (inf if feed == "continuous" else _USUAL[docs])
         if feed != "continuous" and limit > _MOST[docs]:
             raise _wrong(f"limit={limit}: at most {_MOST[docs]} with documents")
-        match = None if asked["filter"] is None else re.compile(pattern(asked["filter"]).pattern)
+        match = None if asked["filter"] is None else pattern(asked["filter"])
         async with page.snapshot(self._path) as db:
             try:
                 await changefeed.position(db, since)
@@ -112,10 +102,9 @@ class StoreApi:
         wait_s = asked["heartbeat"] / 1_000
         if feed == "normal":
             name = f"{now} {DOCUMENT_VERSION} {request.query_string}"
-            return Answer(_results(changes, since, limit, _STEP[docs]), etag=_digest(name))
+            return Answer(_results(changes, since, limit, _STEP[docs]), etag=name)
         if feed == "longpoll":
-            pieces = _awaited(changes, since, limit, _STEP[docs], wait_s=wait_s)
-            return Answer(pieces, live=True)
+            return Answer(_awaited(changes, since, limit, _STEP[docs], wait_s=wait_s), live=True)
         lines = _lines(changes, since, limit, _STEP[docs], wait_s=wait_s)
         return Answer(lines, "application/x-ndjson", live=True)
 
@@ -124,8 +113,7 @@ class StoreApi:
         async with page.snapshot(self._path) as db:
             now = await changefeed.position(db, "now")
             news = await changefeed.newest(db, _NEWS)
-        feed = _atom_of(self._path.name, now, news)
-        body = ET.tostring(feed, "utf-8", xml_declaration=True)
+        body = ET.tostring(_feed(self._path.name, now, news), "utf-8", xml_declaration=True)
         return whole(body, "application/atom+xml", etag="")
 
     # -- pages -----------------------------------------------------------------------
@@ -162,17 +150,21 @@ class StoreApi:
         return Answer(
             self._document(version.version_id, form),
             f"{_TYPES[form]}; charset=utf-8" if form in _TYPES else "application/json",
-            etag=_digest(f"{source} {version.body_kept} {DOCUMENT_VERSION} {form}"),
+            etag=f"{source} {version.body_kept} {DOCUMENT_VERSION} {form}",
             headers={hdrs.CONTENT_LOCATION: f"{_PAGES}/{quote(final.url, safe='')}"},
         )
 
     async def _document(self, version_id: int, form: str) -> AsyncGenerator[bytes, None]:
         async with page.snapshot(self._path) as db:
             found = (await self._read().read(db, [version_id])).get(version_id)
-        if found is None or (found.missing is not None and form != "json"):
-            why = "it was taken back just now" if found is None else found.missing
-            raise NoText(why)
-        yield as_line(found.as_json()) if form == "json" else _content(found, form)
+        if found is None:
+            raise NoText("this version was taken back just now")
+        if found.missing is not None and form != "json":
+            raise NoText(found.missing)
+        if form == "json":
+            yield as_line(found.as_json())
+        else:
+            yield f"{getattr(found.document, form)}\n".encode("utf-8", "replace")
 
     def _read(self) -> Documents:
         """Return the documents; their cache is opened when the store is known to be one."""
@@ -213,16 +205,6 @@ def _value(name: str, text: str, schema: dict[str, Any]) -> object:
 
 def _wrong(reason: str) -> HttpRefusal:
     return HttpRefusal(HTTPStatus.BAD_REQUEST, reason)
-
-
-def _digest(name: str) -> str:
-    return blake2b(name.encode("utf-8", "replace"), digest_size=16).hexdigest()
-
-
-def _content(found: StoredDocument, form: str) -> bytes:
-    made = found.document
-    text = {"markdown": made.markdown, "text": made.text, "html": made.html}[form]
-    return text.encode("utf-8", "replace") + b"\n"
 
 
 # -- feeds -------------------------------------------------------------------
@@ -267,16 +249,18 @@ async def _lines(
             if not batch.entries:
                 yield b"\n"
             since, limit = batch.cursor, limit - len(batch.entries)
-    except TOLD as error:
-        yield as_line(refusal_of(error).as_json())
+    except Exception as error:
+        if (refusal := HttpRefusal.of(error)) is None:
+            raise
+        yield as_line(refusal.as_json())
 
 
 # -- Atom --------------------------------------------------------------------
 
 
-def _atom_of(name: str, now: Position, news: list[Change]) -> ET.Element:
+def _feed(name: str, now: Position, news: list[Change]) -> ET.Element:
     """Return the feed of changes, newest first (RFC 4287)."""
-    feed = ET.Element("feed", xmlns=_XMLNS)
+    feed = ET.Element("feed", xmlns="http://www.w3.org/2005/Atom")
     _add(feed, "id", uuid5(NAMESPACE_URL, f"freshet:{now.epoch}").urn)
     _add(feed, "title", f"Changes in {plain(name)}")
     _add(feed, "updated", iso(news[0].at if news else 0.0))
@@ -308,12 +292,6 @@ _WORDS: Final = {
 
 def _summary(change: Change) -> str:
     words = _WORDS[change.kind].format(change.moved_to or "another page")
-    if change.kind != "changed":
-        return words
-    added, removed = change.blocks_added, change.blocks_removed
-    parts = [
-        *([f"{counted(added, 'block')} added"] if added else []),
-        *([f"{counted(removed, 'block')} removed"] if removed else []),
-        *([f"{percent(change.resemblance)} alike"] if change.resemblance is not None else []),
-    ]
-    return f"{words}: {', '.join(parts)}" if parts else words
+    blocks = {"added": change.blocks_added, "removed": change.blocks_removed}
+    parts = [f"{counted(count, 'block')} {how}" for how, count in blocks.items() if count]
+    return f"{words}: {', '.join(parts)}" if parts and change.kind == "changed" else words

@@ -38,7 +38,12 @@ log = logging.getLogger(__name__)
 
 _METHODS: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 _OURS: Final = frozenset({"localhost"})
-_HEADERS: Final = {"Server": "freshet", "X-Content-Type-Options": "nosniff"}
+_HEADERS: Final = {
+    "Server": "freshet",
+    "X-Content-Type-Options": "nosniff",
+    # A page of the web is shown, and does nothing.
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+}
 #: Connections at a time that ask for something short, and those that may last.
 _CONNECTIONS: Final = 64
 _LASTING: Final = 64
@@ -67,30 +72,27 @@ class HttpRefusal(Exception):
         """Return a word for programs and a sentence for people."""
         return {"error": self.status.name.lower(), "reason": str(self)}
 
-
-#: Errors that are answers, whoever raises them.
-TOLD: Final = (HttpRefusal, CursorGone, NoText, ParserLost, StoreError)
-
-
-def refusal_of(error: Exception) -> HttpRefusal:
-    """Return the answer to an error of :data:`TOLD`."""
-    match error:
-        case HttpRefusal():
-            return error
-        case CursorGone():
-            why = f"{error}: empty your copy, and start anew with since=0"
-            return HttpRefusal(HTTPStatus.GONE, why)
-        case NoText():
-            return HttpRefusal(HTTPStatus.NOT_FOUND, error)
-        case _:
-            return HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, error, **_LATER)
+    @classmethod
+    def of(cls, error: Exception) -> "HttpRefusal | None":
+        """Return the refusal that an error means; None for a fault of the program."""
+        match error:
+            case HttpRefusal():
+                return error
+            case CursorGone():
+                why = f"{error}: empty your copy, and start anew with since=0"
+                return cls(HTTPStatus.GONE, why)
+            case NoText():
+                return cls(HTTPStatus.NOT_FOUND, error)
+            case ParserLost() | StoreError():
+                return cls(HTTPStatus.SERVICE_UNAVAILABLE, error, **_LATER)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An answer: ``pieces`` are made while they are sent; of ``live`` ones each at once.
 
-    ``etag`` names the content, whatever its coding; empty: it is made from the body.
+    ``etag`` is all that decides the content, whatever its coding; empty: the body itself.
     """
 
     pieces: AsyncGenerator[bytes, None]
@@ -168,13 +170,12 @@ class HttpServer:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             return await _sent(request, await self._route(request)(request))
-        except TOLD as error:
-            refused = refusal_of(error)
         except ConnectionError:
             raise
-        except Exception:  # whatever it is: the next request is answered
-            log.exception("a request could not be answered")
-            refused = HttpRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log of the server")
+        except Exception as error:  # whatever it is: the next request is answered
+            if (refused := HttpRefusal.of(error)) is None:
+                log.exception("a request could not be answered")
+                refused = HttpRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log of the server")
         answer = whole(refused.as_json(), status=refused.status, headers=refused.headers)
         return await _sent(request, answer)
 
@@ -237,11 +238,11 @@ class HttpServer:
 async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
     """Send an answer; what fails before its first bytes is raised, later the connection ends."""
     async with aclosing(answer.pieces):
-        body, is_whole, etag = b"", False, answer.etag
+        body, is_whole, etag = b"", False, answer.etag and _digest(answer.etag.encode())
         if not answer.live and not (etag and _is_known(request, etag)):
             body, is_whole = await _begun(answer.pieces)
         if etag == "" and is_whole:
-            etag = blake2b(body, digest_size=16).hexdigest()
+            etag = _digest(body)
         response = _head(request, answer, etag, len(body) if is_whole else None)
         try:
             await _write(request, response, body, answer)
@@ -310,6 +311,10 @@ async def _write_piece(response: web.StreamResponse, piece: bytes) -> None:
     for at in range(0, len(piece), _PIECE_BYTES):
         async with asyncio.timeout(_STALLED_S):
             await response.write(piece[at : at + _PIECE_BYTES])
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
 
 
 def _is_known(request: web.BaseRequest, etag: str) -> bool:

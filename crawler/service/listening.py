@@ -46,6 +46,7 @@ class BoundedServer(web.Server):
             try:
                 response = await handler(request)
             finally:
+                self._answers.discard(asyncio.current_task())
                 if (lasted := self._lasting.pop(request.protocol, None)) is not None:
                     # Its last bytes have the time of a short connection.
                     lasted.opened_at = asyncio.get_running_loop().time()
@@ -65,6 +66,7 @@ class BoundedServer(web.Server):
         self._refused = refused
         self._open: dict[RequestHandler, _Connection] = {}
         self._lasting: dict[RequestHandler, _Connection] = {}
+        self._answers = set[asyncio.Task[object] | None]()
         self._server: asyncio.Server | None = None
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -82,11 +84,14 @@ class BoundedServer(web.Server):
         return str(address), int(number)
 
     async def close(self) -> None:
-        """Stop listening, and close all connections."""
+        """Stop listening, end what lasts, and close all connections."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         if self._server is not None:
             self._server.close()
+            for answer in filter(None, self._answers):
+                answer.cancel()
+            await asyncio.gather(*filter(None, self._answers), return_exceptions=True)
             self.pre_shutdown()
             await self.shutdown(1.0)
             await self._server.wait_closed()
@@ -110,6 +115,7 @@ class BoundedServer(web.Server):
         if len(self._lasting) >= self._most_lasting or request.protocol not in self._open:
             return False
         self._lasting[request.protocol] = self._open.pop(request.protocol)
+        self._answers.add(asyncio.current_task())
         return True
 
     def sweep(self, now: float) -> None:

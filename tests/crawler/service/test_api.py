@@ -264,7 +264,8 @@ async def test_a_page_is_read_by_its_encoded_url_in_every_form(site: Site) -> No
     assert headers["Content-Type"] == "text/markdown; charset=utf-8"
     assert headers["Content-Location"] == page_path("/b?c=d")
     assert body == told["markdown"] + "\n"
-    assert "<p>" in (await site.ask(page_path("/b?c=d") + "?format=html"))[2]
+    _, headers, body = await site.ask(page_path("/b?c=d") + "?format=html")
+    assert ("<p>" in body, "sandbox" in headers["Content-Security-Policy"]) == (True, True)
     # As it is: without a query it cannot be mistaken.
     assert (await site.json(f"/v1/pages/{url_of('/a')}"))["url"] == url_of("/a")
     status, _, body = await site.ask(f"/v1/pages/{url_of('/b')}?c=d")
@@ -462,6 +463,17 @@ async def test_one_request_too_many_is_503_until_another_ends(
         while (await site.ask("/v1/pages"))[0] == 503:
             pass
         waiting[1].close()
+
+
+async def test_closing_waits_until_what_lasts_has_ended(site: Site) -> None:
+    before = asyncio.all_tasks()
+    async with serving(site.store.database.path) as url:
+        waiting = await site.client.get(f"{url}{FEED}?since=now&feed=continuous&heartbeat=100")
+        assert await waiting.content.readline() == b"\n"
+    # Else the loop of a verb would be closed before the connection to its store.
+    assert asyncio.all_tasks() == before
+    with pytest.raises(aiohttp.ClientPayloadError):
+        await waiting.read()
 
 
 async def endless(made: list[int], ended: asyncio.Event) -> AsyncGenerator[bytes, None]:
