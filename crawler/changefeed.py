@@ -60,10 +60,12 @@ class Changefeed:
             if self.documents is not None:
                 wanted = [each.version_id for each in found if each.version_id is not None]
                 made = await self.documents.read(db, wanted)
-        entries = [
-            _entry(each, str(Position(after.epoch, each.seq)), made.get(each.version_id or 0))
-            for each in found
-        ]
+        entries = []
+        for each in found:
+            document = made.get(each.version_id or 0)
+            entries.append(_entry(each, str(Position(after.epoch, each.seq)), document))
+            if document is not None:
+                await asyncio.sleep(0)
         return Batch(entries, str(after))
 
     async def awaited(self, since: str, wait_s: float, limit: int = BATCH) -> Batch:

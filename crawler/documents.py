@@ -4,6 +4,7 @@ The cache is a file beside the store (``FILE.documents``): a document for each p
 of all that it is made of and the version of the extraction. It may be deleted at any time.
 """
 
+import asyncio
 import json
 import logging
 import os
@@ -172,7 +173,12 @@ class Documents:
             ParserLost: the parser's process failed, not the page: try again later.
         """
         sources = await page.document_sources(db, version_ids)
-        return {each.version_id: await self._read(db, each) for each in sources.values()}
+        found = {}
+        for each in sources.values():
+            found[each.version_id] = await self._read(db, each)
+            # Others have a turn between: a document may be long.
+            await asyncio.sleep(0)
+        return found
 
     async def _read(self, db: Reader, source: DocumentSource) -> StoredDocument:
         key = _key(source)
