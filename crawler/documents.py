@@ -11,7 +11,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -218,6 +218,17 @@ class Documents:
         """Close the cache."""
         if self._cache is not None:
             self._cache.close()
+
+
+def forget_documents(store: Path, page_ids: Iterable[int]) -> None:
+    """Delete the cached documents of pages, and overwrite them."""
+    if not cache_of(store).exists() or (cache := _opened(cache_of(store))) is None:
+        return
+    with closing(cache):
+        ids = [(page_id,) for page_id in page_ids]
+        cache.executemany("DELETE FROM document WHERE page_id = ?", ids)
+        cache.execute("VACUUM")
+        cache.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def cache_of(store: Path) -> Path:

@@ -13,8 +13,8 @@ import fcntl
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isinf
@@ -328,8 +328,6 @@ _BATCH: Final = 2_000
 #: About the bytes of a row's header and its index entries.
 _ROW_BYTES: Final = 60
 
-#: The trigger that refuses to delete observations.
-_GUARD: Final = "observation_is_not_deleted"
 _TAUGHT_NOTHING: Final = ", ".join(
     f"'{kind}'" for kind in ("failed", "refused", "skipped", "redirected")
 )
@@ -522,16 +520,20 @@ def _doom(
 
 
 def _throw_away(connection: sqlite3.Connection, rule: _Rule, first: int) -> None:
-    """Delete a slice of the rows; the guard of observations is back at the commit."""
+    """Delete a slice of the rows."""
     deed = rule.deed.format(f"temp.doomed WHERE rowid > {first} AND rowid <= {first + _BATCH}")
-    if rule.table != "observation":
+    with unguarded(connection, "observation"):
         connection.execute(deed)
-        return
-    (guard,) = connection.execute(
-        "SELECT sql FROM sqlite_master WHERE name = ?", (_GUARD,)
-    ).fetchone()
-    connection.execute(f"DROP TRIGGER {_GUARD}")
-    connection.execute(deed)
+
+
+@contextmanager
+def unguarded(connection: sqlite3.Connection, table: str) -> Iterator[None]:
+    """Let rows of an append-only table be deleted; its guard is back at the commit."""
+    name = f"{table}_is_not_deleted"
+    sql = "SELECT sql FROM sqlite_master WHERE name = ?"
+    (guard,) = connection.execute(sql, (name,)).fetchone()
+    connection.execute(f"DROP TRIGGER {name}")
+    yield
     connection.execute(guard)
 
 

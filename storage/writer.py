@@ -166,6 +166,7 @@ class VisitTables:
         """Make pages of the new targets; return those to be crawled."""
         self._know_hosts(db, targets)
         admitted = pages.admit(db, targets, self._host_ids, self._run_id, at, known=self._admitted)
+        admitted = pages.refuse(db, admitted)
         trapped = url_patterns.bound(db, admitted, targets)
         for kind in set(trapped.values()):
             pages.hold_back(db, [p for p, k in trapped.items() if k == kind], kind)

@@ -1,6 +1,5 @@
 """``freshet changefeed``: what changed since a cursor, for programs that keep a copy in step."""
 
-import re
 import sys
 from json import dumps
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.changefeed import BATCH, Changefeed
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings
@@ -16,6 +14,7 @@ from freshet.crawler.documents import Documents
 from freshet.crawler.importance import pattern
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.parser_process import ParserLost
+from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import fail, replacing
 from freshet.storage.tables.changefeed import CursorGone
 
@@ -67,59 +66,53 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
     has "deleted". The last line is {"last_seq": CURSOR}; a continuous feed has none.
     """
     settings, _ = read_settings(config, {})
+    parser = parser_of(settings)
+    changes = Changefeed(
+        db, Documents(db, parser) if include_docs else None, noise=noise,
+        match=pattern(matching) if matching is not None else None,
+    )  # fmt: skip
     place = since or _cursor_in(cursor_file) or "0"
-    try:
-        match = pattern(matching) if matching is not None else None
-        terminal.run(
-            _print(
-                settings, db, place, feed=feed, limit=limit, docs=include_docs, noise=noise,
-                match=match, cursor_file=cursor_file,
-            )
-        )  # fmt: skip
-    except (ValueError, re.error) as error:
-        fail(str(error), 2)
-    except CursorGone as error:
-        fail(f"{db}: {error}: empty your copy, and start anew with --since 0")
-    except ParserLost as error:
-        fail(f"{db}: a document could not be made now ({error}); go on from the last line")
+
+    async def printed() -> None:
+        try:
+            await _print(changes, place, feed, limit=limit or sys.maxsize, cursor_file=cursor_file)
+        except ValueError as error:
+            raise UsageError(f"--since {error}") from error
+        except CursorGone as error:
+            raise CrawlError(f"{db}: {error} (--since 0)") from error
+        except ParserLost as error:
+            raise CrawlError(f"{db}: a document was not made ({error}); try again") from error
+        finally:
+            if changes.documents is not None:
+                changes.documents.close()
+            await parser.close()
+
+    terminal.run(printed())
 
 
-async def _print(  # noqa: PLR0913 - the options
-    settings: Settings,
-    db: Path,
+async def _print(
+    changes: Changefeed,
     place: str,
-    *,
     feed: Literal["normal", "longpoll", "continuous"],
+    *,
     limit: int,
-    docs: bool,
-    noise: bool,
-    match: re.Pattern[str] | None,
     cursor_file: Path | None,
 ) -> None:
-    parser = parser_of(settings)
-    documents = Documents(db, parser) if docs else None
-    changes = Changefeed(db, documents, noise=noise, match=match)
     wait_s = 0.0 if feed == "normal" else _HEARTBEAT_S
-    left = limit or sys.maxsize
-    try:
-        while True:
-            batch = await changes.awaited(place, wait_s, min(left, BATCH))
-            for entry in batch.entries:
-                sys.stdout.write(dumps(entry, ensure_ascii=False) + "\n")
-            sys.stdout.flush()
-            if cursor_file is not None and batch.cursor != place:
-                with replacing(cursor_file) as partial:
-                    partial.write_text(batch.cursor + "\n", "ascii")
-            place = batch.cursor
-            left -= len(batch.entries)
-            if batch.entries and feed == "longpoll":
-                wait_s = 0.0
-            if not left or (feed != "continuous" and not batch.entries and not wait_s):
-                break
-    finally:
-        if documents is not None:
-            documents.close()
-        await parser.close()
+    while True:
+        batch = await changes.awaited(place, wait_s, min(limit, BATCH))
+        for entry in batch.entries:
+            sys.stdout.write(dumps(entry, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+        if cursor_file is not None and batch.cursor != place:
+            with replacing(cursor_file) as partial:
+                partial.write_text(batch.cursor + "\n", "ascii")
+        place = batch.cursor
+        limit -= len(batch.entries)
+        if feed != "continuous" and batch.entries:
+            wait_s = 0.0
+        if not limit or (feed != "continuous" and not batch.entries and not wait_s):
+            break
     if feed != "continuous":
         sys.stdout.write(dumps({"last_seq": place}) + "\n")
 

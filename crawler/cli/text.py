@@ -14,6 +14,7 @@ from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Page, read_s
 from freshet.crawler.documents import Documents, NoText, StoredDocument, document_version
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.parser_process import ParserLost
+from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, print_json
 from freshet.storage.queries import page as page_queries
 
@@ -83,7 +84,7 @@ async def _read(db: Path, typed: str, wanted: str | None, settings: Settings) ->
     except ValueError as error:
         fail(str(error), 2)
     except ParserLost as error:
-        fail(f"{typed}: its text could not be made now ({error}); try again")
+        raise CrawlError(f"{typed}: its text was not made ({error}); try again") from error
     finally:
         documents.close()
         await parser.close()

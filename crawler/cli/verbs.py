@@ -33,6 +33,7 @@ VERBS: Final[Mapping[str, str]] = {
     "backup": "backup.backup_command",
     "restore": "backup.restore_command",
     "gc": "gc.gc_command",
+    "forget": "forget.forget_command",
     "rereduce": "rereduce.rereduce_command",
     "doctor": "doctor.doctor_command",
     "plan": "plan.plan_command",

@@ -79,8 +79,7 @@ class HttpRefusal(Exception):
             case HttpRefusal():
                 return error
             case CursorGone():
-                why = f"{error}: empty your copy, and start anew with since=0"
-                return cls(HTTPStatus.GONE, why)
+                return cls(HTTPStatus.GONE, f"{error} (since=0)")
             case NoText():
                 return cls(HTTPStatus.NOT_FOUND, error)
             case ParserLost() | StoreError():

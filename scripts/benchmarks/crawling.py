@@ -16,6 +16,8 @@ from typing import Any
 
 from scripts.benchmarks.loopback import Server
 
+_ROOT = Path(__file__).parents[2]
+
 
 @dataclass(slots=True)
 class CrawlProcess:
@@ -77,10 +79,19 @@ def freshet(verb: str, store: Path, seeds: Sequence[str], *options: str) -> Iter
     sites.write_text("\n".join(seeds) + "\n", "utf-8")
     command = [str(Path(sys.executable).with_name("freshet")), verb, "--json"]
     command += ["--db", str(store), "--sites", str(sites), "--allow-private-addresses", *options]
+    with started(command, directory) as running:
+        yield running
+
+
+@contextmanager
+def started(command: Sequence[str], directory: Path) -> Iterator[CrawlProcess]:
+    """Start a command in a process group of its own; its files stand in the directory."""
+    directory.mkdir(exist_ok=True)
     output, errors = directory / "output.json", directory / "errors.log"
     with output.open("wb") as stdout, errors.open("wb") as stderr:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, cwd=directory,
+            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+            cwd=_ROOT if command[0] == sys.executable else directory,
             env=_environment(directory), start_new_session=True,
         )  # fmt: skip
     running = CrawlProcess(process, output, errors)

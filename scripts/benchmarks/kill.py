@@ -226,9 +226,14 @@ def measure(load: Load, directory: Path) -> dict[str, Any]:
 def main() -> None:
     """The command ``scripts/bench_kill``."""
     parser = command.arguments(__doc__)
-    parser.add_argument("--trials", type=int, help="kills; 1000, of daemons with alerts 100")
+    parser.add_argument(
+        "--trials", type=int, help="kills; 1000, with alerts 100, with consumers 200"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the moments")
     parser.add_argument("--daemon", action="store_true", help="kill daemons instead of crawls")
+    parser.add_argument(
+        "--changefeed", action="store_true", help="kill daemons and consumers of their changefeed"
+    )
     parser.add_argument("--alerts", action="store_true", help="kill daemons that send alerts")
     chosen = parser.parse_args()
     with command.workspace() as directory:
@@ -240,6 +245,10 @@ def _measured(chosen: Namespace, directory: Path) -> dict[str, Any]:
         from scripts.benchmarks import alert_kill
 
         return alert_kill.measure(chosen.trials or 100, chosen.seed, directory)
+    if chosen.changefeed:
+        from scripts.benchmarks import changefeed_kill
+
+        return changefeed_kill.measure(chosen.trials or 200, chosen.seed, directory)
     if chosen.daemon:
         from scripts.benchmarks import daemon_kill
 

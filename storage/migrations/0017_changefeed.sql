@@ -29,8 +29,21 @@ BEGIN
 END;
 
 INSERT INTO change (page_id, kind, at, version_id, observation_id)
-    SELECT page_id, 'new', max(at), version_id, id FROM finding AS f
-    WHERE kind IN ('new', 'changed') AND version_id IN (SELECT id FROM version)
-    AND EXISTS (SELECT 1 FROM page WHERE id = f.page_id AND role = 'page' AND NOT noindex
-        AND last_kind IS NOT 'gone' AND alias_kind IS NOT 'permanent')
-    GROUP BY page_id ORDER BY max(at);
+    SELECT p.id, 'new', coalesce(s.at, f.at), coalesce(s.version_id, p.version_id),
+        coalesce(s.id, f.id)
+    FROM page AS p JOIN finding AS f ON f.id = (SELECT id FROM finding WHERE page_id = p.id
+        AND (kind IN ('new', 'changed', 'unchanged', 'gone')
+            OR kind = 'redirected' AND reason = 'permanent'
+            OR kind = 'refused' AND reason = 'robots')
+        ORDER BY at DESC, id DESC LIMIT 1)
+    LEFT JOIN finding AS s ON s.id = (SELECT id FROM finding WHERE page_id = p.id
+        AND kind IN ('new', 'changed') AND version_id IN (SELECT id FROM version)
+        ORDER BY at DESC, id DESC LIMIT 1)
+    WHERE p.role = 'page' AND NOT p.noindex AND p.version_id IS NOT NULL
+    AND f.kind IN ('new', 'changed', 'unchanged') ORDER BY 3;
+
+-- What begins so was forgotten and is not to be fetched again.
+CREATE TABLE refusal (
+    prefix TEXT PRIMARY KEY,
+    at     REAL NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -9,7 +9,7 @@ and asks for those after it is told the last state of every page whose document 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Final, Literal, TypeAlias
@@ -30,10 +30,9 @@ _SILENT: Final = frozenset({"unchanged", "failed", "skipped"})
 #: version, the last significant one with its finding ``s``, and what consumers were told.
 _STATES: Final = """
     SELECT p.id,
-        CASE WHEN p.held_back IS 'forgotten' THEN 'forgotten' WHEN p.role <> 'page' THEN 'gone'
-            WHEN f.kind = 'gone' THEN 'gone' WHEN f.kind = 'redirected' THEN 'moved'
-            WHEN f.kind = 'refused' THEN 'robots' WHEN p.version_id IS NULL THEN 'withdrawn'
-            WHEN p.noindex THEN 'noindex' END,
+        CASE WHEN p.role <> 'page' OR f.kind = 'gone' THEN 'gone'
+            WHEN f.kind = 'redirected' THEN 'moved' WHEN f.kind = 'refused' THEN 'robots'
+            WHEN p.version_id IS NULL THEN 'withdrawn' WHEN p.noindex THEN 'noindex' END,
         f.id, f.at, p.version_id, s.id, s.at, s.version_id, c.version_id, n.version_id,
         EXISTS (SELECT 1 FROM version WHERE id = c.version_id)
     FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value
@@ -99,6 +98,13 @@ def _enter(
     )
 
 
+def forget(db: Connection, page_ids: Sequence[int], now: float) -> None:
+    """Enter that these pages were forgotten, where consumers knew a document of them."""
+    sql = "SELECT page_id FROM change JOIN json_each(?) ON page_id = value WHERE kind <> 'noise'"
+    for (page_id,) in db.execute(sql, (as_json(list(page_ids)),)).fetchall():
+        _enter(db, page_id, "forgotten", None, (now, None))
+
+
 def begin_epoch(db: Connection) -> None:
     """Let a copy of a store count on under another name: no cursor means both."""
     if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'changefeed'").fetchone():
@@ -110,6 +116,7 @@ def begin_epoch(db: Connection) -> None:
 _CURSOR: Final = re.compile(r"([0-9a-f]{16})-(\d{1,18})")
 #: Rows that are looked at in one query, whether they match or not.
 _ROWS: Final = 1_000
+_START_ANEW: Final = "empty your copy, and start anew at 0"
 
 
 class CursorGone(Exception):
@@ -167,9 +174,10 @@ async def position(db: Reader, since: str) -> Position:
         )
     place = Position(found[1], int(found[2]))
     if place.epoch != epoch:
-        raise CursorGone("the cursor belongs to another store, or to one before it was restored")
+        why = "the cursor belongs to another store, or to this one before it was restored"
+        raise CursorGone(f"{why}; {_START_ANEW}")
     if place.seq < kept_from:
-        raise CursorGone("deletions since the cursor are not kept any more")
+        raise CursorGone(f"deletions since the cursor are not kept any more; {_START_ANEW}")
     return place
 
 

@@ -83,6 +83,14 @@ def hold_back(db: Connection, page_ids: Sequence[int], why: str) -> None:
     db.execute(sql, (why, as_json(list(page_ids))))
 
 
+def refuse(db: Connection, admitted: Sequence[Admitted]) -> list[Admitted]:
+    """Hold back what begins as the user wants never to be fetched again; return the others."""
+    prefixes = tuple(row[0] for row in db.execute("SELECT prefix FROM refusal"))
+    refused = {each.page_id for each in admitted if each.url.startswith(prefixes)}
+    hold_back(db, sorted(refused), "forgotten")
+    return [each for each in admitted if each.page_id not in refused]
+
+
 def record(db: Connection, visits: Sequence[Visit]) -> None:
     """Update the pages with the results of these visits."""
     _record_outcomes(db, visits)

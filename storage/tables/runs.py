@@ -47,6 +47,12 @@ async def settings_of_latest(db: Reader) -> str | None:
     return next((str(row[0]) for row in rows), None)
 
 
+async def archive_folders(db: Reader) -> set[str]:
+    """Return the folders to which runs of the store wrote archives."""
+    sql = "SELECT DISTINCT settings ->> '$.archive.dir' FROM crawl_run"
+    return {row[0] for row in await db.execute_fetchall(sql) if row[0]}
+
+
 def start(db: Connection, now: float, settings: str) -> int:
     """Begin a run and return its id. ``settings`` is a JSON object, kept as a record."""
     sql = "INSERT INTO crawl_run (started_at, state, settings) VALUES (?, ?, ?) RETURNING id"

@@ -229,7 +229,7 @@ async def test_a_cursor_older_than_what_is_kept_is_gone_and_says_how_to_start_an
     await maintenance.prune(site.store.database, rules, START + 40 * DAY_S)
     status, _, body = await site.ask(f"{FEED}?since={cursor}")
     assert (status, json.loads(body)["error"]) == (410, "gone")
-    assert "start anew with since=0" in json.loads(body)["reason"]
+    assert "empty your copy, and start anew at 0 (since=0)" in json.loads(body)["reason"]
     assert (await site.ask(f"{FEED}?since=0"))[0] == 200
 
 

@@ -1,0 +1,206 @@
+"""``freshet forget``: delete pages from the store, and their records from archives."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from freshet.crawler import terminal
+from freshet.crawler.archive.removal import (
+    CannotRemove,
+    DoomedRecord,
+    doomed_records,
+    remove_records,
+)
+from freshet.crawler.archive.writer import ArchiveInUse, recovered
+from freshet.crawler.cli.archive import warc_files
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.documents import cache_of, forget_documents
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import (
+    counted,
+    err,
+    fail,
+    print_json,
+    replacing,
+    say,
+    show_line,
+    show_list,
+)
+from freshet.crawler.urls import canonical, origin
+from freshet.storage import forgetting
+from freshet.storage.database import open_store
+from freshet.storage.forgetting import Forgettable
+from freshet.storage.queries import page
+from freshet.storage.tables import runs
+
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The chosen pages, by their canonical URLs or how these begin, and their archived records."""
+
+    urls: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    pages: tuple[Forgettable, ...] = ()
+    records: tuple[DoomedRecord, ...] = ()
+
+    def matcher(self) -> Callable[[str], bool]:
+        """Return whether a canonical URL is that of a chosen page."""
+        urls = {*self.urls, *(url for each in self.pages for url in (each.url, each.fetch_url))}
+        return lambda url: url in urls or url.startswith(self.prefixes)
+
+
+def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    url: Annotated[
+        str | None, typer.Argument(metavar="[URL]", help="The page; its other names go with it.")
+    ] = None,
+    site: Annotated[
+        str | None, typer.Option(metavar="HOST", help="All pages of a host, http and https.")
+    ] = None,
+    prefix: Annotated[
+        str | None, typer.Option(metavar="URL", help="All pages whose URL begins so.")
+    ] = None,
+    keep_refusing: Annotated[
+        bool, typer.Option("--keep-refusing", help="Never fetch them again.")
+    ] = False,
+    archives: Annotated[
+        bool, typer.Option("--archives", help="Write the WARC files without their records.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be forgotten, and do nothing.")
+    ] = False,
+    db: Db = DEFAULT_DB,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Forget pages: bodies, texts, versions, visits, links, alerts and what was learnt from them.
+
+    Only the address stays, so that the changefeed can say `deleted`. The file is written anew, so
+    that nothing of them can be found in it. Their records in archives are listed, or removed with
+    --archives. Backups, WACZ packages and CDXJ indexes made before are yours to delete.
+    """
+    if sum(each is not None for each in (url, site, prefix)) != 1:
+        fail("give one of URL, --site HOST and --prefix URL", 2)
+    urls, prefixes = _addresses(url, site, prefix)
+    settings, _ = read_settings(config, {})
+    choice, folders = terminal.run(_chosen(db, urls, prefixes, settings.archive.dir))
+    if not choice.pages and not choice.records and not (keep_refusing and prefixes):
+        fail(f"{url or site or prefix}: {db} knows no such page")
+    if not dry_run:
+        with err.status("Forgetting"):
+            terminal.run(_forget(db, choice, refused=keep_refusing))
+            forget_documents(db, [each.page_id for each in choice.pages])
+            if archives:
+                with terminal.told_in_one_line():
+                    _remove(folders, choice)
+        _require_overwritten(db)
+    if json:
+        print_json(
+            {
+                "pages": [asdict(each) for each in choice.pages],
+                "records": [asdict(each) for each in choice.records],
+                "done": not dry_run,
+                "records_removed": archives and not dry_run,
+            }
+        )
+    else:
+        _print(choice, dry_run=dry_run, removed=archives and not dry_run)
+
+
+def _addresses(
+    url: str | None, site: str | None, prefix: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the canonical URLs that are meant, and how URLs that are meant begin."""
+    if url is not None:
+        return tuple(terminal.spellings(url)), ()
+    if site is not None:
+        hosts = [str(origin(each)) for each in terminal.spellings(site)]
+        return (), tuple(f"{each}/" for each in hosts)
+    try:
+        return (), (canonical(prefix or ""),)
+    except ValueError:
+        fail(f"--prefix {prefix}: not an http or https URL", 2)
+
+
+async def _chosen(
+    db: Path, urls: tuple[str, ...], prefixes: tuple[str, ...], archive: str
+) -> tuple[_Choice, list[Path]]:
+    """Read what is to be forgotten, and the folders of archives that runs of the store wrote."""
+    async with page.snapshot(db) as connection:
+        found = await forgetting.forgettable(connection, urls=urls, prefixes=prefixes)
+        folders = {archive, *await runs.archive_folders(connection)} - {""}
+    there = [folder for folder in map(Path, sorted(folders)) if folder.is_dir()]
+    choice = _Choice(urls, prefixes, tuple(found))
+    records = [
+        record
+        for folder in there
+        for file in warc_files(folder)
+        for record in doomed_records(file, choice.matcher())
+    ]
+    return _Choice(urls, prefixes, tuple(found), tuple(records)), there
+
+
+async def _forget(db: Path, choice: _Choice, *, refused: bool) -> None:
+    database = await open_store(db, owner="forget")
+    try:
+        await forgetting.forget(
+            database, choice.pages, time.time(), refused=refused, prefixes=choice.prefixes
+        )
+    finally:
+        await database.close()
+
+
+def _remove(folders: Sequence[Path], choice: _Choice) -> None:
+    """Write those files of the archives anew that hold records to remove."""
+    names = {each.file for each in choice.records}
+    for folder in folders:
+        try:
+            with closing(recovered(folder)) as originals:
+                for file in (each for each in warc_files(folder) if each.name in names):
+                    with replacing(file) as partial:
+                        remove_records(file, partial, choice.matcher())
+                # What files that have shrunk hold is archived in full when it comes again.
+                originals.keep({name for name in originals.sizes() if name not in names})
+        except ArchiveInUse as error:
+            raise CrawlError(f"{folder}: another process writes this archive; stop it") from error
+        except CannotRemove as error:
+            raise CrawlError(f"{error}; its records were not removed") from error
+        except sqlite3.Error as error:
+            raise CrawlError(f"{folder}: {error}") from error
+
+
+def _require_overwritten(db: Path) -> None:
+    """Tell if a log still holds what was deleted, because another program reads the store."""
+    for file in (db.resolve(), cache_of(db)):
+        log = file.with_name(f"{file.name}-wal")
+        if log.exists() and log.stat().st_size:
+            fail(
+                f"{log}: another program reads the store, so deleted data are still in this file: "
+                "end that program, and run the same command again"
+            )
+
+
+def _print(choice: _Choice, *, dry_run: bool, removed: bool) -> None:
+    verb = "Would forget" if dry_run else "Forgot"
+    rows = [(each.url, each.versions) for each in choice.pages[:_SHOWN]]
+    show_list(f"{verb} {counted(len(choice.pages), 'page')}", ("page", "versions"), rows)
+    if len(choice.pages) > _SHOWN:
+        show_line(f"… and {len(choice.pages) - _SHOWN:,} more")
+    if not choice.records:
+        return
+    show_list(
+        f"Records in archives, {'removed' if removed else 'to be removed with --archives'}",
+        ("file", "offset", "kind", "address"),
+        [(each.file, each.offset, each.kind, each.url) for each in choice.records[:_SHOWN]],
+    )
+    if len(choice.records) > _SHOWN:
+        show_line(f"… and {len(choice.records) - _SHOWN:,} more; --json lists all")
+    if removed:
+        say("note:", "yellow", "CDXJ indexes and WACZ packages made before are to be made anew")

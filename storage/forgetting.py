@@ -1,0 +1,129 @@
+"""Forget pages: delete what a store holds of them, overwrite it, and refuse them from then on.
+
+What stays is the address: consumers of the changefeed must be told that it is gone, and a refused
+page must be known. Each transaction forgets some hundred pages wholly: a kill leaves the rest as it
+was, and the same command goes on.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from aiosqlite import Connection as Reader
+
+from freshet.storage.database import Database, as_json
+from freshet.storage.maintenance import compact, unguarded
+from freshet.storage.tables import changefeed, near_duplicates
+
+#: Pages of one transaction.
+_BATCH: Final = 500
+_IDS: Final = "(SELECT value FROM json_each(:ids))"
+_SEEN: Final = f"(SELECT id FROM observation WHERE page_id IN {_IDS})"
+#: Messages that are not sent yet hold texts; others' alerts in them go into new ones.
+_UNSENT: Final = (
+    f"SELECT id FROM alert_message WHERE body IS NOT NULL AND id IN "
+    f"(SELECT message_id FROM alert WHERE observation_id IN {_SEEN})"
+)
+_BODIES: Final = (
+    f"DELETE FROM body WHERE digest IN (SELECT body_digest FROM version WHERE page_id IN {_IDS}) "
+    "AND NOT EXISTS (SELECT 1 FROM version AS v WHERE v.body_digest = body.digest "
+    f"AND v.page_id NOT IN {_IDS})"
+)
+_PAGES: Final = (
+    "UPDATE page SET alias_of = NULL, alias_kind = NULL, alias_at = NULL, last_kind = NULL, "
+    "last_at = NULL, checked_at = NULL, status = NULL, etag = NULL, last_modified = NULL, "
+    "wish_s = NULL, body_digest = NULL, text_digest = NULL, version_id = NULL, title = NULL, "
+    "language = NULL, canonical_url = NULL, noindex = 0, noarchive = 0, nofollow = 0, still = 0, "
+    "held_back = iif(:refused, 'forgotten', nullif(held_back, 'forgotten')) "
+    f"WHERE id IN {_IDS}"
+)
+_DEEDS: Final = (
+    f"DELETE FROM alert WHERE observation_id IN {_SEEN}",
+    "UPDATE alert SET message_id = NULL WHERE message_id IN (SELECT value FROM json_each(:unsent))",
+    "DELETE FROM alert_message WHERE id IN (SELECT value FROM json_each(:unsent))",
+    *(
+        f"DELETE FROM {table} WHERE observation_id IN {_SEEN}"
+        for table in ("alert_review", "amendment", "audit")
+    ),
+    _BODIES,
+    *(
+        f"DELETE FROM {table} WHERE page_id IN {_IDS}"
+        for table in (
+            "version", "memory", "churn", "estimate", "frontier", "subscription", "claim",
+            "observation",
+        )
+    ),
+    f"DELETE FROM link WHERE src_id IN {_IDS} OR dst_id IN {_IDS}",
+    f"DELETE FROM offsite_link WHERE src_id IN {_IDS}",
+    _PAGES,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Forgettable:
+    """A page to forget, or another name of it; ``versions`` are counted."""
+
+    page_id: int
+    url: str
+    fetch_url: str
+    versions: int
+
+
+async def forgettable(
+    db: Reader, *, urls: Sequence[str] = (), prefixes: Sequence[str] = ()
+) -> list[Forgettable]:
+    """Return the pages at these canonical URLs, with their other names, and those that begin so."""
+    rows = await db.execute_fetchall(
+        "SELECT p.id, p.url, p.fetch_url, (SELECT count(*) FROM version WHERE page_id = p.id) "
+        "FROM page AS p WHERE p.url IN (SELECT value FROM json_each(?1)) OR p.alias_of IN "
+        "(SELECT id FROM page WHERE url IN (SELECT value FROM json_each(?1))) OR EXISTS "
+        "(SELECT 1 FROM json_each(?2) WHERE substr(p.url, 1, length(value)) = value) ORDER BY p.id",
+        (as_json(list(urls)), as_json(list(prefixes))),
+    )
+    return [Forgettable(*row) for row in rows]
+
+
+async def forget(
+    database: Database,
+    pages: Sequence[Forgettable],
+    now: float,
+    *,
+    refused: bool,
+    prefixes: Sequence[str] = (),
+) -> None:
+    """Forget pages, and write the file anew without what was deleted now and before.
+
+    If ``refused``, neither they nor what begins with one of the ``prefixes`` is fetched again, else
+    they may be.
+
+    Raises:
+        StoreError: the store cannot be written, or the disk has no room to write it anew.
+    """
+    await database.write(partial(_refuse, prefixes=prefixes, now=now, refused=refused))
+    ids = [each.page_id for each in pages]
+    for first in range(0, len(ids), _BATCH):
+        await database.write(
+            partial(_forget, ids=ids[first : first + _BATCH], now=now, refused=refused)
+        )
+    await compact(database)
+
+
+def _refuse(db: sqlite3.Connection, prefixes: Sequence[str], now: float, *, refused: bool) -> None:
+    if refused:
+        db.executemany("INSERT OR REPLACE INTO refusal VALUES (?, ?)", [(p, now) for p in prefixes])
+    else:
+        db.executemany("DELETE FROM refusal WHERE prefix = ?", [(p,) for p in prefixes])
+
+
+def _forget(db: sqlite3.Connection, ids: Sequence[int], now: float, *, refused: bool) -> None:
+    values: dict[str, object] = {"ids": as_json(list(ids)), "refused": refused}
+    unsent = [row[0] for row in db.execute(_UNSENT, values)]
+    values["unsent"] = as_json(unsent)
+    with unguarded(db, "observation"), unguarded(db, "claim"):
+        for deed in _DEEDS:
+            db.execute(deed, values)
+    for page_id in ids:
+        near_duplicates.revise(db, page_id)
+    changefeed.forget(db, ids, now)

@@ -1,0 +1,162 @@
+"""What `freshet changefeed` and `freshet text` print of a site that changes, as they are typed."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.documents import cache_of
+from freshet.crawler.run.crawl import CrawlOrder, crawl
+from freshet.storage.database import reading
+from tests.console import freshet
+from tests.integration.quick import quick, unwatched
+from tests.integration.scripted import Page, Scripted, scripted
+
+#: Pages that are alike would be taken for error pages.
+WORDS = {
+    name: f"The {name} stone {verb} where {noun}, and whoever {verb} by {noun} tells of it."
+    for name, verb, noun in (
+        ("home", "lies", "two rivers meet"), ("edited", "fell", "a mill once ground rye"),
+        ("leaving", "sank", "fishermen mend nets"), ("old", "grew", "larches climb the slope"),
+        ("kept", "shone", "miners left their lamps"), ("new", "sang", "wind comes off the sea"),
+    )
+}  # fmt: skip
+LINKS = "".join(f'<a href="/{name}">{name}</a> ' for name in ("edited", "leaving", "old", "kept"))
+
+
+def page(title: str, text: str = "", head: str = "") -> Page:
+    return Page(f"<title>{title}</title>{head}<h1>{title}</h1><p>{WORDS[title]} {text}</p>{LINKS}")
+
+
+@dataclass(slots=True)
+class Site:
+    """A site that a test edits between crawls."""
+
+    served: Scripted
+    pages: dict[str, Page]
+    folder: Path
+    cursor: str = "0"
+    db: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.db = self.folder / "crawl.db"
+
+    def url(self, path: str) -> str:
+        return self.served.origin("a") + path
+
+    async def crawl(self) -> None:
+        seeds = seeds_from_arguments([self.served.origin("a")]).seeds
+        await crawl(quick(), CrawlOrder(self.db, seeds), watch=unwatched)
+
+    async def typed(self, *words: object) -> Result:
+        """Invoke a command beside the server; it has an event loop of its own."""
+        return await asyncio.to_thread(freshet, *words, "--db", self.db)
+
+    async def told(self, *words: object) -> list[tuple[str, str]]:
+        """Path and kind of each change since the last call."""
+        result = await self.typed("changefeed", "--since", self.cursor, *words)
+        assert result.exit_code == 0, result.output
+        *entries, last = map(json.loads, result.stdout.splitlines())
+        self.cursor = last["last_seq"]
+        return [(each["id"].removeprefix(self.url("")), each["change"]["kind"]) for each in entries]
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    """A site of five pages that was crawled once."""
+    pages = {f"/{name}": page(name) for name in ("edited", "leaving", "old", "kept")}
+    pages["/"] = page("home")
+    async with scripted({"a": pages}) as served:
+        found = Site(served, pages, tmp_path)
+        await found.crawl()
+        yield found
+
+
+async def test_each_crawl_tells_what_it_changed(site: Site) -> None:
+    assert len(await site.told()) == 5
+    await site.crawl()
+    assert await site.told() == []
+    site.pages["/edited"] = page("edited", "A new sentence stands here, and it matters.")
+    site.pages["/new"] = page("new")
+    site.pages["/old"] = Page(status=301, headers={"Location": "/new"})
+    site.pages["/kept"] = page("kept", head='<meta name="robots" content="noindex">')
+    del site.pages["/leaving"]
+    await site.crawl()
+    assert sorted(await site.told()) == [
+        ("/edited", "changed"), ("/kept", "noindex"), ("/leaving", "gone"), ("/new", "new"),
+        ("/old", "moved"),
+    ]  # fmt: skip
+    site.pages["/leaving"] = page("leaving")
+    await site.crawl()
+    assert await site.told("--filter", "*/leaving") == [("/leaving", "new")]
+
+
+async def test_entries_have_documents_and_say_where_pages_went(site: Site) -> None:
+    site.pages["/old"] = Page(status=308, headers={"Location": "/kept"})
+    await site.crawl()
+    result = await site.typed("changefeed", "--include-docs")
+    entries: dict[str, Any] = {
+        each["id"]: each for each in map(json.loads, result.stdout.splitlines()) if "id" in each
+    }
+    assert entries[site.url("/old")]["moved_to"] == site.url("/kept")
+    document = entries[site.url("/edited")]["doc"]
+    assert document["title"] == "edited"
+    assert document["markdown"].startswith(f"# edited\n\n{WORDS['edited']}")
+    assert [each["markdown"] for each in document["blocks"][:2]] == ["# edited", WORDS["edited"]]
+    alone = await site.typed("text", site.url("/edited"), "--format", "json")
+    assert json.loads(alone.stdout) == document
+    cache_of(site.db).write_bytes(b"damaged")
+    assert (await site.typed("changefeed", "--include-docs")).stdout == result.stdout
+
+
+async def test_a_cursor_file_goes_on_where_it_ended(site: Site) -> None:
+    place = site.folder / "place"
+    seen = []
+    for _ in range(4):
+        result = await site.typed("changefeed", "--cursor-file", place, "--limit", "2")
+        *entries, _ = map(json.loads, result.stdout.splitlines())
+        seen += [each["id"] for each in entries]
+    assert len(seen) == len(set(seen)) == 5
+
+
+async def test_a_waiting_consumer_is_told_at_the_commit(site: Site) -> None:
+    waiting = asyncio.create_task(site.typed("changefeed", "--since", "now", "--feed", "longpoll"))
+    site.pages["/edited"] = page("edited", "A new sentence stands here, and it matters.")
+    async with reading(site.db) as db:
+        before = await db.execute_fetchall("SELECT max(seq) FROM change")
+        while await db.execute_fetchall("SELECT max(seq) FROM change") == before:
+            await site.crawl()
+            if waiting.done():
+                break
+    first, *_ = map(json.loads, (await waiting).stdout.splitlines())
+    assert first["id"] == site.url("/edited")
+
+
+async def test_a_cursor_that_cannot_be_followed_is_told_in_one_line(site: Site) -> None:
+    await site.told()
+    other = "0" * 16 + site.cursor[16:]
+    for cursor, code, why in ((other, 1, "start anew"), ("nonsense", 2, "accepted are")):
+        result = await site.typed("changefeed", "--since", cursor)
+        assert (result.exit_code, why in result.stderr) == (code, True), result.output
+        assert len(result.stderr.splitlines()) == 1
+
+
+async def test_versions_of_a_text_are_read_by_number_and_by_time(site: Site) -> None:
+    first = (await site.typed("text", site.url("/edited"))).stdout
+    site.pages["/edited"] = page("edited", "A new sentence stands here, and it matters.")
+    await site.crawl()
+    now = (await site.typed("text", site.url("/edited"))).stdout
+    assert "it matters" in now
+    assert (await site.typed("text", site.url("/edited"), "--version", "1")).stdout == first
+    assert (await site.typed("text", site.url("/edited"), "--version", "-1")).stdout == now
+    assert "<h1>" in (await site.typed("text", site.url("/edited"), "--format", "html")).stdout
+    wrong = await site.typed("text", site.url("/edited"), "--version", "7")
+    assert (wrong.exit_code, "1 to 2" in wrong.stderr) == (2, True)
+    long_ago = await site.typed("text", site.url("/edited"), "--as-of", "2001-01-01")
+    assert (long_ago.exit_code, "the first is of" in long_ago.stderr) == (1, True)
