@@ -401,7 +401,7 @@ class Ephemeral(_SettingsGroup):
     cost: Literal["request", "delay"]
 
 
-class Daemon(_SettingsGroup):
+class DaemonSettings(_SettingsGroup):
     """Budget and policy of a daemon; the command line has options for these, too."""
 
     budget: str
@@ -424,7 +424,7 @@ class Parse(_SettingsGroup):
     ignore: Groups
 
 
-class Store(_SettingsGroup):
+class StoreSettings(_SettingsGroup):
     """The database: retention and writing."""
 
     bodies_per_page: Positive
@@ -470,11 +470,11 @@ class Settings(BaseSettings):
     signals: _SignalSettings
     traps: Traps
     change: _ChangeSettings
-    daemon: Daemon
+    daemon: DaemonSettings
     ephemeral: Ephemeral
     receiver: ReceiverSettings
     parse: Parse
-    store: Store
+    store: StoreSettings
     archive: _ArchiveSettings
     operation: Operation
     alerts: Alerts

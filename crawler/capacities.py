@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.config.settings import Daemon, Ephemeral
+from freshet.config.settings import DaemonSettings, Ephemeral
 from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.sources import Rows
@@ -83,7 +83,7 @@ _DAY_HOURS: Final = 24.0
 _LEAST_DELAY_S: Final = 0.1
 
 
-def exchange_of(said: Ephemeral, daemon: Daemon) -> DiscoveryTerms:
+def exchange_of(said: Ephemeral, daemon: DaemonSettings) -> DiscoveryTerms:
     """Return the terms on which new pages and ephemeral sources compete, by these settings."""
     return DiscoveryTerms(
         missing=daemon.new_page_worth,

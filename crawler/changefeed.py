@@ -3,17 +3,18 @@
 import asyncio
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from aiosqlite import Connection as Reader
 
-from freshet.crawler.clock import iso
+from freshet.crawler.clock import calendar, iso
 from freshet.crawler.documents import Documents, StoredDocument
 from freshet.storage.database import reading
 from freshet.storage.queries import page
 from freshet.storage.tables import changefeed
-from freshet.storage.tables.changefeed import Change, Position
+from freshet.storage.tables.changefeed import ChangeKind, Position
 
 #: How often a waiting consumer looks whether something was committed: microseconds of work.
 _POLL_S: Final = 0.1
@@ -22,11 +23,53 @@ BATCH: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Entries in their order, and the cursor after them, which the consumer is to keep."""
+class Change:
+    """The last change of a page's document.
 
-    entries: list[dict[str, Any]]
+    ``seq`` is the cursor after it, ``id`` the URL, ``at`` the time in UTC. A page that was
+    ``deleted`` has no document any more; ``moved_to`` is the new URL of one that has moved for
+    good. ``doc`` is None also where documents were not asked for.
+    """
+
+    seq: str
+    id: str
+    deleted: bool
+    moved_to: str | None
+    kind: ChangeKind
+    at: datetime
+    resemblance: float | None
+    blocks_added: int | None
+    blocks_removed: int | None
+    doc: StoredDocument | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the change in JSON, as CouchDB's feeds do."""
+        entry: dict[str, Any] = {"seq": self.seq, "id": self.id}
+        if self.deleted:
+            entry["deleted"] = True
+        if self.moved_to is not None:
+            entry["moved_to"] = self.moved_to
+        entry["change"] = {name: getattr(self, name) for name in _OF_THE_VISIT}
+        entry["change"]["at"] = iso(self.at.timestamp())
+        if self.doc is not None:
+            entry["doc"] = self.doc.as_json()
+        return entry
+
+
+_OF_THE_VISIT: Final = ("kind", "at", "resemblance", "blocks_added", "blocks_removed")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Changes in their order, and the cursor after them, which the consumer is to keep."""
+
+    changes: list[Change]
     cursor: str
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        """The changes in JSON."""
+        return [each.as_json() for each in self.changes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +103,22 @@ class Changefeed:
             if self.documents is not None:
                 wanted = [each.version_id for each in found if each.version_id is not None]
                 made = await self.documents.read(db, wanted)
-        entries = []
-        for each in found:
-            document = made.get(each.version_id or 0)
-            entries.append(_entry(each, str(Position(after.epoch, each.seq)), document))
-            if document is not None:
-                await asyncio.sleep(0)
-        return Batch(entries, str(after))
+        told = [
+            Change(
+                seq=str(Position(after.epoch, each.seq)),
+                id=each.url,
+                deleted=each.version_id is None,
+                moved_to=each.moved_to,
+                kind=each.kind,
+                at=calendar(each.at),
+                resemblance=each.resemblance,
+                blocks_added=each.blocks_added,
+                blocks_removed=each.blocks_removed,
+                doc=made.get(each.version_id or 0),
+            )
+            for each in found
+        ]
+        return Batch(told, str(after))
 
     async def awaited(self, since: str, wait_s: float, limit: int = BATCH) -> Batch:
         """Return the changes after a cursor; where there are none, wait for some for so long.
@@ -80,7 +132,7 @@ class Changefeed:
                 # Before the read: no commit falls between that and the wait.
                 before = await _commits(db)
                 batch = await self.read(since, limit)
-                if batch.entries or loop.time() >= give_up_at:
+                if batch.changes or loop.time() >= give_up_at:
                     return batch
                 since = batch.cursor
                 # Other processes commit, too: nothing would set an event.
@@ -92,22 +144,3 @@ async def _commits(db: Reader) -> int:
     """Return a number that differs after each commit by others."""
     ((number,),) = await db.execute_fetchall("PRAGMA data_version")
     return int(number)
-
-
-def _entry(change: Change, cursor: str, document: StoredDocument | None) -> dict[str, Any]:
-    """Return a change in JSON, as CouchDB's feeds do."""
-    entry: dict[str, Any] = {"seq": cursor, "id": change.url}
-    if change.version_id is None:
-        entry["deleted"] = True
-    if change.moved_to is not None:
-        entry["moved_to"] = change.moved_to
-    entry["change"] = {
-        "kind": change.kind,
-        "at": iso(change.at),
-        "resemblance": change.resemblance,
-        "blocks_added": change.blocks_added,
-        "blocks_removed": change.blocks_removed,
-    }
-    if document is not None:
-        entry["doc"] = document.as_json()
-    return entry

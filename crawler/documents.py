@@ -1,4 +1,4 @@
-"""Documents of stored versions, as consumers get them, and the cache of their extraction.
+"""Documents of stored versions, the cache of their extraction, and differences of versions.
 
 The cache is a file beside the store (``FILE.documents``): a document for each page, by the digest
 of all that it is made of and the version of the extraction. It may be deleted at any time.
@@ -12,8 +12,9 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
+from difflib import SequenceMatcher
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -21,13 +22,21 @@ from typing import Any, Final
 import zstandard
 from aiosqlite import Connection as Reader
 
-from freshet.crawler.clock import iso
+from freshet.crawler.admission.site_lists import spellings
+from freshet.crawler.clock import calendar, iso
+from freshet.crawler.compare.diff import AlignedBlock, align, counts
+from freshet.crawler.compare.history import PageMemory
+from freshet.crawler.compare.layout import Layout
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.tally import UsageError
+from freshet.crawler.urls import origin
+from freshet.storage.database import StoreError
 from freshet.storage.queries import page
-from freshet.storage.queries.page import DocumentSource, StoredVersion
-from freshet.storage.tables import changefeed
+from freshet.storage.queries.page import DocumentSource, KnownUrl, OtherName, StoredVersion
+from freshet.storage.records import PageHistory
+from freshet.storage.tables import changefeed, observations
 
 log = logging.getLogger(__name__)
 
@@ -40,39 +49,52 @@ _LEVEL: Final = 1
 _ID_BYTES: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """The document of one version of a page; ``missing`` says why it has no content."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDocument(Document):
+    """The document of one version of a page.
 
-    source: DocumentSource
-    document: Document
+    ``version`` is its number. ``fetched_at`` and ``changed_at``, the last significant change until
+    then, are in UTC. ``missing`` says why there is no content.
+    """
+
+    url: str
+    version: int
+    content_type: str | None
+    fetched_at: datetime
+    changed_at: datetime
+    digest: str
     missing: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the metadata, and the content as Markdown and by blocks.
+    def by_id(self) -> dict[str, str]:
+        """Return the blocks by their ids: a block has the same one in all versions that have it."""
+        return dict(_identified(self.blocks))
 
-        A block has the same id in every version that has it: an index embeds again what is new.
-        """
-        own, made = self.source, self.document
-        return {
-            "url": own.url,
-            "version": own.number,
-            "title": made.title or own.title,
-            "description": made.description,
-            "language": made.language or own.language,
-            "author": made.author,
-            "published_at": made.published_at,
-            "modified_at": made.modified_at,
-            "canonical_url": made.canonical_url or own.canonical_url,
-            "content_type": own.content_type,
-            "fetched_at": iso(own.fetched_at),
-            "changed_at": iso(own.changed_at),
-            "digest": own.digest.hex(),
-            "headings": [{"level": level, "text": text} for level, text in made.headings],
-            "markdown": None if self.missing else made.markdown,
-            "blocks": [{"id": name, "markdown": text} for name, text in _identified(made.blocks)],
-            "missing": self.missing,
+    def as_json(self) -> dict[str, Any]:
+        """Return the metadata, and the content as Markdown and by blocks."""
+        own = {name: value for name, value in asdict(self).items() if name != "html"}
+        return {"url": self.url, "version": self.version, **own} | {
+            "fetched_at": iso(self.fetched_at.timestamp()),
+            "changed_at": iso(self.changed_at.timestamp()),
+            "headings": [{"level": level, "text": text} for level, text in self.headings],
+            "markdown": None if self.missing else self.markdown,
+            "blocks": [{"id": name, "markdown": text} for name, text in self.by_id().items()],
         }
+
+
+def _stored(of: DocumentSource, made: Document, missing: str | None = None) -> StoredDocument:
+    said = {each.name: getattr(made, each.name) for each in fields(made)}
+    for name in ("title", "language", "canonical_url"):
+        said[name] = said[name] or getattr(of, name)
+    return StoredDocument(
+        **said,
+        url=of.url,
+        version=of.number,
+        content_type=of.content_type,
+        fetched_at=calendar(of.fetched_at),
+        changed_at=calendar(of.changed_at),
+        digest=of.digest.hex(),
+        missing=missing,
+    )
 
 
 def _identified(blocks: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -84,8 +106,8 @@ def _identified(blocks: Iterable[str]) -> Iterator[tuple[str, str]]:
         yield (name if seen[name] == 1 else f"{name}-{seen[name]}"), text
 
 
-class NoText(Exception):
-    """A version without a comparable text; the message says why."""
+class UnknownPage(StoreError):
+    """A page that the store does not have, or a version or a text of it; the message says why."""
 
 
 def _not_kept(number: int) -> str:
@@ -99,62 +121,20 @@ async def read_text(connection: Reader, parser: Parser, url: str, version: Store
     """Return the blocks of main text of a version, as change detection compares them.
 
     Raises:
-        NoText: its bytes are not kept, or cannot be parsed.
+        UnknownPage: its bytes are not kept, or cannot be parsed.
     """
     body = await page.body(connection, version.version_id)
     if body is None:
-        raise NoText(_not_kept(version.number))
+        raise UnknownPage(f"{url}: {_not_kept(version.number)}")
     try:
         parsed = await parser.parse(body, url, version.content_type)
     except ParserLost as error:
-        raise NoText(
-            f"version {version.number} could not be parsed now: {error}; try again"
+        raise UnknownPage(
+            f"{url}: version {version.number} could not be parsed now: {error}; try again"
         ) from error
     if isinstance(parsed, Unparsable):
-        raise NoText(f"version {version.number} cannot be parsed: {parsed.reason}")
+        raise UnknownPage(f"{url}: version {version.number} cannot be parsed: {parsed.reason}")
     return parsed.blocks
-
-
-def version_of(
-    stored: Sequence[StoredVersion], counted: Sequence[StoredVersion], text: str
-) -> StoredVersion:
-    """Return a version by number, from the end of those that count if negative, or of a date.
-
-    Raises:
-        ValueError: the text is neither, or there is no such number.
-        NoText: the page has no version of then.
-    """
-    numbers = f"1 to {len(stored)}, or from the end -1 to -{len(counted)}"
-    if text.removeprefix("-").isdecimal():
-        number = int(text)
-        among = stored if number > 0 else counted
-        if not 1 <= abs(number) <= len(among):
-            raise ValueError(f"version {text}: accepted are {numbers}")
-        return among[number - 1 if number > 0 else number]
-    try:
-        at = datetime.fromisoformat(text).astimezone().timestamp()
-    except (ValueError, OverflowError) as error:
-        date = "a date such as 2026-03-31T12:00"
-        raise ValueError(f"version {text}: accepted are {numbers}, or {date}") from error
-    then = [version for version in counted if version.at <= at]
-    if not then:
-        raise NoText(f"version {text}: the first is of {iso(stored[0].at)}")
-    return then[-1]
-
-
-async def document_version(db: Reader, page_id: int, wanted: str | None = None) -> StoredVersion:
-    """Return the version of a page's document, or the one wanted, as :func:`version_of` does.
-
-    Raises:
-        ValueError, NoText: as there; and the store has no content of the page.
-    """
-    stored = await page.versions(db, page_id)
-    if not stored:
-        raise NoText("the store has no content of this page")
-    if wanted is not None:
-        return version_of(stored, [each for each in stored if each.significant], wanted)
-    told = await changefeed.document_of(db, page_id)
-    return next((each for each in stored if each.version_id == told), stored[-1])
 
 
 class Documents:
@@ -180,27 +160,45 @@ class Documents:
             await asyncio.sleep(0)
         return found
 
+    async def find(self, db: Reader, typed: str, wanted: str | None = None) -> StoredDocument:
+        """Return the document of a page: of its last significant version, or of the one wanted.
+
+        Raises:
+            UsageError: the URL or the version is none.
+            UnknownPage: the store does not have it.
+        """
+        it = await final(db, typed)
+        version = await document_version(db, it.page_id, wanted)
+        try:
+            (found,) = (await self.read(db, [version.version_id])).values()
+        except ParserLost as error:
+            why = f"its text could not be made now ({error}); try again"
+            raise UnknownPage(f"{it.url}: {why}") from error
+        return found
+
     async def _read(self, db: Reader, source: DocumentSource) -> StoredDocument:
         key = _key(source)
         if (cached := self._cached(source.page_id, key)) is not None:
-            return StoredDocument(source, cached)
+            return _stored(source, cached)
         body = await page.body(db, source.version_id)
         if body is None:
-            return StoredDocument(source, Document(), _not_kept(source.number))
+            return _stored(source, Document(), _not_kept(source.number))
         made = await self._parser.document(body, source.url, source.content_type)
         if isinstance(made, Unparsable):
             why = f"version {source.number} cannot be parsed: {made.reason}"
-            return StoredDocument(source, Document(), why)
+            return _stored(source, Document(), why)
         self._keep(source.page_id, key, made)
-        return StoredDocument(source, made)
+        return _stored(source, made)
 
     def _cached(self, page_id: int, key: bytes) -> Document | None:
         if self._cache is None:
             return None
-        with suppress(sqlite3.Error, zstandard.ZstdError, ValueError, TypeError):
+        with suppress(sqlite3.Error, zstandard.ZstdError, ValueError, TypeError, KeyError):
             sql = "SELECT zstd FROM document WHERE page_id = ? AND key = ?"
             if (row := self._cache.execute(sql, (page_id, key)).fetchone()) is not None:
-                return Document(**json.loads(zstandard.decompress(row[0])))
+                said = json.loads(zstandard.decompress(row[0]))
+                said["headings"] = tuple(map(tuple, said["headings"]))
+                return Document(**said | {"blocks": tuple(said["blocks"])})
         return None
 
     def _keep(self, page_id: int, key: bytes, made: Document) -> None:
@@ -265,3 +263,203 @@ def _opened(file: Path) -> sqlite3.Connection | None:
 def _key(source: DocumentSource) -> bytes:
     parts = DOCUMENT_VERSION, source.url, source.content_type, source.digest.hex()
     return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
+
+
+# -- pages -------------------------------------------------------------------
+_NEAREST: Final = 3
+
+
+async def known(db: Reader, typed: str) -> KnownUrl:
+    """Return what the store knows of a URL as it was typed.
+
+    Raises:
+        UsageError: it is not a URL.
+        UnknownPage: the store does not know it; the message names the nearest URLs.
+    """
+    urls = spellings(typed)
+    found = await page.find(db, urls)
+    if found is None:
+        raise UnknownPage(unknown(typed, await nearest(db, urls[0])))
+    return found
+
+
+async def final(db: Reader, typed: str) -> KnownUrl | OtherName:
+    """Return the page that a URL stands for, also through redirects; raises as :func:`known`."""
+    found = await known(db, typed)
+    return found.alias or found
+
+
+async def nearest(db: Reader, url: str) -> list[str]:
+    """Return the known URLs on the host of ``url``, http and https, that are most like it."""
+    schemes = [f"{scheme}{url[url.index(':') :]}" for scheme in ("https", "http")]
+    near = [
+        known
+        for spelling in schemes
+        for known in await page.neighbours(db, str(origin(spelling)), spelling)
+    ]
+    return sorted(near, key=lambda known: -_similarity(known, url))[:_NEAREST]
+
+
+def unknown(url: str, near: Sequence[str]) -> str:
+    """Return the message about a URL that the store does not know."""
+    if not near:
+        return f"{url} is not known, nor any other URL on that host"
+    return f"{url} is not known; the nearest on that host: {', '.join(near)}"
+
+
+def _similarity(one: str, other: str) -> float:
+    """Return the similarity from 0 to 1, whatever the schemes."""
+    return SequenceMatcher(
+        None, one.partition(":")[2], other.partition(":")[2], autojunk=False
+    ).ratio()
+
+
+# -- versions ----------------------------------------------------------------
+
+
+def version_of(
+    stored: list[StoredVersion], counted: list[StoredVersion], wanted: str
+) -> StoredVersion:
+    """Return a version by number, from the end of those that count if negative, or of a date.
+
+    Raises:
+        UsageError: ``wanted`` is no such number, or neither a number nor a date.
+        UnknownPage: the page had no version then.
+    """
+    numbers = f"1 to {len(stored)}, or from the end -1 to -{len(counted)}"
+    if wanted.removeprefix("-").isdecimal():
+        number = int(wanted)
+        among = stored if number > 0 else counted
+        if not 1 <= abs(number) <= len(among):
+            raise UsageError(f"version {wanted}: accepted are {numbers}")
+        return among[number - 1 if number > 0 else number]
+    try:
+        at = datetime.fromisoformat(wanted).astimezone().timestamp()
+    except (ValueError, OverflowError) as error:
+        raise UsageError(
+            f"version {wanted}: accepted are {numbers}, or a date such as 2026-03-31T12:00"
+        ) from error
+    then = [version for version in counted if version.at <= at]
+    if not then:
+        first = calendar(stored[0].at).astimezone()
+        raise UnknownPage(f"version {wanted}: the first is of {first:%Y-%m-%d %H:%M:%S}")
+    return then[-1]
+
+
+async def document_version(db: Reader, page_id: int, wanted: str | None = None) -> StoredVersion:
+    """Return the version of a page's document, or the one wanted; raises as :func:`version_of`."""
+    stored = await page.versions(db, page_id)
+    if not stored:
+        raise UnknownPage("the store has no content of this page")
+    if wanted is not None:
+        return version_of(stored, [each for each in stored if each.significant], wanted)
+    told = await changefeed.document_of(db, page_id)
+    return next((each for each in stored if each.version_id == told), stored[-1])
+
+
+# -- differences -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDifference:
+    """Two versions of a page, aligned; ``volatile`` are positions in the later one."""
+
+    url: str
+    before: StoredVersion
+    after: StoredVersion
+    blocks: tuple[AlignedBlock, ...]
+    volatile: frozenset[int] = frozenset()
+
+    def is_volatile(self, block: AlignedBlock) -> bool:
+        """Return whether the block stands at a slot that differs at every visit."""
+        return block.after in self.volatile
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no block of main text differs."""
+        return all(block.change == "kept" for block in self.blocks)
+
+    def around_changes(self, context: int) -> Iterator[AlignedBlock | int]:
+        """Yield all changes with unchanged blocks around them, and the number of those between."""
+        near: set[int] = set()
+        for place, block in enumerate(self.blocks):
+            if block.change != "kept":
+                near.update(range(place - context, place + context + 1))
+        left_out = 0
+        for place, block in enumerate(self.blocks):
+            if place in near:
+                if left_out:
+                    yield left_out
+                left_out = 0
+                yield block
+            else:
+                left_out += 1
+        if left_out:
+            yield left_out
+
+    def as_json(self) -> dict[str, object]:
+        """Return the difference as JSON values; unchanged blocks are only counted."""
+        return {
+            "url": self.url,
+            "before": asdict(self.before),
+            "after": asdict(self.after),
+            "counts": counts(self.blocks),
+            "blocks": [
+                asdict(b) | {"volatile": self.is_volatile(b)}
+                for b in self.blocks
+                if b.change != "kept"
+            ],
+        }
+
+
+def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
+    """Return the positions of the blocks at slots that differ at every visit."""
+    if history.memory is None:
+        return frozenset()
+    volatile = PageMemory.from_bytes(history.memory).volatile
+    items = Layout(blocks.places, blocks.places).items()
+    return frozenset(i for i, item in enumerate(items) if not volatile.isdisjoint(item.slots))
+
+
+async def difference(
+    db: Reader,
+    parser: Parser,
+    typed: str,
+    before: str | None = None,
+    after: str | None = None,
+    *,
+    noise: bool = False,
+) -> VersionDifference:
+    """Compare two versions of a page; without names the last significant one with that before it.
+
+    Raises:
+        UsageError: the URL or a version is none.
+        UnknownPage: the store does not have them, or their bytes.
+    """
+    it = await final(db, typed)
+    stored = await page.versions(db, it.page_id)
+    old, new = _chosen(it.url, stored, (before, after), noise=noise)
+    texts = [await read_text(db, parser, it.url, each) for each in (old, new)]
+    history = await observations.load(db, it.page_id)
+    volatile = volatile_blocks(history, texts[1]) if history is not None else frozenset()
+    blocks = align(texts[0].texts, texts[1].texts)
+    return VersionDifference(it.url, old, new, blocks, volatile)
+
+
+def _chosen(
+    url: str, stored: list[StoredVersion], wanted: tuple[str | None, str | None], *, noise: bool
+) -> tuple[StoredVersion, StoredVersion]:
+    counted = stored if noise else [each for each in stored if each.significant]
+    if len(stored) < 2:
+        had = "one version" if stored else "no version"
+        raise UnknownPage(f"{url}: has {had} in the store; a diff needs two")
+    if None in wanted and len(counted) < 2:
+        raise UnknownPage(
+            f"{url}: has not changed significantly; --all compares its {len(stored)} versions"
+        )
+    before, after = wanted
+    last = counted[-1] if after is None else version_of(stored, counted, after)
+    if before is not None:
+        return version_of(stored, counted, before), last
+    earlier = [each for each in counted if each.number < last.number]
+    return (earlier or [last])[-1], last

@@ -65,7 +65,7 @@ class CrawlError(Exception):
     """A crawl that cannot be done as requested; the message is one line for the user."""
 
 
-class UsageError(CrawlError):
+class UsageError(CrawlError, ValueError):
     """Wrong usage: other words on the command line, or another file, would do."""
 
 

@@ -23,11 +23,11 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 from rich.text import Text
 
-from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.config.loading import ConfigError
+from freshet.crawler.admission import site_lists
 from freshet.crawler.clock import calendar, dated
 from freshet.crawler.masking import masked
 from freshet.crawler.tally import CrawlError, UsageError
-from freshet.crawler.urls import canonical
 from freshet.scheduler.policy import PolicyError
 from freshet.storage.database import StoreError
 from freshet.storage.tables.near_duplicates import IndexState
@@ -47,19 +47,6 @@ def fail(message: str, code: int = 1) -> NoReturn:
     """Print an error on one line and exit with a code (2 for wrong usage)."""
     say("freshet:", "red", message)
     raise typer.Exit(code)
-
-
-def spellings(text: str) -> list[str]:
-    """Return the canonical URLs that ``text`` may mean: without a scheme https, then http.
-
-    Exits (wrong usage) if the text is not a URL.
-    """
-    sites = seeds_from_arguments([text])
-    for problem in sites.problems:
-        fail(f"{problem.text}: {problem.message}", 2)
-    seed = sites.seeds[0]
-    urls = [seed.url] if seed.fallback_url is None else [seed.url, seed.fallback_url]
-    return [canonical(url) for url in urls]
 
 
 def say(word: str, style: str, message: str) -> None:
@@ -315,8 +302,8 @@ def told_in_one_line() -> Iterator[None]:
     """Exit with one line at an error that the user must act on."""
     try:
         yield
-    except (CrawlError, PolicyError, StoreError) as error:
-        fail(str(error), 2 if isinstance(error, UsageError) else 1)
+    except (ConfigError, CrawlError, PolicyError, StoreError) as error:
+        fail(str(error), 2 if isinstance(error, ConfigError | UsageError) else 1)
     except sqlite3.Error as error:
         fail(f"the store cannot be read or written: {error}; `freshet doctor` checks it")
     except KeyboardInterrupt:
@@ -328,6 +315,12 @@ def told_in_one_line() -> Iterator[None]:
         if os.environ.get(_DEBUG):
             raise
         fail(f"an internal error: {error!r}; set {_DEBUG}=1 for a traceback, and report it")
+
+
+def spellings(text: str) -> list[str]:
+    """Return :func:`site_lists.spellings`; errors are :func:`told_in_one_line`."""
+    with told_in_one_line():
+        return site_lists.spellings(text)
 
 
 def run(work: Coroutine[object, object, T]) -> T:

@@ -2,6 +2,11 @@
 
 These names, and the modules that they come from, are stable:
 
+- :class:`Store`, to read from a crawl store, with :class:`StoredDocument`, :class:`Change`,
+  :class:`Observation` and :class:`VersionDifference`;
+- :func:`crawl` and :class:`Daemon`, to crawl in another program's event loop;
+- :class:`StoreError`, :class:`UnknownPage`, :class:`CursorGone`, :class:`CrawlError` and
+  :class:`ConfigError`, their errors;
 - :func:`lambda_crawl`, ``scheduler.policies.lambda_crawl.solve``: the optimal crawl rates of a
   budget;
 - :func:`harmonic_cost` and :func:`binary_cost`, ``scheduler.costs``: the staleness of a crawl plan;
@@ -14,38 +19,29 @@ These names, and the modules that they come from, are stable:
   ``scheduler.conformance``, the laws that it keeps.
 
 All other modules may change with any version. A name is imported at its first use, so that
-``import freshet`` stays light.
+``import freshet`` stays light; ``__init__.pyi`` names them for type checkers.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from freshet.crawler.robots import allowed as robots_allowed
-    from freshet.crawler.urls import canonical as canonical_url
-    from freshet.crawler.urls import resolve as resolve_url
-    from freshet.scheduler.costs import binary_cost, harmonic_cost
-    from freshet.scheduler.estimate.poisson import estimate as estimate_change_rate
-    from freshet.scheduler.policies.lambda_crawl import solve as lambda_crawl
-    from freshet.scheduler.policies.whittle import index as whittle_index
+from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "__version__",
-    "binary_cost",
-    "canonical_url",
-    "estimate_change_rate",
-    "harmonic_cost",
-    "lambda_crawl",
-    "resolve_url",
-    "robots_allowed",
-    "whittle_index",
-]
-
 _HOMES = {
+    "Change": ("crawler.changefeed", "Change"),
+    "ConfigError": ("config.loading", "ConfigError"),
+    "CrawlError": ("crawler.tally", "CrawlError"),
+    "CursorGone": ("storage.tables.changefeed", "CursorGone"),
+    "Daemon": ("crawler.run.embedded", "Daemon"),
+    "Observation": ("storage.records", "Observation"),
+    "Store": ("crawler.store", "Store"),
+    "StoreError": ("storage.database", "StoreError"),
+    "StoredDocument": ("crawler.documents", "StoredDocument"),
+    "UnknownPage": ("crawler.documents", "UnknownPage"),
+    "VersionDifference": ("crawler.documents", "VersionDifference"),
     "binary_cost": ("scheduler.costs", "binary_cost"),
     "canonical_url": ("crawler.urls", "canonical"),
+    "crawl": ("crawler.run.embedded", "crawl"),
     "estimate_change_rate": ("scheduler.estimate.poisson", "estimate"),
     "harmonic_cost": ("scheduler.costs", "harmonic_cost"),
     "lambda_crawl": ("scheduler.policies.lambda_crawl", "solve"),
@@ -53,6 +49,8 @@ _HOMES = {
     "robots_allowed": ("crawler.robots", "allowed"),
     "whittle_index": ("scheduler.policies.whittle", "index"),
 }
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - they are names
 
 
 def __getattr__(name: str) -> Any:

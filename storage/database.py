@@ -276,10 +276,14 @@ async def reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     """
     _require(path)
     with store_errors(path):
-        connection = await _reader(path)
+        connection = _reader(path)
+        # Opening is not cancelled: the thread of a connection answers an event loop that exists.
+        opening = asyncio.ensure_future(connection)
         try:
+            await asyncio.shield(opening)
             yield connection
         finally:
+            await asyncio.wait([opening])
             await connection.close()
 
 

@@ -7,6 +7,7 @@ Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Protocol
 
 from freshet.storage.entries import (
@@ -214,6 +215,11 @@ class Observation:
     blocks_removed: int | None = None
     duration_s: float = 0.0
     size_bytes: int | None = None
+
+    @property
+    def visited_at(self) -> datetime:
+        """The time of the visit, in UTC."""
+        return datetime.fromtimestamp(self.at, UTC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """The public Python API: the names of DESIGN, where they come from, and a light import."""
 
+import ast
 import subprocess
 import sys
 from importlib import import_module, metadata
+from pathlib import Path
 
 import pytest
 
@@ -12,8 +14,20 @@ import freshet
 @pytest.mark.parametrize(
     ("name", "home", "attribute"),
     [
+        ("Change", "crawler.changefeed", "Change"),
+        ("ConfigError", "config.loading", "ConfigError"),
+        ("CrawlError", "crawler.tally", "CrawlError"),
+        ("CursorGone", "storage.tables.changefeed", "CursorGone"),
+        ("Daemon", "crawler.run.embedded", "Daemon"),
+        ("Observation", "storage.records", "Observation"),
+        ("Store", "crawler.store", "Store"),
+        ("StoreError", "storage.database", "StoreError"),
+        ("StoredDocument", "crawler.documents", "StoredDocument"),
+        ("UnknownPage", "crawler.documents", "UnknownPage"),
+        ("VersionDifference", "crawler.documents", "VersionDifference"),
         ("binary_cost", "scheduler.costs", "binary_cost"),
         ("canonical_url", "crawler.urls", "canonical"),
+        ("crawl", "crawler.run.embedded", "crawl"),
         ("estimate_change_rate", "scheduler.estimate.poisson", "estimate"),
         ("harmonic_cost", "scheduler.costs", "harmonic_cost"),
         ("lambda_crawl", "scheduler.policies.lambda_crawl", "solve"),
@@ -25,6 +39,19 @@ import freshet
 def test_a_public_name_is_the_function_of_its_module(name: str, home: str, attribute: str) -> None:
     assert name in freshet.__all__
     assert getattr(freshet, name) is getattr(import_module(f"freshet.{home}"), attribute)
+
+
+def test_type_checkers_are_told_of_every_public_name_and_its_home() -> None:
+    stub = ast.parse(Path(freshet.__file__).with_suffix(".pyi").read_text("utf-8"))
+    homes = {
+        each.asname or each.name: (str(node.module).removeprefix("freshet."), each.name)
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+    }
+    assert homes == freshet._HOMES  # type: ignore[attr-defined]
+    (names,) = (node.value for node in stub.body if isinstance(node, ast.Assign))
+    assert sorted(ast.literal_eval(names)) == sorted(freshet.__all__)
 
 
 def test_the_api_answers() -> None:
@@ -43,7 +70,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        freshet.nothing  # noqa: B018
+        freshet.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_import_freshet_loads_no_other_package() -> None:

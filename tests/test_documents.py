@@ -1,6 +1,9 @@
 """README, guide and benchmarks beside the program: verbs, options, settings, policies and links."""
 
+import ast
+import asyncio
 import functools
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -9,9 +12,13 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+import freshet
 from freshet.config.loading import load
 from freshet.crawler.cli.verbs import VERBS, application
+from freshet.crawler.synthetic_web.web import WebSpec, mixed
 from freshet.scheduler import policy
+from scripts.synthetic_server import serve
+from tests.integration.quick import QUICK
 
 ROOT = Path(__file__).parents[1]
 GUIDE = sorted((ROOT / "docs/guide").glob("*.md"))
@@ -110,6 +117,40 @@ def test_the_settings_of_the_guide_load(tmp_path: Path) -> None:
                 load(file, {})
                 tried += 1
     assert tried >= 4
+
+
+async def test_the_python_of_the_guide_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run its blocks in their order, on a store of a site that has changed between two crawls."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in QUICK.items():
+        variable = f"FRESHET_{name.replace('.', '__').upper()}"
+        monkeypatch.setenv(variable, json.dumps(value))
+    async with serve(mixed(WebSpec(hosts=1, pages_per_host=8))) as server:
+        await freshet.crawl(server.url("news"))
+        server.clock.advance(5 * 86_400.0)
+        report = await freshet.crawl()
+        site = {
+            "https://example.org/page": report.changed_pages[0].url,
+            "https://example.org/no-such-page": server.url("news", "/no-such-page"),
+            "https://example.org": server.url("news").rstrip("/"),
+        }
+        place = {"asyncio": asyncio}
+        blocks = re.findall(
+            r"^```python\n(.*?)^```", text(ROOT / "docs/guide/python.md"), re.MULTILINE | re.DOTALL
+        )
+        for block in blocks:
+            for named, served in site.items():
+                block = block.replace(named, served)  # noqa: PLW2901
+            program = compile(block, "python.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            if (work := eval(program, place)) is not None:
+                await work
+        place["store"].close()
+    shown = capsys.readouterr().out
+    assert len(blocks) == 8
+    assert "changed" in shown
+    assert "is not known; the nearest on that host" in shown
 
 
 def test_the_guide_describes_every_policy_and_no_other() -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from xml.parsers import expat
 
 from freshet.crawler.bounds import LINE_BYTES, XML_LEVELS
+from freshet.crawler.tally import UsageError
 from freshet.crawler.urls import canonical, origin, resolve
 from freshet.storage.records import StoredSeed
 
@@ -93,6 +94,20 @@ def read_sites(data: bytes, name: str) -> SiteList:
 def seeds_from_arguments(args: Sequence[str]) -> SiteList:
     """Return the seeds named on a command line; the line of a problem is a position, from 1."""
     return _collect(_Entry(i, text) for i, text in enumerate(args, 1))
+
+
+def spellings(text: str) -> list[str]:
+    """Return the canonical URLs that ``text`` may mean: without a scheme https, then http.
+
+    Raises:
+        UsageError: the text is not a URL.
+    """
+    sites = seeds_from_arguments([text])
+    for problem in sites.problems:
+        raise UsageError(f"{problem.text}: {problem.message}")
+    seed = sites.seeds[0]
+    urls = [seed.url] if seed.fallback_url is None else [seed.url, seed.fallback_url]
+    return [canonical(url) for url in urls]
 
 
 def _refused(message: str) -> SiteList:

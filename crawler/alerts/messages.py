@@ -15,7 +15,7 @@ from freshet.config.settings import Settings
 from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import Clock, iso
 from freshet.crawler.compare.diff import align, in_one_line
-from freshet.crawler.documents import NoText, read_text
+from freshet.crawler.documents import UnknownPage, read_text
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.terminal import plain
@@ -94,7 +94,7 @@ async def change_summary(
         return in_counts(change)
     try:
         old, new = [await read_text(connection, parser, change.url, each) for each in found]
-    except NoText:
+    except UnknownPage:
         return in_counts(change)
     return in_one_line(align(old.texts, new.texts), width)
 

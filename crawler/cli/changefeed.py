@@ -101,17 +101,17 @@ async def _print(
     wait_s = 0.0 if feed == "normal" else _HEARTBEAT_S
     while True:
         batch = await changes.awaited(place, wait_s, min(limit, BATCH))
-        for entry in batch.entries:
-            sys.stdout.write(dumps(entry, ensure_ascii=False) + "\n")
+        for change in batch.changes:
+            sys.stdout.write(dumps(change.as_json(), ensure_ascii=False) + "\n")
         sys.stdout.flush()
         if cursor_file is not None and batch.cursor != place:
             with replacing(cursor_file) as partial:
                 partial.write_text(batch.cursor + "\n", "ascii")
         place = batch.cursor
-        limit -= len(batch.entries)
-        if feed != "continuous" and batch.entries:
+        limit -= len(batch.changes)
+        if feed != "continuous" and batch.changes:
             wait_s = 0.0
-        if not limit or (feed != "continuous" and not batch.entries and not wait_s):
+        if not limit or (feed != "continuous" and not batch.changes and not wait_s):
             break
     if feed != "continuous":
         sys.stdout.write(dumps({"last_seq": place}) + "\n")

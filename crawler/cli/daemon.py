@@ -198,7 +198,8 @@ def reload_command(db: Db = DEFAULT_DB) -> None:
     """
     owner = owner_of(db)
     if owner is None or owner.name != "daemon":
-        fail(f"{db}: no daemon is running on this store")
+        inside = " by itself: a program runs one inside" if owner is not None else ""
+        fail(f"{db}: no daemon is running on this store{inside}")
     os.kill(owner.process, signal.SIGHUP)
     give_up_at = time.monotonic() + _RELOAD_S
     while (now := owner_of(db)) == owner and time.monotonic() < give_up_at:

@@ -2,8 +2,6 @@
 
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from string import Template
@@ -12,25 +10,11 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from freshet.config.settings import Settings
-from freshet.crawler import terminal
-from freshet.crawler.cli import options
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, read_settings
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page
 from freshet.crawler.clock import calendar
-from freshet.crawler.compare.diff import (
-    AlignedBlock,
-    BlockChange,
-    Run,
-    align,
-    counts,
-    in_numbers,
-    shortened,
-)
-from freshet.crawler.compare.history import PageMemory
-from freshet.crawler.compare.layout import Layout
-from freshet.crawler.documents import NoText, read_text, version_of
-from freshet.crawler.network import parser_of
-from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.compare.diff import AlignedBlock, BlockChange, Run, in_numbers, shortened
+from freshet.crawler.documents import VersionDifference
+from freshet.crawler.store import Store
 from freshet.crawler.terminal import (
     fail,
     moment,
@@ -41,74 +25,8 @@ from freshet.crawler.terminal import (
     show_facts,
     show_line,
     show_text,
+    told_in_one_line,
 )
-from freshet.storage.queries import page as page_queries
-from freshet.storage.queries.page import StoredVersion
-from freshet.storage.records import PageHistory
-from freshet.storage.tables import observations
-
-
-# -- difference --------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class VersionDifference:
-    """Two versions of a page, aligned; ``volatile`` are positions in the later one."""
-
-    url: str
-    before: StoredVersion
-    after: StoredVersion
-    blocks: tuple[AlignedBlock, ...]
-    volatile: frozenset[int] = frozenset()
-
-    def is_volatile(self, block: AlignedBlock) -> bool:
-        """Return whether the block stands at a slot that differs at every visit."""
-        return block.after in self.volatile
-
-    @property
-    def is_empty(self) -> bool:
-        """True if no block of main text differs."""
-        return all(block.change == "kept" for block in self.blocks)
-
-    def around_changes(self, context: int) -> Iterator[AlignedBlock | int]:
-        """Yield all changes with unchanged blocks around them, and the number of those between."""
-        near: set[int] = set()
-        for place, block in enumerate(self.blocks):
-            if block.change != "kept":
-                near.update(range(place - context, place + context + 1))
-        left_out = 0
-        for place, block in enumerate(self.blocks):
-            if place in near:
-                if left_out:
-                    yield left_out
-                left_out = 0
-                yield block
-            else:
-                left_out += 1
-        if left_out:
-            yield left_out
-
-    def as_json(self) -> dict[str, object]:
-        """Return the difference as JSON values; unchanged blocks are only counted."""
-        return {
-            "url": self.url,
-            "before": asdict(self.before),
-            "after": asdict(self.after),
-            "counts": counts(self.blocks),
-            "blocks": [
-                asdict(b) | {"volatile": self.is_volatile(b)}
-                for b in self.blocks
-                if b.change != "kept"
-            ],
-        }
-
-
-def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
-    """Return the positions of the blocks at slots that differ at every visit."""
-    if history.memory is None:
-        return frozenset()
-    volatile = PageMemory.from_bytes(history.memory).volatile
-    items = Layout(blocks.places, blocks.places).items()
-    return frozenset(i for i, item in enumerate(items) if not volatile.isdisjoint(item.slots))
-
 
 # -- diff view ---------------------------------------------------------------
 _STYLES: Final[dict[BlockChange, tuple[str, str]]] = {
@@ -310,60 +228,14 @@ def diff_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     """
     if html is not None and json:
         fail("--html and --json exclude each other", 2)
-    settings, _ = read_settings(config, {})
-    difference = terminal.run(_read(db, url, (before, after), settings, noise=noise))
+    with told_in_one_line(), Store(db, config=config) as store:
+        difference = store.diff(url, before, after, all=noise)
     if json:
         print_json(difference.as_json())
     elif html is None:
         print_difference(difference, context, time.time())
     else:
         _write(html, page_of(difference, context))
-
-
-async def _read(
-    db: Path, typed: str, wanted: tuple[str | None, str | None], settings: Settings, *, noise: bool
-) -> VersionDifference:
-    """Compare two versions of the page of a URL, both as they were typed."""
-    urls = terminal.spellings(typed)
-    parser = parser_of(settings)
-    try:
-        async with page_queries.snapshot(db) as connection:
-            known = await page_queries.find(connection, urls)
-            if known is None:
-                fail(options.unknown(typed, await options.nearest(connection, urls[0])))
-            page_id = known.page_id if known.alias is None else known.alias.page_id
-            url = known.url if known.alias is None else known.alias.url
-            stored = await page_queries.versions(connection, page_id)
-            before, after = _chosen(url, stored, wanted, noise=noise)
-            old = await read_text(connection, parser, url, before)
-            new = await read_text(connection, parser, url, after)
-            history = await observations.load(connection, page_id)
-            volatile = volatile_blocks(history, new) if history is not None else frozenset()
-            return VersionDifference(url, before, after, align(old.texts, new.texts), volatile)
-    except NoText as error:
-        fail(f"{typed}: {error}")
-    except ValueError as error:
-        fail(str(error), 2)
-    finally:
-        await parser.close()
-
-
-def _chosen(
-    url: str, stored: list[StoredVersion], wanted: tuple[str | None, str | None], *, noise: bool
-) -> tuple[StoredVersion, StoredVersion]:
-    """Return the two versions; exit if they do not exist."""
-    counted = stored if noise else [each for each in stored if each.significant]
-    if len(stored) < 2:
-        had = "one version" if stored else "no version"
-        fail(f"{url}: has {had} in the store; a diff needs two")
-    if None in wanted and len(counted) < 2:
-        fail(f"{url}: has not changed significantly; --all compares its {len(stored)} versions")
-    before, after = wanted
-    last = counted[-1] if after is None else version_of(stored, counted, after)
-    if before is not None:
-        return version_of(stored, counted, before), last
-    earlier = [each for each in counted if each.number < last.number]
-    return (earlier or [last])[-1], last
 
 
 def _write(file: Path, page: str) -> None:

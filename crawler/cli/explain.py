@@ -9,8 +9,8 @@ from typing import Final
 import aiosqlite
 
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
-from freshet.crawler.cli import history, options
+from freshet.crawler import documents, terminal
+from freshet.crawler.cli import history
 from freshet.crawler.cli.options import DEFAULT_DB, AnyUrl, ConfigFile, Db, Json, read_settings
 from freshet.crawler.cli.page_forecast import LastVisit, PageForecast, Rate, forecast_page, rate_of
 from freshet.crawler.robots.parser import RobotsVerdict, in_force, is_fresh
@@ -167,7 +167,7 @@ async def _explain_unknown(
         robots=_robots_view(host, url, settings, now) if host else None,
         host=host.state if host else None,
         linked_out_of_scope=link,
-        nearest=await options.nearest(connection, url),
+        nearest=await documents.nearest(connection, url),
     )
 
 
@@ -480,7 +480,7 @@ def _print(it: Explanation, ahead: PageForecast | None, rate: Rate | None, db: P
         show_line(it.outlook)
     else:
         hindered = obstacle(it.robots, it.host, it.at)
-        is_running = (owner_of(db) or ("",))[0] == "daemon"
+        is_running = (owner_of(db) or ("",))[0].endswith("daemon")
         show_line(" ".join(sentences(ahead, it.at, obstacle=hindered, is_running=is_running)))
     if ahead is None and rate is not None:
         show_line(f"{change_rate(rate)} Estimated from its own visits alone.")

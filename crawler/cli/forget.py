@@ -1,9 +1,7 @@
 """``freshet forget``: delete pages from the store, and their records from archives."""
 
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -98,8 +96,7 @@ def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             terminal.run(_forget(db, choice, refused=keep_refusing))
             forget_documents(db, [each.page_id for each in choice.pages])
             if archives:
-                with terminal.told_in_one_line():
-                    _remove(folders, choice)
+                _remove(folders, choice)
         _require_overwritten(db)
     if json:
         print_json(
@@ -159,21 +156,22 @@ async def _forget(db: Path, choice: _Choice, *, refused: bool) -> None:
 
 def _remove(folders: Sequence[Path], choice: _Choice) -> None:
     """Write those files of the archives anew that hold records to remove."""
-    names = {each.file for each in choice.records}
     for folder in folders:
         try:
-            with closing(recovered(folder)) as originals:
-                for file in (each for each in warc_files(folder) if each.name in names):
-                    with replacing(file) as partial:
-                        remove_records(file, partial, choice.matcher())
-                # What files that have shrunk hold is archived in full when it comes again.
-                originals.keep({name for name in originals.sizes() if name not in names})
-        except ArchiveInUse as error:
-            raise CrawlError(f"{folder}: another process writes this archive; stop it") from error
+            originals = recovered(folder)
+        except ArchiveInUse:
+            fail(f"{folder}: another process writes this archive; stop it, and run this again")
+        try:
+            names = {each.file for each in choice.records}
+            for file in (each for each in warc_files(folder) if each.name in names):
+                with replacing(file) as partial:
+                    remove_records(file, partial, choice.matcher())
+            # Files that have shrunk: what they hold is archived in full when it comes again.
+            originals.keep({name for name in originals.sizes() if name not in names})
         except CannotRemove as error:
             raise CrawlError(f"{error}; its records were not removed") from error
-        except sqlite3.Error as error:
-            raise CrawlError(f"{folder}: {error}") from error
+        finally:
+            originals.close()
 
 
 def _require_overwritten(db: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from freshet.config.settings import Store
+from freshet.config.settings import StoreSettings
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.run.upkeep import retention_of
@@ -92,7 +92,7 @@ async def _collect(db: Path, keep: Retention, vacuum: bool | None) -> _Outcome:
         await database.close()
 
 
-def _print(outcome: _Outcome, store: Store, db: Path) -> None:
+def _print(outcome: _Outcome, store: StoreSettings, db: Path) -> None:
     rows, before, after = outcome
     kept = _kept(store)
     show_list(
@@ -109,7 +109,7 @@ def _print(outcome: _Outcome, store: Store, db: Path) -> None:
         show_line(f"file: {changed}, {size(after.free_bytes)} of it free", "green")
 
 
-def _kept(store: Store) -> dict[str, str]:
+def _kept(store: StoreSettings) -> dict[str, str]:
     """Say what the settings keep of each."""
     links, alerts = _age(store.link_age_days), _age(store.alert_age_days)
     gone = f"; of gone pages {store.gone_body_age_days:g} d" if store.gone_body_age_days else ""

@@ -11,19 +11,9 @@ from typing import Annotated
 import aiosqlite
 import typer
 
-from freshet.crawler import terminal
-from freshet.crawler.cli import options
+from freshet.crawler import documents, terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, Page
-from freshet.crawler.terminal import (
-    Cell,
-    fail,
-    joined,
-    moment,
-    print_json,
-    show_line,
-    show_list,
-    size,
-)
+from freshet.crawler.terminal import Cell, joined, moment, print_json, show_line, show_list, size
 from freshet.storage.queries import page
 from freshet.storage.queries.page import KnownUrl, OtherName, PastObservation
 
@@ -62,11 +52,8 @@ def history_command(
 
 
 async def _read(db: Path, url: str, limit: int) -> _VisitHistory:
-    urls = terminal.spellings(url)
     async with page.snapshot(db) as connection:
-        known = await page.find(connection, urls)
-        if known is None:
-            fail(options.unknown(url, await options.nearest(connection, urls[0])))
+        known = await documents.known(connection, url)
         own = await _visits(connection, known, limit)
         if known.alias is None:
             return own

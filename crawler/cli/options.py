@@ -1,15 +1,12 @@
 """Options shared by verbs: settings, site lists, lookups of a URL, moments in the past."""
 
-import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Annotated, Final
 
-import aiosqlite
 import typer
 
 from freshet.config.loading import ConfigError, Origins, load
@@ -18,7 +15,6 @@ from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import SiteList, read_sites, seeds_from_arguments
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, say
-from freshet.crawler.urls import origin
 from freshet.storage.queries import page
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import runs
@@ -157,8 +153,7 @@ def scope_of(db: Path, wanted: str | None, config: Path | None) -> str | None:
 
 async def _stored_scope(db: Path) -> str | None:
     async with page.snapshot(db) as connection:
-        recorded = await runs.settings_of_latest(connection)
-    return json.loads(recorded).get("crawl", {}).get("scope") if recorded else None
+        return await runs.latest_scope(connection)
 
 
 def overrides(pairs: list[str] | None) -> dict[str, str] | None:
@@ -198,35 +193,6 @@ def _report_problems(site_list: SiteList, file: str, *, strict: bool) -> None:
         if strict:
             fail(message, 2)
         say("skipped", "yellow", message)
-
-
-# -- lookup ------------------------------------------------------------------
-_NEAREST = 3
-
-
-async def nearest(connection: aiosqlite.Connection, url: str) -> list[str]:
-    """Return the known URLs on the host of ``url``, http and https, that are most like it."""
-    schemes = [f"{scheme}{url[url.index(':') :]}" for scheme in ("https", "http")]
-    near = [
-        known
-        for spelling in schemes
-        for known in await page.neighbours(connection, str(origin(spelling)), spelling)
-    ]
-    return sorted(near, key=lambda known: -_similarity(known, url))[:_NEAREST]
-
-
-def unknown(url: str, near: Sequence[str]) -> str:
-    """Return the message about a URL that the store does not know."""
-    if not near:
-        return f"{url} is not known, nor any other URL on that host"
-    return f"{url} is not known; the nearest on that host: {', '.join(near)}"
-
-
-def _similarity(one: str, other: str) -> float:
-    """Return the similarity from 0 to 1, whatever the schemes."""
-    return SequenceMatcher(
-        None, one.partition(":")[2], other.partition(":")[2], autojunk=False
-    ).ratio()
 
 
 # -- since -------------------------------------------------------------------

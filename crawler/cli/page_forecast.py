@@ -13,7 +13,7 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from freshet.config.settings import Daemon, Settings
+from freshet.config.settings import DaemonSettings, Settings
 from freshet.crawler.capacities import key_of
 from freshet.crawler.importance import DEFAULT, Importance, ruling, speaking
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
@@ -213,7 +213,7 @@ async def _importance(
     url: str,
     *,
     host: Host,
-    said: Daemon,
+    said: DaemonSettings,
     noted: Estimate | None,
 ) -> Importance:
     """Return the importance of a page, and its origin."""

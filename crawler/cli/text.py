@@ -2,21 +2,13 @@
 
 import re
 import sys
-from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import typer
 
-from freshet.config.settings import Settings
-from freshet.crawler import terminal
-from freshet.crawler.cli import options
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Page, read_settings
-from freshet.crawler.documents import Documents, NoText, StoredDocument, document_version
-from freshet.crawler.network import parser_of
-from freshet.crawler.reduce.parser_process import ParserLost
-from freshet.crawler.tally import CrawlError
-from freshet.crawler.terminal import fail, print_json
-from freshet.storage.queries import page as page_queries
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Page
+from freshet.crawler.store import Store
+from freshet.crawler.terminal import fail, print_json, told_in_one_line
 
 #: Characters that would command a terminal.
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -51,40 +43,12 @@ def text_command(
         fail("--version and --as-of exclude each other", 2)
     if version is not None and not version.removeprefix("-").isdecimal():
         fail(f"--version {version}: not a number as in `freshet history`; -1 is the last", 2)
-    settings, _ = read_settings(config, {})
-    found = terminal.run(_read(db, url, version or as_of, settings))
+    with told_in_one_line(), Store(db, config=config) as store:
+        found = store.page(url, version or as_of)
     if form == "json":
         print_json(found.as_json())
         return
     if found.missing is not None:
-        fail(f"{found.source.url}: {found.missing}")
-    content = {
-        "markdown": found.document.markdown,
-        "text": found.document.text,
-        "html": found.document.html,
-    }[form]
+        fail(f"{found.url}: {found.missing}")
+    content = {"markdown": found.markdown, "text": found.text, "html": found.html}[form]
     sys.stdout.write(_CONTROLS.sub("", content) + "\n")
-
-
-async def _read(db: Path, typed: str, wanted: str | None, settings: Settings) -> StoredDocument:
-    urls = terminal.spellings(typed)
-    parser = parser_of(settings)
-    documents = Documents(db, parser)
-    try:
-        async with page_queries.snapshot(db) as connection:
-            known = await page_queries.find(connection, urls)
-            if known is None:
-                fail(options.unknown(typed, await options.nearest(connection, urls[0])))
-            final = known if known.alias is None else known.alias
-            version = await document_version(connection, final.page_id, wanted)
-            (found,) = (await documents.read(connection, [version.version_id])).values()
-            return found
-    except NoText as error:
-        fail(f"{typed}: {error}")
-    except ValueError as error:
-        fail(str(error), 2)
-    except ParserLost as error:
-        raise CrawlError(f"{typed}: its text was not made ({error}); try again") from error
-    finally:
-        documents.close()
-        await parser.close()

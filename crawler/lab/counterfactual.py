@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from freshet.config.settings import Daemon
+from freshet.config.settings import DaemonSettings
 from freshet.crawler import terminal
 from freshet.crawler.importance import areas, terms, weigh
 from freshet.crawler.tally import CrawlError
@@ -159,7 +159,7 @@ def _report_to(pipe: _Pipe) -> PolicyProgress:
 _DAY_S: Final = 86_400.0
 
 
-async def read_past(db: Path, daemon: Daemon) -> tuple[Captures, list[str], list[str]]:
+async def read_past(db: Path, daemon: DaemonSettings) -> tuple[Captures, list[str], list[str]]:
     """Return the whole history of a store, weighted as a ``daemon`` of these settings would.
 
     The captures in Unix days, the URLs of the pages in the order of the rows, and the origins of
@@ -222,7 +222,11 @@ def require_policies(names: Sequence[str]) -> None:
 
 
 def ask(
-    db: Path, policies: Sequence[str], budgets: Sequence[float], shown: float, daemon: Daemon
+    db: Path,
+    policies: Sequence[str],
+    budgets: Sequence[float],
+    shown: float,
+    daemon: DaemonSettings,
 ) -> StoreComparison:
     """Compare policies and budgets (fetches a day) on a store's history.
 

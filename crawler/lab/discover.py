@@ -10,10 +10,10 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
+from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.admission.traps import TrapLimits, classify
 from freshet.crawler.run.orders import require_readable
 from freshet.crawler.tally import CrawlError
-from freshet.crawler.terminal import spellings
 from freshet.crawler.urls import site_key
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.discovery.covers import Record, RecrawlHistory, SiteSightings, greedy, judged

@@ -17,7 +17,7 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.config.settings import Daemon, Ephemeral, PageRule
+from freshet.config.settings import DaemonSettings, Ephemeral, PageRule
 from freshet.crawler.capacities import exchange_of, key_of, numbered
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.tally import CrawlError, UsageError
@@ -462,7 +462,7 @@ async def ephemeral_pages(
     connection: aiosqlite.Connection,
     pages: KeptPages,
     weighing: Weighing,
-    daemon: Daemon,
+    daemon: DaemonSettings,
     said: Ephemeral,
 ) -> EphemeralPages:
     """Return the ephemeral sources as a daemon of these settings sees them."""
@@ -516,7 +516,7 @@ class RateLearning:
     gone: int
 
 
-async def read_history(db: Path, daemon: Daemon, said: Ephemeral) -> _StoredHistory:
+async def read_history(db: Path, daemon: DaemonSettings, said: Ephemeral) -> _StoredHistory:
     """Read pages and their histories as a daemon would, from one snapshot.
 
     The settings of ``daemon`` weight the pages; those of ``ephemeral`` all count.

@@ -84,12 +84,13 @@ async def crawl(
     watch: Callable[[Live], Observer],
     fetcher: Fetcher | None = None,
     clock: Clock | None = None,
+    embedded: bool = False,
 ) -> CrawlReport:
     """Crawl until nothing is due, a limit, or a signal; everything reported is committed.
 
     ``watch`` receives the running parts once, and returns an observer of every committed batch.
     ``fetcher`` replaces the network (archive, synthetic web) and uses the same ``clock``, which is
-    the machine's by default.
+    the machine's by default. ``embedded`` in another program it leaves the signals alone.
 
     Raises:
         CrawlError: there is nothing to crawl, or no contact for a crawl beyond loopback.
@@ -127,6 +128,7 @@ async def crawl(
             parser=parser,
             rng=Random(),
             was_killed=was_killed,
+            embedded=embedded,
             archive=archive,
         )
         importances = stored_importances(database, settings)
@@ -203,7 +205,7 @@ class _CrawlRun:
         await self._correct(started_at)
         await self._close_run(ending)
         if not pool.stopping:
-            with stopping_on_signals(pool):
+            with stopping_on_signals(pool, self._context):
                 await self._outbox.finish(pool.told_to_stop)
                 await catch_up(self._database, self._clock.now, batch=COMPARED, watch=comparing)
         return await make_report(

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -153,7 +153,7 @@ _LOGGED_AFTER_S = 3.0
 _MANY = 20_000
 
 
-async def keep(
+async def keep(  # noqa: PLR0913 - all but two have defaults
     settings: Settings,
     order: DaemonOrder,
     *,
@@ -163,11 +163,13 @@ async def keep(
     clock: Clock | None = None,
     rng: Random | None = None,
     service: Service | None = None,
+    embedded: bool = False,
 ) -> CrawlReport:
     """Keep pages fresh until a signal or the time limit, and report what was done.
 
     At SIGHUP the order is ``reread``, and replaced if the new one is valid. ``fetcher`` replaces
-    the network, ``clock`` the machine's. ``service`` reports the status.
+    the network, ``clock`` the machine's. ``service`` reports the status. ``embedded`` in another
+    program it leaves the signals alone, and runs until the pool is told to stop.
 
     Raises:
         CrawlError: there is nothing to keep fresh, or no contact for a crawl beyond loopback.
@@ -181,12 +183,13 @@ async def keep(
         raise UsageError(NOTHING_TO_KEEP)
     async with AsyncExitStack() as stack:
         # Before the lock file shows the process, and somebody sends it a SIGHUP.
-        at_reload_signals = stack.enter_context(handling_reload_signals())
+        handling = nullcontext(lambda _reload: None) if embedded else handling_reload_signals()
+        at_reload_signals = stack.enter_context(handling)
         clock = clock or SteadyClock()
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
         network.require_contact([seed.url for seed in order.seeds])
-        database = await open_store(order.db, owner="daemon")
+        database = await open_store(order.db, owner="embedded daemon" if embedded else "daemon")
         stack.push_async_callback(database.close)
         await require_readable(database.reader, order.db)
         await _prepared()
@@ -211,6 +214,7 @@ async def keep(
             rng=rng or Random(),
             lasting=True,
             was_killed=was_killed,
+            embedded=embedded,
             archive=archive,
         )
         stack.push_async_callback(service.leave)
@@ -309,7 +313,7 @@ class _Daemon:
         async with receiving(self._context, self._assembly, pool):
             ending = await self._visit(pool, seeding, outages)
         if not pool.stopping:
-            with stopping_on_signals(pool):
+            with stopping_on_signals(pool, self._context):
                 await self.outbox.finish(pool.told_to_stop)
         await self.agenda.rest()
         await self._recorder.stop()
@@ -352,7 +356,7 @@ class _Daemon:
             ending = await self._assembly.run(pool, seeding, time_limit_s=limit)
             if ending != "paused":
                 self._service.keeps_up()
-                with stopping_on_signals(pool):
+                with stopping_on_signals(pool, self._context):
                     comparing = Grouping(lambda: pool.stopping)
                     await outages.endure(partial(self._upkeep, self._kept_up_at, comparing))
                 self._kept_up_at = self._clock.now()

@@ -132,7 +132,7 @@ async def measured(connection: aiosqlite.Connection, now: float) -> Staleness | 
 
 def _process(db: Path) -> int | None:
     owner, process, _ = owner_of(db) or ("", 0, "")
-    return process if owner == "daemon" else None
+    return process if owner.endswith("daemon") else None
 
 
 def _as_of(now: float, run: CrawlRun, last: Outlook, *, runs: bool) -> RunProgress:

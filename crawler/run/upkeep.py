@@ -11,7 +11,7 @@ from functools import partial
 from math import inf
 from typing import Final, TypeVar
 
-from freshet.config.settings import Store
+from freshet.config.settings import StoreSettings
 from freshet.crawler.clock import STEP_S, Clock
 from freshet.crawler.compare.history import Delta, PageMemory, PageRecord
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, is_same_page
@@ -222,7 +222,7 @@ def _decoded(stored: Mapping[int, bytes]) -> dict[int, Sketch]:
 _DAY_S = 86_400.0
 
 
-def retention_of(store: Store) -> Retention:
+def retention_of(store: StoreSettings) -> Retention:
     """Return the retention of the settings, in which 0 stands for no limit."""
     return Retention(
         bodies_per_page=store.bodies_per_page,

@@ -74,7 +74,8 @@ class RunContext:
 
     ``queue_key`` returns the politeness key of a URL's host; a ``lasting`` run has no end. The
     ``archive``, if there is one, keeps all fetch results; ``probe`` answers probes in a replay. The
-    last run ``was_killed``: its requests may have been under way until now.
+    last run ``was_killed``: its requests may have been under way until now. A run that is
+    ``embedded`` in another program leaves the signals to that.
     """
 
     settings: Settings
@@ -87,6 +88,7 @@ class RunContext:
     rng: Random
     lasting: bool = False
     was_killed: bool = False
+    embedded: bool = False
     archive: ArchiveWriter | None = None
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
@@ -313,7 +315,7 @@ class Assembly:
         Raises:
             StoreError: the store cannot be read or written.
         """
-        with stopping_on_signals(pool):
+        with stopping_on_signals(pool, self._context):
             return await self.beside_writer(lambda: self._feed(pool, seeding, time_limit_s))
 
     async def beside_writer(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -346,8 +348,11 @@ class Assembly:
 
 
 @contextmanager
-def stopping_on_signals(pool: FetchPool) -> Iterator[None]:
+def stopping_on_signals(pool: FetchPool, context: RunContext) -> Iterator[None]:
     """Drain at the first SIGINT or SIGTERM, cancel requests in flight at the second."""
+    if context.embedded:
+        yield
+        return
     loop = asyncio.get_running_loop()
 
     def on_signal() -> None:

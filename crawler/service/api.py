@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
-from http import HTTPStatus
 from importlib.resources import files
 from math import inf
 from pathlib import Path
@@ -21,18 +20,19 @@ from aiohttp import hdrs, web
 
 from freshet import __version__
 from freshet.config.settings import Settings
+from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.changefeed import Changefeed
 from freshet.crawler.clock import dated, iso
-from freshet.crawler.documents import Documents, NoText, document_version
+from freshet.crawler.documents import Documents, UnknownPage, document_version
 from freshet.crawler.importance import pattern
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.document import DOCUMENT_VERSION
 from freshet.crawler.service.http import Answer, HttpRefusal, Route, as_line, whole
+from freshet.crawler.tally import UsageError
 from freshet.crawler.terminal import counted, plain
-from freshet.crawler.urls import canonical
 from freshet.storage.queries import page
 from freshet.storage.tables import changefeed
-from freshet.storage.tables.changefeed import Change, Position
+from freshet.storage.tables.changefeed import LastChange, Position
 
 _FEED: Final = "/v1/changefeed"
 _ATOM: Final = "/v1/changefeed.atom"
@@ -88,14 +88,14 @@ class StoreApi:
         docs, feed, since = asked["include_docs"], asked["feed"], asked["since"]
         limit = asked["limit"] or (inf if feed == "continuous" else _USUAL[docs])
         if feed != "continuous" and limit > _MOST[docs]:
-            raise _wrong(f"limit={limit}: at most {_MOST[docs]} with documents")
+            raise UsageError(f"limit={limit}: at most {_MOST[docs]} with documents")
         match = None if asked["filter"] is None else pattern(asked["filter"])
         async with page.snapshot(self._path) as db:
             try:
                 await changefeed.position(db, since)
                 now = await changefeed.position(db, "now")
             except ValueError as error:
-                raise _wrong(f"since: {error}") from error
+                raise UsageError(f"since: {error}") from error
         changes = Changefeed(
             self._path, self._read() if docs else None, noise=asked["all"], match=match
         )
@@ -130,21 +130,18 @@ class StoreApi:
         named = request.raw_path.partition("?")[0].partition(f"{_PAGES}/")[2]
         wanted = asked["as_of"] if asked["version"] is None else str(asked["version"])
         if asked["as_of"] is not None and asked["version"] is not None:
-            raise _wrong("version and as_of exclude each other")
-        try:
-            # A URL as it is, which cannot have a query, is understood, too.
-            url = canonical(named if "://" in named else unquote(named))
-        except ValueError as error:
-            raise _wrong(f"{error}; percent-encode the page's URL") from error
+            raise UsageError("version and as_of exclude each other")
+        # A URL as it is, which cannot have a query, is understood, too.
+        urls = spellings(named if "://" in named else unquote(named))
         async with page.snapshot(self._path) as db:
-            known = await page.find(db, [url])
+            known = await page.find(db, urls)
             if known is None:
-                raise NoText(f"{url} is not known")
+                raise UnknownPage(f"{urls[0]} is not known")
             final = known.alias or known
             try:
                 version = await document_version(db, final.page_id, wanted)
-            except ValueError as error:
-                raise _wrong(str(error)) if asked["as_of"] else NoText(error) from error
+            except UsageError as error:
+                raise error if asked["as_of"] else UnknownPage(error) from error
             (source,) = (await page.document_sources(db, [version.version_id])).values()
         form = asked["format"]
         return Answer(
@@ -158,13 +155,13 @@ class StoreApi:
         async with page.snapshot(self._path) as db:
             found = (await self._read().read(db, [version_id])).get(version_id)
         if found is None:
-            raise NoText("this version was taken back just now")
+            raise UnknownPage("this version was taken back just now")
         if found.missing is not None and form != "json":
-            raise NoText(found.missing)
+            raise UnknownPage(found.missing)
         if form == "json":
             yield as_line(found.as_json())
         else:
-            yield f"{getattr(found.document, form)}\n".encode("utf-8", "replace")
+            yield f"{getattr(found, form)}\n".encode("utf-8", "replace")
 
     def _read(self) -> Documents:
         """Return the documents; their cache is opened when the store is known to be one."""
@@ -180,9 +177,9 @@ class StoreApi:
         for name in request.query:
             if name not in known:
                 there = ", ".join(known) or "none"
-                raise _wrong(f"{name} is not a parameter; accepted are {there}")
+                raise UsageError(f"{name} is not a parameter; accepted are {there}")
             if len(request.query.getall(name)) > 1:
-                raise _wrong(f"{name} is given twice")
+                raise UsageError(f"{name} is given twice")
         return {
             name: _value(name, request.query[name], schema)
             if name in request.query
@@ -195,16 +192,14 @@ def _value(name: str, text: str, schema: dict[str, Any]) -> object:
     if schema["type"] == "integer":
         least, most = schema.get("minimum", -(10**9)), schema.get("maximum", 10**9)
         if not re.fullmatch(r"-?[0-9]{1,9}", text) or not least <= int(text) <= most:
-            raise _wrong(f"{name}={text[:80]}: accepted are whole numbers from {least} to {most}")
+            raise UsageError(
+                f"{name}={text[:80]}: accepted are whole numbers from {least} to {most}"
+            )
         return int(text)
     accepted = _BOOLEANS if schema["type"] == "boolean" else schema.get("enum")
     if accepted is not None and text not in accepted:
-        raise _wrong(f"{name}={text[:80]}: accepted are {', '.join(accepted)}")
+        raise UsageError(f"{name}={text[:80]}: accepted are {', '.join(accepted)}")
     return _BOOLEANS[text] if schema["type"] == "boolean" else text
-
-
-def _wrong(reason: str) -> HttpRefusal:
-    return HttpRefusal(HTTPStatus.BAD_REQUEST, reason)
 
 
 # -- feeds -------------------------------------------------------------------
@@ -218,11 +213,11 @@ async def _results(
     while limit > 0:
         wanted = int(min(limit, step))
         batch = await changes.read(since, wanted)
-        for entry in batch.entries:
-            yield before + as_line(entry).rstrip()
+        for change in batch.changes:
+            yield before + as_line(change.as_json()).rstrip()
             before = b",\n"
         since = batch.cursor
-        limit = limit - wanted if len(batch.entries) == wanted else 0
+        limit = limit - wanted if len(batch.changes) == wanted else 0
     yield (b"" if before == b",\n" else before) + f'\n], "last_seq": "{since}"}}\n'.encode()
 
 
@@ -230,7 +225,7 @@ async def _awaited(
     changes: Changefeed, since: str, limit: float, step: int, *, wait_s: float
 ) -> AsyncGenerator[bytes, None]:
     """Yield an empty line from time to time, and as :func:`_results` when there are changes."""
-    while not (batch := await changes.awaited(since, wait_s, limit=1)).entries:
+    while not (batch := await changes.awaited(since, wait_s, limit=1)).changes:
         since = batch.cursor
         yield b"\n"
     async for piece in _results(changes, since, limit, step):
@@ -244,11 +239,11 @@ async def _lines(
     try:
         while limit > 0:
             batch = await changes.awaited(since, wait_s, int(min(limit, step)))
-            for entry in batch.entries:
-                yield as_line(entry)
-            if not batch.entries:
+            for change in batch.changes:
+                yield as_line(change.as_json())
+            if not batch.changes:
                 yield b"\n"
-            since, limit = batch.cursor, limit - len(batch.entries)
+            since, limit = batch.cursor, limit - len(batch.changes)
     except Exception as error:
         if (refusal := HttpRefusal.of(error)) is None:
             raise
@@ -258,7 +253,7 @@ async def _lines(
 # -- Atom --------------------------------------------------------------------
 
 
-def _feed(name: str, now: Position, news: list[Change]) -> ET.Element:
+def _feed(name: str, now: Position, news: list[LastChange]) -> ET.Element:
     """Return the feed of changes, newest first (RFC 4287)."""
     feed = ET.Element("feed", xmlns="http://www.w3.org/2005/Atom")
     _add(feed, "id", uuid5(NAMESPACE_URL, f"freshet:{now.epoch}").urn)
@@ -290,7 +285,7 @@ _WORDS: Final = {
 }  # fmt: skip
 
 
-def _summary(change: Change) -> str:
+def _summary(change: LastChange) -> str:
     words = _WORDS[change.kind].format(change.moved_to or "another page")
     blocks = {"added": change.blocks_added, "removed": change.blocks_removed}
     parts = [f"{counted(count, 'block')} {how}" for how, count in blocks.items() if count]

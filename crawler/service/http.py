@@ -26,11 +26,11 @@ from prometheus_client.exposition import choose_encoder
 
 from freshet.config.settings import Operation
 from freshet.crawler.clock import dated
-from freshet.crawler.documents import NoText
+from freshet.crawler.documents import UnknownPage
 from freshet.crawler.reduce.parser_process import ParserLost
 from freshet.crawler.service.listening import BoundedServer
 from freshet.crawler.service.logs import hide, read_secret
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.tally import CrawlError, UsageError
 from freshet.storage.database import StoreError
 from freshet.storage.tables.changefeed import CursorGone
 
@@ -80,8 +80,10 @@ class HttpRefusal(Exception):
                 return error
             case CursorGone():
                 return cls(HTTPStatus.GONE, f"{error} (since=0)")
-            case NoText():
+            case UnknownPage():
                 return cls(HTTPStatus.NOT_FOUND, error)
+            case UsageError():
+                return cls(HTTPStatus.BAD_REQUEST, error)
             case ParserLost() | StoreError():
                 return cls(HTTPStatus.SERVICE_UNAVAILABLE, error, **_LATER)
         return None

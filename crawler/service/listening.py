@@ -90,7 +90,9 @@ class BoundedServer(web.Server):
         if self._server is not None:
             self._server.close()
             for answer in filter(None, self._answers):
-                answer.cancel()
+                # Once: those whose readers have gone are closing what they opened.
+                if not answer.cancelling():
+                    answer.cancel()
             await asyncio.gather(*filter(None, self._answers), return_exceptions=True)
             self.pre_shutdown()
             await self.shutdown(1.0)

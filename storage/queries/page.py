@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -291,6 +292,11 @@ class StoredVersion:
     body_kept: bool
     same_text: bool
     significant: bool = True
+
+    @property
+    def fetched_at(self) -> datetime:
+        """The time of the capture, in UTC."""
+        return datetime.fromtimestamp(self.at, UTC)
 
 
 _COLUMNS = columns_of(

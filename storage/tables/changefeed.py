@@ -136,7 +136,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LastChange:
     """The last change of a page's document.
 
     ``version_id`` is None if there is no document any more; ``moved_to`` is the new URL of a page
@@ -182,7 +182,7 @@ async def position(db: Reader, since: str) -> Position:
 
 
 _COLUMNS: Final = columns_of(
-    Change, "c", url="p.url", title="p.title", moved_to="iif(c.kind = 'moved', t.url, NULL)",
+    LastChange, "c", url="p.url", title="p.title", moved_to="iif(c.kind = 'moved', t.url, NULL)",
     resemblance="f.resemblance", blocks_added="f.blocks_added", blocks_removed="f.blocks_removed",
 )  # fmt: skip
 #: The changes in their order, behind one number; with noise or without.
@@ -200,16 +200,16 @@ async def changes(
     *,
     noise: bool = False,
     match: re.Pattern[str] | None = None,
-) -> tuple[list[Change], Position]:
+) -> tuple[list[LastChange], Position]:
     """Return up to ``limit`` changes after a place, in their order, and the place after them.
 
     Only those whose whole URL matches are returned; noise is left out unless asked for.
     """
-    found: list[Change] = []
+    found: list[LastChange] = []
     seq, rows = after.seq, _ROWS
     while len(found) < limit and rows == _ROWS:
         told = await db.execute_fetchall(_CHANGES, (seq, noise, _ROWS))
-        read = list(map(row_to(Change), told))
+        read = list(map(row_to(LastChange), told))
         rows = len(read)
         for change in read:
             seq = change.seq
@@ -220,10 +220,10 @@ async def changes(
     return found, Position(after.epoch, seq)
 
 
-async def newest(db: Reader, limit: int) -> list[Change]:
+async def newest(db: Reader, limit: int) -> list[LastChange]:
     """Return the last changes but noise, newest first."""
     sql = _CHANGES.replace("ORDER BY c.seq", "ORDER BY c.seq DESC")
-    return list(map(row_to(Change), await db.execute_fetchall(sql, (0, False, limit))))
+    return list(map(row_to(LastChange), await db.execute_fetchall(sql, (0, False, limit))))
 
 
 async def document_of(db: Reader, page_id: int) -> int | None:

@@ -47,6 +47,12 @@ async def settings_of_latest(db: Reader) -> str | None:
     return next((str(row[0]) for row in rows), None)
 
 
+async def latest_scope(db: Reader) -> str | None:
+    """Return the scope of the run started last, or None in a new store."""
+    sql = "SELECT settings ->> '$.crawl.scope' FROM crawl_run ORDER BY id DESC LIMIT 1"
+    return next((row[0] for row in await db.execute_fetchall(sql)), None)
+
+
 async def archive_folders(db: Reader) -> set[str]:
     """Return the folders to which runs of the store wrote archives."""
     sql = "SELECT DISTINCT settings ->> '$.archive.dir' FROM crawl_run"

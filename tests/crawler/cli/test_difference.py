@@ -3,10 +3,11 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.cli.diff import VersionDifference, page_of, print_difference, volatile_blocks
+from freshet.crawler.cli.diff import page_of, print_difference
 from freshet.crawler.compare.diff import align
 from freshet.crawler.compare.history import PageMemory, SlotHistory
 from freshet.crawler.compare.layout import Layout
+from freshet.crawler.documents import VersionDifference, volatile_blocks
 from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.markup import Blocks, read
 from freshet.crawler.reduce.sketch import sketch

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from freshet.crawler import terminal
-from freshet.crawler.cli import options
+from freshet.crawler import documents, terminal
 from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, small_store
 
@@ -41,15 +40,15 @@ async def test_the_nearest_urls_are_at_most_three_and_of_either_scheme(tmp_path:
     for path in ("/news/2024/", "/news/2025/", "/news/", "/about", "/zoo"):
         store.page(path)
     async with snapshot(store.path) as connection:
-        near = await options.nearest(connection, "https://one.example/news/2026/")
-        assert await options.nearest(connection, "https://elsewhere.example/news/") == []
+        near = await documents.nearest(connection, "https://one.example/news/2026/")
+        assert await documents.nearest(connection, "https://elsewhere.example/news/") == []
     assert sorted(near) == [f"{HOST}/news/", f"{HOST}/news/2024/", f"{HOST}/news/2025/"]
 
 
 def test_an_unknown_url_is_one_line_with_or_without_neighbours() -> None:
-    assert options.unknown("a.example", []) == (
+    assert documents.unknown("a.example", []) == (
         "a.example is not known, nor any other URL on that host"
     )
-    assert options.unknown("a.example/x", ["https://a.example/y"]) == (
+    assert documents.unknown("a.example/x", ["https://a.example/y"]) == (
         "a.example/x is not known; the nearest on that host: https://a.example/y"
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from freshet.config.loading import load
-from freshet.config.settings import Daemon, Ephemeral, PageRule
+from freshet.config.settings import DaemonSettings, Ephemeral, PageRule
 from freshet.crawler.lab.plan_sources import (
     PlanSources,
     RateLearning,
@@ -44,7 +44,7 @@ def store(small: SmallStore) -> SmallStore:
     return small
 
 
-def said(importance: str = "list") -> tuple[Daemon, Ephemeral]:
+def said(importance: str = "list") -> tuple[DaemonSettings, Ephemeral]:
     settings, _ = load(None, {"daemon.importance": importance})
     return settings.daemon, settings.ephemeral
 

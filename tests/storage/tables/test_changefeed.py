@@ -17,7 +17,7 @@ from freshet.storage.entries import AliasKind, Amendment, Kind, Retraction
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import DueUrl, Visit
 from freshet.storage.tables import changefeed, observations
-from freshet.storage.tables.changefeed import Change, CursorGone
+from freshet.storage.tables.changefeed import CursorGone, LastChange
 from tests.storage.crawl_store import (
     DAY_S,
     START,
@@ -33,7 +33,7 @@ from tests.storage.crawl_store import (
 PATHS = ("/a", "/b", "/c")
 
 
-async def told(store: CrawlStore, since: str = "0", *, noise: bool = False) -> list[Change]:
+async def told(store: CrawlStore, since: str = "0", *, noise: bool = False) -> list[LastChange]:
     place = await changefeed.position(store.database.reader, since)
     found, _ = await changefeed.changes(store.database.reader, place, 100, noise=noise)
     return found

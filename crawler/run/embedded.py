@@ -1,0 +1,173 @@
+"""A crawl or a daemon in another program's event loop, which keeps its signals, logs and exits."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from freshet.config.loading import load
+from freshet.config.settings import Settings
+from freshet.crawler.admission.site_lists import read_sites, seeds_from_arguments
+from freshet.crawler.pool import FetchPool
+from freshet.crawler.run.crawl import CrawlOrder, Live
+from freshet.crawler.run.crawl import crawl as crawl_until_done
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder, parsed
+from freshet.crawler.run.wiring import Observer
+from freshet.storage.queries import page
+from freshet.storage.records import Acknowledged, Observation, StoredSeed, Visit
+from freshet.storage.tables import runs
+
+log = logging.getLogger(__name__)
+
+#: Hosts or URLs, one of them, or the file of a site list; without any, the sites of the store.
+Sites: TypeAlias = Iterable[str] | str | Path
+#: Called in the event loop with the URL of each visit to a page and its result, after the commit.
+OnVisit: TypeAlias = Callable[[str, Observation], object]
+
+
+async def crawl(
+    sites: Sites = (),
+    *,
+    store: str | Path = "crawl.db",
+    contact: str | None = None,
+    on_visit: OnVisit | None = None,
+    settings: Mapping[str, object] | None = None,
+    config: str | Path | None = None,
+) -> CrawlReport:
+    """Crawl as ``freshet crawl``, and return its report; called again, it goes on.
+
+    ``settings`` by their dotted names go before those of the environment and the file ``config``,
+    or the usual ones. Raises ValueError for a wrong site or setting (ConfigError), CrawlError
+    without a contact beyond loopback, and StoreError.
+    """
+    chosen = await _loaded(Path(store), {"crawl.contact": contact}, settings, config)
+    order = CrawlOrder(Path(store), _seeds(sites))
+    return await crawl_until_done(
+        chosen, order, watch=lambda _live: _calling(on_visit), embedded=True
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Daemon:
+    """A daemon as ``freshet daemon``, to be run once: by :meth:`run`, or as a context.
+
+    The fields are as the arguments of :func:`crawl`. Settings of ``operation`` do not apply.
+    ``report`` is there after the end.
+    """
+
+    sites: Sites = ()
+    _: KW_ONLY
+    store: str | Path = "crawl.db"
+    budget: str | None = None
+    policy: str | None = None
+    contact: str | None = None
+    on_visit: OnVisit | None = None
+    settings: Mapping[str, object] | None = None
+    config: str | Path | None = None
+    report: CrawlReport | None = field(default=None, init=False)
+    _work: asyncio.Task[CrawlReport] | None = field(default=None, init=False)
+    _pool: FetchPool | None = field(default=None, init=False)
+    _begun: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _told_to_stop: bool = field(default=False, init=False)
+
+    async def run(self) -> CrawlReport:
+        """Keep pages fresh until :meth:`stop`, and return the report; raises as :func:`crawl`."""
+        self._work = asyncio.create_task(self._keep())
+        return await self._work
+
+    async def stop(self) -> None:
+        """Take no new work, and wait until the requests under way are committed."""
+        self._told_to_stop = True
+        if self._pool is not None:
+            self._pool.stop()
+        if self._work is not None:
+            await asyncio.wait([self._work])
+
+    async def __aenter__(self) -> "Daemon":
+        self._work = asyncio.create_task(self._keep())
+        try:
+            await self._begun.wait()
+        except asyncio.CancelledError:
+            self._work.cancel()
+            await asyncio.wait([self._work])
+            raise
+        if self._work.done():
+            await self._work
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.stop()
+        if self._work is not None:
+            await self._work
+
+    async def _keep(self) -> CrawlReport:
+        given = {
+            "daemon.budget": self.budget,
+            "daemon.policy": self.policy,
+            "crawl.contact": self.contact,
+        }
+        try:
+            db = Path(self.store)
+            chosen = await _loaded(db, given, self.settings, self.config)
+            if not chosen.daemon.budget:
+                raise ValueError('no budget: give budget="5000/day", or set daemon.budget')
+            per_day, policy = parsed(chosen.daemon.budget), chosen.daemon.policy
+            order = DaemonOrder(db, _seeds(self.sites), per_day, policy)
+            self.report = await keep(chosen, order, watch=self._watch, embedded=True)
+            return self.report
+        finally:
+            self._begun.set()
+
+    def _watch(self, live: Live) -> Observer:
+        self._pool = live.pool
+        if self._told_to_stop:
+            live.pool.stop()
+        self._begun.set()
+        return _calling(self.on_visit)
+
+
+async def _loaded(
+    store: Path,
+    given: Mapping[str, object],
+    settings: Mapping[str, object] | None,
+    config: str | Path | None,
+) -> Settings:
+    """Return the settings; the scope is the store's own, unless one is given."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if store.exists():
+        async with page.snapshot(store) as db:
+            scope = await runs.latest_scope(db)
+        chosen |= {} if scope is None else {"crawl.scope": scope}
+    return load(None if config is None else Path(config), chosen | dict(settings or {}))[0]
+
+
+def _seeds(sites: Sites) -> Sequence[StoredSeed]:
+    if isinstance(sites, Path):
+        found = read_sites(sites.read_bytes(), sites.name)
+    else:
+        found = seeds_from_arguments([sites] if isinstance(sites, str) else list(sites))
+    for problem in found.problems:
+        raise ValueError(f"{problem.text}: {problem.message}")
+    return found.seeds
+
+
+def _calling(on_visit: OnVisit | None) -> Observer:
+    """Return an observer that calls back; the first exception of a callback is logged."""
+    has_failed = False
+
+    def committed(batch: Sequence[Acknowledged]) -> None:
+        nonlocal has_failed
+        visits = [each.entry for each in batch if isinstance(each.entry, Visit)]
+        for visit in visits:
+            try:
+                if on_visit is not None and visit.role == "page":
+                    on_visit(visit.due.url, visit.observation)
+            except Exception:
+                if not has_failed:
+                    log.exception("on_visit failed; the crawl goes on, and calls it again")
+                has_failed = True
+
+    return committed

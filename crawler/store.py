@@ -1,0 +1,264 @@
+"""A store as programs read it: documents, histories, differences and the changefeed."""
+
+import asyncio
+import threading
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent import futures
+from datetime import datetime
+from math import inf
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final, TypeAlias, TypeVar, cast
+
+from aiosqlite import Connection as Reader
+
+from freshet.config.loading import load
+from freshet.config.settings import Settings
+from freshet.crawler.changefeed import Batch, Change, Changefeed
+from freshet.crawler.documents import (
+    Documents,
+    StoredDocument,
+    UnknownPage,
+    VersionDifference,
+    difference,
+    final,
+)
+from freshet.crawler.importance import pattern
+from freshet.crawler.network import parser_of
+from freshet.crawler.reduce.parser_process import Parser, ParserLost
+from freshet.storage.database import StoreError
+from freshet.storage.queries import page
+from freshet.storage.queries.page import PastObservation
+
+T = TypeVar("T")
+#: A version: its number in the history, from the end if negative, or a moment.
+Version: TypeAlias = int | str | datetime
+
+#: Seconds after which a consumer that waits looks whether the store was replaced.
+_HEARTBEAT_S: Final = 60.0
+_BEGINS_WITHIN_S: Final = 0.1
+_CLOSED: Final = "the store was closed in this program"
+
+
+class Store:
+    """A store, opened read-only, also beside the program that writes it; as a context it closes.
+
+    Any thread may call it, also one with a running event loop: it has a thread and a loop of its
+    own. ``config`` is a settings file, else the usual ones. Raises StoreError, and ConfigError for
+    a wrong setting.
+    """
+
+    def __init__(self, path: str | Path = "crawl.db", *, config: str | Path | None = None) -> None:
+        self.path = Path(path)
+        settings, _ = load(None if config is None else Path(config), {})
+        self._worker = _Worker(self.path, settings)
+        #: Closes the store; this happens by itself if it is forgotten, or the program ends.
+        self.close = weakref.finalize(self, self._worker.close)
+        try:
+            self._read(lambda *_: asyncio.sleep(0))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def page(self, url: str, version: Version | None = None) -> StoredDocument:
+        """Return the document of a page: of its last significant version, or of the one wanted.
+
+        Raises UnknownPage, a StoreError, and ValueError for what is no URL or no version.
+        """
+        return self._read(lambda db, made, _: made.find(db, url, _words(version)))
+
+    def text(self, url: str, version: Version | None = None) -> str:
+        """Return the main content as Markdown; raises as :meth:`page`, also if it is not kept."""
+        found = self.page(url, version)
+        if found.missing is not None:
+            raise UnknownPage(f"{found.url}: {found.missing}")
+        return found.markdown
+
+    def history(self, url: str, limit: int = -1) -> list[PastObservation]:
+        """Return the visits to a page, newest first; raises as :meth:`page`."""
+
+        async def read(db: Reader, _made: Documents, _parser: Parser) -> list[PastObservation]:
+            return await page.observations(db, (await final(db, url)).page_id, limit)
+
+        return self._read(read)
+
+    def diff(
+        self,
+        url: str,
+        a: Version | None = None,
+        b: Version | None = None,
+        *,
+        all: bool = False,  # noqa: A002 - the word of the command line
+    ) -> VersionDifference:
+        """Compare version ``a`` of a page with ``b``; without them, the last significant change.
+
+        With ``all``, versions that differ by noise only count, too. Raises as :meth:`page`.
+        """
+        wanted = _words(a), _words(b)
+        return self._read(lambda db, _, parser: difference(db, parser, url, *wanted, noise=all))
+
+    def changefeed(
+        self,
+        since: str | None = None,
+        *,
+        docs: bool = True,
+        wait: float | bool = False,
+        match: str | None = None,
+        all: bool = False,  # noqa: A002 - the word of the command line
+    ) -> "_Changes":
+        """Return the changes since a cursor (None: all, ``now``: none), for ``for``, ``async for``.
+
+        ``docs`` adds their documents. At the end it waits for more until none has come for ``wait``
+        seconds; True is for ever. ``match`` is a pattern of whole URLs, in which ``*`` is anything.
+
+        Iterating raises CursorGone where what changed since is not known in full, ValueError for
+        what is no cursor, and StoreError.
+        """
+        wanted = None if match is None else pattern(match)
+
+        def more(place: str, wait_s: float) -> "futures.Future[Batch]":
+            return self._worker.submit(
+                lambda made, _: Changefeed(
+                    self.path, made if docs else None, noise=all, match=wanted
+                ).awaited(place, wait_s)
+            )
+
+        return _Changes(more, since or "0", inf if wait is True else float(wait))
+
+    def _read(self, work: Callable[[Reader, Documents, Parser], Awaitable[T]]) -> T:
+        async def done(made: Documents, parser: Parser) -> T:
+            async with page.snapshot(self.path) as db:
+                return await work(db, made, parser)
+
+        return _result(self._worker.submit(done))
+
+
+class _Changes:
+    """Changes in their order; iterated again, it goes on after the last one that was handed out.
+
+    ``cursor`` is the one to go on from.
+    """
+
+    def __init__(
+        self, ask: "Callable[[str, float], futures.Future[Batch]]", since: str, wait_s: float
+    ) -> None:
+        self.cursor = since
+        self._ask = ask
+        self._wait_s = wait_s
+        self._ends_at: float | None = None
+
+    def __iter__(self) -> Iterator[Change]:
+        self._ends_at = None
+        while (work := self._next()) is not None:
+            yield from self._told(_result(work))
+
+    async def __aiter__(self) -> AsyncIterator[Change]:
+        self._ends_at = None
+        while (work := self._next()) is not None:
+            try:
+                batch = await asyncio.wrap_future(work)
+            except asyncio.CancelledError as error:
+                if (task := asyncio.current_task()) is None or task.cancelling():
+                    raise
+                raise StoreError(_CLOSED) from error
+            for change in self._told(batch):
+                yield change
+
+    def _next(self) -> "futures.Future[Batch] | None":
+        """Ask for more, unless there was nothing for the whole time."""
+        now = monotonic()
+        if self._ends_at is None:
+            self._ends_at = now + self._wait_s
+        elif now >= self._ends_at:
+            return None
+        return self._ask(self.cursor, min(self._ends_at - now, _HEARTBEAT_S))
+
+    def _told(self, batch: Batch) -> Iterator[Change]:
+        for change in batch.changes:
+            self.cursor = change.seq
+            yield change
+        self.cursor = batch.cursor
+        if batch.changes:
+            self._ends_at = None
+
+
+class _Worker:
+    """An event loop on a thread of its own, with a parser and the cache of documents."""
+
+    def __init__(self, path: Path, settings: Settings) -> None:
+        self._path = path
+        self._parser = parser_of(settings)
+        self._lock, self._is_closed = threading.RLock(), False
+        self._tasks = set[asyncio.Task[Any]]()
+        self._told_to_close = asyncio.Event()
+        self._loop = futures.Future[asyncio.AbstractEventLoop]()
+        # The program's end does not wait for a daemon thread: it closes the store before.
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve()), name="freshet-store", daemon=True
+        )
+        self._thread.start()
+
+    async def _serve(self) -> None:
+        self._documents = Documents(self._path, self._parser)
+        self._loop.set_result(asyncio.get_running_loop())
+        await self._told_to_close.wait()
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            # Also those that have begun since; each once, so that it can close its connection.
+            for task in self._tasks:
+                if not task.cancelling():
+                    task.cancel()
+            await asyncio.wait(others, timeout=_BEGINS_WITHIN_S)
+        self._documents.close()
+        await self._parser.close()
+
+    def submit(self, work: Callable[[Documents, Parser], Awaitable[T]]) -> "futures.Future[T]":
+        """Begin some work; any thread may wait for its result."""
+
+        async def done() -> T:
+            task = cast(asyncio.Task[Any], asyncio.current_task())
+            self._tasks.add(task)
+            try:
+                return await work(self._documents, self._parser)
+            except ParserLost as error:
+                why = f"a document could not be made now ({error}); try again"
+                raise StoreError(f"{self._path}: {why}") from error
+            finally:
+                self._tasks.discard(task)
+
+        loop = self._loop.result()
+        with self._lock:
+            if self._is_closed:
+                raise StoreError(_CLOSED)
+            return asyncio.run_coroutine_threadsafe(done(), loop)
+
+    def close(self) -> None:
+        """End the work under way, the parser's processes and the thread."""
+        loop = self._loop.result()
+        with self._lock:
+            self._is_closed = True
+            loop.call_soon_threadsafe(self._told_to_close.set)
+        # The garbage collector calls this in any thread, also in this one.
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+
+def _words(version: Version | None) -> str | None:
+    return None if version is None else str(version)
+
+
+def _result(work: "futures.Future[T]") -> T:
+    """Wait for some work; an exception in this thread, such as Ctrl-C, ends that, too."""
+    try:
+        return work.result()
+    except futures.CancelledError as error:
+        raise StoreError(_CLOSED) from error
+    except BaseException:
+        work.cancel()
+        raise

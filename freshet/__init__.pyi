@@ -1,0 +1,42 @@
+from freshet.config.loading import ConfigError
+from freshet.crawler.changefeed import Change
+from freshet.crawler.documents import StoredDocument, UnknownPage, VersionDifference
+from freshet.crawler.robots import allowed as robots_allowed
+from freshet.crawler.run.embedded import Daemon, crawl
+from freshet.crawler.store import Store
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.urls import canonical as canonical_url
+from freshet.crawler.urls import resolve as resolve_url
+from freshet.scheduler.costs import binary_cost, harmonic_cost
+from freshet.scheduler.estimate.poisson import estimate as estimate_change_rate
+from freshet.scheduler.policies.lambda_crawl import solve as lambda_crawl
+from freshet.scheduler.policies.whittle import index as whittle_index
+from freshet.storage.database import StoreError
+from freshet.storage.records import Observation
+from freshet.storage.tables.changefeed import CursorGone
+
+__version__: str
+
+__all__ = [
+    "Change",
+    "ConfigError",
+    "CrawlError",
+    "CursorGone",
+    "Daemon",
+    "Observation",
+    "Store",
+    "StoreError",
+    "StoredDocument",
+    "UnknownPage",
+    "VersionDifference",
+    "__version__",
+    "binary_cost",
+    "canonical_url",
+    "crawl",
+    "estimate_change_rate",
+    "harmonic_cost",
+    "lambda_crawl",
+    "resolve_url",
+    "robots_allowed",
+    "whittle_index",
+]

@@ -1,0 +1,173 @@
+"""The examples of the Python API: an index is in step with a site, whenever it was killed."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+import tantivy
+
+import freshet
+from freshet.crawler.synthetic_web.web import WebSpec, mixed
+from scripts.examples import sqlite_vec_table, tantivy_index
+from scripts.synthetic_server import serve
+from tests.integration.quick import QUICK
+
+DAY_S = 86_400.0
+
+
+class Killed(BaseException):
+    """The end of a program at a moment of our choice."""
+
+
+async def crawled(folder: Path) -> list[Path]:
+    found = []
+    async with serve(mixed(WebSpec(hosts=4, pages_per_host=20, seed=3))) as server:
+        sites = [server.url(name) for name in ("news", "wiki")]
+        for n in range(3):
+            await freshet.crawl(sites, store=folder / "crawl.db", settings=QUICK)
+            server.clock.advance(15 * DAY_S)
+            (folder / f"{n}.db").write_bytes((folder / "crawl.db").read_bytes())
+            found.append(folder / f"{n}.db")
+    return found
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Copies of one store after each of three crawls, between which pages go, move and change."""
+    found = asyncio.run(crawled(tmp_path_factory.mktemp("states")))
+    with freshet.Store(found[-1]) as store:
+        assert {"new", "changed", "gone", "moved"} <= {c.kind for c in store.changefeed(docs=False)}
+    return found
+
+
+def pages(store: freshet.Store) -> dict[str, freshet.StoredDocument]:
+    """The documents of the pages that exist, by URL."""
+    return {each.id: each.doc for each in store.changefeed() if each.doc is not None}
+
+
+def indexed(index: tantivy.Index) -> dict[str, str]:
+    """The titles of the pages in the index, by URL."""
+    index.reload()
+    searcher = index.searcher()
+    hits = searcher.search(tantivy.Query.all_query(), 10_000).hits
+    found = [searcher.doc(address).to_dict() for _, address in hits]
+    assert len({each["url"][0] for each in found}) == len(found)
+    return {each["url"][0]: each["title"][0] for each in found if "seq" not in each}
+
+
+def embedded(db: apsw.Connection) -> dict[str, set[str]]:
+    """The blocks with a vector in the table, by URL."""
+    found: dict[str, set[str]] = {}
+    sql = "SELECT url, markdown FROM block JOIN vector ON vector.rowid = row"
+    for url, markdown in db.execute(sql):
+        found.setdefault(str(url), set()).add(str(markdown))
+    (vectors,), (blocks,) = (
+        db.execute(f"SELECT count(*) FROM {table}").fetchall()[0] for table in ("vector", "block")
+    )
+    assert vectors == blocks
+    return found
+
+
+class DyingStore:
+    """A store whose reader is killed at the n-th change."""
+
+    def __init__(self, store: freshet.Store, n: int) -> None:
+        self._store = store
+        self._n = n
+
+    def changefeed(self, since: str | None = None) -> Iterator[freshet.Change]:
+        for n, change in enumerate(self._store.changefeed(since)):
+            if n == self._n:
+                raise Killed
+            yield change
+
+
+def test_a_tantivy_index_follows_a_site_also_when_it_is_killed(
+    states: list[Path], tmp_path: Path
+) -> None:
+    index = tantivy_index.open_index(tmp_path / "index")
+    for state in states:
+        with freshet.Store(state) as store:
+            for n in (7, 8):
+                try:
+                    tantivy_index.keep_in_step(DyingStore(store, n), index, 3)  # type: ignore[arg-type]
+                except Killed:
+                    index.reload()
+            tantivy_index.keep_in_step(store, index)
+            assert indexed(index) == {url: it.title or "" for url, it in pages(store).items()}
+            assert tantivy_index.cursor_of(index) == list(store.changefeed(docs=False))[-1].seq
+    searcher = index.searcher()
+    hits = searcher.search(index.parse_query("archive", ["title"]), 3).hits
+    assert all("archive" in searcher.doc(address)["title"][0].lower() for _, address in hits)
+    assert len(hits) == 3
+
+
+def test_a_sqlite_vec_table_embeds_new_blocks_once_also_when_it_is_killed(
+    states: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    embed = sqlite_vec_table.embed
+
+    def counting(text: str) -> bytes:
+        if len(made) == dies_at:
+            raise Killed
+        made.append(text)
+        return embed(text)
+
+    monkeypatch.setattr(sqlite_vec_table, "embed", counting)
+    db = sqlite_vec_table.open_table(str(tmp_path / "vectors.db"))
+    before: dict[str, freshet.StoredDocument] = {}
+    for state in states:
+        with freshet.Store(state) as store:
+            made.clear()
+            dies_at = 20
+            with pytest.raises(Killed):
+                sqlite_vec_table.keep_in_step(store, db)
+            lost = (
+                len(made) - len(db.execute("SELECT 1 FROM vector").fetchall())
+                if not before
+                else None
+            )
+            dies_at = -1
+            sqlite_vec_table.keep_in_step(store, db)
+            now = pages(store)
+            assert embedded(db) == {url: set(it.blocks) for url, it in now.items() if it.blocks}
+            new = sum(
+                len(it.by_id().keys() - before[url].by_id().keys())
+                if url in before
+                else len(it.by_id())
+                for url, it in now.items()
+            )
+            # What was embedded in the transaction that the kill undid is embedded again.
+            assert new <= len(made) < new + 20
+            assert lost is None or len(made) == new + lost
+            before = now
+    sql = (
+        "SELECT url FROM vector JOIN block ON row = vector.rowid WHERE embedding MATCH ? AND k = 1"
+    )
+    document = next(it for it in before.values() if len(it.blocks) > 2)
+    assert db.execute(sql, (embed(document.blocks[-1]),)).get in {
+        each for each, it in before.items() if document.blocks[-1] in it.blocks
+    }
+
+
+def test_a_cursor_of_another_store_empties_the_index(states: list[Path], tmp_path: Path) -> None:
+    index = tantivy_index.open_index(tmp_path / "index")
+    db = sqlite_vec_table.open_table(str(tmp_path / "vectors.db"))
+    other = tmp_path / "other.db"
+    with freshet.Store(states[0]) as store:
+        tantivy_index.keep_in_step(store, index)
+        sqlite_vec_table.keep_in_step(store, db)
+    other.write_bytes(states[0].read_bytes())
+    with apsw.Connection(str(other)) as connection:
+        connection.execute("UPDATE changefeed SET epoch = '0123456789abcdef'")
+    with freshet.Store(other) as store:
+        tantivy_index.keep_in_step(store, index)
+        sqlite_vec_table.keep_in_step(store, db)
+        assert (indexed(index), embedded(db)) == ({}, {})
+        tantivy_index.keep_in_step(store, index)
+        sqlite_vec_table.keep_in_step(store, db)
+        assert indexed(index).keys() == pages(store).keys()
+        assert embedded(db)

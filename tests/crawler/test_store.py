@@ -1,0 +1,300 @@
+"""A store read from programs: by any thread, in an event loop, beside its writer."""
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import freshet
+from tests.console import freshet as console
+from tests.storage.small_store import HOST, SmallStore
+from tests.storage.versioned_store import html, version, versioned_store
+
+T0 = 1_760_000_000.0
+START = datetime.fromtimestamp(T0, UTC)
+OLD = html("It costs 10.99 today.", "Delivery takes two days.")
+NEW = html("It costs 11.49 today.", "Delivery takes two days.")
+NOISE = NEW.replace(b"<title>T", b"<title>N")
+
+
+@pytest.fixture
+def crawled(tmp_path: Path) -> SmallStore:
+    """A page of three versions, of which the last is noise, one without bytes, and one gone."""
+    small = versioned_store(tmp_path / "crawl.db", T0)
+    page = small.page("/offer")
+    version(small, page, T0, OLD, kind="new")
+    second = version(small, page, T0 + 86_400, NEW)
+    version(small, page, T0 + 172_800, NOISE, kind="unchanged")
+    small.page("/old-offer", alias_of=page, alias_kind="permanent", alias_at=T0)
+    tell(small, page, "changed", second)
+    pruned = small.page("/pruned")
+    tell(small, pruned, "new", version(small, pruned, T0, html("gone"), keep=False, kind="new"))
+    tell(small, small.page("/gone"), "gone", None)
+    return small
+
+
+def tell(small: SmallStore, page: int, kind: str, version_id: int | None) -> None:
+    small.insert("change", page_id=page, kind=kind, version_id=version_id, at=T0)
+
+
+def store_threads() -> list[str]:
+    return [each.name for each in threading.enumerate() if each.name == "freshet-store"]
+
+
+def test_a_document_has_what_the_page_says_and_when_it_was_fetched(crawled: SmallStore) -> None:
+    with freshet.Store(crawled.path) as store:
+        page = store.page(f"{HOST}/offer")
+        assert (page.url, page.title, page.version) == (f"{HOST}/offer", "T", 2)
+        assert page.fetched_at == START + timedelta(days=1)
+        assert page.markdown == store.text(f"{HOST}/offer")
+        assert page.markdown.startswith("# Heading\n\nIt costs 11.49 today.")
+        assert list(page.by_id().values()) == list(page.blocks)
+        assert page.as_json()["blocks"][0]["id"] in page.by_id()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "number"),
+    [(1, 1), (3, 3), (-1, 2), (-2, 1), (START + timedelta(hours=30), 2), ("2025-10-09T12:00Z", 1)],
+)
+def test_a_version_is_a_number_or_a_moment(
+    crawled: SmallStore, wanted: int | str | datetime, number: int
+) -> None:
+    with freshet.Store(crawled.path) as store:
+        assert store.page(f"{HOST}/offer", wanted).version == number
+        assert store.page(f"{HOST}/old-offer", version=wanted).version == number
+
+
+def test_a_history_is_newest_first_and_a_difference_that_of_the_last_change(
+    crawled: SmallStore,
+) -> None:
+    with freshet.Store(crawled.path) as store:
+        visits = store.history(f"{HOST}/old-offer")
+        assert [each.kind for each in visits] == ["unchanged", "changed", "new"]
+        assert visits[-1].visited_at == START
+        assert store.history(f"{HOST}/offer", limit=1) == visits[:1]
+        last = store.diff(f"{HOST}/offer")
+        assert (last.before.number, last.after.number) == (1, 2)
+        assert last.after.fetched_at == START + timedelta(days=1)
+        assert [each.change for each in last.blocks] == ["kept", "edited", "kept"]
+        assert store.diff(f"{HOST}/offer", all=True).after.number == 3
+        assert store.diff(f"{HOST}/offer", 2, 3).is_empty
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda it: it.page(f"{HOST}/off"), freshet.UnknownPage, "the nearest on that host"),
+        (lambda it: it.page("ftp://one.example"), ValueError, "ftp"),
+        (lambda it: it.page(f"{HOST}/offer", 4), ValueError, "accepted are 1 to 3, or from"),
+        (lambda it: it.page(f"{HOST}/offer", 0), ValueError, "version 0: accepted"),
+        (lambda it: it.page(f"{HOST}/offer", "1999-01-01"), freshet.UnknownPage, "the first is of"),
+        (lambda it: it.text(f"{HOST}/pruned"), freshet.UnknownPage, "are not kept"),
+        (lambda it: it.diff(f"{HOST}/pruned"), freshet.UnknownPage, "a diff needs two"),
+        (lambda it: list(it.changefeed("yesterday")), ValueError, "is no cursor"),
+        (lambda it: list(it.changefeed(f"{'0' * 16}-1")), freshet.CursorGone, "another store"),
+    ],
+)
+def test_an_error_is_one_line(
+    crawled: SmallStore,
+    call: Callable[[freshet.Store], object],
+    error: type[Exception],
+    message: str,
+) -> None:
+    with freshet.Store(crawled.path) as store, pytest.raises(error, match=message) as caught:
+        call(store)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_store_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
+    with pytest.raises(freshet.StoreError, match="there is no such file"):
+        freshet.Store(tmp_path / "none.db")
+    (tmp_path / "other.db").write_bytes(b"text")
+    with pytest.raises(freshet.StoreError, match="it is not a Freshet store"):
+        freshet.Store(tmp_path / "other.db")
+    assert store_threads() == []
+
+
+def test_a_wrong_setting_is_the_line_of_the_command(crawled: SmallStore, tmp_path: Path) -> None:
+    config = tmp_path / "wrong.toml"
+    config.write_text("[parse]\ntime_limit_s = -1\n")
+    with pytest.raises(freshet.ConfigError) as caught:
+        freshet.Store(crawled.path, config=config)
+    result = console("text", f"{HOST}/offer", "--db", crawled.path, "--config", config)
+    assert (result.exit_code, result.stderr) == (2, f"freshet: {caught.value}\n")
+
+
+def test_the_store_is_opened_read_only(crawled: SmallStore) -> None:
+    async def write(db, *_parts):  # type: ignore[no-untyped-def]
+        await db.execute("PRAGMA query_only = OFF")
+        await db.execute("DELETE FROM page")
+
+    with (
+        freshet.Store(crawled.path) as store,
+        pytest.raises(freshet.StoreError, match="it may not be written"),
+    ):
+        store._read(write)
+
+
+def test_many_threads_may_read_at_once(crawled: SmallStore) -> None:
+    with freshet.Store(crawled.path) as store, ThreadPoolExecutor(8) as pool:
+        found = list(
+            pool.map(
+                lambda n: (store.page(f"{HOST}/offer", 1 + n % 3).version, len(list(feed(store)))),
+                range(48),
+            )
+        )
+    assert found == [(1 + n % 3, 3) for n in range(48)]
+
+
+def feed(store: freshet.Store) -> list[str]:
+    return [each.kind for each in store.changefeed()]
+
+
+def test_changes_come_in_order_and_go_on_from_a_cursor(crawled: SmallStore) -> None:
+    with freshet.Store(crawled.path) as store:
+        changed, pruned, gone = store.changefeed()
+        assert (changed.id, changed.kind, changed.deleted) == (f"{HOST}/offer", "changed", False)
+        assert changed.at == START
+        assert changed.doc is not None
+        assert changed.doc == store.page(f"{HOST}/offer")
+        assert pruned.doc is not None
+        assert "are not kept" in str(pruned.doc.missing)
+        assert (gone.deleted, gone.doc) == (True, None)
+        assert list(store.changefeed(changed.seq)) == [pruned, gone]
+        assert list(store.changefeed("now")) == []
+        assert [each.doc for each in store.changefeed(docs=False)] == [None] * 3
+        assert [each.id for each in store.changefeed(match="*/go*")] == [f"{HOST}/gone"]
+
+
+def test_a_feed_goes_on_after_the_last_change_that_was_handed_out(crawled: SmallStore) -> None:
+    with freshet.Store(crawled.path) as store:
+        changes = store.changefeed(match="*e*")
+        for first in changes:
+            assert changes.cursor == first.seq
+            break
+        assert [each.kind for each in changes] == ["new", "gone"]
+        assert list(changes) == []
+        tell(crawled, crawled.page("/later"), "gone", None)
+        assert [each.id for each in changes] == [f"{HOST}/later"]
+
+
+async def test_coroutines_wait_for_commits_and_hold_up_nobody(crawled: SmallStore) -> None:
+    with freshet.Store(crawled.path) as store:
+        before = [each async for each in store.changefeed()]
+        assert [each.kind for each in before] == ["changed", "new", "gone"]
+        turns = 0
+
+        async def beside() -> None:
+            nonlocal turns
+            while turns < 3:
+                turns += 1
+                await asyncio.sleep(0)
+            tell(crawled, crawled.page("/later"), "gone", None)
+
+        task = asyncio.create_task(beside())
+        async with asyncio.timeout(60):
+            async for change in store.changefeed(before[-1].seq, wait=True):
+                assert change.id == f"{HOST}/later"
+                break
+        await task
+        assert turns == 3
+
+
+async def test_a_cancelled_consumer_leaves_the_store_as_it_was(crawled: SmallStore) -> None:
+    with freshet.Store(crawled.path) as store:
+
+        async def consume() -> None:
+            async for _ in store.changefeed("now", wait=True):
+                raise AssertionError
+
+        task = asyncio.create_task(consume())
+        await asyncio.sleep(0)
+        assert store.page(f"{HOST}/offer").version == 2
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert store.page(f"{HOST}/offer").version == 2
+    assert store_threads() == []
+
+
+def test_closing_ends_whoever_waits(crawled: SmallStore) -> None:
+    store = freshet.Store(crawled.path)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(list, store.changefeed("now", wait=True))
+        while not waiting.running():
+            pass
+        store.page(f"{HOST}/offer")
+        store.close()
+        with pytest.raises(freshet.StoreError, match="was closed"):
+            waiting.result()
+    with pytest.raises(freshet.StoreError, match="was closed"):
+        store.page(f"{HOST}/offer")
+    store.close()
+
+
+async def test_closing_ends_a_coroutine_that_waits(crawled: SmallStore) -> None:
+    store = freshet.Store(crawled.path)
+
+    async def consume() -> None:
+        async for _ in store.changefeed("now", wait=True):
+            raise AssertionError
+
+    task = asyncio.create_task(consume())
+    await asyncio.sleep(0)
+    store.close()
+    with pytest.raises(freshet.StoreError, match="was closed"):
+        await task
+
+
+def test_a_forgotten_store_leaves_no_thread_and_no_process(crawled: SmallStore) -> None:
+    store = freshet.Store(crawled.path)
+    store.page(f"{HOST}/offer")
+    process = store._worker._parser._quick._process
+    assert process is not None
+    changes = iter(store.changefeed())
+    assert next(changes).kind == "changed"
+    assert store_threads()
+    del store, changes
+    gc.collect()
+    assert store_threads() == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(process.pid, 0)
+
+
+PROGRAM = """
+import sys, freshet
+store = freshet.Store(sys.argv[1])
+print(len(list(store.changefeed())), store._worker._parser._quick._process.pid, flush=True)
+if sys.argv[2] == "wait":
+    for change in store.changefeed("now", wait=True):
+        pass
+"""
+
+
+@pytest.mark.parametrize(("what", "code"), [("wait", -signal.SIGINT), ("end", 0)])
+def test_a_program_ends_at_once_also_by_ctrl_c_and_without_closing(
+    crawled: SmallStore, what: str, code: int
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, crawled.path, what],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as program:  # fmt: skip
+        assert program.stdout is not None
+        count, parser = map(int, program.stdout.readline().split())
+        assert count == 3
+        if what == "wait":
+            program.send_signal(signal.SIGINT)
+        _, errors = program.communicate(timeout=60)
+    assert program.returncode == code
+    assert errors.strip().endswith("KeyboardInterrupt" if what == "wait" else "")
+    with pytest.raises(ProcessLookupError):
+        os.kill(parser, 0)
