@@ -29,7 +29,7 @@ _MAX_BYTES = 1 << 20
 #: A dotted key costs the parser the square of its parts.
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)[ \t]*\.[ \t]*){32}""")
 #: Settings whose values are not quoted in errors: they may hold secrets.
-_NOT_QUOTED = frozenset({"alerts.rules"})
+_NOT_QUOTED = frozenset({"alerts.rules", "operation.token"})
 
 
 class ConfigError(ValueError):

@@ -178,9 +178,12 @@ class ReceiverSettings(_SettingsGroup):
 
 
 class Operation(_SettingsGroup):
-    """Monitoring of a daemon. ``listen`` is ADDRESS:PORT, or empty for none."""
+    """Listening and logs. ``listen`` is ADDRESS:PORT, or empty for none; ``token`` likewise."""
 
-    beyond_loopback: bool
+    token: Annotated[
+        SecretStr,
+        PlainSerializer(lambda it: shown(it) if it else "", return_type=str, when_used="json"),
+    ]
     listen: str
     host_names: Annotated[tuple[Annotated[str, Field(pattern=r"^[a-zA-Z0-9.-]+$")], ...], Text]
     log_format: Literal["auto", "console", "json"]
@@ -196,10 +199,10 @@ class Operation(_SettingsGroup):
         if not value:
             return value
         address, _ = endpoint(value)
-        if not ip_address(address).is_loopback and not info.data.get("beyond_loopback"):
+        if not ip_address(address).is_loopback and not info.data.get("token"):
             raise ValueError(
                 "input should be a loopback address such as 127.0.0.1:9464; for others set "
-                "operation.beyond_loopback = true, too"
+                "operation.token, too: who asks must know it (docs/guide/operate.md)"
             )
         return value
 

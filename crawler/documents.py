@@ -4,6 +4,7 @@ The cache is a file beside the store (``FILE.documents``): a document for each p
 of all that it is made of and the version of the extraction. It may be deleted at any time.
 """
 
+import asyncio
 import json
 import logging
 import os
@@ -161,7 +162,12 @@ class Documents:
         if not self._is_open:
             # Now it is known that there is a store.
             self._cache, self._is_open = _opened(cache_of(self._path)), True
-        return {each.version_id: await self._read(db, each) for each in sources.values()}
+        found = {}
+        for each in sources.values():
+            found[each.version_id] = await self._read(db, each)
+            # Others have a turn between: a document may be long.
+            await asyncio.sleep(0)
+        return found
 
     async def find(self, db: Reader, typed: str, wanted: str | None = None) -> StoredDocument:
         """Return the document of a page: of its last significant version, or of the one wanted.

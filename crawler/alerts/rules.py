@@ -1,17 +1,14 @@
 """Alert rules from the settings: names and secrets are looked up here."""
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from ipaddress import ip_address, ip_network
 from math import inf
-from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from pydantic import SecretStr
 from yarl import URL
 
 from freshet.config.settings import AlertMode, Alerts, Settings, masked
@@ -21,7 +18,7 @@ from freshet.crawler.clock import calendar
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
 from freshet.crawler.importance import pattern
 from freshet.crawler.network import user_agent
-from freshet.crawler.service.logs import hide, hide_url
+from freshet.crawler.service.logs import hide, hide_url, read_secret
 from freshet.crawler.tally import CrawlError
 from freshet.storage.tables.alerts import AlertFilter
 
@@ -120,7 +117,7 @@ def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) ->
 
 def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     hour = alerts.hour if rule.hour is None else rule.hour
-    url = _looked_up(rule.name, "url", rule.url)
+    url = read_secret(f"alerts.rules: {rule.name}: url", rule.url)
     hide_url(url)
     scheme, mark, rest = url.partition("://")
     url = f"{scheme.lower()}://{rest}"
@@ -131,7 +128,7 @@ def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     )
     if rule.secret is None:
         return channel
-    secret = _looked_up(rule.name, "secret", rule.secret)
+    secret = read_secret(f"alerts.rules: {rule.name}: secret", rule.secret)
     hide(secret)
     hide(secret.removeprefix("whsec_"))
     try:
@@ -145,23 +142,6 @@ def _is_web(url: str) -> bool:
         return bool(URL(url).host)
     except ValueError:
         return False
-
-
-def _looked_up(rule: str, key: str, secret: SecretStr) -> str:
-    """Return the text itself, or the value of the environment variable or file that it names."""
-    text = secret.get_secret_value()
-    where, _, name = text.partition(":")
-    if where == "env":
-        if not (value := os.environ.get(name, "").strip()):
-            raise CrawlError(f"alerts.rules: {rule}: {key}: environment variable {name} is not set")
-        return value
-    if where != "file":
-        return text
-    try:
-        return Path(name).expanduser().read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise CrawlError(f"alerts.rules: {rule}: {key}: {name} cannot be read: {why}") from error
 
 
 def _named(host: str, resolve: Mapping[str, str]) -> Sequence[Network]:

@@ -42,6 +42,7 @@ from freshet.crawler.run.orders import CrawlReport, DaemonOrder, crawls_per_day,
 from freshet.crawler.run.service import Service
 from freshet.crawler.run.status import DaemonStatus, read_status
 from freshet.crawler.run.wiring import Observer
+from freshet.crawler.service.api import StoreApi
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import owner_of
@@ -104,7 +105,9 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     verbose: Verbose = False,
     listen: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS:PORT", help="Address for /healthz and /metrics, HOST:PORT."),
+        typer.Option(
+            metavar="ADDRESS:PORT", help="Where to answer /healthz, /metrics and /v1 over HTTP."
+        ),
     ] = None,
     log_format: Logs = None,
     config: ConfigFile = None,
@@ -141,8 +144,12 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         return order_again(order, config, given, sites or [], sites_file)
 
     async def served(watch: Callable[[Live], Observer]) -> CrawlReport:
-        async with Service(settings.operation, os.environ) as service:
-            return await keep(settings, order, watch=watch, reread=reread, service=service)
+        api = StoreApi(db, settings)
+        try:
+            async with Service(settings.operation, os.environ, api.routes) as service:
+                return await keep(settings, order, watch=watch, reread=reread, service=service)
+        finally:
+            await api.close()
 
     with watching(quiet=json, verbose=verbose, log_format=settings.operation.log_format) as watch:
         report = terminal.run(served(watch))

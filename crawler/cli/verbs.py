@@ -21,6 +21,7 @@ VERBS: Final[Mapping[str, str]] = {
     "history": "history.history_command",
     "text": "text.text_command",
     "changefeed": "changefeed.changefeed_command",
+    "serve": "serve.serve_command",
     "explain": "explain.explain_command",
     "signals": "signals.signals_command",
     "check": "check.check_command",

@@ -24,7 +24,8 @@ from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.status import measured
 from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.service.health import DaemonPhase, NotifySocket, Vitality, Vitals
-from freshet.crawler.service.metrics import Figures, Health, HealthListener, Metrics
+from freshet.crawler.service.http import Health, HttpServer, Route
+from freshet.crawler.service.metrics import Figures, Metrics
 from freshet.crawler.terminal import counted, percent
 from freshet.scheduler.agenda.audit import Staleness
 from freshet.storage.database import Database, StoreError, store_errors
@@ -55,7 +56,7 @@ class _Parts:
 class Service:
     """The outside view of one daemon while it is entered as a context; else only counters.
 
-    ``environment`` has the variables of the service manager.
+    ``environment`` has the variables of the service manager; ``routes`` are answered, too.
 
     Attributes:
         address: the address that it listens on, or None.
@@ -63,15 +64,21 @@ class Service:
     """
 
     def __init__(
-        self, operation: Operation | None = None, environment: Mapping[str, str] = _NO_ENVIRONMENT
+        self,
+        operation: Operation | None = None,
+        environment: Mapping[str, str] = _NO_ENVIRONMENT,
+        routes: Mapping[str, Route] = MappingProxyType({}),
     ) -> None:
         self.address: str | None = None
         self.metrics = Metrics(__version__)
         self.metrics.stand(self._figures)
         self._manager = NotifySocket(environment, os.getpid())
         self._operation = operation
-        names = operation.host_names if operation is not None else ()
-        self._listener = HealthListener(self.metrics.registry, self.health, names)
+        self._listener = (
+            HttpServer(operation, self.health, self.metrics.registry, routes)
+            if operation is not None and operation.endpoint is not None
+            else None
+        )
         self._beating: asyncio.Task[None] | None = None
         self._sampler: asyncio.Task[None] | None = None
         self._is_entered = self._is_lifeless = False
@@ -97,7 +104,8 @@ class Service:
         """Report the end."""
         self.stops()
         await _ended(self._beating)
-        await self._listener.close()
+        if self._listener is not None:
+            await self._listener.close()
         self._manager.close()
 
     # -- events of the daemon ------------------------------------------------------
@@ -169,7 +177,7 @@ class Service:
 
     # -- reports -------------------------------------------------------------------
 
-    def health(self) -> Health:
+    async def health(self) -> Health:
         """Return the problems and the main figures."""
         now = monotonic()
         self._check(now)
@@ -226,14 +234,14 @@ class Service:
 
     async def _listen(self) -> None:
         """Listen on the address of the settings; if that fails, log it and go on."""
-        if self._operation is None or self._operation.endpoint is None:
+        if self._listener is None or self._operation is None or not self._operation.endpoint:
             return
         try:
             self.address = await self._listener.open(*self._operation.endpoint)
         except OSError as error:
             log.warning(
-                "operation.listen = %s: %s; the daemon runs without /healthz and /metrics: choose "
-                "another address and restart it",
+                "operation.listen = %s: %s; the daemon runs without /healthz, /metrics and /v1: "
+                "choose another address and restart it",
                 self._operation.listen,
                 os.strerror(error.errno) if error.errno else error,
             )

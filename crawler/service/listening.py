@@ -3,6 +3,7 @@
 aiohttp reads HTTP; the number and life of connections are bounded here. *Invariant.* At most
 ``most`` connections are open, none longer than ``_LIFE_S``; a further one closes the oldest.
 Consequence: a sender with many silent or slow connections keeps others out no longer than that.
+Apart from these are at most ``most_lasting`` connections whose requests were found worth it.
 """
 
 import asyncio
@@ -38,9 +39,18 @@ class BoundedServer(web.Server):
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
         most: int,
         refused: Callable[[str, str], None],
+        *,
+        most_lasting: int = 0,
     ) -> None:
         async def answered(request: web.BaseRequest) -> web.StreamResponse:
-            response = await handler(request)
+            try:
+                response = await handler(request)
+            finally:
+                self._answers.discard(asyncio.current_task())
+                if (lasted := self._lasting.pop(request.protocol, None)) is not None:
+                    # Its last bytes have the time of a short connection.
+                    lasted.opened_at = asyncio.get_running_loop().time()
+                    self._open[request.protocol] = lasted
             if request.protocol in self._open:
                 self._open[request.protocol].served = True
             return response
@@ -49,10 +59,14 @@ class BoundedServer(web.Server):
             answered, access_log=None, logger=_counting(refused), keepalive_timeout=_LIFE_S,
             lingering_time=0, auto_decompress=False, max_line_size=_LINE_BYTES,
             max_field_size=_LINE_BYTES, max_headers=64, read_bufsize=2**16,
+            # An answer that lasts ends with its reader.
+            handler_cancellation=most_lasting > 0,
         )  # fmt: skip
-        self._most = most
+        self._most, self._most_lasting = most, most_lasting
         self._refused = refused
         self._open: dict[RequestHandler, _Connection] = {}
+        self._lasting: dict[RequestHandler, _Connection] = {}
+        self._answers = set[asyncio.Task[object] | None]()
         self._server: asyncio.Server | None = None
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -70,11 +84,16 @@ class BoundedServer(web.Server):
         return str(address), int(number)
 
     async def close(self) -> None:
-        """Stop listening, and close all connections."""
+        """Stop listening, end what lasts, and close all connections."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         if self._server is not None:
             self._server.close()
+            for answer in filter(None, self._answers):
+                # Once: those whose readers have gone are closing what they opened.
+                if not answer.cancelling():
+                    answer.cancel()
+            await asyncio.gather(*filter(None, self._answers), return_exceptions=True)
             self.pre_shutdown()
             await self.shutdown(1.0)
             await self._server.wait_closed()
@@ -91,6 +110,15 @@ class BoundedServer(web.Server):
         """Forget a closed connection."""
         super().connection_lost(handler, exc)
         self._open.pop(handler, None)
+        self._lasting.pop(handler, None)
+
+    def keep(self, request: web.BaseRequest) -> bool:
+        """Let the answer to a request last; return False if too many do."""
+        if len(self._lasting) >= self._most_lasting or request.protocol not in self._open:
+            return False
+        self._lasting[request.protocol] = self._open.pop(request.protocol)
+        self._answers.add(asyncio.current_task())
+        return True
 
     def sweep(self, now: float) -> None:
         """Close connections that have been open for too long."""

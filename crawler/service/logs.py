@@ -2,12 +2,15 @@
 
 import json
 import logging
+import os
 import re
 import sys
+from pathlib import Path
 from typing import Final, Literal, TextIO
 from urllib.parse import unquote
 
 import structlog
+from pydantic import SecretStr
 from structlog.dev import ConsoleRenderer, plain_traceback
 from structlog.processors import (
     EventRenamer,
@@ -22,6 +25,7 @@ from structlog.types import EventDict, Processor, WrappedLogger
 
 from freshet.crawler.clock import dated
 from freshet.crawler.masking import masked_value
+from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err
 
 #: Logger name of our own lines.
@@ -42,6 +46,27 @@ def hide(secret: str) -> None:
     """Mask a secret in all log lines from now on; not if shorter than 6 characters."""
     if len(secret) >= _SHORTEST:
         _hidden.add(secret)
+
+
+def read_secret(name: str, secret: SecretStr) -> str:
+    """Return a secret, or the value of the environment variable or file that it names.
+
+    ``name`` is that of the setting.
+
+    Raises:
+        CrawlError: the variable or the file cannot be read.
+    """
+    text = found = secret.get_secret_value()
+    where, _, source = text.partition(":")
+    if where == "env" and not (found := os.environ.get(source, "").strip()):
+        raise CrawlError(f"{name}: environment variable {source} is not set")
+    if where == "file":
+        try:
+            found = Path(source).expanduser().read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise CrawlError(f"{name}: {source} cannot be read: {why}") from error
+    return found
 
 
 def hide_url(url: str) -> None:

@@ -5,15 +5,10 @@ Events are counted as they commit; the current state is read from memory at a sc
 the number of series is fixed, however much is crawled, and a scrape costs about a millisecond.
 """
 
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
-from ipaddress import ip_address
-from typing import Final, TypeAlias, get_args
+from typing import Final, get_args
 
-from aiohttp import hdrs, web
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -23,13 +18,10 @@ from prometheus_client import (
     disable_created_metrics,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from freshet.crawler.bounds import met
-from freshet.crawler.clock import dated
 from freshet.crawler.service.health import DaemonPhase
-from freshet.crawler.service.listening import BoundedServer
 from freshet.scheduler.agenda.audit import Staleness
 from freshet.storage.entries import HostState, Outlook
 from freshet.storage.records import Acknowledged, Entry, Note, Visit
@@ -66,6 +58,17 @@ class Figures:
     measured: Staleness | None
 
 
+def process_metrics(version: str) -> CollectorRegistry:
+    """Return a registry of what is known of any process of this version."""
+    # Start times of series are of no use to a scraper, and double their number.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    registry = CollectorRegistry()
+    says = "The version that runs."
+    Gauge("freshet_build_info", says, ["version"], registry=registry).labels(version).set(1)
+    ProcessCollector(registry=registry)
+    return registry
+
+
 class Metrics:
     """The registry of one daemon, and its counters.
 
@@ -74,13 +77,7 @@ class Metrics:
     """
 
     def __init__(self, version: str) -> None:
-        # Start times of series are of no use to a scraper, and double their number.
-        disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = CollectorRegistry()
-        in_ours = self.registry
-        Gauge("freshet_build_info", "The version that runs.", ["version"], registry=in_ours).labels(
-            version
-        ).set(1)
+        in_ours = self.registry = process_metrics(version)
         self._state = Gauge("freshet_state", "Phase of the daemon.", ["state"], registry=in_ours)
         self._healthy = Gauge("freshet_healthy", "1 while /healthz answers 200.", registry=in_ours)
         self._exchanges = Counter(
@@ -116,7 +113,6 @@ class Metrics:
             "freshet_learning_duration_seconds", "Learning, valuing all pages, and replanning.",
             ["work"], buckets=_WORK_BUCKETS, registry=in_ours,
         )  # fmt: skip
-        ProcessCollector(registry=self.registry)
         for result in ("done", "refused"):
             self._reloads.labels(result)
 
@@ -280,100 +276,3 @@ def _gauge(name: str, says: str, value: float) -> Metric:
 
 def _counter(name: str, says: str, value: float) -> Metric:
     return CounterMetricFamily(f"freshet_{name}", says, value=value)
-
-
-# -- listener ----------------------------------------------------------------
-#
-# The HTTP listener of a daemon: ``/healthz`` and ``/metrics``, for this machine.
-#
-# It shows figures to anyone who can connect and changes nothing. A page in a browser must not read
-# them through a name that it lets point to this machine (DNS rebinding): a request for a foreign
-# name is refused; an address as host is no name and needs no list.
-
-_METHODS = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
-_OURS = frozenset({"localhost"})
-_HEADERS = {"Server": "freshet", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-#: Connections at a time: scrapes are short.
-_CONNECTIONS = 64
-
-
-#: The content of ``/healthz``: the problems, none if all is well, and further facts.
-Health: TypeAlias = tuple[list[str], Mapping[str, object]]
-
-
-class HealthListener:
-    """HTTP server on an address from :meth:`open` to :meth:`close`.
-
-    ``names`` are the host names that requests may be for beside localhost and addresses.
-    """
-
-    def __init__(
-        self, registry: CollectorRegistry, health: Callable[[], Health], names: Collection[str] = ()
-    ) -> None:
-        self._registry = registry
-        self._health = health
-        self._names = _OURS | {name.lower() for name in names}
-        self._server: BoundedServer | None = None
-
-    async def open(self, address: str, port: int) -> str:
-        """Listen; return the URL, with the free port that was chosen for port 0.
-
-        Raises:
-            OSError: the address cannot be listened at.
-        """
-        self._server = BoundedServer(self._answer, _CONNECTIONS, lambda *_: None)
-        host, port = await self._server.open(address, port)
-        return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-
-    async def close(self) -> None:
-        """Stop listening."""
-        if self._server is not None:
-            await self._server.close()
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Refuse requests for foreign names, and all methods but reading."""
-        answer = {"/healthz": self._tell_health, "/metrics": self._tell_metrics}.get(request.path)
-        if request.method not in _METHODS:
-            response = _refusal(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are allowed")
-            response.headers["Allow"] = "GET, HEAD"
-        elif not self._is_ours(request.headers.getall(hdrs.HOST, [])):
-            words = "the Host header is not allowed; add its name to operation.host_names"
-            response = _refusal(HTTPStatus.MISDIRECTED_REQUEST, words)
-        elif answer is None:
-            response = _refusal(HTTPStatus.NOT_FOUND, "not found; try /healthz or /metrics")
-        else:
-            response = answer(request)
-        response.headers.update(_HEADERS)
-        response.force_close()
-        return response
-
-    def _is_ours(self, hosts: list[str]) -> bool:
-        """Return whether the request names one host, an address or one of our names."""
-        if len(hosts) != 1:
-            return False
-        name, colon, port = hosts[0].lower().rpartition(":")
-        if not (colon and port.isdigit()):
-            name = hosts[0].lower()
-        if name in self._names:
-            return True
-        with suppress(ValueError):
-            ip_address(name.removeprefix("[").removesuffix("]"))
-            return True
-        return False
-
-    def _tell_health(self, _request: web.BaseRequest) -> web.Response:
-        problems, facts = self._health()
-        answer = {"status": "unavailable" if problems else "ok", "problems": problems}
-        return web.Response(
-            status=HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK,
-            text=json.dumps(dated({**answer, **facts})) + "\n",
-            content_type="application/json",
-        )
-
-    def _tell_metrics(self, request: web.BaseRequest) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
-        return web.Response(body=encode(self._registry), headers={hdrs.CONTENT_TYPE: content_type})
-
-
-def _refusal(status: HTTPStatus, words: str) -> web.Response:
-    return web.Response(status=status, text=words + "\n")

@@ -243,6 +243,31 @@ async def neighbours(db: Reader, origin: str, url: str) -> list[str]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """A known URL in a list: its last visit, and whether it has a document."""
+
+    url: str
+    last_kind: str | None
+    checked_at: float | None
+    title: str | None
+    has_document: bool
+
+
+async def listed(db: Reader, prefix: str, after: str, limit: int) -> list[ListedPage]:
+    """Return the pages whose URLs begin with ``prefix``, those behind ``after`` in their order."""
+    columns = columns_of(ListedPage, "p", has_document="c.version_id IS NOT NULL")
+    sql = (
+        f"SELECT {columns} FROM page AS p "
+        "LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise' "
+        # Beyond every character that a URL has.
+        "WHERE p.role = 'page' AND p.url > ?2 AND p.url >= ?1 AND p.url < ?1 || char(1114111) "
+        "ORDER BY p.url LIMIT ?3"
+    )
+    rows = await db.execute_fetchall(sql, (prefix, after, limit))
+    return list(map(row_to(ListedPage), rows))
+
+
 # -- versions of a page ------------------------------------------------------
 
 

@@ -146,6 +146,7 @@ class LastChange:
     seq: int
     page_id: int
     url: str
+    title: str | None
     kind: ChangeKind
     at: float
     version_id: int | None
@@ -180,6 +181,18 @@ async def position(db: Reader, since: str) -> Position:
     return place
 
 
+_COLUMNS: Final = columns_of(
+    LastChange, "c", url="p.url", title="p.title", moved_to="iif(c.kind = 'moved', t.url, NULL)",
+    resemblance="f.resemblance", blocks_added="f.blocks_added", blocks_removed="f.blocks_removed",
+)  # fmt: skip
+#: The changes in their order, behind one number; with noise or without.
+_CHANGES: Final = (
+    f"SELECT {_COLUMNS} FROM change AS c JOIN page AS p ON p.id = c.page_id "
+    "LEFT JOIN page AS t ON t.id = p.alias_of LEFT JOIN finding AS f ON f.id = c.observation_id "
+    "WHERE c.seq > ? AND (c.kind <> 'noise' OR ?) ORDER BY c.seq LIMIT ?"
+)
+
+
 async def changes(
     db: Reader,
     after: Position,
@@ -192,23 +205,11 @@ async def changes(
 
     Only those whose whole URL matches are returned; noise is left out unless asked for.
     """
-    columns = columns_of(
-        LastChange, "c", url="p.url", moved_to="iif(c.kind = 'moved', t.url, NULL)",
-        resemblance="f.resemblance", blocks_added="f.blocks_added",
-        blocks_removed="f.blocks_removed",
-    )  # fmt: skip
-    sql = (
-        f"SELECT {columns} FROM change AS c JOIN page AS p ON p.id = c.page_id "
-        "LEFT JOIN page AS t ON t.id = p.alias_of "
-        "LEFT JOIN finding AS f ON f.id = c.observation_id "
-        "WHERE c.seq > ? AND (c.kind <> 'noise' OR ?) ORDER BY c.seq LIMIT ?"
-    )
     found: list[LastChange] = []
     seq, rows = after.seq, _ROWS
     while len(found) < limit and rows == _ROWS:
-        read = [
-            row_to(LastChange)(row) for row in await db.execute_fetchall(sql, (seq, noise, _ROWS))
-        ]
+        told = await db.execute_fetchall(_CHANGES, (seq, noise, _ROWS))
+        read = list(map(row_to(LastChange), told))
         rows = len(read)
         for change in read:
             seq = change.seq
@@ -217,6 +218,12 @@ async def changes(
             if len(found) == limit:
                 break
     return found, Position(after.epoch, seq)
+
+
+async def newest(db: Reader, limit: int) -> list[LastChange]:
+    """Return the last changes but noise, newest first."""
+    sql = _CHANGES.replace("ORDER BY c.seq", "ORDER BY c.seq DESC")
+    return list(map(row_to(LastChange), await db.execute_fetchall(sql, (0, False, limit))))
 
 
 async def document_of(db: Reader, page_id: int) -> int | None:

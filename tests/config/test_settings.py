@@ -122,11 +122,11 @@ def test_a_daemon_may_listen_on_loopback(listen: str, endpoint: tuple[str, int] 
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:9464", "[::]:9464", "192.0.2.1:80"])
-def test_it_listens_elsewhere_only_if_that_is_said_twice(listen: str) -> None:
-    with pytest.raises(ValidationError, match=r"for others set operation\.beyond_loopback = true"):
+def test_it_listens_elsewhere_only_with_a_token(listen: str) -> None:
+    with pytest.raises(ValidationError, match=r"for others set operation\.token, too"):
         Settings.model_validate(defaults(operation__listen=listen))
-    said_twice = defaults(operation__listen=listen, operation__beyond_loopback=True)
-    assert Settings.model_validate(said_twice).operation.listen == listen
+    guarded = defaults(operation__listen=listen, operation__token="env:TOKEN")
+    assert Settings.model_validate(guarded).operation.listen == listen
 
 
 @pytest.mark.parametrize(
@@ -135,4 +135,4 @@ def test_it_listens_elsewhere_only_if_that_is_said_twice(listen: str) -> None:
 )
 def test_an_endpoint_that_makes_no_sense_is_refused(listen: str) -> None:
     with pytest.raises(ValidationError, match=r"operation\.listen"):
-        Settings.model_validate(defaults(operation__listen=listen, operation__beyond_loopback=True))
+        Settings.model_validate(defaults(operation__listen=listen, operation__token="0" * 32))

@@ -1,13 +1,16 @@
 """Rules for pages by the pattern of their URL."""
 
+import re
 from math import inf
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from freshet.config.loading import ConfigError, load
 from freshet.config.settings import PageRule
-from freshet.crawler.importance import terms
+from freshet.crawler.importance import pattern, terms
 
 URLS = ["https://a.example/", "https://a.example/tag/x", "http://b.example/shop/tag/1?page=2"]
 
@@ -76,3 +79,13 @@ def test_wrong_rules_are_told_in_one_line(wrong: list[dict[str, object]]) -> Non
     with pytest.raises(ConfigError, match=r"daemon\.rules") as caught:
         load(None, {"daemon.rules": wrong})
     assert "\n" not in str(caught.value)
+
+
+@given(st.text("ab*/", max_size=8), st.text("ab/", max_size=10), st.booleans())
+def test_stars_stand_for_anything_however_many_they_are(match: str, path: str, on: bool) -> None:
+    url = f"h://{path}" if on else path
+    plain = ".*".join(map(re.escape, match.split("*")))
+    plain = f"[a-z]+://[^/]+{plain}" if match.startswith("/") else plain
+    assert bool(pattern(match).fullmatch(url)) == bool(re.fullmatch(plain, url))
+    # This would take longer than anybody waits if all ways were tried.
+    assert pattern("*a" * 30 + "b").fullmatch("a" * 2_000) is None

@@ -137,7 +137,7 @@ async def test_a_port_that_is_taken_is_one_warning(
     (record,) = caplog.records
     assert record.message == (
         f"operation.listen = {listen}: Address already in use; the daemon runs without "
-        "/healthz and /metrics: choose another address and restart it"
+        "/healthz, /metrics and /v1: choose another address and restart it"
     )
 
 

@@ -207,7 +207,7 @@ def test_secrets_are_masked_where_settings_are_shown_and_kept(tmp_path: Path) ->
         for json_too in ([], ["--json"]):
             shown = freshet("config", "show", *options, *json_too)
             assert "http://127.0.0.1" in shown.output
-            assert not any(each in shown.output for each in (SECRET, "token", "word@"))
+            assert not any(each in shown.output for each in (SECRET, "token-in", "word@"))
         path = tmp_path / "crawl.db"
         crawled = freshet(
             "crawl", "http://127.0.0.1:2/", "--db", path, "--allow-private-addresses",
@@ -217,4 +217,4 @@ def test_secrets_are_masked_where_settings_are_shown_and_kept(tmp_path: Path) ->
     with closing(sqlite3.connect(path)) as connection:
         ((kept,),) = connection.execute("SELECT settings FROM crawl_run").fetchall()
     assert "http://127.0.0.1" in kept
-    assert not any(each in kept + crawled.output for each in (SECRET, "token", "word@"))
+    assert not any(each in kept + crawled.output for each in (SECRET, "token-in", "word@"))

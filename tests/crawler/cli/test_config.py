@@ -97,3 +97,12 @@ def test_the_store_is_that_of_the_option_else_of_the_environment_else_of_the_fil
     monkeypatch.setenv("FRESHET_DB", "of-environment.db")
     assert "of-environment.db" in freshet("status").stderr
     assert "crawl.db" in freshet("status", "--db", "crawl.db").stderr
+
+
+def test_the_token_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for token, seen in (("", ""), ("a-secret-of-20-chars", "…"), ("env:TOKEN", "env:TOKEN")):
+        monkeypatch.setenv("FRESHET_OPERATION__TOKEN", token)
+        assert f'operation.token = "{seen}"\n' in freshet("config", "show").stdout
+    monkeypatch.setenv("FRESHET_OPERATION__TOKEN", "")
+    monkeypatch.setenv("FRESHET_OPERATION__LISTEN", "0.0.0.0:1")
+    assert "operation.token, too" in freshet("config", "show").stderr

@@ -72,14 +72,14 @@ def service_of(manager: Manager) -> Service:
 async def test_it_is_ready_when_the_pool_first_looks_for_work(manager: Manager) -> None:
     service, daemon = service_of(manager), Daemon()
     service.beat(monotonic() + 900)
-    assert service.health()[0] == ["it is starting"]
+    assert (await service.health())[0] == ["it is starting"]
     assert manager.heard() == ["WATCHDOG=1"]
     daemon.attended(service)
     assert manager.heard() == []
     await daemon.turn()
     await daemon.turn()
     assert manager.heard() == ["READY=1"]
-    assert service.health()[0] == []
+    assert (await service.health())[0] == []
     await service.__aexit__()
     assert manager.heard() == ["STOPPING=1"]
 
@@ -155,7 +155,7 @@ async def test_a_store_that_is_away_is_told_and_the_daemon_is_kept_alive(manager
         service.beat(began + second)
         heard += manager.heard()
     assert heard == ["WATCHDOG=1"] * 40
-    assert "the store is unavailable" in service.health()[0][0]
+    assert "the store is unavailable" in (await service.health())[0][0]
     await service.__aexit__()
 
 
@@ -166,8 +166,8 @@ async def test_a_drain_is_told_and_fed(manager: Manager) -> None:
     daemon.pool.stopping = True
     service.beat(monotonic())
     assert manager.heard() == ["READY=1", "STOPPING=1", "WATCHDOG=1"]
-    assert service.health()[0] == ["it is stopping"]
+    assert (await service.health())[0] == ["it is stopping"]
     await service.leave()
-    assert service.health()[0] == ["it is stopping"]
+    assert (await service.health())[0] == ["it is stopping"]
     await service.__aexit__()
     assert manager.heard() == []

@@ -10,7 +10,9 @@ import pytest
 import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
-from freshet.crawler.service.metrics import Health, HealthListener, Metrics
+from freshet.crawler.service.http import Health, HttpServer
+from freshet.crawler.service.metrics import Metrics
+from tests.integration.quick import quick
 
 
 class Place:
@@ -18,11 +20,15 @@ class Place:
 
     def __init__(self) -> None:
         self.problems: list[str] = []
-        self.listener = HealthListener(Metrics("1").registry, self.health, ["Freshet"])
+        self.listener = self.made()
         self.url = ""
         self.client = aiohttp.ClientSession()
 
-    def health(self) -> Health:
+    def made(self) -> HttpServer:
+        operation = quick(operation__host_names=["Freshet"]).operation
+        return HttpServer(operation, self.health, Metrics("1").registry)
+
+    async def health(self) -> Health:
         return self.problems, {"state": "fetching"}
 
     async def ask(
@@ -90,13 +96,16 @@ async def test_head_has_no_body_and_other_paths_say_what_there_is(place: Place) 
     assert (status, body) == (HTTPStatus.OK, "")
     assert response.headers["Cache-Control"] == "no-store"
     status, response, body = await place.ask("/")
-    assert (status, body) == (HTTPStatus.NOT_FOUND, "not found; try /healthz or /metrics\n")
+    assert (status, json.loads(body)) == (
+        HTTPStatus.NOT_FOUND,
+        {"error": "not_found", "reason": "there is no such path; there are /healthz, /metrics"},
+    )
     assert response.headers["Server"] == "freshet"
 
 
 async def test_a_place_that_is_taken_is_an_error_and_leaves_nothing_open(place: Place) -> None:
     port = int(place.url.rpartition(":")[2])
-    second = HealthListener(Metrics("1").registry, place.health)
+    second = place.made()
     with pytest.raises(OSError, match="address already in use"):
         await second.open("127.0.0.1", port)
     await second.close()

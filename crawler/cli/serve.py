@@ -1,0 +1,79 @@
+"""``freshet serve``: what a store holds, over HTTP."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freshet import __version__
+from freshet.config.settings import Settings
+from freshet.crawler import terminal
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Logs, read_settings
+from freshet.crawler.service.api import StoreApi
+from freshet.crawler.service.http import Health, HttpServer
+from freshet.crawler.service.logs import configure_logging
+from freshet.crawler.service.metrics import process_metrics
+from freshet.crawler.tally import CrawlError
+from freshet.crawler.terminal import say
+from freshet.storage.database import StoreError, reading
+
+_LISTEN = "127.0.0.1:8080"
+
+
+def serve_command(
+    db: Db = DEFAULT_DB,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS:PORT",
+            help=f"Where to listen; else operation.listen, else {_LISTEN}. Beyond loopback only "
+            "with operation.token.",
+        ),
+    ] = None,
+    log_format: Logs = None,
+    config: ConfigFile = None,
+) -> None:
+    """Answer over HTTP what the store holds: the changefeed, documents, pages, an Atom feed.
+
+    A daemon that listens answers the same. /v1/openapi.json describes all of it. Ctrl-C ends it.
+    """
+    given = {"operation.listen": listen, "operation.log_format": log_format}
+    settings, _ = read_settings(config, given)
+    if not settings.operation.listen:
+        settings, _ = read_settings(config, {**given, "operation.listen": _LISTEN})
+    configure_logging(settings.operation.log_format, verbose=False)
+    terminal.run(_serve(db, settings))
+
+
+async def _serve(db: Path, settings: Settings) -> None:
+    async def health() -> Health:
+        problems = []
+        try:
+            async with reading(db):
+                pass
+        except StoreError as error:
+            problems.append(str(error))
+        return problems, {"state": "serving", "version": __version__}
+
+    problems, _ = await health()
+    if problems:
+        raise StoreError(problems[0])
+    operation = settings.operation
+    api = StoreApi(db, settings)
+    server = HttpServer(operation, health, process_metrics(__version__), api.routes)
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    try:
+        address = await server.open(*operation.endpoint or ("", 0))
+        say("listening:", "green", address)
+        await ended.wait()
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise CrawlError(f"{operation.listen}: cannot listen there: {why}") from error
+    finally:
+        await server.close()
+        await api.close()

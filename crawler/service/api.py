@@ -1,0 +1,292 @@
+"""The routes of ``/v1``: the changefeed, documents and pages of a store; openapi.toml tells all.
+
+*Invariant.* A step of the event loop makes of a store a few documents or some hundred rows, and
+holds one such part in memory, however much is asked for and however slowly it is read.
+"""
+
+import re
+import tomllib
+from collections.abc import AsyncGenerator
+from dataclasses import asdict
+from importlib.resources import files
+from math import inf
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, unquote
+from uuid import NAMESPACE_URL, uuid5
+from xml.etree import ElementTree as ET
+
+from aiohttp import hdrs, web
+
+from freshet import __version__
+from freshet.config.settings import Settings
+from freshet.crawler.admission.site_lists import spellings
+from freshet.crawler.changefeed import Changefeed
+from freshet.crawler.clock import dated, iso
+from freshet.crawler.documents import Documents, UnknownPage, document_version
+from freshet.crawler.importance import pattern
+from freshet.crawler.network import parser_of
+from freshet.crawler.reduce.document import DOCUMENT_VERSION
+from freshet.crawler.service.http import Answer, HttpRefusal, Route, as_line, whole
+from freshet.crawler.tally import UsageError
+from freshet.crawler.terminal import counted, plain
+from freshet.storage.queries import page
+from freshet.storage.tables import changefeed
+from freshet.storage.tables.changefeed import LastChange, Position
+
+_FEED: Final = "/v1/changefeed"
+_ATOM: Final = "/v1/changefeed.atom"
+_PAGES: Final = "/v1/pages"
+#: With documents or without: changes without a limit, at most, and those of one step.
+_USUAL: Final = {False: 1_000, True: 100}
+_MOST: Final = {False: 10_000, True: 1_000}
+_STEP: Final = {False: 500, True: 10}
+_TYPES: Final = {"markdown": "text/markdown", "text": "text/plain", "html": "text/html"}
+_NEWS: Final = 50
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
+def description() -> dict[str, Any]:
+    """Return the description of ``/v1``, as OpenAPI has it."""
+    text = files("freshet.crawler.service").joinpath("openapi.toml").read_text("utf-8")
+    told = tomllib.loads(text)
+    told["info"]["version"] = __version__
+    return told
+
+
+class StoreApi:
+    """What a store tells over HTTP; the owner calls :meth:`close`.
+
+    Attributes:
+        routes: the routes, for a server.
+    """
+
+    def __init__(self, path: Path, settings: Settings) -> None:
+        """Answer from the store at ``path``, which need not exist yet."""
+        self._path, self._parser = path, parser_of(settings)
+        self._documents: Documents | None = None
+        self._description = description()
+        self.routes: dict[str, Route] = {
+            "/v1/openapi.json": self._describe, _FEED: self._changefeed, _ATOM: self._atom,
+            _PAGES: self._pages, f"{_PAGES}/": self._page,
+        }  # fmt: skip
+
+    async def close(self) -> None:
+        """End the parser's process, and close the cache of documents."""
+        if self._documents is not None:
+            self._documents.close()
+        await self._parser.close()
+
+    async def _describe(self, request: web.BaseRequest) -> Answer:
+        self._asked("/v1/openapi.json", request)
+        return whole(self._description, etag="")
+
+    # -- the changefeed ------------------------------------------------------------
+
+    async def _changefeed(self, request: web.BaseRequest) -> Answer:
+        asked = self._asked(_FEED, request)
+        docs, feed, since = asked["include_docs"], asked["feed"], asked["since"]
+        limit = asked["limit"] or (inf if feed == "continuous" else _USUAL[docs])
+        if feed != "continuous" and limit > _MOST[docs]:
+            raise UsageError(f"limit={limit}: at most {_MOST[docs]} with documents")
+        match = None if asked["filter"] is None else pattern(asked["filter"])
+        async with page.snapshot(self._path) as db:
+            try:
+                await changefeed.position(db, since)
+                now = await changefeed.position(db, "now")
+            except ValueError as error:
+                raise UsageError(f"since: {error}") from error
+        changes = Changefeed(
+            self._path, self._read() if docs else None, noise=asked["all"], match=match
+        )
+        wait_s = asked["heartbeat"] / 1_000
+        if feed == "normal":
+            name = f"{now} {DOCUMENT_VERSION} {request.query_string}"
+            return Answer(_results(changes, since, limit, _STEP[docs]), etag=name)
+        if feed == "longpoll":
+            return Answer(_awaited(changes, since, limit, _STEP[docs], wait_s=wait_s), live=True)
+        lines = _lines(changes, since, limit, _STEP[docs], wait_s=wait_s)
+        return Answer(lines, "application/x-ndjson", live=True)
+
+    async def _atom(self, request: web.BaseRequest) -> Answer:
+        self._asked(_ATOM, request)
+        async with page.snapshot(self._path) as db:
+            now = await changefeed.position(db, "now")
+            news = await changefeed.newest(db, _NEWS)
+        body = ET.tostring(_feed(self._path.name, now, news), "utf-8", xml_declaration=True)
+        return whole(body, "application/atom+xml", etag="")
+
+    # -- pages -----------------------------------------------------------------------
+
+    async def _pages(self, request: web.BaseRequest) -> Answer:
+        asked = self._asked(_PAGES, request)
+        async with page.snapshot(self._path) as db:
+            found = await page.listed(db, asked["prefix"], asked["after"], asked["limit"])
+        after = found[-1].url if len(found) == asked["limit"] else None
+        return whole(dated({"pages": list(map(asdict, found)), "after": after}), etag="")
+
+    async def _page(self, request: web.BaseRequest) -> Answer:
+        asked = self._asked(f"{_PAGES}/{{url}}", request)
+        named = request.raw_path.partition("?")[0].partition(f"{_PAGES}/")[2]
+        wanted = asked["as_of"] if asked["version"] is None else str(asked["version"])
+        if asked["as_of"] is not None and asked["version"] is not None:
+            raise UsageError("version and as_of exclude each other")
+        # A URL as it is, which cannot have a query, is understood, too.
+        urls = spellings(named if "://" in named else unquote(named))
+        async with page.snapshot(self._path) as db:
+            known = await page.find(db, urls)
+            if known is None:
+                raise UnknownPage(f"{urls[0]} is not known")
+            final = known.alias or known
+            try:
+                version = await document_version(db, final.page_id, wanted)
+            except UsageError as error:
+                raise error if asked["as_of"] else UnknownPage(error) from error
+            (source,) = (await page.document_sources(db, [version.version_id])).values()
+        form = asked["format"]
+        return Answer(
+            self._document(version.version_id, form),
+            f"{_TYPES[form]}; charset=utf-8" if form in _TYPES else "application/json",
+            etag=f"{source} {version.body_kept} {DOCUMENT_VERSION} {form}",
+            headers={hdrs.CONTENT_LOCATION: f"{_PAGES}/{quote(final.url, safe='')}"},
+        )
+
+    async def _document(self, version_id: int, form: str) -> AsyncGenerator[bytes, None]:
+        async with page.snapshot(self._path) as db:
+            found = (await self._read().read(db, [version_id])).get(version_id)
+        if found is None:
+            raise UnknownPage("this version was taken back just now")
+        if found.missing is not None and form != "json":
+            raise UnknownPage(found.missing)
+        if form == "json":
+            yield as_line(found.as_json())
+        else:
+            yield f"{getattr(found, form)}\n".encode("utf-8", "replace")
+
+    def _read(self) -> Documents:
+        """Return the documents; their cache is opened when the store is known to be one."""
+        self._documents = self._documents or Documents(self._path, self._parser)
+        return self._documents
+
+    # -- parameters ------------------------------------------------------------------
+
+    def _asked(self, path: str, request: web.BaseRequest) -> dict[str, Any]:
+        """Return the values of a path's parameters, as the description has them."""
+        told = self._description["paths"][path]["get"].get("parameters", [])
+        known = {each["name"]: each["schema"] for each in told if each["in"] == "query"}
+        for name in request.query:
+            if name not in known:
+                there = ", ".join(known) or "none"
+                raise UsageError(f"{name} is not a parameter; accepted are {there}")
+            if len(request.query.getall(name)) > 1:
+                raise UsageError(f"{name} is given twice")
+        return {
+            name: _value(name, request.query[name], schema)
+            if name in request.query
+            else schema.get("default")
+            for name, schema in known.items()
+        }
+
+
+def _value(name: str, text: str, schema: dict[str, Any]) -> object:
+    if schema["type"] == "integer":
+        least, most = schema.get("minimum", -(10**9)), schema.get("maximum", 10**9)
+        if not re.fullmatch(r"-?[0-9]{1,9}", text) or not least <= int(text) <= most:
+            raise UsageError(
+                f"{name}={text[:80]}: accepted are whole numbers from {least} to {most}"
+            )
+        return int(text)
+    accepted = _BOOLEANS if schema["type"] == "boolean" else schema.get("enum")
+    if accepted is not None and text not in accepted:
+        raise UsageError(f"{name}={text[:80]}: accepted are {', '.join(accepted)}")
+    return _BOOLEANS[text] if schema["type"] == "boolean" else text
+
+
+# -- feeds -------------------------------------------------------------------
+
+
+async def _results(
+    changes: Changefeed, since: str, limit: float, step: int
+) -> AsyncGenerator[bytes, None]:
+    """Yield one JSON object of all changes, a line for each."""
+    before = b'{"results": [\n'
+    while limit > 0:
+        wanted = int(min(limit, step))
+        batch = await changes.read(since, wanted)
+        for change in batch.changes:
+            yield before + as_line(change.as_json()).rstrip()
+            before = b",\n"
+        since = batch.cursor
+        limit = limit - wanted if len(batch.changes) == wanted else 0
+    yield (b"" if before == b",\n" else before) + f'\n], "last_seq": "{since}"}}\n'.encode()
+
+
+async def _awaited(
+    changes: Changefeed, since: str, limit: float, step: int, *, wait_s: float
+) -> AsyncGenerator[bytes, None]:
+    """Yield an empty line from time to time, and as :func:`_results` when there are changes."""
+    while not (batch := await changes.awaited(since, wait_s, limit=1)).changes:
+        since = batch.cursor
+        yield b"\n"
+    async for piece in _results(changes, since, limit, step):
+        yield piece
+
+
+async def _lines(
+    changes: Changefeed, since: str, limit: float, step: int, *, wait_s: float
+) -> AsyncGenerator[bytes, None]:
+    """Yield each change on a line, an empty line from time to time, at last an error."""
+    try:
+        while limit > 0:
+            batch = await changes.awaited(since, wait_s, int(min(limit, step)))
+            for change in batch.changes:
+                yield as_line(change.as_json())
+            if not batch.changes:
+                yield b"\n"
+            since, limit = batch.cursor, limit - len(batch.changes)
+    except Exception as error:
+        if (refusal := HttpRefusal.of(error)) is None:
+            raise
+        yield as_line(refusal.as_json())
+
+
+# -- Atom --------------------------------------------------------------------
+
+
+def _feed(name: str, now: Position, news: list[LastChange]) -> ET.Element:
+    """Return the feed of changes, newest first (RFC 4287)."""
+    feed = ET.Element("feed", xmlns="http://www.w3.org/2005/Atom")
+    _add(feed, "id", uuid5(NAMESPACE_URL, f"freshet:{now.epoch}").urn)
+    _add(feed, "title", f"Changes in {plain(name)}")
+    _add(feed, "updated", iso(news[0].at if news else 0.0))
+    _add(ET.SubElement(feed, "author"), "name", "Freshet")
+    ET.SubElement(feed, "link", rel="self", type="application/atom+xml", href=_ATOM)
+    for change in news:
+        entry = ET.SubElement(feed, "entry")
+        _add(entry, "id", uuid5(NAMESPACE_URL, f"freshet:{now.epoch}-{change.seq}").urn)
+        _add(entry, "title", plain(change.title or "") or change.url)
+        _add(entry, "updated", iso(change.at))
+        ET.SubElement(entry, "link", href=change.url)
+        if change.version_id is not None:
+            href = f"{_PAGES}/{quote(change.url, safe='')}?format=html"
+            ET.SubElement(entry, "link", rel="related", type="text/html", href=href)
+        _add(entry, "summary", _summary(change))
+    return feed
+
+
+def _add(parent: ET.Element, tag: str, text: str) -> None:
+    ET.SubElement(parent, tag).text = text
+
+
+_WORDS: Final = {
+    "new": "New", "changed": "Changed", "gone": "Gone", "moved": "Moved to {}",
+    "noindex": "No longer to be indexed", "robots": "Forbidden by robots.txt",
+    "withdrawn": "Taken back: it was no content", "forgotten": "Forgotten",
+}  # fmt: skip
+
+
+def _summary(change: LastChange) -> str:
+    words = _WORDS[change.kind].format(change.moved_to or "another page")
+    blocks = {"added": change.blocks_added, "removed": change.blocks_removed}
+    parts = [f"{counted(count, 'block')} {how}" for how, count in blocks.items() if count]
+    return f"{words}: {', '.join(parts)}" if parts and change.kind == "changed" else words

@@ -1,0 +1,325 @@
+"""The HTTP server of an invocation: one address, one authentication, one form of answers.
+
+Without a token everything is open to this machine, and to nobody who was led here under another
+name: a page in a browser must not read through a name that it lets point to this machine (DNS
+rebinding), so a request for a foreign name is refused; an address is no name and needs no list.
+With a token every route but ``/healthz`` wants it.
+"""
+
+import asyncio
+import hmac
+import json
+import logging
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from http import HTTPStatus
+from ipaddress import ip_address
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from aiohttp import hdrs, web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from freshet.config.settings import Operation
+from freshet.crawler.clock import dated
+from freshet.crawler.documents import UnknownPage
+from freshet.crawler.reduce.parser_process import ParserLost
+from freshet.crawler.service.listening import BoundedServer
+from freshet.crawler.service.logs import hide, read_secret
+from freshet.crawler.tally import CrawlError, UsageError
+from freshet.storage.database import StoreError
+from freshet.storage.tables.changefeed import CursorGone
+
+log = logging.getLogger(__name__)
+
+_METHODS: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
+_OURS: Final = frozenset({"localhost"})
+_HEADERS: Final = {
+    "Server": "freshet",
+    "X-Content-Type-Options": "nosniff",
+    # A page of the web is shown, and does nothing.
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+}
+#: Connections at a time that ask for something short, and those that may last.
+_CONNECTIONS: Final = 64
+_LASTING: Final = 64
+_LATER: Final = {hdrs.RETRY_AFTER: "5"}
+_WANTED: Final = {hdrs.WWW_AUTHENTICATE: 'Bearer realm="freshet"'}
+#: An Accept-Encoding that takes gzip.
+_ZIPPED: Final = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
+#: Smaller bodies are not compressed. Larger ones are written by so much, each in so many seconds.
+_COMPRESSED_BYTES: Final = 1_024
+_PIECE_BYTES: Final = 2**16
+#: Longer bodies are sent while they are made, without their length.
+_WHOLE_BYTES: Final = 2**20
+_STALLED_S: Final = 20.0
+#: RFC 6750; 16 characters cannot be guessed over a network.
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
+
+
+class HttpRefusal(Exception):
+    """A request that is answered with an error, and why in a sentence."""
+
+    def __init__(self, status: HTTPStatus, reason: object, **headers: str) -> None:
+        super().__init__(reason)
+        self.status, self.headers = status, headers
+
+    def as_json(self) -> dict[str, str]:
+        """Return a word for programs and a sentence for people."""
+        return {"error": self.status.name.lower(), "reason": str(self)}
+
+    @classmethod
+    def of(cls, error: Exception) -> "HttpRefusal | None":
+        """Return the refusal that an error means; None for a fault of the program."""
+        match error:
+            case HttpRefusal():
+                return error
+            case CursorGone():
+                return cls(HTTPStatus.GONE, f"{error} (since=0)")
+            case UnknownPage():
+                return cls(HTTPStatus.NOT_FOUND, error)
+            case UsageError():
+                return cls(HTTPStatus.BAD_REQUEST, error)
+            case ParserLost() | StoreError():
+                return cls(HTTPStatus.SERVICE_UNAVAILABLE, error, **_LATER)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer: ``pieces`` are made while they are sent; of ``live`` ones each at once.
+
+    ``etag`` is all that decides the content, whatever its coding; empty: the body itself.
+    """
+
+    pieces: AsyncGenerator[bytes, None]
+    content_type: str = "application/json"
+    status: HTTPStatus = HTTPStatus.OK
+    etag: str | None = None
+    live: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def whole(body: object, content_type: str = "application/json", **others: Any) -> Answer:
+    """Return the answer of a body, which is bytes, or a value in JSON."""
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        yield body if isinstance(body, bytes) else as_line(body)
+
+    return Answer(pieces(), content_type, **others)
+
+
+def as_line(value: object) -> bytes:
+    """Write a value in JSON, on a line."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+Route: TypeAlias = Callable[[web.BaseRequest], Awaitable[Answer]]
+#: The content of ``/healthz``: the problems, none if all is well, and further facts.
+Health: TypeAlias = tuple[list[str], Mapping[str, object]]
+
+
+class HttpServer:
+    """Server from :meth:`open` to :meth:`close` of ``/healthz``, ``/metrics`` and further routes.
+
+    A route that ends in / is a prefix.
+    """
+
+    def __init__(
+        self,
+        operation: Operation,
+        health: Callable[[], Awaitable[Health]],
+        registry: CollectorRegistry,
+        routes: Mapping[str, Route] = MappingProxyType({}),
+    ) -> None:
+        """Serve by these settings.
+
+        Raises:
+            CrawlError: the token cannot be read, or it is none.
+        """
+        self._health, self._registry = health, registry
+        self._routes = {"/healthz": self._tell_health, "/metrics": self._tell_metrics, **routes}
+        self._names = _OURS | {name.lower() for name in operation.host_names}
+        self._token = read_secret("operation.token", operation.token)
+        if operation.token and not _TOKEN.fullmatch(self._token):
+            raise CrawlError(
+                "operation.token: a token has at least 16 letters, digits and signs of ._~+/-, as "
+                "`openssl rand -hex 32` prints them"
+            )
+        hide(self._token)
+        self._server = BoundedServer(
+            self._answer, _CONNECTIONS, lambda *_: None, most_lasting=_LASTING
+        )
+
+    async def open(self, address: str, port: int) -> str:
+        """Listen; return the URL, with the free port that was chosen for port 0.
+
+        Raises:
+            OSError: the address cannot be listened at.
+        """
+        host, port = await self._server.open(address, port)
+        return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+    async def close(self) -> None:
+        """Stop listening."""
+        await self._server.close()
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await _sent(request, await self._route(request)(request))
+        except ConnectionError:
+            raise
+        except Exception as error:  # whatever it is: the next request is answered
+            if (refused := HttpRefusal.of(error)) is None:
+                log.exception("a request could not be answered")
+                refused = HttpRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log of the server")
+        answer = whole(refused.as_json(), status=refused.status, headers=refused.headers)
+        return await _sent(request, answer)
+
+    def _route(self, request: web.BaseRequest) -> Route:
+        """Return the route of a request that is allowed."""
+        path = request.path
+        if request.method not in _METHODS:
+            why = "only GET and HEAD are allowed"
+            raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, why, Allow="GET, HEAD")
+        if not self._is_ours(request.headers.getall(hdrs.HOST, [])):
+            why = "the Host header is not allowed; add its name to operation.host_names"
+            raise HttpRefusal(HTTPStatus.MISDIRECTED_REQUEST, why)
+        if self._token and path != "/healthz" and not self._is_authentic(request):
+            why = "send the header Authorization: Bearer TOKEN, with that of operation.token"
+            raise HttpRefusal(HTTPStatus.UNAUTHORIZED, why, **_WANTED)
+        route = self._routes.get(path) or next(
+            (r for p, r in self._routes.items() if p.endswith("/") and path.startswith(p)), None
+        )
+        if route is None:
+            why = f"there is no such path; there are {', '.join(self._routes)}"
+            raise HttpRefusal(HTTPStatus.NOT_FOUND, why)
+        if path.startswith("/v1/") and not self._server.keep(request):
+            why = f"{_LASTING} requests are being answered; try again later"
+            raise HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, why, **_LATER)
+        return route
+
+    def _is_authentic(self, request: web.BaseRequest) -> bool:
+        scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        same = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token.encode())
+        return same and scheme.lower() == "bearer"
+
+    def _is_ours(self, hosts: list[str]) -> bool:
+        """Return whether the request names one host, an address or one of our names."""
+        if len(hosts) != 1:
+            return False
+        name, colon, port = hosts[0].lower().rpartition(":")
+        if not (colon and port.isdigit()):
+            name = hosts[0].lower()
+        if name in self._names:
+            return True
+        with suppress(ValueError):
+            ip_address(name.removeprefix("[").removesuffix("]"))
+            return True
+        return False
+
+    async def _tell_health(self, _request: web.BaseRequest) -> Answer:
+        problems, facts = await self._health()
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
+        words = {"status": "unavailable" if problems else "ok", "problems": problems, **facts}
+        return whole(dated(words), status=status)
+
+    async def _tell_metrics(self, request: web.BaseRequest) -> Answer:
+        encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
+        return whole(encode(self._registry), content_type)
+
+
+# -- sending -----------------------------------------------------------------
+
+
+async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
+    """Send an answer; what fails before its first bytes is raised, later the connection ends."""
+    async with aclosing(answer.pieces):
+        body, is_whole, etag = b"", False, answer.etag and _digest(answer.etag.encode())
+        if not answer.live and not (etag and _is_known(request, etag)):
+            body, is_whole = await _begun(answer.pieces)
+        if etag == "" and is_whole:
+            etag = _digest(body)
+        response = _head(request, answer, etag, len(body) if is_whole else None)
+        try:
+            await _write(request, response, body, answer)
+        except ConnectionError:
+            raise
+        except Exception as error:
+            if request.transport is not None:
+                request.transport.abort()
+            # A reader that stopped reading is nothing to report.
+            if not isinstance(error, TimeoutError):
+                log.warning("the answer to %s was cut short: %s", request.path, error)
+            raise ConnectionResetError("the answer was cut short") from error
+        return response
+
+
+def _head(
+    request: web.BaseRequest, answer: Answer, etag: str | None, length: int | None
+) -> web.StreamResponse:
+    """Return the response without its body, of which the length is known or not."""
+    response = web.StreamResponse(status=answer.status, headers={**_HEADERS, **answer.headers})
+    response.force_close()
+    response.headers[hdrs.CONTENT_TYPE] = answer.content_type
+    response.headers[hdrs.CACHE_CONTROL] = "private, no-cache" if etag else "no-store"
+    zipped = not answer.live and _ZIPPED.search(request.headers.get(hdrs.ACCEPT_ENCODING, ""))
+    if not answer.live:
+        response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
+    if etag:
+        response.headers[hdrs.ETAG] = f'"{etag}-gzip"' if zipped else f'"{etag}"'
+    if etag and _is_known(request, etag):
+        response.set_status(HTTPStatus.NOT_MODIFIED)
+    elif not zipped or (length is not None and length <= _COMPRESSED_BYTES):
+        response.content_length = length
+    elif request.method == hdrs.METH_HEAD:
+        response.headers[hdrs.CONTENT_ENCODING] = "gzip"
+    else:
+        response.enable_compression(web.ContentCoding.gzip)
+    return response
+
+
+async def _begun(pieces: AsyncGenerator[bytes, None]) -> tuple[bytes, bool]:
+    """Return the first bytes, and whether they are all."""
+    found, size = [], 0
+    async for piece in pieces:
+        found.append(piece)
+        size += len(piece)
+        if size > _WHOLE_BYTES:
+            return b"".join(found), False
+    return b"".join(found), True
+
+
+async def _write(
+    request: web.BaseRequest, response: web.StreamResponse, body: bytes, answer: Answer
+) -> None:
+    writer = await response.prepare(request)
+    if request.method != hdrs.METH_HEAD and response.status != HTTPStatus.NOT_MODIFIED:
+        if answer.live and writer is not None:
+            writer.send_headers()
+        await _write_piece(response, body)
+        async for piece in answer.pieces:
+            await _write_piece(response, piece)
+    async with asyncio.timeout(_STALLED_S):
+        await response.write_eof()
+
+
+async def _write_piece(response: web.StreamResponse, piece: bytes) -> None:
+    for at in range(0, len(piece), _PIECE_BYTES):
+        async with asyncio.timeout(_STALLED_S):
+            await response.write(piece[at : at + _PIECE_BYTES])
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def _is_known(request: web.BaseRequest, etag: str) -> bool:
+    """Return whether the reader has the content of this name, in whichever coding."""
+    given = [each.strip() for each in request.headers.get(hdrs.IF_NONE_MATCH, "").split(",")]
+    known = {each.removeprefix("W/").strip('"').removesuffix("-gzip") for each in given}
+    return "*" in known or etag in known

@@ -1,0 +1,538 @@
+"""The routes of /v1: every answer is as it is described, and costs no more than it must."""
+
+import asyncio
+import gzip
+import json
+import re
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from hashlib import blake2b
+from math import inf
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree as ET
+
+import aiohttp
+import pytest
+import zstandard
+from yarl import URL
+
+from freshet.crawler.documents import Documents
+from freshet.crawler.reduce.parser_process import ParserLost
+from freshet.crawler.service import http
+from freshet.crawler.service.api import StoreApi
+from freshet.crawler.service.http import Health, HttpServer
+from freshet.crawler.service.metrics import process_metrics
+from freshet.crawler.tally import CrawlError
+from freshet.storage import maintenance
+from freshet.storage.maintenance import Retention
+from freshet.storage.records import Digests
+from tests.crawler.service.described import DESCRIPTION, route_of, undescribed
+from tests.integration.quick import quick
+from tests.storage.crawl_store import DAY_S, START, CrawlStore, captured, crawl_store, url_of, visit
+from tests.storage.versioned_store import html
+
+TOKEN = "0123456789abcdef"
+FEED = "/v1/changefeed"
+
+
+def page_path(path: str) -> str:
+    return f"/v1/pages/{quote(url_of(path), safe='')}"
+
+
+class Site:
+    """A store that is served, and a client that holds all answers against the description."""
+
+    def __init__(self, store: CrawlStore, url: str, client: aiohttp.ClientSession) -> None:
+        self.store, self.url, self.client = store, url, client
+        self.seen = set[tuple[str, int]]()
+        self.used = set[tuple[str, str]]()
+
+    async def ask(
+        self, path: str, method: str = "GET", **headers: str
+    ) -> tuple[int, Mapping[str, str], str]:
+        target = URL(self.url + path, encoded=True)
+        async with self.client.request(method, target, headers=headers) as response:
+            body = await response.text()
+            if method == "GET":
+                assert (
+                    undescribed(target.raw_path, response.status, response.content_type, body) == []
+                )
+            self.seen.add((route_of(target.raw_path), response.status))
+            self.used |= {(route_of(target.raw_path), name) for name in target.query}
+            return response.status, response.headers, body
+
+    async def json(self, path: str, **headers: str) -> Any:
+        status, _, body = await self.ask(path, **headers)
+        assert status == 200, body
+        return json.loads(body)
+
+    async def seq(self) -> str:
+        return str((await self.json(FEED + "?since=now"))["last_seq"])
+
+    async def shows(self, path: str, body: bytes, *, at: float = START, **what: Any) -> None:
+        """Let a page show these bytes."""
+        await self.store.admit(path, at=at)
+        await self.store.new_run(at, recheck_before=at + 1)
+        seen = captured(await self.store.taken(path, at), at=at)
+        known = blake2b(body, digest_size=16).digest()
+        assert seen.capture is not None
+        capture = replace(
+            seen.capture, digests=Digests(known, known), size_bytes=len(body), title="T",
+            body=zstandard.compress(body), content_type="text/html", **what,
+        )  # fmt: skip
+        await self.store.apply(replace(seen, capture=capture))
+
+    async def loses(self, path: str, at: float = START + 1) -> None:
+        await self.store.new_run(at, recheck_before=at + 1)
+        await self.store.apply(visit(await self.store.taken(path, at), "gone", at))
+
+
+@asynccontextmanager
+async def serving(path: Path, **settings: object) -> AsyncIterator[str]:
+    """Serve a store; yield its address."""
+    found = quick(**settings)
+
+    async def health() -> Health:
+        return ([] if path.exists() else ["it is away"]), {"version": "1"}
+
+    api = StoreApi(path, found)
+    server = HttpServer(found.operation, health, process_metrics("1"), api.routes)
+    try:
+        yield (await server.open("127.0.0.1", 0)).rstrip("/")
+    finally:
+        await server.close()
+        await api.close()
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    """A store with three pages, of which one is gone."""
+    path = tmp_path / "crawl.db"
+    async with (
+        crawl_store(path) as store,
+        serving(path) as url,
+        aiohttp.ClientSession(
+            auto_decompress=False, headers={"Accept-Encoding": "identity"}
+        ) as client,
+    ):
+        it = Site(store, url, client)
+        await it.shows("/a", html("The first page of all says this in a sentence.", "Second."))
+        await it.shows("/b?c=d", html("Another page, which has a query in its URL."))
+        await it.shows("/gone", html("This page will not be there for long."))
+        await it.loses("/gone")
+        yield it
+
+
+async def test_every_described_route_parameter_and_status_is_as_described(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor = await site.seq()
+    a = page_path("/a")
+    for path in (
+        "/healthz", "/metrics", "/v1/openapi.json", "/v1/changefeed.atom",
+        f"{FEED}?since={cursor}&limit=1&include_docs=false&filter=*a&all=true&heartbeat=100",
+        f"{FEED}?since=0&limit=3&include_docs=true&feed=continuous",
+        f"{FEED}?feed=longpoll", "/v1/pages", "/v1/pages?prefix=h&after=h&limit=1", a,
+        f"{a}?format=markdown&version=1", f"{a}?format=text&as_of=2099-01-01", f"{a}?format=html",
+    ):  # fmt: skip
+        status, headers, _ = await site.ask(path)
+        assert status == 200, path
+        if etag := headers.get("ETag"):
+            assert (await site.ask(path, **{"If-None-Match": etag}))[0] == 304
+    for path in (f"{FEED}?since=x", "/v1/pages?limit=0", f"{a}?format=pdf"):
+        assert (await site.ask(path))[0] == 400
+    assert (await site.ask(page_path("/unknown")))[0] == 404
+    assert (await site.ask(f"{FEED}?since=0123456789abcdef-1"))[0] == 410
+    await site.ask("/metrics", Accept="application/openmetrics-text")
+    open_address = site.url
+    async with serving(site.store.database.path, operation__token=TOKEN) as site.url:
+        for path in ("/metrics", "/v1/openapi.json", FEED, f"{FEED}.atom", "/v1/pages", a):
+            status, headers, _ = await site.ask(path)
+            assert (status, headers["WWW-Authenticate"]) == (401, 'Bearer realm="freshet"')
+        assert (await site.ask("/healthz"))[0] == 200
+    async with serving(Path("/nowhere/crawl.db")) as site.url:
+        for path in ("/healthz", FEED, f"{FEED}.atom", "/v1/pages", a):
+            assert (await site.ask(path))[0] == 503
+    site.url = open_address
+    paths = DESCRIPTION["paths"].items()
+    assert site.seen == {(path, int(s)) for path, told in paths for s in told["get"]["responses"]}
+    assert site.used == {
+        (path, each["name"])
+        for path, told in paths
+        for each in told["get"].get("parameters", ())
+        if each["in"] == "query"
+    }
+
+
+async def test_a_normal_feed_is_read_to_its_end_by_its_cursors(site: Site) -> None:
+    first = await site.json(f"{FEED}?limit=2")
+    rest = await site.json(f"{FEED}?since={first['last_seq']}")
+    told = [*first["results"], *rest["results"]]
+    assert [each["id"] for each in told] == [url_of("/a"), url_of("/b?c=d"), url_of("/gone")]
+    assert [each.get("deleted") for each in told] == [None, None, True]
+    assert (await site.json(f"{FEED}?since={rest['last_seq']}"))["results"] == []
+    matching = await site.json(f"{FEED}?filter=*%3Fc=d&include_docs=true")
+    assert [each["doc"]["markdown"] for each in matching["results"]] == [
+        "# Heading\n\nAnother page, which has a query in its URL."
+    ]
+
+
+@pytest.mark.parametrize("feed", ["longpoll", "continuous"])
+async def test_a_waiting_feed_sends_heartbeats_and_then_the_change(site: Site, feed: str) -> None:
+    url = f"{site.url}{FEED}?since=now&feed={feed}&heartbeat=100"
+    async with site.client.get(url) as response:
+        assert response.status == 200
+        assert [await response.content.readline() for _ in range(2)] == [b"\n", b"\n"]
+        await site.shows("/new", html("A page that was not there before."))
+        lines = list[bytes]()
+        while not lines or b"/new" not in lines[-1]:
+            lines.append(await response.content.readline())
+        if feed == "longpoll":
+            told = json.loads(b"".join(lines) + await response.content.read())
+            (entry,) = told["results"]
+            assert told["last_seq"] == entry["seq"]
+        else:
+            entry = json.loads(lines[-1])
+            await site.shows("/newer", html("One more page that was not there before."))
+            while b"/newer" not in lines[-1]:
+                lines.append(await response.content.readline())
+    assert entry["change"]["kind"] == "new"
+
+
+async def test_a_continuous_feed_ends_with_its_limit_or_with_an_error(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, body = await site.ask(f"{FEED}?feed=continuous&limit=2")
+    assert len(body.splitlines()) == 2
+
+    async def lost(*_: object) -> None:
+        raise ParserLost("the process ended")
+
+    monkeypatch.setattr(Documents, "read", lost)
+    async with site.client.get(f"{site.url}{FEED}?feed=continuous&include_docs=true") as response:
+        assert json.loads(await response.read()) == {
+            "error": "service_unavailable", "reason": "the process ended"
+        }  # fmt: skip
+    async with site.client.get(f"{site.url}{FEED}?include_docs=true") as response:
+        assert (response.status, response.headers["Retry-After"]) == (503, "5")
+
+
+async def test_a_cursor_older_than_what_is_kept_is_gone_and_says_how_to_start_anew(
+    site: Site,
+) -> None:
+    cursor = (await site.json(f"{FEED}?limit=1"))["last_seq"]
+    rules = Retention(10, inf, deletion_age_s=30 * DAY_S)
+    await maintenance.prune(site.store.database, rules, START + 40 * DAY_S)
+    status, _, body = await site.ask(f"{FEED}?since={cursor}")
+    assert (status, json.loads(body)["error"]) == (410, "gone")
+    assert "empty your copy, and start anew at 0 (since=0)" in json.loads(body)["reason"]
+    assert (await site.ask(f"{FEED}?since=0"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("sinc=0", "sinc is not a parameter; accepted are since, limit, feed,"),
+        ("limit=1&limit=2", "limit is given twice"),
+        ("limit=10001", "limit=10001: accepted are whole numbers from 1 to 10000"),
+        ("limit=1001&include_docs=true", "limit=1001: at most 1000 with documents"),
+        ("limit=1e3", "limit=1e3: accepted are whole numbers"),
+        ("feed=eventsource", "accepted are normal, longpoll, continuous"),
+        ("include_docs=1", "accepted are true, false"),
+        ("since=yesterday", "'yesterday' is no cursor; accepted are 0, now"),
+    ],
+)
+async def test_wrong_parameters_are_refused_with_those_accepted(
+    site: Site, query: str, reason: str
+) -> None:
+    status, _, body = await site.ask(f"{FEED}?{query}")
+    assert (status, json.loads(body)["error"]) == (400, "bad_request")
+    assert reason in json.loads(body)["reason"]
+
+
+# -- pages -------------------------------------------------------------------
+
+
+async def test_a_page_is_read_by_its_encoded_url_in_every_form(site: Site) -> None:
+    told = await site.json(page_path("/b?c=d"))
+    assert told["url"] == url_of("/b?c=d")
+    _, headers, body = await site.ask(page_path("/b?c=d") + "?format=markdown")
+    assert headers["Content-Type"] == "text/markdown; charset=utf-8"
+    assert headers["Content-Location"] == page_path("/b?c=d")
+    assert body == told["markdown"] + "\n"
+    _, headers, body = await site.ask(page_path("/b?c=d") + "?format=html")
+    assert ("<p>" in body, "sandbox" in headers["Content-Security-Policy"]) == (True, True)
+    # As it is: without a query it cannot be mistaken.
+    assert (await site.json(f"/v1/pages/{url_of('/a')}"))["url"] == url_of("/a")
+    status, _, body = await site.ask(f"/v1/pages/{url_of('/b')}?c=d")
+    assert (status, "c is not a parameter" in body) == (400, True)
+
+
+async def test_older_versions_are_read_by_number_and_date(site: Site) -> None:
+    await site.shows("/a", html("The page says something else now."), at=START + DAY_S)
+    old = await site.json(page_path("/a") + "?version=1")
+    assert "first page" in old["markdown"]
+    assert (await site.json(page_path("/a")))["version"] == 2
+    assert (await site.json(page_path("/a") + "?version=-2")) == old
+    # START is 2027-01-15.
+    assert (await site.json(page_path("/a") + "?as_of=2027-01-15T23:00Z")) == old
+    for query, status in (
+        ("version=9", 404), ("as_of=1999-01-01", 404), ("as_of=then", 400), ("version=x", 400),
+        ("as_of=2027-01-15&version=1", 400),
+    ):  # fmt: skip
+        assert (await site.ask(f"{page_path('/a')}?{query}"))[0] == status, query
+
+
+async def test_a_page_whose_bytes_are_not_kept_is_told_as_such(site: Site) -> None:
+    await site.store.database.write(lambda db: db.execute("DELETE FROM body"))
+    assert "not kept" in (await site.json(page_path("/a")))["missing"]
+    status, _, body = await site.ask(page_path("/a") + "?format=text")
+    assert (status, "not kept" in body) == (404, True)
+
+
+async def test_pages_are_listed_in_order_a_part_at_a_time(site: Site) -> None:
+    first = await site.json("/v1/pages?limit=2")
+    rest = await site.json(f"/v1/pages?limit=2&after={first['after'].replace('?', '%3F')}")
+    assert [each["url"] for each in first["pages"] + rest["pages"]] == [
+        url_of("/a"), url_of("/b?c=d"), url_of("/gone"),
+    ]  # fmt: skip
+    assert rest["after"] is None
+    assert [each["has_document"] for each in rest["pages"]] == [False]
+    only = await site.json(f"/v1/pages?prefix={url_of('/b')}")
+    assert [each["url"] for each in only["pages"]] == [url_of("/b?c=d")]
+
+
+async def test_an_unchanged_page_is_304_without_being_made(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, headers, _ = await site.ask(page_path("/a"))
+    etag = headers["ETag"]
+
+    def unexpected(*_: object) -> None:
+        raise AssertionError("a document was made")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Documents, "read", unexpected)
+        for given in (etag, f'"x", W/{etag}', "*"):
+            status, headers, body = await site.ask(page_path("/a"), **{"If-None-Match": given})
+            assert (status, headers["ETag"], body) == (304, etag, "")
+    forms = [
+        (await site.ask(page_path("/a") + f"?format={f}"))[1]["ETag"] for f in ("text", "html")
+    ]
+    assert len({etag, *forms}) == 3
+    await site.shows("/a", html("The page says something else now."), at=START + DAY_S)
+    assert (await site.ask(page_path("/a"), **{"If-None-Match": etag}))[0] == 200
+
+
+async def test_a_feed_without_news_is_304(site: Site) -> None:
+    path = f"{FEED}?since={await site.seq()}"
+    etag = (await site.ask(path))[1]["ETag"]
+    assert (await site.ask(path, **{"If-None-Match": etag}))[0] == 304
+    await site.shows("/new", html("A page that was not there before."))
+    assert (await site.ask(path, **{"If-None-Match": etag}))[0] == 200
+
+
+async def test_large_bodies_are_compressed_for_who_takes_it(site: Site) -> None:
+    await site.shows("/long", html(*(f"Sentence number {n} of a long page." for n in range(200))))
+    path = page_path("/long") + "?format=text"
+    _, plain, body = await site.ask(path, **{"Accept-Encoding": "identity"})
+    assert ("Content-Encoding" in plain, plain["Vary"]) == (False, "Accept-Encoding")
+    assert (await site.ask(path, **{"Accept-Encoding": "br, gzip;q=0"}))[2] == body
+    async with site.client.get(
+        URL(site.url + path, encoded=True), headers={"Accept-Encoding": "br, gzip"}
+    ) as response:
+        packed = await response.read()
+        assert response.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed).decode() == body
+    assert len(packed) < len(body) / 4
+    tag = response.headers["ETag"]
+    assert tag != plain["ETag"]
+    assert (await site.ask(path, **{"If-None-Match": tag}))[0] == 304
+    short = (await site.ask(page_path("/a") + "?format=text", **{"Accept-Encoding": "gzip"}))[1]
+    assert "Content-Encoding" not in short
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+async def test_head_answers_as_get_does_without_a_body(site: Site, coding: str) -> None:
+    await site.shows("/long", html(*(f"Sentence number {n} of a long page." for n in range(200))))
+    for path in (FEED, "/v1/changefeed.atom", page_path("/a"), page_path("/long"), f"{FEED}?x=1"):
+        async with site.client.get(
+            URL(site.url + path, encoded=True), headers={"Accept-Encoding": coding}
+        ) as response:
+            got = response.status, {**response.headers}
+        status, headers, body = await site.ask(path, "HEAD", **{"Accept-Encoding": coding})
+        for each in ("Date", "Transfer-Encoding", "Content-Length"):
+            got[1].pop(each, None)
+        assert (status, {k: v for k, v in headers.items() if k in got[1]}, body) == (*got, "")
+    # It does not wait for a change.
+    assert (await site.ask(f"{FEED}?since=now&feed=continuous", "HEAD"))[0] == 200
+
+
+async def test_the_atom_feed_has_what_rfc_4287_wants_newest_first(site: Site) -> None:
+    await site.shows("/a", html("The page says \x0b something <b>else</b> now."), at=START + DAY_S)
+    _, headers, body = await site.ask("/v1/changefeed.atom")
+    assert headers["Content-Type"] == "application/atom+xml"
+    atom = "{http://www.w3.org/2005/Atom}"
+    feed = ET.fromstring(body)
+    assert feed.tag == f"{atom}feed"
+    entries = feed.findall(f"{atom}entry")
+    for each in (feed, *entries):
+        for tag in ("id", "title", "updated"):
+            (found,) = each.findall(f"{atom}{tag}")
+            assert found.text
+    ids = [each.findtext(f"{atom}id") or "" for each in (feed, *entries)]
+    assert all(re.fullmatch(r"urn:uuid:[0-9a-f-]{36}", each) for each in ids)
+    assert len(set(ids)) == 4
+    assert feed.findtext(f"{atom}author/{atom}name")
+    links = [each.find(f"{atom}link") for each in entries]
+    assert [link.attrib["href"] for link in links if link is not None] == [
+        url_of("/a"), url_of("/gone"), url_of("/b?c=d"),
+    ]  # fmt: skip
+    assert [each.findtext(f"{atom}summary") for each in entries] == ["Changed", "Gone", "New"]
+    assert feed.findtext(f"{atom}updated") == entries[0].findtext(f"{atom}updated")
+
+
+# -- who may ask, how often, how slowly ----------------------------------------
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "Bearer",
+        "Bearer 0123456789abcdeF",
+        f"Basic {TOKEN}",
+        TOKEN,
+        f"Bearer {TOKEN}x",
+        "Bearer é",
+    ],
+)
+async def test_a_token_is_wanted_on_every_route_but_health(tmp_path: Path, header: str) -> None:
+    async with serving(tmp_path / "none.db", operation__token=TOKEN) as url:
+        async with aiohttp.ClientSession(headers={"Authorization": header}) as client:
+            for path in ("/metrics", "/v1/pages", "/none"):
+                async with client.get(url + path) as response:
+                    assert response.status == 401
+                    assert TOKEN not in await response.text()
+        async with aiohttp.ClientSession(headers={"Authorization": f"bearer {TOKEN}"}) as client:
+            async with client.get(url + "/metrics") as response:
+                assert response.status == 200
+            async with client.get(url + "/metrics", headers={"Host": "evil.example"}) as response:
+                assert response.status == 421
+
+
+async def test_a_token_may_be_in_the_environment_or_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUR_TOKEN", TOKEN)
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    for source in ("env:OUR_TOKEN", f"file:{tmp_path}/token"):
+        async with serving(tmp_path / "none.db", operation__token=source) as url:
+            headers = {"Authorization": f"Bearer {TOKEN}"}
+            async with (
+                aiohttp.ClientSession(headers=headers) as client,
+                client.get(url + "/metrics") as response,
+            ):
+                assert response.status == 200
+    for wrong, why in (
+        ("short", "at least 16 letters"), ("env:NOT_SET", "NOT_SET is not set"),
+        ("file:/no/token", "/no/token cannot be read"), ("sixteen or more characters", "letters"),
+    ):  # fmt: skip
+        with pytest.raises(CrawlError, match=why) as raised:
+            async with serving(tmp_path / "none.db", operation__token=wrong):
+                pass
+        assert "short" not in str(raised.value)
+
+
+async def test_one_request_too_many_is_503_until_another_ends(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "_LASTING", 2)
+    async with serving(site.store.database.path) as site.url:
+        waiting = [
+            await site.client.get(f"{site.url}{FEED}?since=now&feed=continuous") for _ in range(2)
+        ]
+        status, headers, _ = await site.ask("/v1/pages")
+        assert (status, headers["Retry-After"]) == (503, "5")
+        assert (await site.ask("/healthz"))[0] == 200
+        waiting[0].close()
+        while (await site.ask("/v1/pages"))[0] == 503:
+            pass
+        waiting[1].close()
+
+
+async def test_closing_waits_until_what_lasts_has_ended(site: Site) -> None:
+    before = asyncio.all_tasks()
+    async with serving(site.store.database.path) as url:
+        waiting = await site.client.get(f"{url}{FEED}?since=now&feed=continuous&heartbeat=100")
+        assert await waiting.content.readline() == b"\n"
+    # Else the loop of a verb would be closed before the connection to its store.
+    assert asyncio.all_tasks() == before
+    waiting.close()
+
+
+async def endless(made: list[int], ended: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    try:
+        while True:
+            made.append(2**20)
+            yield bytes(2**20)
+    finally:
+        ended.set()
+
+
+@pytest.mark.parametrize("vanishes", [True, False])
+async def test_a_slow_or_vanished_reader_ends_in_bounded_memory(
+    vanishes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "_STALLED_S", 60.0 if vanishes else 0.3)
+    made, ended = list[int](), asyncio.Event()
+
+    async def route(_request: object) -> http.Answer:
+        return http.Answer(endless(made, ended), live=True)
+
+    async def health() -> Health:
+        return [], {}
+
+    server = HttpServer(quick().operation, health, process_metrics("1"), {"/v1/endless": route})
+    url = await server.open("127.0.0.1", 0)
+    port = int(url.rstrip("/").rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**16)
+    writer.write(b"GET /v1/endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await reader.readexactly(100)
+    if vanishes:
+        writer.transport.abort()
+    await ended.wait()
+    # What the sockets of the kernel hold, and a piece of ours.
+    assert sum(made) < 32 * 2**20
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
+    await server.close()
+
+
+async def test_a_mirror_of_documents_holds_the_event_loop_only_for_moments(site: Site) -> None:
+    for n in range(60):
+        size = 3_000 if n % 20 == 0 else 60
+        await site.shows(
+            f"/{n}", html(*(f"Sentence {i} of the page {n} is here." for i in range(size)))
+        )
+    longest, done = 0.0, False
+
+    async def watch() -> None:
+        nonlocal longest
+        while not done:
+            began = time.thread_time()
+            await asyncio.sleep(0)
+            longest = max(longest, time.thread_time() - began)
+
+    watching = asyncio.create_task(watch())
+    async with site.client.get(f"{site.url}{FEED}?include_docs=true") as response:
+        parts = [part async for part in response.content.iter_any()]
+    done = True
+    await watching
+    assert len(json.loads(b"".join(parts))["results"]) == 63
+    assert longest < 0.15
