@@ -12,6 +12,7 @@ time:
 """
 
 import re
+from collections.abc import Set
 from typing import Final
 
 #: Bounds on start tags, and on start tags times formatting start tags, for a calm body.
@@ -68,20 +69,16 @@ _VOID: Final = frozenset(
 )
 #: Elements that do not nest in themselves, or whose end tag is optional: a start tag of the
 #: first closes any of the second.
-_CLOSES: Final[dict[bytes, frozenset[bytes]]] = {
-    b"a": frozenset({b"a"}),
-    b"p": frozenset({b"p"}),
+_CLOSES: Final = {
+    **{name: frozenset({name}) for name in (b"a", b"p", b"option")},
     b"li": frozenset({b"li", b"p"}),
-    b"dt": frozenset({b"dt", b"dd", b"p"}),
-    b"dd": frozenset({b"dt", b"dd", b"p"}),
-    b"option": frozenset({b"option"}),
+    **dict.fromkeys((b"dt", b"dd"), frozenset({b"dt", b"dd", b"p"})),
     b"optgroup": frozenset({b"option", b"optgroup"}),
-    b"td": frozenset({b"td", b"th", b"p"}),
-    b"th": frozenset({b"td", b"th", b"p"}),
+    **dict.fromkeys((b"td", b"th"), frozenset({b"td", b"th", b"p"})),
     b"tr": frozenset({b"td", b"th", b"tr", b"p"}),
-    b"tbody": frozenset({b"td", b"th", b"tr", b"tbody", b"thead", b"tfoot", b"p"}),
-    b"thead": frozenset({b"td", b"th", b"tr", b"tbody", b"thead", b"tfoot", b"p"}),
-    b"tfoot": frozenset({b"td", b"th", b"tr", b"tbody", b"thead", b"tfoot", b"p"}),
+    **dict.fromkeys(
+        (b"tbody", b"thead", b"tfoot"), frozenset(b"td th tr tbody thead tfoot p".split())
+    ),
 }
 #: Elements that may be open between an element and the tag that ends it.
 _YIELDING: Final = frozenset(_CLOSES) | frozenset(
@@ -133,28 +130,22 @@ def max_depth(body: bytes) -> int:
             continue
         name = tag.lower()
         if name.startswith(b"/"):
-            _end(opened, name[1:])
+            _close(opened, {name[1:]}, most=1)
         elif name not in _VOID:
-            _start(opened, name)
+            if name in _CLOSES:
+                _close(opened, _CLOSES[name], most=_LOOK_BACK)
+            opened.append(name)
             deepest = max(deepest, len(opened))
     return deepest
 
 
-def _start(opened: list[bytes], name: bytes) -> None:
-    closes = _CLOSES.get(name)
-    if closes:
-        for i in range(len(opened) - 1, max(-1, len(opened) - 1 - _LOOK_BACK), -1):
-            if opened[i] in closes:
-                del opened[i:]
-            elif opened[i] not in _YIELDING:
-                break
-    opened.append(name)
-
-
-def _end(opened: list[bytes], name: bytes) -> None:
+def _close(opened: list[bytes], names: Set[bytes], *, most: int) -> None:
+    """Close the nearest ``most`` elements of these names, each with all that is open in it."""
     for i in range(len(opened) - 1, max(-1, len(opened) - 1 - _LOOK_BACK), -1):
-        if opened[i] == name:
+        if opened[i] in names:
             del opened[i:]
-            return
-        if opened[i] not in _YIELDING:
+            most -= 1
+            if not most:
+                return
+        elif opened[i] not in _YIELDING:
             return
