@@ -84,9 +84,7 @@ _KINDS: Final[dict[str | None, BlockKind]] = {
 #: Ids of these are made from their words, or count them.
 _LEAVES: Final = frozenset(_KINDS)
 #: Classes for an element's position among its like, or for a visitor's action on it.
-_PASSING: Final = frozenset(
-    {"odd", "even", "first", "last", "active", "current", "selected", "open", "closed", "new"}
-)
+_PASSING: Final = frozenset("odd even first last active current selected open closed new".split())
 
 
 def kind_of(tag: str | None) -> BlockKind:
@@ -201,12 +199,9 @@ def hints_of(url: str, by_name: Mapping[str, SelectorHints]) -> SelectorHints:
 #: older names from HTML 4.01, section 6.12). ``canonical`` is among them because the page
 #: that it names may be known by nothing else.
 _NAVIGABLE_RELATIONS: Final = frozenset(
-    {
-        *("alternate", "appendix", "author", "bookmark", "canonical", "chapter", "contents"),
-        *("copyright", "first", "glossary", "help", "home", "index", "last", "license", "next"),
-        *("prev", "previous", "privacy-policy", "section", "start", "subsection"),
-        *("terms-of-service", "toc", "top", "up"),
-    }
+    "alternate appendix author bookmark canonical chapter contents copyright first glossary help "
+    "home index last license next prev previous privacy-policy section start subsection "
+    "terms-of-service toc top up".split()
 )
 #: Relations by which a page or a feed names its hub, and itself as the hub knows it.
 HUB_RELATIONS: Final = frozenset({"hub", "self"})
@@ -296,12 +291,8 @@ VOID_TAGS: Final = frozenset(
     "track wbr".split()
 )
 _INLINE: Final = frozenset(
-    {
-        *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn"),
-        *("em", "font", "i", "img", "ins", "kbd", "mark", "nobr", "q", "rb", "rp", "rt", "rtc"),
-        *("ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt"),
-        *("u", "var", "wbr"),
-    }
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd mark nobr q rb rp "
+    "rt rtc ruby s samp small span strike strong sub sup time tt u var wbr".split()
 )
 _MAIN_IDS: Final = frozenset({"main", "main-content", "maincontent", "content"})
 #: Elements about the whole page; for the last two the end tags count, too.
@@ -407,10 +398,18 @@ def _start(name: str, text: str) -> Tag:
     is_of_head = (name in {"base", "link"} and "href" in attributes) or (
         name == "meta" and "content" in attributes
     )
-    spared = _spared(name, attributes)
+    spared = step = _spared(name, attributes)
+    # Also of a word in a sentence, such as a link that is styled as one of the menu.
+    if spared == OPEN:
+        if name in FRAME_TAGS or is_frame_role(attributes):
+            step = SKIP
+        elif not holds_main and is_frame_name(attributes.get("id"), attributes.get("class")):
+            step = NAMED
+        elif not holds_main and name in PAGE_EDGE_TAGS:
+            step = EDGE
     return Tag(
         name,
-        step=_step(name, attributes, spared, holds_main),
+        step=step,
         spared=spared,
         kind=kind_of(name),
         zone=_ZONES.get(name, 0) | (IN_MAIN if is_main else 0),
@@ -431,19 +430,6 @@ def _spared(name: str, attributes: Mapping[str, str]) -> int:
     if name in _INLINE or name[:1] in {"!", "?"}:
         return PASS
     return BREAK if name in VOID_TAGS else OPEN
-
-
-def _step(name: str, attributes: Mapping[str, str], spared: int, holds_main: bool) -> int:
-    # Also of a word in a sentence, such as a link that is styled as one of the menu.
-    if spared != OPEN:
-        return spared
-    if name in FRAME_TAGS or is_frame_role(attributes):
-        return SKIP
-    if holds_main:
-        return spared
-    if is_frame_name(attributes.get("id"), attributes.get("class")):
-        return NAMED
-    return EDGE if name in PAGE_EDGE_TAGS else spared
 
 
 _TAG: Final = re.compile("<([^>]*)>")
