@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 
 from freshet.crawler.reduce.boilerplate import INVISIBLE_TAGS
 from freshet.crawler.reduce.markup import VOID_TAGS, attributes_of, cut, plain
+from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.urls import resolve
 
 _LEVELS: Final = 100
@@ -31,22 +32,16 @@ _LONGEST_CELL: Final = 1_000
 #: Characters of an item on the average; beyond it the list is one of comments or articles.
 _LONGEST_ITEM: Final = 600
 
-HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_LISTS: Final = frozenset({"ul", "ol", "dl"})
-_ITEMS: Final = frozenset({"li", "dt", "dd"})
-_BLOCKS: Final = frozenset(
-    "address article aside blockquote body caption center details dialog dir div fieldset "
-    "figcaption figure footer form header hgroup hr legend main menu nav noscript p pre search "
-    "section summary table tbody td tfoot th thead tr".split()
-).union(HEADINGS, _LISTS, _ITEMS)
-#: A list with one of these, or a table's cell, is no list or table but a layout.
-_LARGE: Final = HEADINGS | frozenset("article aside footer form header nav section table".split())
+HEADINGS: Final = NAMES["headings"]
+_LISTS: Final = NAMES["lists"]
+_ITEMS: Final = NAMES["items"]
+_BLOCKS: Final = NAMES["blocks"].union(HEADINGS, _LISTS, _ITEMS)
+_LARGE: Final = NAMES["layouts"] | HEADINGS
 _EMPHASIS: Final = {
     **dict.fromkeys(("b", "strong"), ("strong", "**")),
     **dict.fromkeys(("cite", "dfn", "em", "i", "var"), ("em", "*")),
     **dict.fromkeys(("del", "s", "strike"), ("del", "~~")),
 }
-_CODE: Final = frozenset({"code", "kbd", "samp", "tt"})
 
 
 @dataclass(slots=True, eq=False)
@@ -226,7 +221,6 @@ _AROUND_TAG: Final = re.compile(r" *<br> *")
 _PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗", "⚓", "\uf0c1"})
 _LANGUAGE: Final = re.compile(r"\b(?:language|lang|highlight(?:-source)?|brush:)[-: ]*([\w+#-]+)")
 _LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-hi-res-src")
-_LINE_TAGS: Final = frozenset({"div", "li", "p", "tr"})
 
 
 class MarkdownWriter:
@@ -353,7 +347,7 @@ class MarkdownWriter:
             return "\v", "<br>"
         if node.tag == "img":
             return self._image(node)
-        if node.tag in _CODE:
+        if node.tag in NAMES["code"]:
             return _code(node)
         written = self._run(node.children)
         if node.tag == "a":
@@ -429,7 +423,7 @@ def _verbatim(node: Element) -> Iterator[str]:
             yield "\n"
         else:
             yield from _verbatim(child)
-            if child.tag in _LINE_TAGS:
+            if child.tag in NAMES["lines"]:
                 yield "\n"
 
 

@@ -12,7 +12,9 @@ time:
 """
 
 import re
+import tomllib
 from collections.abc import Set
+from importlib.resources import files
 from typing import Final
 
 #: Bounds on start tags, and on start tags times formatting start tags, for a calm body.
@@ -61,29 +63,14 @@ _TAG: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-#: Void elements (HTML, section 13.1.2), and those of drawings that nearly always close
-#: themselves (``<path/>``), which only counts as closing inside of ``svg``.
-_VOID: Final = frozenset(
-    b"area base br col embed frame hr img input link meta param source track wbr "
-    b"circle ellipse image line path polygon polyline rect stop use".split()
-)
-#: Elements that do not nest in themselves, or whose end tag is optional: a start tag of the
-#: first closes any of the second.
+_DATA: Final = tomllib.loads((files(__package__) / "elements.toml").read_text("utf-8"))
+#: Names of elements, relations and classes by what they have in common.
+NAMES: Final = {what: frozenset(names.split()) for what, names in _DATA["sets"].items()}
+_VOID: Final = frozenset(map(str.encode, NAMES["childless"]))
 _CLOSES: Final = {
-    **{name: frozenset({name}) for name in (b"a", b"p", b"option")},
-    b"li": frozenset({b"li", b"p"}),
-    **dict.fromkeys((b"dt", b"dd"), frozenset({b"dt", b"dd", b"p"})),
-    b"optgroup": frozenset({b"option", b"optgroup"}),
-    **dict.fromkeys((b"td", b"th"), frozenset({b"td", b"th", b"p"})),
-    b"tr": frozenset({b"td", b"th", b"tr", b"p"}),
-    **dict.fromkeys(
-        (b"tbody", b"thead", b"tfoot"), frozenset(b"td th tr tbody thead tfoot p".split())
-    ),
+    name.encode(): frozenset(closed.encode().split()) for name, closed in _DATA["closes"].items()
 }
-#: Elements that may be open between an element and the tag that ends it.
-_YIELDING: Final = frozenset(_CLOSES) | frozenset(
-    b"abbr b big code em font i nobr s small span strike strong sub sup tt u".split()
-)
+_YIELDING: Final = frozenset(map(str.encode, NAMES["yielding"])).union(_CLOSES)
 #: Open elements that are searched for the one that a tag ends.
 _LOOK_BACK: Final = 32
 
