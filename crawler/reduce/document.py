@@ -8,7 +8,7 @@ and never the history.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from html import escape, unescape
 from typing import Any, Final
@@ -18,11 +18,11 @@ from selectolax.lexbor import LexborHTMLParser
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.content import chosen
 from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, body_of, pieces_of
-from freshet.crawler.reduce.other_formats import is_json, is_pdf, media_type, pdf_paragraphs
+from freshet.crawler.reduce.other_formats import is_json, is_pdf, media_type, read_pdf
 from freshet.crawler.reduce.page import PARSER_OPTIONS, http_url, is_plain, refuse_depth
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
-DOCUMENT_VERSION: Final = "1"
+DOCUMENT_VERSION: Final = "2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +77,19 @@ def document(
         SelectolaxError: if Lexbor gives up (it runs out of memory).
     """
     if is_pdf(media_type(content_type)):
-        return _plain("\n\n".join(pdf_paragraphs(body)), is_code=False)
+        paragraphs, said = read_pdf(body)
+        made = _plain("\n\n".join(paragraphs), is_code=False)
+        names = (said.get(name, "").replace("\0", " ") for name in ("Title", "Author"))
+        title, author = (_words(name) or None for name in names)
+        return replace(made, title=title, author=author)
     if is_plain(content_type):
         return _plain(decode(body, content_type)[0], is_code=is_json(content_type))
     refuse_depth(body, deepest)
-    tree = _tree(body, content_type)
-    about = _About(tree)
+    about, pieces = taken_apart(body, content_type)
     base = (http_url(about.base, url) if about.base else None) or url
     writer = MarkdownWriter(base)
     written, headings = [], []
-    for piece in chosen(_pieces(tree), about.heading):
+    for piece in chosen(pieces, about.heading):
         text, html = writer.piece(piece)
         if text:
             written.append((text, html))
@@ -107,20 +110,12 @@ def document(
     )
 
 
-def pieces_and_title(body: bytes, content_type: str | None) -> tuple[list[Piece], str]:
-    """Return what :func:`freshet.crawler.reduce.content.chosen` chooses from, for its fit."""
-    tree = _tree(body, content_type)
-    title = _About(tree).heading
-    return _pieces(tree), title
-
-
-def _tree(body: bytes, content_type: str | None) -> LexborHTMLParser:
-    return LexborHTMLParser(decode(body, content_type)[0], options=PARSER_OPTIONS)
-
-
-def _pieces(tree: LexborHTMLParser) -> list[Piece]:
+def taken_apart(body: bytes, content_type: str | None) -> tuple["_About", list[Piece]]:
+    """Return what a page says of itself, and the pieces that may be its main content."""
+    tree = LexborHTMLParser(decode(body, content_type)[0], options=PARSER_OPTIONS)
+    about = _About(tree)
     tree.strip_tags(["script", "style", "svg", "template"])
-    return list(pieces_of(body_of(tree.html or "")))
+    return about, list(pieces_of(body_of(tree.html or "")))
 
 
 def _plain(text: str, *, is_code: bool) -> Document:
@@ -143,7 +138,7 @@ _CONTENT_TYPES: Final = re.compile(
 )
 _PAGE_TYPES: Final = re.compile(r"Page$|List$")
 _MOST_NODES: Final = 1_000
-_LANGUAGE: Final = re.compile(r"[a-z]{2,8}(?:[-_][a-z0-9]{1,8})*", re.IGNORECASE)
+_LANGUAGE: Final = re.compile(r"[a-z]{2,8}(?:-[a-z0-9]{1,8})*", re.IGNORECASE)
 _DATE: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)? ?(Z|[+-]\d\d:?\d\d)?)?",
     re.IGNORECASE,
@@ -206,11 +201,9 @@ class _About:
     def language(self) -> str | None:
         root = self._tree.root
         declared = root.attributes if root is not None else {}
-        tags = (declared.get("lang"), declared.get("xml:lang"), self.meta("og:locale"))
-        found = next(
-            (tag.strip() for tag in tags if tag and _LANGUAGE.fullmatch(tag.strip())), None
-        )
-        return found.replace("_", "-") if found else None
+        said = (declared.get("lang"), declared.get("xml:lang"), self.meta("og:locale"))
+        tags = ((tag or "").strip().replace("_", "-") for tag in said)
+        return next(filter(_LANGUAGE.fullmatch, tags), None)
 
     def author(self) -> str | None:
         for node in self._nodes:
@@ -249,9 +242,13 @@ def _iso(text: str) -> str | None:
     return found
 
 
+def _each(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _names(value: Any) -> Iterator[str]:
     """Yield the names of persons or organisations."""
-    for each in value if isinstance(value, list) else [value]:
+    for each in _each(value):
         name = each.get("name") if isinstance(each, dict) else each
         if isinstance(name, str) and (words := _words(name)) and "://" not in words:
             yield words
@@ -273,15 +270,12 @@ def _linked_data(texts: Sequence[str]) -> list[Mapping[str, Any]]:
                 found.append(value)
                 pending += [value[key] for key in ("@graph", "mainEntity") if key in value]
     by_id = {node["@id"]: node for node in found if isinstance(node.get("@id"), str)}
-    content, pages = [], []
-    for node in found:
-        kinds = node.get("@type")
-        words = [k for k in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(k, str)]
-        if any(map(_CONTENT_TYPES.search, words)):
-            content.append(_resolved(node, by_id))
-        elif any(map(_PAGE_TYPES.search, words)):
-            pages.append(_resolved(node, by_id))
-    return content + pages
+    return [
+        _resolved(node, by_id)
+        for about in (_CONTENT_TYPES, _PAGE_TYPES)
+        for node in found
+        if any(isinstance(kind, str) and about.search(kind) for kind in _each(node.get("@type")))
+    ]
 
 
 def _resolved(node: Mapping[str, Any], by_id: Mapping[str, Any]) -> Mapping[str, Any]:

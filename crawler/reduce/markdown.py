@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 
 from freshet.crawler.reduce.boilerplate import INVISIBLE_TAGS
 from freshet.crawler.reduce.markup import VOID_TAGS, attributes_of, cut, plain
+from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.urls import resolve
 
 _LEVELS: Final = 100
@@ -31,27 +32,16 @@ _LONGEST_CELL: Final = 1_000
 #: Characters of an item on the average; beyond it the list is one of comments or articles.
 _LONGEST_ITEM: Final = 600
 
-HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_LISTS: Final = frozenset({"ul", "ol", "dl"})
-_ITEMS: Final = frozenset({"li", "dt", "dd"})
-_BLOCKS: Final = (
-    HEADINGS
-    | _LISTS
-    | _ITEMS
-    | frozenset(
-        "address article aside blockquote body caption center details dialog dir div fieldset "
-        "figcaption figure footer form header hgroup hr legend main menu nav noscript p pre search "
-        "section summary table tbody td tfoot th thead tr".split()
-    )
-)
-#: A list with one of these, or a table's cell, is no list or table but a layout.
-_LARGE: Final = HEADINGS | frozenset("article aside footer form header nav section table".split())
+HEADINGS: Final = NAMES["headings"]
+_LISTS: Final = NAMES["lists"]
+_ITEMS: Final = NAMES["items"]
+_BLOCKS: Final = NAMES["blocks"].union(HEADINGS, _LISTS, _ITEMS)
+_LARGE: Final = NAMES["layouts"] | HEADINGS
 _EMPHASIS: Final = {
     **dict.fromkeys(("b", "strong"), ("strong", "**")),
     **dict.fromkeys(("cite", "dfn", "em", "i", "var"), ("em", "*")),
     **dict.fromkeys(("del", "s", "strike"), ("del", "~~")),
 }
-_CODE: Final = frozenset({"code", "kbd", "samp", "tt"})
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +59,11 @@ class Element:
     chars: int = 0
     linked: int = 0
     tags: set[str] = field(default_factory=set)
+
+    @property
+    def elements(self) -> list[Element]:
+        """The elements directly in it."""
+        return [child for child in self.children if isinstance(child, Element)]
 
     @property
     def is_block(self) -> bool:
@@ -109,15 +104,12 @@ def body_of(html: str) -> Element:
                 names.append(name)
                 dropped += dropped > 0 or hides
         if text and not dropped:
-            _add(opened[-1], plain(text))
+            shown = plain(text)
+            opened[-1].children.append(shown)
+            opened[-1].chars += len(shown.strip())
     while len(opened) > 1:
         _close(opened.pop(), opened[-1])
     return body
-
-
-def _add(node: Element, text: str) -> None:
-    node.children.append(text)
-    node.chars += len(text.strip())
 
 
 def _close(node: Element, parent: Element) -> None:
@@ -165,19 +157,15 @@ def pieces_of(node: Element, link: str | None = None) -> Iterator[Piece]:
 
 
 def _of_block(node: Element, link: str | None) -> Iterator[Piece]:
-    whole = None
-    if node.tag == "pre" or node.tag in HEADINGS:
-        whole = node.tag
-    elif node.tag in _LISTS and _is_list(node):
-        whole = "list"
-    elif node.tag == "table" and _is_table(node):
-        whole = "table"
-    elif node.tag == "blockquote" and _LARGE.isdisjoint(node.tags):
-        whole = "blockquote"
-    if whole is None:
+    tag = node.tag
+    is_whole = tag == "pre" or tag in HEADINGS
+    if _LARGE.isdisjoint(node.tags):
+        is_whole |= tag == "blockquote" or (tag == "table" and _is_table(node))
+        is_whole |= tag in _LISTS and _is_list(node)
+    if not is_whole:
         yield from pieces_of(node, link)
     elif _shows(node):
-        yield Piece(whole, [node], node.parent or node, link)
+        yield Piece("list" if tag in _LISTS else tag, [node], node.parent or node, link)
 
 
 def _shows(node: Node) -> bool:
@@ -196,34 +184,29 @@ def _breaks_twice(node: Node, run: list[Node]) -> bool:
 
 def _is_list(node: Element) -> bool:
     """Return whether a list is one to a reader: its items are no parts of the page's layout."""
-    items = [each for each in node.children if isinstance(each, Element)]
-    if not _LARGE.isdisjoint(node.tags) or node.chars > _LONGEST_ITEM * len(items):
-        return False
-    return all(
-        sum(isinstance(part, Element) and part.is_block for part in item.children) <= _PARTS
-        for item in items
+    items = node.elements
+    return node.chars <= _LONGEST_ITEM * len(items) and all(
+        sum(part.is_block for part in item.elements) <= _PARTS for item in items
     )
 
 
 def _is_table(node: Element) -> bool:
     """Return whether a table holds data: rows and columns of short cells."""
-    if not _LARGE.isdisjoint(node.tags) or node.attributes.get("role") == "presentation":
-        return False
-    rows = [[c for c in row.children if isinstance(c, Element)] for row in _rows(node)]
+    rows = [row.elements for row in _rows(node)]
     return (
-        len(rows) > 1
+        node.attributes.get("role") != "presentation"
+        and len(rows) > 1
         and max(map(len, rows)) > 1
-        and max((c.chars for row in rows for c in row), default=0) <= _LONGEST_CELL
+        and max(cell.chars for row in rows for cell in row) <= _LONGEST_CELL
     )
 
 
 def _rows(node: Element) -> Iterator[Element]:
-    for child in node.children:
-        if isinstance(child, Element):
-            if child.tag == "tr":
-                yield child
-            elif child.tag in {"thead", "tbody", "tfoot"}:
-                yield from _rows(child)
+    for child in node.elements:
+        if child.tag == "tr":
+            yield child
+        elif child.tag in {"thead", "tbody", "tfoot"}:
+            yield from _rows(child)
 
 
 # -- writing -----------------------------------------------------------------
@@ -238,7 +221,6 @@ _AROUND_TAG: Final = re.compile(r" *<br> *")
 _PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗", "⚓", "\uf0c1"})
 _LANGUAGE: Final = re.compile(r"\b(?:language|lang|highlight(?:-source)?|brush:)[-: ]*([\w+#-]+)")
 _LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-hi-res-src")
-_LINE_TAGS: Final = frozenset({"div", "li", "p", "tr"})
 
 
 class MarkdownWriter:
@@ -261,21 +243,13 @@ class MarkdownWriter:
                     return self._table(node)
                 case "blockquote":
                     return self._quote(node, level)
-        if piece.kind in HEADINGS:
-            return self._heading(piece)
-        text, html = self._line(piece)
+        text, html = self._linked(self.inline(piece.nodes), self.url(piece.link))
         if not text:
             return "", ""
+        if piece.kind in HEADINGS:
+            return f"{'#' * int(piece.kind[1])} {text}".replace("\n", " "), _in(piece.kind, html)
         text = _NUMBER.sub(r"\1\\", _STARTS.sub(r"\\", text))
-        return text.replace("\n", "  \n"), f"<p>{html}</p>"
-
-    def _line(self, piece: Piece) -> Written:
-        return self._linked(self.inline(piece.nodes), self.url(piece.link))
-
-    def _heading(self, piece: Piece) -> Written:
-        text, html = self._line(piece)
-        text = text.replace("\n", " ")
-        return (f"{'#' * int(piece.kind[1])} {text}", _in(piece.kind, html)) if text else ("", "")
+        return text.replace("\n", "  \n"), _in("p", html)
 
     def _blocks(self, node: Element, level: int) -> list[tuple[str, Written]]:
         """Return kind and both forms of each piece in an item, a quote or a cell."""
@@ -292,9 +266,7 @@ class MarkdownWriter:
     def _list(self, node: Element, level: int) -> Written:
         texts, items = [], []
         number = _number(node.attributes.get("start"), 1)
-        for item in node.children:
-            if not isinstance(item, Element) or not _shows(item):
-                continue
+        for item in filter(_shows, node.elements):
             tag = item.tag if item.tag in _ITEMS else "li"
             outer = Element("div", {}, None, [item], tags={"div"}) if item.tag in _LISTS else item
             blocks = self._blocks(outer, level + 1)
@@ -326,14 +298,15 @@ class MarkdownWriter:
         for row in _rows(node):
             texts: list[str] = []
             cells = []
-            for cell in row.children:
-                if isinstance(cell, Element):
-                    text, inner = self._cell(cell)
-                    span = min(_number(cell.attributes.get("colspan"), 1), _MOST_COLUMNS)
-                    texts += [text, *[""] * (span - 1)]
-                    wide = f' colspan="{span}"' if span > 1 else ""
-                    tag = "th" if cell.tag == "th" else "td"
-                    cells.append(f"<{tag}{wide}>{inner}</{tag}>")
+            for cell in row.elements:
+                blocks = [self.inline(piece.nodes) for piece in pieces_of(cell)]
+                text = " ".join(" ".join(text for text, _ in blocks).split())
+                inner = "<br>".join(html for _, html in blocks if html)
+                span = min(_number(cell.attributes.get("colspan"), 1), _MOST_COLUMNS)
+                texts += [text.replace("|", "\\|"), *[""] * (span - 1)]
+                wide = f' colspan="{span}"' if span > 1 else ""
+                tag = "th" if cell.tag == "th" else "td"
+                cells.append(f"<{tag}{wide}>{inner}</{tag}>")
             if any(texts):
                 rows.append(texts[:_MOST_COLUMNS])
                 html.append(_in("tr", "".join(cells)))
@@ -342,20 +315,12 @@ class MarkdownWriter:
         rows[0] += [""] * (max(map(len, rows)) - len(rows[0]))
         lines = [f"| {' | '.join(row)} |" for row in rows]
         lines.insert(1, "|" + " --- |" * len(rows[0]))
-        caption = next(
-            (c for c in node.children if isinstance(c, Element) and c.tag == "caption"), None
-        )
-        text, inner = self.inline(caption.children) if caption else ("", "")
-        if text:
-            lines[:0] = [text, ""]
-            html[:0] = [_in("caption", inner)]
+        for caption in [each for each in node.elements if each.tag == "caption"][:1]:
+            text, inner = self.inline(caption.children)
+            if text:
+                lines[:0] = [text, ""]
+                html[:0] = [_in("caption", inner)]
         return "\n".join(lines), _in("table", "".join(html))
-
-    def _cell(self, cell: Element) -> Written:
-        blocks = [self.inline(piece.nodes) for piece in pieces_of(cell)]
-        texts, htmls = [t for t, _ in blocks if t], [h for _, h in blocks if h]
-        text = " ".join(" ".join(texts).split())
-        return text.replace("|", "\\|"), "<br>".join(htmls)
 
     def inline(self, nodes: Iterable[Node]) -> Written:
         """Return a run in both forms, without white space around it."""
@@ -370,8 +335,7 @@ class MarkdownWriter:
             if isinstance(node, str):
                 text = _SPACES.sub(" ", node)
                 html = escape(text, quote=False)
-                if _MARKS.search(text):
-                    text = _MARKS.sub(r"\\\g<0>", text)
+                text = _MARKS.sub(r"\\\g<0>", text)
             else:
                 text, html = self._inner(node)
             texts.append(text)
@@ -383,7 +347,7 @@ class MarkdownWriter:
             return "\v", "<br>"
         if node.tag == "img":
             return self._image(node)
-        if node.tag in _CODE:
+        if node.tag in NAMES["code"]:
             return _code(node)
         written = self._run(node.children)
         if node.tag == "a":
@@ -404,10 +368,9 @@ class MarkdownWriter:
         # Links do not nest.
         if url is None or "<a " in written[1]:
             return written
-        target = url.replace("(", "%28").replace(")", "%29")
         text = written[0].replace("\v", " ").replace("\n", " ")
         opening = f'<a href="{escape(url)}">'
-        return _wrapped((text, written[1]), ("[", opening), (f"]({target})", "</a>"))
+        return _wrapped((text, written[1]), ("[", opening), (f"]({_target(url)})", "</a>"))
 
     def _image(self, node: Element) -> Written:
         values = node.attributes
@@ -416,23 +379,24 @@ class MarkdownWriter:
         if url is None or min(_number(values.get(side), 99) for side in ("width", "height")) < 3:
             return "", ""
         alt = " ".join(values.get("alt", "").split())
-        target = url.replace("(", "%28").replace(")", "%29")
         shown = _MARKS.sub(r"\\\g<0>", alt)
-        return f"![{shown}]({target})", f'<img src="{escape(url)}" alt="{escape(alt)}">'
+        return f"![{shown}]({_target(url)})", f'<img src="{escape(url)}" alt="{escape(alt)}">'
 
     def url(self, reference: str | None) -> str | None:
         """Return the absolute URL of a reference that a reader can follow."""
-        if reference is None:
-            return None
-        if reference not in self._urls:
-            url = resolve(reference, self._base)
-            follows = url is not None and url.startswith(("http:", "https:", "mailto:", "tel:"))
-            self._urls[reference] = url.replace(" ", "%20") if url and follows else None
-        return self._urls[reference]
+        if reference is not None and reference not in self._urls:
+            url = resolve(reference, self._base) or ""
+            follows = url.startswith(("http:", "https:", "mailto:", "tel:"))
+            self._urls[reference] = url.replace(" ", "%20") if follows else None
+        return self._urls[reference] if reference is not None else None
 
 
 def _in(tag: str, html: str) -> str:
     return f"<{tag}>{html}</{tag}>"
+
+
+def _target(url: str) -> str:
+    return url.replace("(", "%28").replace(")", "%29")
 
 
 def _number(text: str | None, default: int) -> int:
@@ -459,7 +423,7 @@ def _verbatim(node: Element) -> Iterator[str]:
             yield "\n"
         else:
             yield from _verbatim(child)
-            if child.tag in _LINE_TAGS:
+            if child.tag in NAMES["lines"]:
                 yield "\n"
 
 
@@ -470,11 +434,10 @@ def _fence(text: str, least: int) -> str:
 
 def _code(node: Element) -> Written:
     text = " ".join("".join(_verbatim(node)).split())
-    if not text:
-        return "", ""
     fence = _fence(text, 1)
     space = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{space}{text}{space}{fence}", _in("code", escape(text, quote=False))
+    written = f"{fence}{space}{text}{space}{fence}", _in("code", escape(text, quote=False))
+    return written if text else ("", "")
 
 
 def _code_block(node: Element) -> Written:
@@ -483,7 +446,7 @@ def _code_block(node: Element) -> Written:
     # The numbers of another block's lines are no code.
     if lines == [str(i + 1) for i in range(len(lines))] and lines != ["1"]:
         return "", ""
-    holders = (node, *(c for c in node.children if isinstance(c, Element)), node.parent or node)
+    holders = (node, *node.elements, node.parent or node)
     found = (_LANGUAGE.search(each.attributes.get("class", "")) for each in holders)
     language = next((match[1] for match in found if match), "")
     fence = _fence(text, 3)

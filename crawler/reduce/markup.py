@@ -30,6 +30,7 @@ from freshet.crawler.reduce.boilerplate import (
     is_frame_role,
     is_hidden,
 )
+from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.urls import origin, reference_head
 
 # -- blocks ------------------------------------------------------------------
@@ -76,17 +77,14 @@ _FACTOR: Final = 0x9E3779B97F4A7C15
 _DIGIT: Final = re.compile(r"\d")
 
 _KINDS: Final[dict[str | None, BlockKind]] = {
-    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), "heading"),
+    **dict.fromkeys(NAMES["headings"], "heading"),
     **dict.fromkeys(("p", "pre", "blockquote"), "paragraph"),
-    **dict.fromkeys(("li", "dt", "dd"), "item"),
+    **dict.fromkeys(NAMES["items"], "item"),
     **dict.fromkeys(("td", "th"), "cell"),
 }
 #: Ids of these are made from their words, or count them.
 _LEAVES: Final = frozenset(_KINDS)
-#: Classes for an element's position among its like, or for a visitor's action on it.
-_PASSING: Final = frozenset(
-    {"odd", "even", "first", "last", "active", "current", "selected", "open", "closed", "new"}
-)
+_PASSING: Final = NAMES["passing_classes"]
 
 
 def kind_of(tag: str | None) -> BlockKind:
@@ -197,22 +195,8 @@ def hints_of(url: str, by_name: Mapping[str, SelectorHints]) -> SelectorHints:
 
 # -- references --------------------------------------------------------------
 
-#: Relations of a ``link`` element that lead to another page for people (HTML, section 4.6.7;
-#: older names from HTML 4.01, section 6.12). ``canonical`` is among them because the page
-#: that it names may be known by nothing else.
-_NAVIGABLE_RELATIONS: Final = frozenset(
-    {
-        *("alternate", "appendix", "author", "bookmark", "canonical", "chapter", "contents"),
-        *("copyright", "first", "glossary", "help", "home", "index", "last", "license", "next"),
-        *("prev", "previous", "privacy-policy", "section", "start", "subsection"),
-        *("terms-of-service", "toc", "top", "up"),
-    }
-)
 #: Relations by which a page or a feed names its hub, and itself as the hub knows it.
 HUB_RELATIONS: Final = frozenset({"hub", "self"})
-_FEED_TYPES: Final = frozenset(
-    {"application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json"}
-)
 _PAGE_TYPES: Final = frozenset({"", "text/html", "application/xhtml+xml"})
 #: The attribute of each linking element that holds the reference.
 _LEADING: Final = {"a": "href", "area": "href", "link": "href", "iframe": "src", "frame": "src"}
@@ -226,7 +210,9 @@ def relations(attributes: Mapping[str, str]) -> list[str]:
 def is_feed(attributes: Mapping[str, str]) -> bool:
     """Return whether a ``link`` element names a feed (RSS autodiscovery, Atom, JSON Feed)."""
     tokens = relations(attributes)
-    return "feed" in tokens or ("alternate" in tokens and _media_type(attributes) in _FEED_TYPES)
+    return "feed" in tokens or (
+        "alternate" in tokens and _media_type(attributes) in NAMES["feed_types"]
+    )
 
 
 def reference(name: str, attributes: Mapping[str, str]) -> tuple[str, str] | None:
@@ -242,7 +228,7 @@ def reference(name: str, attributes: Mapping[str, str]) -> tuple[str, str] | Non
         return target, ""
     tokens = relations(attributes) if "rel" in attributes else []
     if name == "link" and (
-        _NAVIGABLE_RELATIONS.isdisjoint(tokens)
+        NAMES["navigable"].isdisjoint(tokens)
         or "stylesheet" in tokens
         or _media_type(attributes) not in _PAGE_TYPES
     ):
@@ -290,20 +276,8 @@ _ZONES: Final[dict[str, int]] = {
     "h1": IN_TABLE | IN_TITLE,
 }
 
-#: Void elements (HTML, section 13.1.2 and, for the old ones, 13.3): they have no end tag.
-VOID_TAGS: Final = frozenset(
-    "area base basefont bgsound br col embed frame hr img input keygen link meta param source "
-    "track wbr".split()
-)
-_INLINE: Final = frozenset(
-    {
-        *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn"),
-        *("em", "font", "i", "img", "ins", "kbd", "mark", "nobr", "q", "rb", "rp", "rt", "rtc"),
-        *("ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt"),
-        *("u", "var", "wbr"),
-    }
-)
-_MAIN_IDS: Final = frozenset({"main", "main-content", "maincontent", "content"})
+VOID_TAGS: Final = NAMES["void"]
+_INLINE: Final = NAMES["inline"]
 #: Elements about the whole page; for the last two the end tags count, too.
 _PAGE_TAGS: Final = frozenset({"html", "body", "title", "svg", "noscript"})
 _ENCLOSING: Final = frozenset({"svg", "noscript"})
@@ -402,15 +376,23 @@ def _start(name: str, text: str) -> Tag:
     attributes = attributes_of(name, text)
     link = reference(name, attributes)
     inline = name in _INLINE
-    is_main = attributes.get("role") == "main" or attributes.get("id") in _MAIN_IDS
+    is_main = attributes.get("role") == "main" or attributes.get("id") in NAMES["main_ids"]
     holds_main = not inline and (name in {"main", "article"} or is_main)
     is_of_head = (name in {"base", "link"} and "href" in attributes) or (
         name == "meta" and "content" in attributes
     )
-    spared = _spared(name, attributes)
+    spared = step = _spared(name, attributes)
+    # Also of a word in a sentence, such as a link that is styled as one of the menu.
+    if spared == OPEN:
+        if name in FRAME_TAGS or is_frame_role(attributes):
+            step = SKIP
+        elif not holds_main and is_frame_name(attributes.get("id"), attributes.get("class")):
+            step = NAMED
+        elif not holds_main and name in PAGE_EDGE_TAGS:
+            step = EDGE
     return Tag(
         name,
-        step=_step(name, attributes, spared, holds_main),
+        step=step,
         spared=spared,
         kind=kind_of(name),
         zone=_ZONES.get(name, 0) | (IN_MAIN if is_main else 0),
@@ -431,19 +413,6 @@ def _spared(name: str, attributes: Mapping[str, str]) -> int:
     if name in _INLINE or name[:1] in {"!", "?"}:
         return PASS
     return BREAK if name in VOID_TAGS else OPEN
-
-
-def _step(name: str, attributes: Mapping[str, str], spared: int, holds_main: bool) -> int:
-    # Also of a word in a sentence, such as a link that is styled as one of the menu.
-    if spared != OPEN:
-        return spared
-    if name in FRAME_TAGS or is_frame_role(attributes):
-        return SKIP
-    if holds_main:
-        return spared
-    if is_frame_name(attributes.get("id"), attributes.get("class")):
-        return NAMED
-    return EDGE if name in PAGE_EDGE_TAGS else spared
 
 
 _TAG: Final = re.compile("<([^>]*)>")

@@ -12,6 +12,9 @@ time:
 """
 
 import re
+import tomllib
+from collections.abc import Set
+from importlib.resources import files
 from typing import Final
 
 #: Bounds on start tags, and on start tags times formatting start tags, for a calm body.
@@ -60,33 +63,14 @@ _TAG: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-#: Void elements (HTML, section 13.1.2), and those of drawings that nearly always close
-#: themselves (``<path/>``), which only counts as closing inside of ``svg``.
-_VOID: Final = frozenset(
-    b"area base br col embed frame hr img input link meta param source track wbr "
-    b"circle ellipse image line path polygon polyline rect stop use".split()
-)
-#: Elements that do not nest in themselves, or whose end tag is optional: a start tag of the
-#: first closes any of the second.
-_CLOSES: Final[dict[bytes, frozenset[bytes]]] = {
-    b"a": frozenset({b"a"}),
-    b"p": frozenset({b"p"}),
-    b"li": frozenset({b"li", b"p"}),
-    b"dt": frozenset({b"dt", b"dd", b"p"}),
-    b"dd": frozenset({b"dt", b"dd", b"p"}),
-    b"option": frozenset({b"option"}),
-    b"optgroup": frozenset({b"option", b"optgroup"}),
-    b"td": frozenset({b"td", b"th", b"p"}),
-    b"th": frozenset({b"td", b"th", b"p"}),
-    b"tr": frozenset({b"td", b"th", b"tr", b"p"}),
-    b"tbody": frozenset({b"td", b"th", b"tr", b"tbody", b"thead", b"tfoot", b"p"}),
-    b"thead": frozenset({b"td", b"th", b"tr", b"tbody", b"thead", b"tfoot", b"p"}),
-    b"tfoot": frozenset({b"td", b"th", b"tr", b"tbody", b"thead", b"tfoot", b"p"}),
+_DATA: Final = tomllib.loads((files(__package__) / "elements.toml").read_text("utf-8"))
+#: Names of elements, relations and classes by what they have in common.
+NAMES: Final = {what: frozenset(names.split()) for what, names in _DATA["sets"].items()}
+_VOID: Final = frozenset(map(str.encode, NAMES["childless"]))
+_CLOSES: Final = {
+    name.encode(): frozenset(closed.encode().split()) for name, closed in _DATA["closes"].items()
 }
-#: Elements that may be open between an element and the tag that ends it.
-_YIELDING: Final = frozenset(_CLOSES) | frozenset(
-    b"abbr b big code em font i nobr s small span strike strong sub sup tt u".split()
-)
+_YIELDING: Final = frozenset(map(str.encode, NAMES["yielding"])).union(_CLOSES)
 #: Open elements that are searched for the one that a tag ends.
 _LOOK_BACK: Final = 32
 
@@ -133,28 +117,22 @@ def max_depth(body: bytes) -> int:
             continue
         name = tag.lower()
         if name.startswith(b"/"):
-            _end(opened, name[1:])
+            _close(opened, {name[1:]}, most=1)
         elif name not in _VOID:
-            _start(opened, name)
+            if name in _CLOSES:
+                _close(opened, _CLOSES[name], most=_LOOK_BACK)
+            opened.append(name)
             deepest = max(deepest, len(opened))
     return deepest
 
 
-def _start(opened: list[bytes], name: bytes) -> None:
-    closes = _CLOSES.get(name)
-    if closes:
-        for i in range(len(opened) - 1, max(-1, len(opened) - 1 - _LOOK_BACK), -1):
-            if opened[i] in closes:
-                del opened[i:]
-            elif opened[i] not in _YIELDING:
-                break
-    opened.append(name)
-
-
-def _end(opened: list[bytes], name: bytes) -> None:
+def _close(opened: list[bytes], names: Set[bytes], *, most: int) -> None:
+    """Close the nearest ``most`` elements of these names, each with all that is open in it."""
     for i in range(len(opened) - 1, max(-1, len(opened) - 1 - _LOOK_BACK), -1):
-        if opened[i] == name:
+        if opened[i] in names:
             del opened[i:]
-            return
-        if opened[i] not in _YIELDING:
+            most -= 1
+            if not most:
+                return
+        elif opened[i] not in _YIELDING:
             return

@@ -12,7 +12,8 @@ detector learns to expect if it comes at every visit.
 
 import json
 import re
-from contextlib import closing
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import replace
 from hashlib import blake2b
 from importlib.util import find_spec
@@ -93,46 +94,45 @@ def reads_pdf() -> bool:
 
 def pdf_text(body: bytes) -> Blocks:
     """Return the paragraphs of a document, or if there is no text, its size and its digest."""
-    if found := pdf_paragraphs(body):
+    if found := read_pdf(body)[0]:
         return alike(found, "paragraph", below(ROOT, "pdf"))
     digest = blake2b(_STAMP.sub(b"", body), digest_size=8).hexdigest()
     text = f"PDF of {len(body):,} bytes, digest {digest}"
     return alike((text,), "text", below(ROOT, "pdf"))
 
 
-def pdf_paragraphs(body: bytes) -> tuple[str, ...]:
-    """Return the paragraphs of a document; none if it cannot be read, or shows pictures only.
+def read_pdf(body: bytes) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """Return the paragraphs of a document, and what it says of itself (``Title``, ``Author`` …).
 
-    PDF knows lines at places only: a paragraph ends with a line that is shorter than most, and a
-    mark of a list begins one. Numbers of pages are left out. The reader is compiled code: a hostile
-    body must be read in the parser's process.
+    Both are empty if it cannot be read; one that shows pictures only has no paragraphs. PDF knows
+    lines at places only: a paragraph ends with a line that is shorter than most, and a mark of a
+    list begins one. Numbers of pages are left out. The reader is compiled code: a hostile body must
+    be read in the parser's process.
     """
     if not reads_pdf():
-        return ()
+        return (), {}
     from pypdfium2 import PdfDocument, PdfiumError  # noqa: PLC0415  # an extra
 
-    found: list[str] = []
-    held = ""
+    found, said = [""], dict[str, str]()
     try:
         with closing(PdfDocument(body)) as document:
+            # It fails at text that is no Unicode.
+            with suppress(UnicodeDecodeError):
+                said = document.get_metadata_dict()
             for number in range(min(len(document), _MOST_PAGES)):
                 text = document[number].get_textpage().get_text_bounded()
                 lines = [line for each in text.splitlines() if (line := " ".join(each.split()))]
-                full = _FULL_LINE * max(
-                    sorted(map(len, lines))[: 1 + len(lines) * 4 // 5], default=0
-                )
+                usual = sorted(map(len, lines))[: 1 + len(lines) * 4 // 5]
                 for line in lines:
                     if _PAGE_NUMBER.fullmatch(line) and line in {lines[0], lines[-1]}:
                         continue
-                    if held and _BULLET.match(line):
-                        found.append(held)
-                        held = ""
-                    held = f"{held} {line}" if held else line
-                    if len(line) < full:
-                        found.append(held)
-                        held = ""
+                    if _BULLET.match(line):
+                        found.append("")
+                    found[-1] = f"{found[-1]} {line}" if found[-1] else line
+                    if len(line) < _FULL_LINE * usual[-1]:
+                        found.append("")
     except PdfiumError:
-        return ()
+        return (), {}
     # The sign is that of a hyphen at the end of a line.
-    texts = (re.sub("\x02 ?", "", text) for text in (*found, held))
-    return tuple(normalize("NFC", text) for text in texts if text and not text.isspace())
+    texts = (normalize("NFC", re.sub("\x02 ?", "", text)) for text in found)
+    return tuple(text for text in texts if text and not text.isspace()), said

@@ -62,24 +62,14 @@ def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, 
     return Links(tuple(links), *columns), is_cut
 
 
-def page_links(markup: Markup, numbers: Iterable[int], base: str, limit: int) -> tuple[Links, bool]:
-    """Return the links of the linking elements that begin there, resolved against ``base``.
-
-    With them whether there are more than ``limit``.
-    """
+def page_links(markup: Markup, numbers: Iterable[int], base: str) -> Iterator[tuple[str, str, str]]:
+    """Yield URLs (resolved against ``base``), relations and anchors of the links at these tags."""
     # Most links of a page are repetitions: only the first counts, and only it is examined.
     first: dict[tuple[str, str], int] = {}
     for i in numbers:
         link = markup.tags[i].link
         if link is not None:
             first.setdefault(link, i)
-    return gathered(_resolved(markup, first, base), limit)
-
-
-def _resolved(
-    markup: Markup, first: Mapping[tuple[str, str], int], base: str
-) -> Iterator[tuple[str, str, str]]:
-    """Yield fetch URLs, relations and anchors, given the references and where they stand."""
     remaining = iter(first.items())
     # In batches, so that a page of a million links stops at the limit.
     while batch := list(islice(remaining, _BATCH)):
@@ -175,7 +165,8 @@ def parse(
         return ParsedPage(without_fragment(url), None, blocks=pdf_text(body))
     text, encoding = decode(body, content_type)
     if is_plain(content_type):
-        blocks = _plain(text, content_type)
+        blocks = json_text(text) if is_json(content_type) else None
+        blocks = blocks or plain_text(text, by_line=media_type(content_type) in _LINED)
         return ParsedPage(without_fragment(url), encoding, blocks=blocks)
     refuse_depth(body, deepest)
     tree = LexborHTMLParser(text, options=PARSER_OPTIONS)
@@ -183,12 +174,10 @@ def parse(
     has_included = hints.mark(tree)
     markup = read(tree.html or "")
     head = _Head(markup, url)
-    links, is_cut = page_links(markup, head.linking, head.base_url, max_links)
+    links, is_cut = gathered(page_links(markup, head.linking, head.base_url), max_links)
     remark = None
     if is_cut:
-        remark = (
-            f"only its first {len(links):,} links were read; raise parse.max_links to read more"
-        )
+        remark = f"only its first {max_links:,} links were read; raise parse.max_links to read more"
     elif hints.include and not has_included:
         remark = "nothing matches parse.include: its main text was found as without it"
     return ParsedPage(
@@ -226,11 +215,6 @@ def is_plain(content_type: str | None) -> bool:
     )
 
 
-def _plain(text: str, content_type: str | None) -> Blocks:
-    values = json_text(text) if is_json(content_type) else None
-    return values or plain_text(text, by_line=media_type(content_type) in _LINED)
-
-
 class _Head:
     """Elements that say something about a page, wherever they stand in the document."""
 
@@ -241,7 +225,8 @@ class _Head:
         self._root: Mapping[str, str] | None = None
         self._links: list[Mapping[str, str]] = []
         self._metas: list[Mapping[str, str]] = []
-        self._refreshes: list[str] = []
+        #: Whether each of them counts where scripts run, too.
+        self._lasting: list[bool] = []
         bases: list[str] = []
         enclosing: Counter[str] = Counter()
         for i in compress(count(), map(attrgetter("tells"), markup.tags)):
@@ -256,7 +241,8 @@ class _Head:
                 case "link":
                     self._links.append(tag.attributes)
                 case "meta":
-                    self._note_meta(tag.attributes, scripted=enclosing["noscript"] > 0)
+                    self._metas.append(tag.attributes)
+                    self._lasting.append(enclosing["noscript"] <= 0)
                 case "base":
                     bases.append(tag.attributes["href"])
                 case "html" if self._root is None:
@@ -266,12 +252,6 @@ class _Head:
                     self.title = " ".join(markup.text(i).split()) or None
         # The first counts, if it is usable.
         self.base_url = (http_url(bases[0], url) if bases else None) or without_fragment(url)
-
-    def _note_meta(self, attributes: Mapping[str, str], *, scripted: bool) -> None:
-        """Note a ``meta`` element; with ``scripted`` it counts only where scripts do not run."""
-        self._metas.append(attributes)
-        if not scripted and _http_equiv(attributes) == "refresh":
-            self._refreshes.append(attributes["content"])
 
     def language(self) -> str | None:
         """Return the language tag of the document (HTML, section 3.2.6.2), as written."""
@@ -298,8 +278,12 @@ class _Head:
 
     def meta_refresh(self) -> MetaRefresh | None:
         """Return the first refresh that leads elsewhere, and that scripts would not prevent."""
-        found = (_refresh(content, self.base_url) for content in self._refreshes)
-        return next(filter(None, found), None)
+        metas = compress(self._metas, self._lasting)
+        said = (meta["content"] for meta in metas if _http_equiv(meta) == "refresh")
+        for match in filter(None, map(_REFRESH.match, said)):
+            if url := http_url(match[2] or match[3] or match[4] or "", self.base_url):
+                return min(float(match[1] or 0), _MAX_DELAY_S), url
+        return None
 
     def robots_meta(self, agent_token: str) -> tuple[str, ...]:
         names = {"robots", agent_token.lower()}
@@ -316,15 +300,6 @@ def http_url(reference: str, base: str) -> str | None:
     """Return the URL of a page that a reference leads to, without its fragment."""
     url = resolve(reference, base) if reference.strip() else None
     return without_fragment(url) if url is not None and is_http(url) else None
-
-
-def _refresh(content: str, base: str) -> MetaRefresh | None:
-    """Parse a refresh; None if it is not valid, or only reloads the same page."""
-    match = _REFRESH.match(content)
-    if match is None:
-        return None
-    url = http_url(match[2] or match[3] or match[4] or "", base)
-    return (min(float(match[1] or 0), _MAX_DELAY_S), url) if url else None
 
 
 # -- link headers ------------------------------------------------------------

@@ -57,6 +57,8 @@ _CRASHES: Final = frozenset(
 _PIPE_BYTES: Final = 1 << 20
 #: Import path of the process, whether this package is installed or not.
 _ROOT: Final = Path(__file__).parents[3]
+#: Fields of an answer with columns.
+_COLUMNS: Final[Mapping[str, Callable[..., object]]] = {"links": Links, "blocks": Blocks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,15 +193,13 @@ class _OutOfTime(Exception):
 
 
 def _built(kind: Callable[..., Result], values: Mapping[str, Any]) -> Result:
-    """Make a page, feed or document from the values of its fields."""
-    if kind is Document:
-        return kind(**values)
-    links, blocks = Links(**values["links"]), Blocks(**values["blocks"])
-    return kind(**{**values, "links": links, "blocks": blocks})
+    """Make a page, feed or document from the values of its fields, lists as tuples."""
+    made = {name: _as_tuples(value) for name, value in values.items()}
+    columns = {n: _COLUMNS[n](**value) for n, value in made.items() if isinstance(value, dict)}
+    return kind(**made | columns)
 
 
 def _as_tuples(value: Any) -> Any:
-    """Return values of JSON with tuples for lists."""
     if isinstance(value, dict):
         return {name: _as_tuples(each) for name, each in value.items()}
     if not isinstance(value, list):
@@ -241,13 +241,13 @@ class _Worker:
                 del answer
                 values, problem, held_bytes = json.loads(words)
                 del words
-                result = None if problem is not None else _built(kind, _as_tuples(values))
+                result = None if problem is not None else _built(kind, values)
                 reusable = problem is None and held_bytes <= _RETIRE_BYTES
             except TimeoutError as error:
                 raise ParserLost(f"no answer within {self._wall_limit_s:g} s") from error
             except (EOFError, ConnectionError):
                 problem = None
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, LookupError, AttributeError) as error:
                 raise ParserLost(f"the parser's process answered nonsense: {error!r}") from error
             finally:
                 # Also where this call is cancelled: its answer is not the next call's.

@@ -66,13 +66,12 @@ def _decoded(pieces: Iterator[bytes]) -> Iterator[bytes]:
     while len(head) < len(GZIP_MAGIC) and (piece := next(pieces, b"")):
         head += piece
     whole = chain((head,), pieces)
-    return _inflated(whole) if head.startswith(GZIP_MAGIC) else whole
-
-
-def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    if not head.startswith(GZIP_MAGIC):
+        yield from whole
+        return
     gzip = Gzip()
     try:
-        for piece in pieces:
+        for piece in whole:
             yield from gzip.decode(piece)
     except zlib.error as error:
         raise BrokenFile(f"gzip: {error}") from error
@@ -134,7 +133,7 @@ def parse_sitemap(
     entries = _Entries(limits)
     truncated, problem = False, None
     try:
-        _read(_from_first_sign(gunzipped(chunks, limits.max_bytes)), entries)
+        _read(gunzipped(chunks, limits.max_bytes), entries)
     except TooLong:
         truncated = True
     except BrokenFile as reason:
@@ -201,8 +200,7 @@ class _Xml:
         self._depth = 0
         self._fields: dict[str, str] | None = None
         self._wanted: str | None = None
-        self._text: list[str] = []
-        self._length = 0
+        self._text = ""
         self._fed = 0
         self._parser = parser = expat.ParserCreate()
         parser.buffer_text = True
@@ -221,9 +219,6 @@ class _Xml:
         if self._fed - self._parser.CurrentByteIndex > _MAX_TOKEN_BYTES:
             raise self._broken("a tag or comment without end")
 
-    def close(self) -> None:
-        self.feed(b"", last=True)
-
     def _start(self, name: str, _attributes: dict[str, str]) -> None:
         self._depth = depth = self._depth + 1
         if depth > XML_LEVELS:
@@ -234,7 +229,7 @@ class _Xml:
         if depth == 3:
             if self._fields is not None and local in _FIELDS:
                 self._wanted = local
-                self._text, self._length = [], 0
+                self._text = ""
                 self._parser.CharacterDataHandler = self._characters
         elif depth == 2:
             self._fields = {} if local in _ENTRIES else None
@@ -245,17 +240,15 @@ class _Xml:
 
     def _characters(self, data: str) -> None:
         # One character too many is enough to be rejected.
-        if self._length <= self._entries.limits.max_url_length:
-            data = data if self._length else data.lstrip()
-            self._text.append(data)
-            self._length += len(data)
+        if len(self._text) <= self._entries.limits.max_url_length:
+            self._text += data if self._text else data.lstrip()
 
     def _end(self, _name: str) -> None:
         depth = self._depth
         self._depth = depth - 1
         if depth == 3:
             if self._wanted is not None and self._fields is not None:
-                self._fields.setdefault(self._wanted, "".join(self._text))
+                self._fields.setdefault(self._wanted, self._text)
                 self._wanted = None
                 self._parser.CharacterDataHandler = None
         elif depth == 2 and self._fields is not None:
@@ -269,53 +262,36 @@ class _Xml:
         return BrokenFile(f"line {self._parser.CurrentLineNumber}: {what}")
 
 
-class _Lines:
-    """Reader of one URL a line."""
-
-    def __init__(self, entries: _Entries) -> None:
-        self._entries = entries
-        entries.kind = "text"
-        self._pending = b""
-        # No character has more than four octets in UTF-8.
-        self._max_pending = 4 * entries.limits.max_url_length + 1
-
-    def feed(self, piece: bytes) -> None:
-        *lines, rest = re.split(rb"[\r\n]+", self._pending + piece)
-        self._pending = rest[: self._max_pending]
+def _read_lines(pieces: Iterable[bytes], entries: _Entries) -> None:
+    """Read one URL a line."""
+    entries.kind = "text"
+    pending = b""
+    # No character has more than four octets in UTF-8.
+    longest = 4 * entries.limits.max_url_length + 1
+    for piece in chain(pieces, (b"\n",)):
+        *lines, rest = re.split(rb"[\r\n]+", pending + piece)
+        pending = rest[:longest]
         for line in lines:
-            self._take(line)
-
-    def close(self) -> None:
-        self._take(self._pending)
-        if not self._entries.found:
-            self._entries.kind = "unknown"
-            raise BrokenFile("neither XML nor a list of URLs")
-
-    def _take(self, line: bytes) -> None:
-        url = line.decode("utf-8", "replace")
-        if url.strip():
-            self._entries.add(url, "")
+            if (url := line.decode("utf-8", "replace")).strip():
+                entries.add(url, "")
+    if not entries.found:
+        entries.kind = "unknown"
+        raise BrokenFile("neither XML nor a list of URLs")
 
 
 def _read(pieces: Iterator[bytes], entries: _Entries) -> None:
-    head = next(pieces, b"")
-    reader = _Xml(entries) if head.startswith((b"<", *_UTF16_MARKS)) else _Lines(entries)
-    for piece in chain((head,), pieces):
-        reader.feed(piece)
-    reader.close()
-
-
-def _from_first_sign(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Skip a byte order mark and blanks, which XML does not allow at its start."""
+    """Read without a byte order mark and blanks, which XML does not allow at its start."""
     head = b""
-    for piece in pieces:
+    while len(head) <= len(_UTF8_MARK) and (piece := next(pieces, None)) is not None:
         head = (head + piece).removeprefix(_UTF8_MARK).lstrip()
-        if len(head) > len(_UTF8_MARK):
-            yield head
-            break
-    else:
-        yield head
-    yield from pieces
+    whole = chain((head,), pieces)
+    if not head.startswith((b"<", *_UTF16_MARKS)):
+        _read_lines(whole, entries)
+        return
+    reader = _Xml(entries)
+    for piece in whole:
+        reader.feed(piece)
+    reader.feed(b"", last=True)
 
 
 def _root(body_prefix: bytes) -> str | None:

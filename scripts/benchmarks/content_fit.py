@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.crawler.reduce import content
-from freshet.crawler.reduce.document import pieces_and_title
+from freshet.crawler.reduce.document import taken_apart
 from freshet.crawler.reduce.markdown import Piece
 from scripts.benchmarks.command import arguments
 from scripts.benchmarks.main_text import Page, articles, in_tuned_half, wcxb
@@ -78,7 +78,7 @@ class Known:
 def known(page: Page, weight: float) -> Known:
     wanted = _WORD.findall((page.reference or "").lower())
     runs = {n: set(_runs(wanted, n)) for n in range(1, _RUN + 1)}
-    pieces, title = pieces_and_title(page.body, page.content_type)
+    about, pieces = taken_apart(page.body, page.content_type)
     texts = list(map(content.text_of, pieces))
     labels, shares = [], []
     for text in texts:
@@ -87,7 +87,9 @@ def known(page: Page, weight: float) -> Known:
         found = sum(run in runs[len(run)] for run in own)
         labels.append(bool(own) and found >= _IS_CONTENT * len(own))
         shares.append(min(1.0, len(words) / max(30, len(wanted))))
-    return Known(page, pieces, texts, title, np.array(labels, bool), np.array(shares), weight)
+    return Known(
+        page, pieces, texts, about.heading, np.array(labels, bool), np.array(shares), weight
+    )
 
 
 def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:

@@ -31,7 +31,7 @@ from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.markup import read
 from freshet.crawler.reduce.nesting import is_calm
-from freshet.crawler.reduce.page import ParsedPage, is_plain, page_links, parse
+from freshet.crawler.reduce.page import ParsedPage, gathered, is_plain, page_links, parse
 from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.crawler.robots import parser
 from freshet.storage.records import Targets
@@ -136,7 +136,7 @@ def _take_apart(watch: Stopwatch, page: Page) -> None:
     html = watch.time("page/write", getattr, tree, "html")
     markup = watch.time("page/tags", read, html)
     linking = [i for i, tag in enumerate(markup.tags) if tag.link is not None]
-    watch.time("page/links", page_links, markup, linking, page.url, _MAX_LINKS)
+    watch.time("page/links", lambda: gathered(page_links(markup, linking, page.url), _MAX_LINKS))
     hrefs = [(markup.tags[i].link or ("", ""))[0] for i in linking]
     watch.time("page/links: urldefrag(urljoin())", _joined, page.url, hrefs)
     watch.time("page/blocks", main_text, markup)

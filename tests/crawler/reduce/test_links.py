@@ -4,7 +4,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.markup import read
-from freshet.crawler.reduce.page import page_links
+from freshet.crawler.reduce.page import gathered, page_links
 from freshet.storage.records import Links
 
 BASE = "https://h.example/docs/page.html"
@@ -12,7 +12,7 @@ BASE = "https://h.example/docs/page.html"
 
 def columns(markup: str, limit: int = 100) -> tuple[Links, bool]:
     found = read(LexborHTMLParser(markup).html or "")
-    return page_links(found, range(len(found.tags)), BASE, limit)
+    return gathered(page_links(found, range(len(found.tags)), BASE), limit)
 
 
 def links(markup: str) -> Links:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.reduce import other_formats
 from freshet.crawler.reduce.document import Document
+from freshet.crawler.reduce.document import document as read_document
 from freshet.crawler.reduce.other_formats import is_json, is_pdf, json_text, pdf_text
 from freshet.crawler.reduce.page import ParsedPage, is_plain, parse
 from freshet.crawler.reduce.parser_process import Parser
@@ -157,6 +158,18 @@ async def test_the_text_of_a_pdf_is_read_in_the_process_and_has_a_version_of_its
     assert isinstance(document, Document)
     assert (document.blocks, document.html) == (("Some <text>",), "<p>Some &lt;text&gt;</p>")
     await parser.close()
+
+
+@pytest.mark.parametrize(
+    ("title", "read"),
+    [(b"(A  report)", "A report"), (b"<FEFF00C40000>", "Ä"), (b"<FEFFD800>", None)],
+)
+def test_a_pdf_says_its_title_and_author(title: bytes, read: str | None) -> None:
+    body = pdf_of(["Some text"]).replace(b"/Root", b"/Info 9 0 R/Root")
+    info = b"9 0 obj\n<</Title %s/Author(Ann Bee)>>\nendobj\ntrailer" % title
+    found = read_document(body.replace(b"trailer", info), URL, "application/pdf")
+    assert (found.title, found.author) == (read, "Ann Bee" if read else None)
+    assert found.blocks == ("Some text",)
 
 
 @given(st.binary())
