@@ -113,6 +113,10 @@ def chosen(pieces: Sequence[Piece], title: str) -> list[Piece]:
     found = np.cumsum((probability * sizes)[order])
     expected = found / (np.cumsum(sizes[order]) + _BETA**2 * found[-1] + 1e-9)
     kept = set(order[: int(expected.argmax()) + 1].tolist())
+    # References leave it out, readers want it: the page's own headline.
+    heads = [i for i, piece in enumerate(pieces) if piece.kind == "h1" and texts[i]]
+    own = [i for i in heads if len(heads) == 1 or texts[i].casefold() in title.casefold()]
+    kept.update(own[:1])
     return [piece for i, piece in enumerate(pieces) if i in kept]
 
 
