@@ -18,7 +18,11 @@ CREATE TABLE change (
     at             REAL NOT NULL,
     -- NULL: no document of the page exists.
     version_id     INTEGER,
-    observation_id INTEGER
+    observation_id INTEGER,
+    -- What was known without the bytes then: a document does not change without a new number.
+    title          TEXT,
+    language       TEXT,
+    canonical_url  TEXT
 ) STRICT;
 CREATE UNIQUE INDEX change_page ON change (page_id, kind = 'noise');
 CREATE INDEX change_version ON change (version_id) WHERE version_id IS NOT NULL;
@@ -28,9 +32,9 @@ BEGIN
     UPDATE changefeed SET kept_from = max(kept_from, OLD.seq);
 END;
 
-INSERT INTO change (page_id, kind, at, version_id, observation_id)
+INSERT INTO change (page_id, kind, at, version_id, observation_id, title, language, canonical_url)
     SELECT p.id, 'new', coalesce(s.at, f.at), coalesce(s.version_id, p.version_id),
-        coalesce(s.id, f.id)
+        coalesce(s.id, f.id), p.title, p.language, p.canonical_url
     FROM page AS p JOIN finding AS f ON f.id = (SELECT id FROM finding WHERE page_id = p.id
         AND (kind IN ('new', 'changed', 'unchanged', 'gone')
             OR kind = 'redirected' AND reason = 'permanent'

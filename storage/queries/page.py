@@ -366,22 +366,20 @@ class DocumentSource:
     canonical_url: str | None
 
 
-_OF_THE_NEWEST = "iif(p.version_id = v.id, p.{0}, NULL)"
-
-
 async def document_sources(db: Reader, version_ids: Sequence[int]) -> dict[int, DocumentSource]:
     """Return the sources of the documents of these versions, by version."""
     columns = columns_of(
         DocumentSource, "v", version_id="v.id", url="p.url", fetched_at="v.at",
         number="(SELECT count(*) FROM version WHERE page_id = v.page_id AND id <= v.id)",
-        changed_at="coalesce((SELECT f.at FROM finding AS f WHERE f.page_id = v.page_id "
+        changed_at="coalesce(c.at, (SELECT f.at FROM finding AS f WHERE f.page_id = v.page_id "
         "AND f.kind IN ('new', 'changed') AND f.at <= v.at ORDER BY f.at DESC LIMIT 1), v.at)",
-        digest="v.body_digest",
-        **{name: _OF_THE_NEWEST.format(name) for name in ("title", "language", "canonical_url")},
+        digest="v.body_digest", title="c.title", language="c.language",
+        canonical_url="c.canonical_url",
     )  # fmt: skip
     sql = (
         f"SELECT {columns} FROM json_each(?) AS wanted JOIN version AS v ON v.id = wanted.value "
-        "JOIN page AS p ON p.id = v.page_id"
+        "JOIN page AS p ON p.id = v.page_id "
+        "LEFT JOIN change AS c ON c.version_id = v.id AND c.kind <> 'noise'"
     )
     rows = await db.execute_fetchall(sql, (as_json(list(version_ids)),))
     return {row[0]: row_to(DocumentSource)(row) for row in rows}

@@ -92,9 +92,10 @@ def _enter(
     if kind != "noise":
         db.execute("DELETE FROM change WHERE page_id = ? AND kind = 'noise'", (page_id,))
     db.execute(
-        "INSERT OR REPLACE INTO change (page_id, kind, version_id, at, observation_id) "
-        "VALUES (?, ?, ?, ?, ?)",
-        (page_id, kind, version_id, *seen),
+        "INSERT OR REPLACE INTO change (kind, version_id, at, observation_id, page_id, title, "
+        "language, canonical_url) SELECT ?, ?, ?, ?, id, title, language, canonical_url "
+        "FROM page WHERE id = ?",
+        (kind, version_id, *seen, page_id),
     )
 
 

@@ -15,6 +15,7 @@ from freshet.storage import maintenance
 from freshet.storage.database import reading
 from freshet.storage.entries import AliasKind, Amendment, Kind, Retraction
 from freshet.storage.maintenance import Retention
+from freshet.storage.queries import page
 from freshet.storage.records import DueUrl, Visit
 from freshet.storage.tables import changefeed, observations
 from freshet.storage.tables.changefeed import CursorGone, LastChange
@@ -192,6 +193,24 @@ async def test_what_was_noise_at_first_is_told_when_it_is_corrected(store: Crawl
         changefeed.tell(connection, [due.page_id], START + 9)
     (change,) = await told(store, noise=True)
     assert (change.kind, change.version_id, change.at) == ("changed", 2, START + 1)
+
+
+async def test_a_document_is_the_same_until_it_is_told_anew(store: CrawlStore) -> None:
+    await store.admit("/a")
+    due = await store.taken("/a")
+    for n in range(2):
+        found = what_happens(due, "changed", n)
+        assert found.capture is not None
+        await store.apply(replace(found, capture=replace(found.capture, title=f"title {n}")))
+    before = await page.document_sources(store.database.reader, [2])
+    await store.apply(what_happens(due, "noise", 2))
+    with writing(store.database) as connection:
+        amendment = Amendment(START + 1, "unchanged", "frame", "many pages changed so")
+        observations.amend(connection, due.page_id, amendment, START + 9)
+        changefeed.tell(connection, [due.page_id], START + 9)
+    assert await page.document_sources(store.database.reader, [2]) == before
+    assert before[2].title == "title 1"
+    assert [each.version_id for each in await told(store)] == [2]
 
 
 async def test_a_filter_passes_over_what_does_not_match(store: CrawlStore) -> None:
