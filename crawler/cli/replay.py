@@ -147,7 +147,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     budgets = [crawls_per_day(text) for text in budget or []]
     policies = policy or DEFAULT_POLICIES
     store = past[0]
-    with terminal.told_in_one_line():
+    with terminal.told_in_one_line(PolicyError):
         _check(past, policies, db)
         check_folders(plots, parquet)
         if db is not None:
@@ -159,10 +159,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             store = db
         elif not is_store(store):
             fail("archives are replayed into a new store: name it with --db FILE", 2)
-        try:
-            answer = ask(store, policies, budgets, shown, settings.daemon)
-        except PolicyError as error:
-            fail(str(error), 2)
+        answer = ask(store, policies, budgets, shown, settings.daemon)
         if json:
             print_json(as_json(answer))
         else:
@@ -183,7 +180,4 @@ def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> No
                 f"`freshet rereduce --db {path}` extracts its kept bodies again",
                 2,
             )
-    try:
-        require_policies(policies)
-    except PolicyError as error:
-        fail(str(error), 2)
+    require_policies(policies)
