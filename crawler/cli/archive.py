@@ -3,8 +3,8 @@
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +18,7 @@ from freshet.crawler.archive.warc import OPEN, WHOLE
 from freshet.crawler.archive.writer import NAME, ArchiveInUse, recovered
 from freshet.crawler.cli.options import Json
 from freshet.crawler.tally import CrawlError
-from freshet.crawler.terminal import counted, err, print_json, say, show_list, size
+from freshet.crawler.terminal import counted, err, print_json, replacing, say, show_list, size
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ def archive_command(
             if cdxj is not None:
                 _index(files, cdxj)
             if wacz is not None:
-                with err.status("Packaging"), _appearing(wacz) as part:
+                with err.status("Packaging"), replacing(wacz) as part:
                     write_wacz(files, part, software=f"Freshet/{__version__}", now=time.time())
             if cdxj is None and wacz is None:
                 _show([_holdings(file) for file in files], json=json)
@@ -67,11 +67,7 @@ def archive_command(
 
 
 def warc_files(archive: Path) -> list[Path]:
-    """Return the complete WARC files in order, after closing those that a crash left open.
-
-    Raises:
-        CrawlError: the file or folder does not exist.
-    """
+    """Return the complete WARC files in order, after closing those that a crash left open."""
     if not archive.exists():
         raise CrawlError(f"{archive}: there is no such file or folder")
     if not archive.is_dir():
@@ -93,19 +89,8 @@ def _index(files: Sequence[Path], target: str) -> None:
     if target == "-":
         write_cdxj(files, sys.stdout)
         return
-    with _appearing(Path(target)) as part, part.open("w", encoding="utf-8") as out:
+    with replacing(Path(target)) as part, part.open("w", encoding="utf-8") as out:
         write_cdxj(files, out)
-
-
-@contextmanager
-def _appearing(target: Path) -> Iterator[Path]:
-    """Yield a path to write to, which replaces the target when it is whole."""
-    part = target.with_name(f"{target.name}.part")
-    try:
-        yield part
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _holdings(file: Path) -> _Holdings:

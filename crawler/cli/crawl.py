@@ -1,6 +1,5 @@
 """``freshet crawl``: crawl a site list into a store, or crawl its pages again."""
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -100,12 +99,8 @@ def _print_changes(report: CrawlReport) -> None:
             for page in report.changed_pages
         ],
     )
-    _print_urls("Appeared", report.appeared)
-    _print_urls("Vanished", report.vanished)
-
-
-def _print_urls(title: str, urls: Sequence[str]) -> None:
-    _show_first(f"{title} ({len(urls):,})", ("page",), [(url,) for url in urls])
+    for title, urls in (("Appeared", report.appeared), ("Vanished", report.vanished)):
+        _show_first(f"{title} ({len(urls):,})", ("page",), [(url,) for url in urls])
 
 
 def print_seeds(report: CrawlReport) -> None:

@@ -62,7 +62,11 @@ def print_plan(report: PlanReport) -> None:
     show_line(f"{report.read_from}: {crawls} for {pages}, by {report.policy}", "bold")
     _print_outcome(report)
     _print_policies(report)
-    _print_ephemeral(report)
+    show_list(
+        "Ephemeral sources (reward: 1 is an item when it appears)",
+        ("source", "items/day", "half-life", "index", "next crawl", "due", "reward", "a day"),
+        [_ephemeral(each) for each in report.ephemeral],
+    )
     _print_split(report)
     _print_sources(report)
 
@@ -140,14 +144,6 @@ def _print_policies(report: PlanReport) -> None:
     )
     if "optimal_intervals" in report.policies:
         show_line("greedy_index, crawl by crawl, comes within 1 % of optimal_intervals", "dim")
-
-
-def _print_ephemeral(report: PlanReport) -> None:
-    show_list(
-        "Ephemeral sources (reward: 1 is an item when it appears)",
-        ("source", "items/day", "half-life", "index", "next crawl", "due", "reward", "a day"),
-        [_ephemeral(each) for each in report.ephemeral],
-    )
 
 
 def _ephemeral(source: PlannedEphemeral) -> tuple[Cell, ...]:

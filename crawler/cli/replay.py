@@ -13,18 +13,13 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.archive.replay import Counts
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
-from freshet.crawler.lab.counterfactual import (
-    DEFAULT_POLICIES,
-    as_json,
-    ask,
-    print_answer,
-    require_policies,
-)
+from freshet.crawler.lab.counterfactual import DEFAULT_POLICIES, as_json, ask, print_answer
 from freshet.crawler.lab.replay import Archives, Losses, replay
 from freshet.crawler.lab.report import check_folders, write_folders
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err, fail, print_json, show_list
+from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.policy import PolicyError
 
 # -- replay report -----------------------------------------------------------
@@ -47,10 +42,6 @@ def fill(
     """Replay archives into a new store; its index stands beside it.
 
     The report of each run, the counts of other exchanges, and the losses.
-
-    Raises:
-        CrawlError: the archives contain nothing to replay, or ``db`` holds something else.
-        StoreError: the store cannot be opened, read or written.
     """
     index = db.with_name(f"{db.name}.order")
     if db.exists() and not index.exists():
@@ -180,4 +171,5 @@ def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> No
                 f"`freshet rereduce --db {path}` extracts its kept bodies again",
                 2,
             )
-    require_policies(policies)
+    for name in policies:
+        ranker_of(name, 1.0, archived=True)
