@@ -288,11 +288,7 @@ def read_parquet(path: Path) -> _FileColumns:
 
 
 def write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns of one length, texts as arrays of objects.
-
-    Raises:
-        CrawlError: DuckDB is not installed, or it cannot write the file.
-    """
+    """Write columns of one length, texts as arrays of objects."""
     require_duckdb(path)
     with _duckdb(path, str(path)) as connection:
         connection.register("plan", dict(columns))
@@ -477,9 +473,6 @@ def read_store(
     The others are the delay of each host of the result (a host queue), None if it is unknown; the
     evidence for the rates; and the ephemeral sources. Pages are weighted as a daemon of these
     settings would; the estimator takes those of a host queue to be alike.
-
-    Raises:
-        StoreError: the file does not exist, or is not a store of this schema.
     """
     pages, observed, weighing, decaying = terminal.run(_history(db, daemon, said))
     queue, queues = numbered(map(key_of, pages.hosts))
