@@ -292,12 +292,12 @@ _DEBUG = "FRESHET_DEBUG"
 
 
 @contextmanager
-def told_in_one_line() -> Iterator[None]:
-    """Exit with one line at an error that the user must act on."""
+def told_in_one_line(*wrong_usage: type[Exception]) -> Iterator[None]:
+    """Exit with one line at an error that the user must act on; ``wrong_usage`` exits with 2."""
     try:
         yield
     except (ConfigError, CrawlError, PolicyError, StoreError) as error:
-        fail(str(error), 2 if isinstance(error, ConfigError | UsageError) else 1)
+        fail(str(error), 2 if isinstance(error, (ConfigError, UsageError, *wrong_usage)) else 1)
     except sqlite3.Error as error:
         fail(f"the store cannot be read or written: {error}; `freshet doctor` checks it")
     except KeyboardInterrupt:

@@ -14,7 +14,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isinf
@@ -517,7 +517,8 @@ def _doom(
 def _throw_away(connection: sqlite3.Connection, rule: _Rule, first: int) -> None:
     """Delete a slice of the rows."""
     deed = rule.deed.format(f"temp.doomed WHERE rowid > {first} AND rowid <= {first + _BATCH}")
-    with unguarded(connection, "observation"):
+    is_guarded = rule.table == "observation"
+    with unguarded(connection, rule.table) if is_guarded else nullcontext():
         connection.execute(deed)
 
 

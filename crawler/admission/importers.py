@@ -29,12 +29,7 @@ from freshet.crawler.admission.site_lists import (
     seeds_from_arguments,
     url_column,
 )
-from freshet.crawler.reduce.sitemaps import (
-    Sitemap,
-    SitemapLimits,
-    looks_like_sitemap,
-    parse_sitemap,
-)
+from freshet.crawler.reduce.sitemaps import Sitemap, looks_like_sitemap, parse_sitemap
 from freshet.crawler.urls import canonical
 
 # -- entries -----------------------------------------------------------------
@@ -72,7 +67,10 @@ Entry: TypeAlias = WatchedSite | Skipped
 
 
 class UnreadableList(Exception):
-    """The file is not of its format, or too large; the message is a sentence without its name."""
+    """The file is not of its format, or too large; the message is a sentence without its name.
+
+    All readers raise it, and so does a merge into a list to which lines cannot be added.
+    """
 
 
 #: Bytes of JSON in all; ten thousand watches with their filters come to some 30 MB.
@@ -112,11 +110,7 @@ _LOST: Final[Mapping[str, Callable[[_Watch], bool]]] = {
 
 
 def read_zip(file: IO[bytes]) -> list[Entry]:
-    """Return the watches of a backup.
-
-    Raises:
-        UnreadableList: it is no such backup, is damaged, or unpacks to too much.
-    """
+    """Return the watches of a backup."""
     try:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
@@ -132,11 +126,7 @@ def read_zip(file: IO[bytes]) -> list[Entry]:
 
 
 def read_json(data: bytes) -> list[Entry]:
-    """Return the watches of a data store, or the one of a ``watch.json``.
-
-    Raises:
-        UnreadableList: it is no such file.
-    """
+    """Return the watches of a data store, or the one of a ``watch.json``."""
     _require_at_most(MAX_BYTES, data)
     found = _parsed(data)
     watching = found.get("watching")
@@ -259,19 +249,13 @@ def _any(watch: _Watch, names: str) -> bool:
 # The pages of a sitemap, also gzipped, and those of the sitemaps that an index names. Nothing is
 # fetched: the sitemaps of an index are files beside it under the last names of their URLs.
 
-#: The protocol's bound, packed or not.
-MANIFEST_MAX_BYTES: Final = SitemapLimits().max_bytes
 _MAX_SITEMAPS: Final = 1_000
 #: A file beside the index: no folder, nothing hidden, no way up.
 _PLAIN_NAME: Final = re.compile(r"[\w-][\w.-]*")
 
 
 def read_manifest(data: bytes, beside: Callable[[str], bytes | None]) -> list[Entry]:
-    """Return the pages, in the order of the file; ``beside`` gives the file of a name, if any.
-
-    Raises:
-        UnreadableList: it is no sitemap, or nothing of it can be read.
-    """
+    """Return the pages, in the order of the file; ``beside`` gives the file of a name, if any."""
     sitemap = _parsed_manifest(data)
     if sitemap.kind != "index":
         return list(_pages(sitemap, ""))
@@ -354,11 +338,7 @@ class Merged:
 
 
 def merged(old: bytes, name: str, entries: Iterable[Entry]) -> Merged:
-    """Add the sites of ``entries`` to a list, which may be empty; ``name`` is the list's.
-
-    Raises:
-        UnreadableList: lines cannot be added to the old list.
-    """
+    """Add the sites of ``entries`` to a list, which may be empty; ``name`` is the list's."""
     had = _had(old, name)
     sites: dict[str, WatchedSite] = {}
     skipped: list[Skipped] = []
@@ -456,11 +436,7 @@ OPML_MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 def read_opml(data: bytes) -> list[Entry]:
-    """Return the outlines that name a page or a feed, in the order of the document.
-
-    Raises:
-        UnreadableList: it is not well-formed, not OPML, too large, or declares a document type.
-    """
+    """Return the outlines that name a page or a feed, in the order of the document."""
     _require_at_most(OPML_MAX_BYTES, data)
     found: list[Entry] = []
     reader = XmlReader(lambda line, values: found.extend(_outlined(line, values)))
@@ -503,11 +479,7 @@ def is_zip(head: bytes) -> bool:
 
 
 def recognised(head: bytes) -> ListFormat:
-    """Return the format of a file that begins like this.
-
-    Raises:
-        UnreadableList: it is none of them.
-    """
+    """Return the format of a file that begins like this."""
     start = head.removeprefix(_MARK).lstrip()
     if is_zip(head) or start.startswith(b"{") or _URL.match(start):
         return "changedetection"
@@ -540,11 +512,7 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def read_urlwatch(data: bytes) -> list[Entry]:
-    """Return the jobs, in their order.
-
-    Raises:
-        UnreadableList: it is not YAML, too large, too deep, or has references.
-    """
+    """Return the jobs, in their order."""
     _require_at_most(URLWATCH_MAX_BYTES, data)
     try:
         text = data.decode("utf-8-sig")

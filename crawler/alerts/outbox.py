@@ -11,7 +11,7 @@ store as it was when that began, and sent messages would be sent again.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -194,9 +194,11 @@ class Outbox:
     async def _settle(self, queue: _Queue, message: Message, answer: Delivery) -> None:
         """Record the result of a delivery, as soon as the store permits."""
         number, now = message.message_id, self.clock.now()
+        is_old = now - message.since > self.limits.give_up_s
+        is_tried = message.tries + 1 >= _LEAST_TRIES
         if answer.outcome == "taken":
             await self._written(queue, alerts.sent, number, now)
-        elif self._is_given_up(message, answer, now):
+        elif answer.outcome == "refused" or (is_old and is_tried):
             log.error(
                 "alerts: %s: gave up a message (%s); `freshet alerts --retry` sends it again",
                 message.rule, answer.said,
@@ -206,11 +208,6 @@ class Outbox:
             pause = back_off_s(self.limits, message.tries + 1, self.rng)
             asked = min(answer.retry_after_s or 0.0, self.limits.back_off_max_s)
             await self._written(queue, alerts.tried, number, now + max(pause, asked), answer.said)
-
-    def _is_given_up(self, message: Message, answer: Delivery, now: float) -> bool:
-        is_old = now - message.since > self.limits.give_up_s
-        is_tried = message.tries + 1 >= _LEAST_TRIES
-        return answer.outcome == "refused" or (is_old and is_tried)
 
     async def _written(self, queue: _Queue, change: Callable[..., None], *arguments: Any) -> None:
         """Commit a change, next of all and however long the store is away.
@@ -240,22 +237,17 @@ class Outbox:
     def _tell(self, queue: _Queue, message: Message, answer: Delivery) -> None:
         """Log once when a receiver begins to fail, and once when it is back."""
         is_failing = answer.outcome == "failed"
+        targets = (each.target for each in queue.channels if each.name == message.rule)
+        target = next(targets, "the receiver")
         if is_failing and not queue.failing:
             log.warning(
                 "alerts: %s: delivery to %s failed (%s); messages are kept and retried",
-                message.rule, _target(queue, message.rule), answer.said,
+                message.rule, target, answer.said,
             )  # fmt: skip
         elif queue.failing and answer.outcome == "taken":
-            log.warning(
-                "alerts: %s: delivery to %s works again", message.rule, _target(queue, message.rule)
-            )
+            log.warning("alerts: %s: delivery to %s works again", message.rule, target)
         if answer.outcome != "refused":
             queue.failing = is_failing
-
-
-def _target(queue: _Queue, rule: str) -> str:
-    by_name: Mapping[str, Channel] = {channel.name: channel for channel in queue.channels}
-    return by_name[rule].target if rule in by_name else "the receiver"
 
 
 def _log_end(error: StoreError) -> None:

@@ -22,11 +22,7 @@ from freshet.crawler.service.logs import hide, hide_url, read_secret
 from freshet.crawler.tally import CrawlError
 from freshet.storage.tables.alerts import AlertFilter
 
-# -- periods -----------------------------------------------------------------
-
-_HOUR_S = 3_600.0
-
-
+_HOUR_S: Final = 3_600.0
 _WEB: Final = frozenset({"http", "https"})
 _LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 

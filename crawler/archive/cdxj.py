@@ -16,7 +16,7 @@ from hashlib import sha256
 from heapq import merge
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Final, NamedTuple
+from typing import IO, Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 from uuid import uuid4
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
@@ -149,14 +149,14 @@ def entries(path: Path) -> Iterator[_CdxEntry]:
         for record in ArchiveIterator(path, parse_http=True):
             count += 1
             if awaited is not None:
-                yield _ended(awaited, record.stream_pos)
+                yield replace(awaited, length=record.stream_pos - awaited.offset)
             awaited = _entry(record, path.name) if record.record_type & _SHOWN else None
     except (OSError, EOFError, RuntimeError, ValueError) as error:
         raise CrawlError(f"{path}: {error}") from error
     if not count:
         raise CrawlError(f"{path}: no WARC record in it")
     if awaited is not None:
-        yield _ended(awaited, path.stat().st_size)
+        yield replace(awaited, length=path.stat().st_size - awaited.offset)
 
 
 def write_cdxj(
@@ -165,9 +165,6 @@ def write_cdxj(
     """Write the index of some WARC files and return its number of lines.
 
     One file is sorted at a time; sorted entries wait on the disk. ``note`` is called with each.
-
-    Raises:
-        CrawlError: one of the files is damaged.
     """
     count = 0
     with ExitStack() as stack:
@@ -208,10 +205,6 @@ def _entry(record: WarcRecord, file: str) -> _CdxEntry:
     )
 
 
-def _ended(entry: _CdxEntry, at: int) -> _CdxEntry:
-    return replace(entry, length=at - entry.offset)
-
-
 # -- wacz --------------------------------------------------------------------
 # A WACZ package (version 1.1.1) holds WARC files and their index uncompressed in one ZIP file,
 # so that ReplayWeb.page can read any part by its position, also over the network.
@@ -221,22 +214,8 @@ _PAGE_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _PAGES: Final = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}
 
 
-class _Resource(NamedTuple):
-    """A file of the package, as its manifest lists it."""
-
-    name: str
-    path: str
-    hash: str
-    bytes: int
-
-
 def write_wacz(paths: Sequence[Path], target: Path, *, software: str, now: float) -> int:
-    """Package some WARC files and return the number of lines of their index.
-
-    Raises:
-        OSError: the target cannot be written.
-        CrawlError: one of the files is damaged.
-    """
+    """Package some WARC files and return the number of lines of their index."""
     created = datetime.fromtimestamp(now, UTC)
     with (
         TemporaryFile("w+", encoding="utf-8") as index,
@@ -253,14 +232,12 @@ def write_wacz(paths: Sequence[Path], target: Path, *, software: str, now: float
                 {
                     "profile": "data-package", "wacz_version": _VERSION, "software": software,
                     "created": f"{created:%Y-%m-%dT%H:%M:%SZ}",
-                    "resources": [each._asdict() for each in resources],
+                    "resources": resources,
                 }
             )  # fmt: skip
-            manifest_entry = add("datapackage.json", [manifest])
-            add(
-                "datapackage-digest.json",
-                [_json({"path": manifest_entry.path, "hash": manifest_entry.hash})],
-            )
+            entry = add("datapackage.json", [manifest])
+            digest = _json({"path": entry["path"], "hash": entry["hash"]})
+            add("datapackage-digest.json", [digest])
     return count
 
 
@@ -272,8 +249,10 @@ def _note_page(pages: IO[str], entry: _CdxEntry) -> None:
     pages.write(json.dumps(line) + "\n")
 
 
-def _added(package: ZipFile, at: datetime, path: str, chunks: Iterable[bytes]) -> _Resource:
-    """Add a file unchanged."""
+def _added(
+    package: ZipFile, at: datetime, path: str, chunks: Iterable[bytes]
+) -> dict[str, str | int]:
+    """Add a file unchanged; return it as the manifest lists it."""
     info = ZipInfo(path, (at.year, at.month, at.day, at.hour, at.minute, at.second))
     info.compress_type = ZIP_STORED
     info.external_attr = 0o644 << 16
@@ -283,7 +262,8 @@ def _added(package: ZipFile, at: datetime, path: str, chunks: Iterable[bytes]) -
             out.write(chunk)
             digest.update(chunk)
             size += len(chunk)
-    return _Resource(path.rpartition("/")[2], path, f"sha256:{digest.hexdigest()}", size)
+    name, hashed = path.rpartition("/")[2], f"sha256:{digest.hexdigest()}"
+    return {"name": name, "path": path, "hash": hashed, "bytes": size}
 
 
 def _chunks(path: Path) -> Iterable[bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice, starmap
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from freshet.crawler.archive.exchanges import Gathering, IndexEntry, key
 from freshet.crawler.archive.inputs import ArchiveFile, listed_captures, located
@@ -139,12 +139,6 @@ class ArchiveIndex:
         except CrawlError:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file."""

@@ -49,11 +49,7 @@ class ArchiveFile:
         return str(self.path) if self.member is None else f"{self.path}!{self.member}"
 
     def open(self) -> Slice:
-        """Open the archive.
-
-        Raises:
-            OSError: it cannot be opened.
-        """
+        """Open the archive."""
         return Slice(self.path, self.start, self.size)
 
 

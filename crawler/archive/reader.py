@@ -93,11 +93,7 @@ class Reading:
             self._open.popitem()[1].close()
 
     def exchanges(self, since: float = -math.inf) -> Iterator[ArchivedExchange | Damage]:
-        """Yield all exchanges that ended at a time or later; a damage replaces a lost one.
-
-        Raises:
-            CrawlError: the index cannot be read.
-        """
+        """Yield all exchanges that ended at a time or later; a damage replaces a lost one."""
         for entry in self._order.entries(since):
             try:
                 yield self.exchange(entry)
@@ -113,12 +109,7 @@ class Reading:
                 yield named(header_lines(record.block))
 
     def exchange(self, entry: IndexEntry) -> ArchivedExchange:
-        """Read one exchange.
-
-        Raises:
-            _UnreadableRecord: its file has changed.
-            OSError: it cannot be read.
-        """
+        """Read one exchange; ValueError: its file has changed, OSError: it cannot be read."""
         # In the order in which crawlers write them, for the files that are streams.
         request = None
         if self._requests or (entry.status == _NOT_MODIFIED and not entry.outcome):
@@ -328,11 +319,7 @@ def _by_status(exchange: ArchivedExchange) -> StatusVerdict:
 def _body(
     exchange: ArchivedExchange, max_body_bytes: int, *, is_known: bool
 ) -> tuple[bytes, bytes]:
-    """Return the body, decoded within the limits.
-
-    Raises:
-        Unfetched: the body is of an unwanted type, incomplete, or cannot be decoded.
-    """
+    """Return the body, decoded within the limits."""
     announced = _announced_bytes(exchange.headers)
     intake = intake_of(
         Request(exchange.url, accept_of(exchange)),

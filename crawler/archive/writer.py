@@ -229,11 +229,7 @@ class ArchiveWriter:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._write_pending)
 
     async def close(self) -> None:
-        """Flush, give the last file its name, and let others write the archive.
-
-        Raises:
-            ArchiveUnwritable: as :meth:`flush` says.
-        """
+        """Flush, give the last file its name, and let others write the archive."""
         try:
             await self.flush()
         finally:

@@ -1,9 +1,8 @@
 """``freshet alerts``: the alert rules, their messages, test messages and retries."""
 
 import time
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -15,7 +14,7 @@ from freshet.config.settings import Settings, shown
 from freshet.crawler import terminal
 from freshet.crawler.alerts.messages import Composing, stored_importances, trial
 from freshet.crawler.alerts.outbox import Outbox
-from freshet.crawler.alerts.rules import Channel, channels, receiver
+from freshet.crawler.alerts.rules import channels, receiver
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.network import Network, parser_of
@@ -31,7 +30,6 @@ from freshet.storage.tables.alerts import Message, RuleCounts, key_of
 class _RuleStatus:
     """A rule and the state of its messages; ``mode`` is None if the rule has left the settings."""
 
-    name: str
     kinds: tuple[str, ...]
     mode: str | None
     target: str | None
@@ -39,10 +37,8 @@ class _RuleStatus:
 
     def as_json(self) -> dict[str, object]:
         """Return the rule as JSON values."""
-        counts = asdict(self.counts)
-        return {
-            "rule": self.name, "kinds": self.kinds, "mode": self.mode, "target": self.target,
-        } | {key: value for key, value in counts.items() if key != "rule"}  # fmt: skip
+        about = {"kinds": self.kinds, "mode": self.mode, "target": self.target}
+        return {"rule": self.counts.rule} | about | asdict(self.counts)
 
 
 def alerts_command(
@@ -93,11 +89,7 @@ def alerts_command(
 
 
 async def _test(settings: Settings, name: str) -> None:
-    """Send a test message.
-
-    Raises:
-        CrawlError: the rule does not exist, or the receiver refused the message.
-    """
+    """Send a test message."""
     channel = next((each for each in channels(settings.alerts) if each.name == name), None)
     if channel is None:
         raise CrawlError(f"alerts.rules: rule {name} does not exist")
@@ -116,11 +108,7 @@ async def _test(settings: Settings, name: str) -> None:
 
 
 def _drop(db: Path, settings: Settings, name: str) -> None:
-    """Forget a rule, and say which messages are discarded.
-
-    Raises:
-        CrawlError: the rule does not exist, or is still in the settings.
-    """
+    """Forget a rule, and say which messages are discarded."""
     if any(rule.name == name for rule in settings.alerts.rules):
         raise CrawlError(
             f"alerts.rules: {name} is in the settings; remove it there and run `freshet reload`"
@@ -133,7 +121,7 @@ def _drop(db: Path, settings: Settings, name: str) -> None:
 
 
 async def _send(db: Path, settings: Settings) -> None:
-    wanted: Sequence[Channel] = channels(settings.alerts)
+    wanted = channels(settings.alerts)
     clock = SteadyClock()
     async with AsyncExitStack() as stack:
         network = Network(settings, clock)
@@ -145,7 +133,6 @@ async def _send(db: Path, settings: Settings) -> None:
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
         composing = Composing(database, parser, stored_importances(database, settings), clock)
-
         outbox = Outbox(
             database=database, composing=composing,
             receiver_of=lambda each: receiver(each, settings, network.resolver),
@@ -164,12 +151,14 @@ async def _read(db: Path, settings: Settings) -> list[_RuleStatus]:
     )
     found = [
         _RuleStatus(
-            rule.name, rule.kinds or settings.alerts.kinds, rule.mode or settings.alerts.mode,
-            shown(rule.url), stand.pop(rule.name, none),
+            rule.kinds or settings.alerts.kinds,
+            rule.mode or settings.alerts.mode,
+            shown(rule.url),
+            stand.pop(rule.name, replace(none, rule=rule.name)),
         )
         for rule in settings.alerts.rules
-    ]  # fmt: skip
-    return found + [_RuleStatus(each.rule, (), None, None, each) for each in stand.values()]
+    ]
+    return found + [_RuleStatus((), None, None, each) for each in stand.values()]
 
 
 def _print(found: list[_RuleStatus], now: float) -> None:
@@ -181,7 +170,7 @@ def _print(found: list[_RuleStatus], now: float) -> None:
         ("rule", "pages", "when", "to", "waiting", "pending", "sent", "given up", "last sent"),
         [
             (
-                each.name, ", ".join(each.kinds) or None, each.mode or "not in the settings",
+                each.counts.rule, ", ".join(each.kinds) or None, each.mode or "not in the settings",
                 each.target, each.counts.waiting, each.counts.pending, each.counts.sent,
                 each.counts.failed,
                 when(each.counts.sent_at, now),
@@ -192,16 +181,16 @@ def _print(found: list[_RuleStatus], now: float) -> None:
     for each in found:
         if each.mode is None:
             show_line(
-                f"{each.name} is not in the settings any more; "
-                f"`freshet alerts --drop {each.name}` removes it",
+                f"{each.counts.rule} is not in the settings any more; "
+                f"`freshet alerts --drop {each.counts.rule}` removes it",
                 "yellow",
             )
     show_list(
         "Refused",
         ("rule", "why", "next try"),
         [
-            (each.name, each.counts.said, when(each.counts.next_at, now))
-            for each in found
-            if each.counts.said is not None
+            (counts.rule, counts.said, when(counts.next_at, now))
+            for counts in (each.counts for each in found)
+            if counts.said is not None
         ],
     )

@@ -73,11 +73,7 @@ def archive_command(
 
 
 def warc_files(archive: Path) -> list[Path]:
-    """Return the complete WARC files in order, after closing those that a crash left open.
-
-    Raises:
-        CrawlError: the file or folder does not exist.
-    """
+    """Return the complete WARC files in order, after closing those that a crash left open."""
     if not archive.exists():
         raise CrawlError(f"{archive}: there is no such file or folder")
     if not archive.is_dir():

@@ -29,7 +29,7 @@ from freshet.crawler.network import Network, parser_of
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import ParsedPage, is_plain
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
-from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
+from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.robots.parser import parse as parse_robots
 from freshet.crawler.run.orders import require_readable
@@ -64,31 +64,21 @@ class Step:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class _ShownBlock:
-    """A block of main text and its kind in the markup."""
-
-    kind: str
-    text: str
-
-
 @dataclass(slots=True)
 class Check:
-    """All steps in order, the conclusion that a crawl would draw, and the main text."""
+    """All steps in order, the conclusion that a crawl would draw, and the blocks of main text.
+
+    A block has its text, and its ``kind`` in the markup.
+    """
 
     url: str
     steps: list[Step] = field(default_factory=list)
     conclusion: str = ""
-    blocks: list[_ShownBlock] = field(default_factory=list)
+    blocks: list[dict[str, str]] = field(default_factory=list)
 
 
 async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Check:
-    """Fetch and judge the first of these URLs that answers; store nothing.
-
-    Raises:
-        CrawlError: a selector of the settings is not valid, or a contact is missing.
-        StoreError: the store cannot be read.
-    """
+    """Fetch and judge the first of these URLs that answers; store nothing."""
     if db.exists():
         async with reading(db) as connection:
             await require_readable(connection, db)
@@ -171,7 +161,7 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
         return found
     found.steps.append(_read(parsed))
     found.blocks = [
-        _ShownBlock(kind, text)
+        {"kind": kind, "text": text}
         for kind, text in zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
     ]
     verdict = await _block_page(db, result, parsed, now)
@@ -227,13 +217,11 @@ async def _compared(db: Path, found: Check, seen: Digests, blocks: Blocks, now: 
         verdict = await detector.detect(due, new, now, text_version=seen.text_version)
         if verdict.reason == REBASED:
             return f"not compared: {verdict.detail}"
-        found.steps.extend([_text(digests, new), *_rung(verdict)])
-        return _concluded(verdict)
-
-
-def _text(digests: Digests, new: Sketch) -> Step:
-    answer = "equal" if digests.text == new.text_digest else "differs"
-    return Step("text", answer, f"{new.shingle_count:,} shingles of 4 words")
+        answer = "equal" if digests.text == new.text_digest else "differs"
+        found.steps.append(Step("text", answer, f"{new.shingle_count:,} shingles of 4 words"))
+        found.steps.extend(_rung(verdict))
+        why = None if verdict.rung is None else _RUNGS.get(verdict.rung)
+        return f"{verdict.kind}: {why}" if why else str(verdict.kind)
 
 
 def _rung(verdict: Verdict) -> list[Step]:
@@ -245,13 +233,6 @@ def _rung(verdict: Verdict) -> list[Step]:
     if verdict.resemblance is not None:
         parts.append(f"{verdict.resemblance:.2f} alike")
     return [Step("blocks", verdict.rung, ", ".join(parts))]
-
-
-def _concluded(verdict: Verdict) -> str:
-    why = _RUNGS.get(verdict.rung) if verdict.rung is not None else None
-    if verdict.kind == "changed":
-        return f"changed: {why}"
-    return f"{verdict.kind}: {why}" if why else str(verdict.kind)
 
 
 _TEXT_WIDTH = 100
@@ -312,7 +293,7 @@ def _print(found: Check, blocks: int) -> None:
     show_list(
         f"Main text: {len(found.blocks):,} blocks",
         ("kind", "text"),
-        [(block.kind, _shortened(block.text)) for block in texts],
+        [(block["kind"], _shortened(block["text"])) for block in texts],
     )
     if len(found.blocks) > blocks:
         show_line(f"… and {len(found.blocks) - blocks:,} more; --blocks shows more", "dim")

@@ -36,8 +36,6 @@ from freshet.storage.tables.url_patterns import Throttle
 _DAY_S: Final = 86_400.0
 #: New sites that are shown; JSON has all.
 _SITES: Final = 10
-_HEADER = ("page", "reveals", "now", "revealed", "visits", "last visit", "alike")
-_PAST = ("algorithm", "coverage", "overhead", "depth")
 
 
 def print_cover(cover: Cover) -> None:
@@ -47,18 +45,32 @@ def print_cover(cover: Cover) -> None:
         show_line(_no_history(cover))
         return
     show_line(_headline(cover), "bold")
-    if cover.pages:
-        _show_pages(cover)
-    else:
+    if not cover.pages:
         show_line(_no_cover(cover))
-    if history.new_sites:
-        _show_sites(history.new_sites)
-    if cover.past:
-        show_list(
-            f"With {counted(cover.budget, 'page')} in each step of the past",
-            _PAST,
-            [_row(name, record) for name, record in cover.past.items()],
-        )
+    show_list(
+        f"{cover.algorithm}: the {counted(len(cover.pages), 'page')} to visit next",
+        ("page", "reveals", "now", "revealed", "visits", "last visit", "alike"),
+        [
+            (
+                each.url,
+                percent(each.share),
+                amount(each.expected),
+                each.revealed,
+                each.visits,
+                _date(each.visited_at * _DAY_S),
+                each.cluster,
+            )
+            for each in cover.pages
+        ],
+    )
+    sites = [(site, _date(at * _DAY_S)) for site, at in reversed((history.new_sites or {}).items())]
+    more = f", the last {_SITES} of {len(sites):,}" if len(sites) > _SITES else ""
+    show_list(f"Sites that were new{more}", ("site", "first seen"), sites[:_SITES])
+    show_list(
+        f"With {counted(cover.budget, 'page')} in each step of the past",
+        ("algorithm", "coverage", "overhead", "depth"),
+        [_row(name, record) for name, record in cover.past.items()],
+    )
     things, thing = ("pages", "page") if history.new_sites is None else ("sites", "site")
     show_line(
         f"Reveals: the share of the new {things}. Now: how many it is expected to reveal. Alike: "
@@ -82,27 +94,6 @@ def _headline(cover: Cover) -> str:
         f"{history.site}: {pages}, which first led to {counted(cover.new, 'other site')} {steps}; "
         f"no page that was known before led to {cover.orphans:,}"
     )
-
-
-def _show_sites(sites: dict[str, float]) -> None:
-    """Print the sites that were new, newest first."""
-    rows = [(site, _date(at * _DAY_S)) for site, at in reversed(sites.items())]
-    more = f", the last {_SITES} of {len(rows):,}" if len(rows) > _SITES else ""
-    show_list(f"Sites that were new{more}", ("site", "first seen"), rows[:_SITES])
-
-
-def _show_pages(cover: Cover) -> None:
-    show_list(
-        f"{cover.algorithm}: the {counted(len(cover.pages), 'page')} to visit next",
-        _HEADER,
-        [
-            (
-                each.url, percent(each.share), amount(each.expected), each.revealed, each.visits,
-                _date(each.visited_at * _DAY_S), each.cluster,
-            )
-            for each in cover.pages
-        ],
-    )  # fmt: skip
 
 
 def _date(at: float) -> str:
@@ -131,23 +122,21 @@ def as_json(cover: Cover) -> dict[str, object]:
 
 
 def _no_history(cover: Cover) -> str:
-    site, pages = cover.history.site, counted(len(cover.history.pages.url), "page")
-    if not cover.history.pages.url:
-        return f"{site}: no page of the site has had content yet"
-    if not cover.history.recrawls:
-        return (
-            f"{site}: {pages}, and no step after the first crawl to judge by: it was visited "
-            "for too short a time yet, or --step is too long"
+    history = cover.history
+    if not history.pages.url:
+        return f"{history.site}: no page of the site has had content yet"
+    why = "no new page since their first visit: hub pages are known once new pages have appeared"
+    if not history.recrawls:
+        why = (
+            "no step after the first crawl to judge by: it was visited for too short a time yet, "
+            "or --step is too long"
         )
-    if cover.history.new_sites is not None:
-        return (
-            f"{site}: {pages}, and none led to a new site since their first visit: hub pages "
-            "are known once new sites have appeared"
+    elif history.new_sites is not None:
+        why = (
+            "none led to a new site since their first visit: hub pages are known once new sites "
+            "have appeared"
         )
-    return (
-        f"{site}: {pages}, and no new page since their first visit: hub pages are known "
-        "once new pages have appeared"
-    )
+    return f"{history.site}: {counted(len(history.pages.url), 'page')}, and {why}"
 
 
 def _no_cover(cover: Cover) -> str:
@@ -177,7 +166,6 @@ def _figures(record: Record) -> dict[str, float | None]:
 
 
 # -- throttled view ----------------------------------------------------------
-_THROTTLED_HEADER: Final = ("held back", "what", "why", "still", "for example")
 #: Rows of the table; JSON has all.
 _SHOWN: Final = 40
 
@@ -193,7 +181,7 @@ def print_throttled(found: Throttled) -> None:
     show_line(f"{known}{waiting}, {reach['held']:,} held back", "bold")
     show_list(
         "Throttled URLs",
-        _THROTTLED_HEADER,
+        ("held back", "what", "why", "still", "for example"),
         [_throttled_row(found, each) for each in found.throttles],
         _SHOWN,
     )

@@ -43,13 +43,11 @@ _OTHER_FILES: Final = 64
 _NAMES: Final = 3
 _PAGE: Final = b"<title>A page</title><p>One paragraph.</p>"
 
-
 #: Libraries that read what comes from outside: the first version without known faults, and those.
 _SOUND: Final = {
     "expat": ((2, 7, 2), "small XML documents that take gigabytes or hours (CVE-2025-59375)"),
     "SQLite": ((3, 50, 2), "damage to memory by a foreign store (CVE-2025-6965)"),
 }
-
 
 #: The result of a check.
 CheckStatus = Literal["fine", "warning", "problem"]
@@ -101,10 +99,8 @@ def versions(libraries: Mapping[str, tuple[int, ...]]) -> _CheckResult:
 async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, list[_CheckResult]]:
     """Return some host names of the site list, the time of the newest observation, and findings."""
     if not db.exists():
-        none = _CheckResult(
-            "store", "warning", f"{db} does not exist yet", "a first crawl makes it"
-        )
-        return [], None, [none]
+        words = f"{db} does not exist yet"
+        return [], None, [_CheckResult("store", "warning", words, "a first crawl makes it")]
     try:
         found = await maintenance.examine(db, thorough=thorough)
         async with reading(db) as connection:
@@ -118,16 +114,11 @@ async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, 
 def soundness(found: maintenance.StoreHealth) -> _CheckResult:
     """Check the integrity of SQLite and the tables."""
     if found.problems:
-        return _CheckResult(
-            "store",
-            "problem",
-            "; ".join(found.problems[:3]),
-            "restore a backup, or salvage it with `sqlite3 FILE .recover`",
-        )
+        advice = "restore a backup, or salvage it with `sqlite3 FILE .recover`"
+        return _CheckResult("store", "problem", "; ".join(found.problems[:3]), advice)
     run = f"; run {found.open_run} has not ended" if found.open_run is not None else ""
-    return _CheckResult(
-        "store", "fine", f"sound: {size(found.size_bytes)}, {counted(found.pages, 'page')}{run}"
-    )
+    words = f"sound: {size(found.size_bytes)}, {counted(found.pages, 'page')}{run}"
+    return _CheckResult("store", "fine", words)
 
 
 def log(found: maintenance.StoreHealth) -> _CheckResult:
@@ -135,12 +126,8 @@ def log(found: maintenance.StoreHealth) -> _CheckResult:
     words = f"{size(found.wal_bytes)} wait in the write-ahead log"
     if found.wal_bytes < _LARGE_WAL:
         return _CheckResult("log", "fine", words)
-    return _CheckResult(
-        "log",
-        "warning",
-        words,
-        "a process that never closes the store prevents checkpoints; end it",
-    )
+    advice = "a process that never closes the store prevents checkpoints; end it"
+    return _CheckResult("log", "warning", words, advice)
 
 
 def disk(db: Path) -> _CheckResult:
@@ -166,22 +153,17 @@ def clock(now: float, newest_at: float | None) -> _CheckResult:
         return _CheckResult("clock", "fine", "no observation to compare it with")
     words = f"the newest observation is of {relative(newest_at, now)}"
     if newest_at > now + _CLOCK_SLACK_S:
-        return _CheckResult(
-            "clock", "problem", words, "the clock was set back, or was wrong then; set it"
-        )
+        advice = "the clock was set back, or was wrong then; set it"
+        return _CheckResult("clock", "problem", words, advice)
     return _CheckResult("clock", "fine", words)
 
 
 def contact(product: str, address: str) -> _CheckResult:
     """Check that webmasters can find a contact."""
-    if not address:
-        return _CheckResult(
-            "contact",
-            "warning",
-            "none: only this machine can be crawled",
-            "set crawl.contact in freshet.toml to a page about your crawler",
-        )
-    return _CheckResult("contact", "fine", user_agent(product, address))
+    if address:
+        return _CheckResult("contact", "fine", user_agent(product, address))
+    advice = "set crawl.contact in freshet.toml to a page about your crawler"
+    return _CheckResult("contact", "warning", "none: only this machine can be crawled", advice)
 
 
 async def _dns(settings: Settings, hosts: Iterable[str]) -> list[_CheckResult]:
@@ -202,19 +184,17 @@ async def _lookup(network: Network, name: str) -> _CheckResult:
     except NoSuchHost:
         return _CheckResult("DNS", "warning", f"{name}: the host does not exist")
     except OSError as error:
-        return _CheckResult(
-            "DNS", "problem", f"{name}: {error}", "see /etc/resolv.conf and the network"
-        )
+        advice = "see /etc/resolv.conf and the network"
+        return _CheckResult("DNS", "problem", f"{name}: {error}", advice)
     return _CheckResult("DNS", "fine", f"{name}: {', '.join(map(str, addresses[:2]))}")
 
 
 def _is_local(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
+    """Return whether a host is an address or one of this machine, which needs no DNS."""
     try:
         ip_address(host.strip("[]"))
     except ValueError:
-        return False
+        return host == "localhost" or host.endswith(".localhost")
     return True
 
 
@@ -222,12 +202,9 @@ def files(exchanges: int, limit: int) -> _CheckResult:
     """Check that every concurrent request can have a connection."""
     words = f"{limit:,} files may be open; {exchanges:,} exchanges at once"
     if limit != resource.RLIM_INFINITY and limit < exchanges + _OTHER_FILES:
-        return _CheckResult(
-            "limits",
-            "problem",
-            words,
-            f"raise it with `ulimit -n {exchanges + _OTHER_FILES}`, or lower crawl.exchanges",
-        )
+        wanted = exchanges + _OTHER_FILES
+        advice = f"raise it with `ulimit -n {wanted}`, or lower crawl.exchanges"
+        return _CheckResult("limits", "problem", words, advice)
     return _CheckResult("limits", "fine", words)
 
 

@@ -245,7 +245,6 @@ def obstacle(robots: _RobotsView | None, host: HostState | None, now: float) -> 
 
 #: Expected new pages from which on they are mentioned.
 _WORTH_TELLING: Final = 0.05
-_TIMES: Final = {1: "once", 2: "twice"}
 
 
 def sentences(
@@ -282,15 +281,24 @@ def _history(it: PageForecast, now: float) -> Iterator[str]:
         return
     if it.captured and last.kind != "gone":
         yield change_rate(it.rate)
+    ago = _ago(now - last.at)
     match last.kind:
         case "new" | "changed" | "unchanged":
-            yield _visited(it, last, now)
+            yield _visited(it, last, ago)
         case "gone":
-            yield _gone(it, last, now)
+            yield (
+                f"It was gone {_times(last.in_a_row)} ({_why(last)}), last {ago}; each time in a "
+                f"row reduces the value of a visit to a {'tenth' if it.captured else 'hundredth'}."
+            )
         case "failed":
-            yield _failed(it, last, now)
+            kept = "the copy from before is kept" if it.captured else "there is no copy yet"
+            yield f"Visits failed {_times(last.in_a_row)} ({_why(last)}), last {ago}; {kept}."
         case _:
-            yield _elsewhere(last, now)
+            what = {
+                "redirected": f"It redirected to {last.detail}",
+                "refused": f"Its host's robots.txt forbade it ({last.detail})",
+            }.get(last.kind, f"It is not crawled ({_why(last)})")
+            yield f"{what} when it was visited {ago}."
 
 
 def change_rate(rate: Rate) -> str:
@@ -302,7 +310,7 @@ def change_rate(rate: Rate) -> str:
     return f"It changes about {_often(rate.per_day)} ({between}, from {comparisons})."
 
 
-def _visited(it: PageForecast, last: LastVisit, now: float) -> str:
+def _visited(it: PageForecast, last: LastVisit, ago: str) -> str:
     found = {"new": "fetched for the first time", "changed": "found changed"}
     what = found.get(last.kind, "found unchanged")
     if last.reason == REBASED:
@@ -313,7 +321,7 @@ def _visited(it: PageForecast, last: LastVisit, now: float) -> str:
     elif last.worth is not None:
         why = f", when a visit was worth {amount(last.worth)}"
     chance = f"the chance that it has changed since is {percent(it.stale)}{_basis(it)}"
-    return f"It was {what} {_ago(now - last.at)}{why}; {chance}."
+    return f"It was {what} {ago}{why}; {chance}."
 
 
 def _basis(it: PageForecast) -> str:
@@ -321,29 +329,6 @@ def _basis(it: PageForecast) -> str:
         return ", by its change signals, which have proved right"
     rhythm = ", by the rhythm of its site" if it.clocked else ""
     return rhythm if it.claimed is None else f"{rhythm}; its change signals have proved unreliable"
-
-
-def _gone(it: PageForecast, last: LastVisit, now: float) -> str:
-    part = "tenth" if it.captured else "hundredth"
-    return (
-        f"It was gone {_times(last.in_a_row)} ({_why(last)}), last {_ago(now - last.at)}; each "
-        f"time in a row reduces the value of a visit to a {part}."
-    )
-
-
-def _failed(it: PageForecast, last: LastVisit, now: float) -> str:
-    kept = "the copy from before is kept" if it.captured else "there is no copy yet"
-    return (
-        f"Visits failed {_times(last.in_a_row)} ({_why(last)}), last {_ago(now - last.at)}; {kept}."
-    )
-
-
-def _elsewhere(last: LastVisit, now: float) -> str:
-    what = {
-        "redirected": f"It redirected to {last.detail}",
-        "refused": f"Its host's robots.txt forbade it ({last.detail})",
-    }.get(last.kind, f"It is not crawled ({_why(last)})")
-    return f"{what} when it was visited {_ago(now - last.at)}."
 
 
 def _why(last: LastVisit) -> str:
@@ -371,18 +356,15 @@ def _value(it: PageForecast, now: float) -> Iterator[str]:
         if it.reveals >= _WORTH_TELLING:
             yield f"A visit is expected to find {amount(it.reveals)} new pages."
         ago = _ago(now - it.estimated_at)
-        yield f"The value of a visit was {amount(it.worth)} {ago}.{_price(it)}"
+        price = ""
+        if it.price is not None:
+            price = (
+                f" Under {_budget(it)} the price is {amount(it.price)}: pages worth less than "
+                "this are not visited now."
+            )
+        yield f"The value of a visit was {amount(it.worth)} {ago}.{price}"
     elif not it.captured and it.estimated_at is not None:
         yield "Without a copy, it is chosen by its importance and its days of waiting."
-
-
-def _price(it: PageForecast) -> str:
-    if it.price is None:
-        return ""
-    return (
-        f" Under {_budget(it)} the price is {amount(it.price)}: pages worth less than this are "
-        "not visited now."
-    )
 
 
 def _plan(it: PageForecast) -> str:
@@ -428,7 +410,7 @@ def _days(days: float | None) -> str:
 
 
 def _times(count: int) -> str:
-    return _TIMES.get(count, f"{count} times in a row")
+    return {1: "once", 2: "twice"}.get(count, f"{count} times in a row")
 
 
 def _between(lower: float, upper: float) -> str:
@@ -465,13 +447,10 @@ async def _read(
 ) -> tuple[Explanation, PageForecast | None, Rate | None]:
     async with page.snapshot(db) as connection:
         it = await explain(connection, urls, settings, now)
-        if it.known is None:
-            return it, None, None
-        page_id = it.known.page_id
-        ahead = await forecast_page(connection, page_id, now)
-        if ahead is not None:
-            return it, ahead, ahead.rate
-        return it, None, await rate_of(connection, page_id) if it.capture else None
+        ahead = await forecast_page(connection, it.known.page_id, now) if it.known else None
+        if ahead is None and it.known is not None and it.capture is not None:
+            return it, None, await rate_of(connection, it.known.page_id)
+        return it, ahead, None if ahead is None else ahead.rate
 
 
 def _print(it: Explanation, ahead: PageForecast | None, rate: Rate | None, db: Path) -> None:
@@ -496,7 +475,14 @@ def _print(it: Explanation, ahead: PageForecast | None, rate: Rate | None, db: P
         _print_host(it.host, it.at)
     if it.capture is not None:
         _print_capture(it.capture, it.at)
-    _print_claims(it.claims, it.at)
+    show_list(
+        "Change signals (time of the last change, by the source's clock)",
+        ("source", "changed", "received"),
+        [
+            (f"{c.kind} {c.url}", _claimed(c, it.at), moment(c.received_at, it.at))
+            for c in it.claims
+        ],
+    )
     show_list("Last observations", history.HEADER, [history.row(o, it.at) for o in it.observations])
 
 
@@ -532,14 +518,6 @@ def _wish(wish_s: float | None) -> str | None:
     return f"reuse for {span(wish_s)}" if wish_s else "revalidate every time"
 
 
-def _print_claims(said: Sequence[HeardClaim], now: float) -> None:
-    show_list(
-        "Change signals (time of the last change, by the source's clock)",
-        ("source", "changed", "received"),
-        [(f"{c.kind} {c.url}", _claimed(c, now), moment(c.received_at, now)) for c in said],
-    )
-
-
 def _claimed(claim: HeardClaim, now: float) -> str:
     since = moment(claim.since, now)
     return since if claim.since == claim.until else f"{since} to {moment(claim.until, now)}"
@@ -561,28 +539,23 @@ def _quoted(anchor: str | None) -> str | None:
 
 def _print_robots(robots: _RobotsView, now: float) -> None:
     verdict = robots.verdict
+    standings: dict[RobotsStanding, str] = {
+        "parsed": "read",
+        "allow_all": "missing: everything is allowed",
+        "unreachable": f"unreachable: everything is forbidden ({robots.reason})",
+    }
     show_facts(
         "robots.txt",
         {
             "verdict": "allowed" if verdict.allowed else "forbidden",
             "rule": f"{verdict.rule} (line {verdict.line})" if verdict.rule else None,
             "group": f"User-agent: {verdict.agent}" if verdict.agent else None,
-            "standing": _standing(robots),
+            "standing": standings[robots.standing],
             "fetched": moment(robots.fetched_at, now),
             "state": _freshness(robots, now),
             "Crawl-delay": f"{robots.crawl_delay_s:g} s" if robots.crawl_delay_s else None,
         },
     )
-
-
-def _standing(robots: _RobotsView) -> str:
-    match robots.standing:
-        case "parsed":
-            return "read"
-        case "allow_all":
-            return "missing: everything is allowed"
-        case "unreachable":
-            return f"unreachable: everything is forbidden ({robots.reason})"
 
 
 def _freshness(robots: _RobotsView, now: float) -> str:
@@ -593,7 +566,6 @@ def _freshness(robots: _RobotsView, now: float) -> str:
 
 
 def _print_host(host: HostState, now: float) -> None:
-    parked = host.parked_until is not None and host.parked_until > now
     show_facts(
         "Politeness",
         {
@@ -602,7 +574,7 @@ def _print_host(host: HostState, now: float) -> None:
             "last request": moment(host.last_exchange_at, now),
             "failures in a row": host.failures or None,
             "paused until": f"{moment(host.parked_until, now)}: {host.parked_reason}"
-            if parked and host.parked_until is not None
+            if host.parked_until is not None and host.parked_until > now
             else None,
         },
     )

@@ -4,7 +4,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -94,7 +94,7 @@ def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if not choice.pages and not choice.records and not (keep_refusing and prefixes):
         fail(f"{url or site or prefix}: {db} knows no such page")
     if not dry_run:
-        with err.status("Forgetting"):
+        with err.status("Forgetting"), terminal.told_in_one_line():
             terminal.run(_forget(db, choice, refused=keep_refusing))
             forget_documents(db, [each.page_id for each in choice.pages])
             if archives:
@@ -138,13 +138,9 @@ async def _chosen(
         folders = {archive, *await runs.archive_folders(connection)} - {""}
     there = [folder for folder in map(Path, sorted(folders)) if folder.is_dir()]
     choice = _Choice(urls, prefixes, tuple(found))
-    records = [
-        record
-        for folder in there
-        for file in warc_files(folder)
-        for record in doomed_records(file, choice.matcher())
-    ]
-    return _Choice(urls, prefixes, tuple(found), tuple(records)), there
+    files = [file for folder in there for file in warc_files(folder)]
+    records = [each for file in files for each in doomed_records(file, choice.matcher())]
+    return replace(choice, records=tuple(records)), there
 
 
 async def _forget(db: Path, choice: _Choice, *, refused: bool) -> None:
@@ -189,10 +185,8 @@ def _require_overwritten(db: Path) -> None:
 
 def _print(choice: _Choice, *, dry_run: bool, removed: bool) -> None:
     verb = "Would forget" if dry_run else "Forgot"
-    rows = [(each.url, each.versions) for each in choice.pages[:_SHOWN]]
-    show_list(f"{verb} {counted(len(choice.pages), 'page')}", ("page", "versions"), rows)
-    if len(choice.pages) > _SHOWN:
-        show_line(f"… and {len(choice.pages) - _SHOWN:,} more")
+    rows = [(each.url, each.versions) for each in choice.pages]
+    show_list(f"{verb} {counted(len(choice.pages), 'page')}", ("page", "versions"), rows, _SHOWN)
     if not choice.records:
         return
     show_list(

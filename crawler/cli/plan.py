@@ -2,13 +2,10 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
@@ -48,7 +45,7 @@ from freshet.crawler.terminal import (
     times,
 )
 from freshet.scheduler.estimate import ESTIMATORS
-from freshet.scheduler.planning import HARDLY, Share, rate_plan
+from freshet.scheduler.planning import HARDLY, rate_plan
 from freshet.scheduler.policy import PolicyError
 from freshet.scheduler.sources import SourceTable
 
@@ -65,7 +62,11 @@ def print_plan(report: PlanReport) -> None:
     show_line(f"{report.read_from}: {crawls} for {pages}, by {report.policy}", "bold")
     _print_outcome(report)
     _print_policies(report)
-    _print_ephemeral(report)
+    show_list(
+        "Ephemeral sources (reward: 1 is an item when it appears)",
+        ("source", "items/day", "half-life", "index", "next crawl", "due", "reward", "a day"),
+        [_ephemeral(each) for each in report.ephemeral],
+    )
     _print_split(report)
     _print_sources(report)
 
@@ -145,14 +146,6 @@ def _print_policies(report: PlanReport) -> None:
         show_line("greedy_index, crawl by crawl, comes within 1 % of optimal_intervals", "dim")
 
 
-def _print_ephemeral(report: PlanReport) -> None:
-    show_list(
-        "Ephemeral sources (reward: 1 is an item when it appears)",
-        ("source", "items/day", "half-life", "index", "next crawl", "due", "reward", "a day"),
-        [_ephemeral(each) for each in report.ephemeral],
-    )
-
-
 def _ephemeral(source: PlannedEphemeral) -> tuple[Cell, ...]:
     half_life = span(source.half_life_hours * 3_600)
     known = (source.url, amount(source.arrival_rate), half_life, amount(source.index))
@@ -165,14 +158,16 @@ def _ephemeral(source: PlannedEphemeral) -> tuple[Cell, ...]:
 
 def _print_split(report: PlanReport) -> None:
     if report.complete_observations.sources:
+        classes = {
+            "incomplete": report.incomplete_observations,
+            "complete (every change is signalled)": report.complete_observations,
+        }
         show_list(
             "Split of the budget",
             ("observations", "pages", "crawls/day", "share"),
             [
-                _class("incomplete", report.incomplete_observations, report),
-                _class(
-                    "complete (every change is signalled)", report.complete_observations, report
-                ),
+                (name, of.sources, amount(of.crawl_rate), percent(of.crawl_rate / report.budget))
+                for name, of in classes.items()
             ],
         )
     capped = len(report.capped_hosts)
@@ -184,15 +179,10 @@ def _print_split(report: PlanReport) -> None:
     )
 
 
-def _class(name: str, share: Share, report: PlanReport) -> tuple[Cell, ...]:
-    part = share.crawl_rate / report.budget
-    return name, share.sources, amount(share.crawl_rate), percent(part)
-
-
 def _host(host: PlannedHost) -> tuple[Cell, ...]:
     allowed = None if host.capacity is None else amount(host.capacity)
-    reached = ("reached" if host.capped else None,)
-    return host.host, host.sources, amount(host.crawl_rate), joined((allowed, *reached))
+    reached = "reached" if host.capped else None
+    return host.host, host.sources, amount(host.crawl_rate), joined((allowed, reached))
 
 
 def _print_sources(report: PlanReport) -> None:
@@ -236,24 +226,6 @@ def _times(ratio: float | None, cost: float | None) -> str | None:
 
 
 _DAY_S: Final = 86_400.0
-
-
-@dataclass(frozen=True, slots=True)
-class _PlanOrder:
-    """The plan's options; ``sources`` is None if the store ``db`` has them.
-
-    The pages of a store are weighted as a daemon of these ``settings`` would.
-    """
-
-    db: Path
-    sources: Path | None
-    budget: float
-    policy: str
-    estimator: str
-    settings: Settings
-    has_fixed_delay: bool
-    output: Path | None
-    limit: int
 
 
 def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
@@ -314,112 +286,85 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if estimator not in ESTIMATORS:
         fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
     settings, _ = read_settings(config, {"politeness.delay_s": delay})
-    order = _PlanOrder(
-        db=db or settings.db,
-        sources=sources,
-        budget=crawls_per_day(budget),
-        policy=policy,
-        estimator=estimator,
-        settings=settings,
-        has_fixed_delay=delay is not None,
-        output=output,
-        limit=limit,
-    )
-    with terminal.told_in_one_line():
-        try:
-            report, replaced = _plan(order)
-        except PolicyError as error:
-            fail(str(error), 2)
-    _print(report, order, replaced=replaced, json=json)
-
-
-def _plan(order: _PlanOrder) -> tuple[PlanReport, bool]:
-    """Return the report of a plan, and whether its file replaced another."""
-    if order.output is not None:
-        _check_output(order.output, order.sources or order.db)
-    with err.status("Reading the sources"):
-        sources, delays_s, learning, decaying = _read(order)
-    with err.status(f"Planning for {counted(len(sources), 'page')}"):
-        # A given delay holds whatever was learnt of a host.
-        own = [None] * len(delays_s) if order.has_fixed_delay else delays_s
-        polite = order.settings.politeness
-        table = _table(sources, capacities(own, polite.delay_s, polite.connections_per_host))
-        division = _divided(order, sources, table, delays_s, decaying)
-        plan, *_ = division
-        report = make_report(
-            str(order.sources or order.db),
-            sources,
-            table,
-            division,
-            policy=order.policy,
-            limit=order.limit,
-            learning=learning,
-        )
-    replaced = False
-    if order.output is not None:
-        with err.status("Writing the plan"):
-            replaced = plan_sources.write_plan(order.output, plan_columns(sources, table, plan))
-    return report, replaced
-
-
-def _divided(
-    order: _PlanOrder,
-    sources: PlanSources,
-    table: SourceTable,
-    delays_s: Sequence[float | None],
-    decaying: EphemeralPages | None,
-) -> Division:
-    """Return the plan, with any ephemeral sources."""
-    if decaying is None or not len(decaying):
-        plan = rate_plan(order.policy, table, order.budget)
-        return plan, plan.price, ()
-    return plan_with_ephemeral(
-        order.policy,
-        table,
-        order.budget,
-        sources,
-        pages=decaying,
-        exchange=exchange_of(order.settings.ephemeral, order.settings.daemon),
-        cost=relative_delays(delays_s, order.settings.politeness.delay_s),
-        day=time.time() / _DAY_S,
-    )
-
-
-def _table(sources: PlanSources, host_capacity: NDArray[np.float64]) -> SourceTable:
-    return SourceTable.of(
-        sources.importance,
-        sources.change_rate,
-        complete_observations=sources.complete_observations,
-        host=sources.host,
-        host_capacity=host_capacity,
-    )
-
-
-def _check_output(output: Path, source: Path) -> None:
-    """Check before the work that a plan can be written there."""
-    plan_sources.check_writable(output)
-    if output.exists() and source.exists() and output.samefile(source):
-        fail(f"--output {output}: would replace the plan's own input", 2)
-
-
-def _read(
-    order: _PlanOrder,
-) -> tuple[PlanSources, list[float | None], RateLearning | None, EphemeralPages | None]:
-    """Return the sources, their hosts' delays, the learning of rates, and ephemeral sources."""
-    if order.sources is not None:
-        sources = plan_sources.read_sources(order.sources)
-        return sources, [None] * len(sources.hosts), None, None
-    daemon, ephemeral = order.settings.daemon, order.settings.ephemeral
-    history = terminal.run(plan_sources.read_history(order.db, daemon, ephemeral))
-    sources, learning = plan_sources.sources_of(history, order.estimator, daemon.rules)
-    return sources, plan_sources.queue_delays_s(history.pages), learning, history.ephemeral
-
-
-def _print(report: PlanReport, order: _PlanOrder, *, replaced: bool, json: bool) -> None:
+    store, polite, per_day = db or settings.db, settings.politeness, crawls_per_day(budget)
+    with terminal.told_in_one_line(PolicyError):
+        _check_output(output, sources or store)
+        with err.status("Reading the sources"):
+            if sources is None:
+                found, delays_s, learning, decaying = plan_sources.read_store(
+                    store, estimator, settings.daemon, settings.ephemeral
+                )
+            else:
+                found, learning, decaying = plan_sources.read_sources(sources), None, None
+                delays_s = [None] * len(found.hosts)
+        with err.status(f"Planning for {counted(len(found), 'page')}"):
+            table = SourceTable.of(
+                found.importance,
+                found.change_rate,
+                complete_observations=found.complete_observations,
+                host=found.host,
+                host_capacity=capacities(
+                    # A given delay holds whatever was learnt of a host.
+                    delays_s if delay is None else [None] * len(delays_s),
+                    polite.delay_s,
+                    polite.connections_per_host,
+                ),
+            )
+            division = _divided(
+                policy, table, per_day, found, pages=decaying, delays_s=delays_s, settings=settings
+            )
+            report = make_report(
+                str(sources or store),
+                found,
+                table,
+                division,
+                policy=policy,
+                limit=limit,
+                learning=learning,
+            )
+        word = ""
+        if output is not None:
+            with err.status("Writing the plan"):
+                columns = plan_columns(found, table, division[0])
+                word = "replaced:" if plan_sources.write_plan(output, columns) else "written:"
     if json:
         print_json(report.as_json())
     else:
         print_plan(report)
-    if order.output is not None:
-        done = "replaced" if replaced else "written"
-        say(f"{done}:", "green", str(order.output))
+    if output is not None:
+        say(word, "green", str(output))
+
+
+def _divided(
+    policy: str,
+    table: SourceTable,
+    per_day: float,
+    sources: PlanSources,
+    *,
+    pages: EphemeralPages | None,
+    delays_s: Sequence[float | None],
+    settings: Settings,
+) -> Division:
+    """Return the plan, with any ephemeral sources."""
+    if pages is None or not len(pages):
+        plan = rate_plan(policy, table, per_day)
+        return plan, plan.price, ()
+    return plan_with_ephemeral(
+        policy,
+        table,
+        per_day,
+        sources,
+        pages=pages,
+        exchange=exchange_of(settings.ephemeral, settings.daemon),
+        cost=relative_delays(delays_s, settings.politeness.delay_s),
+        day=time.time() / _DAY_S,
+    )
+
+
+def _check_output(output: Path | None, source: Path) -> None:
+    """Check before the work that a plan can be written there."""
+    if output is None:
+        return
+    plan_sources.check_writable(output)
+    if output.exists() and source.exists() and output.samefile(source):
+        fail(f"--output {output}: would replace the plan's own input", 2)

@@ -13,18 +13,13 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.archive.replay import Counts
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
-from freshet.crawler.lab.counterfactual import (
-    DEFAULT_POLICIES,
-    as_json,
-    ask,
-    print_answer,
-    require_policies,
-)
+from freshet.crawler.lab.counterfactual import DEFAULT_POLICIES, as_json, ask, print_answer
 from freshet.crawler.lab.replay import Archives, Losses, replay
 from freshet.crawler.lab.report import check_folders, write_folders
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err, fail, print_json, show_list
+from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.policy import PolicyError
 
 # -- replay report -----------------------------------------------------------
@@ -47,10 +42,6 @@ def fill(
     """Replay archives into a new store; its index stands beside it.
 
     The report of each run, the counts of other exchanges, and the losses.
-
-    Raises:
-        CrawlError: the archives contain nothing to replay, or ``db`` holds something else.
-        StoreError: the store cannot be opened, read or written.
     """
     index = db.with_name(f"{db.name}.order")
     if db.exists() and not index.exists():
@@ -147,7 +138,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     budgets = [crawls_per_day(text) for text in budget or []]
     policies = policy or DEFAULT_POLICIES
     store = past[0]
-    with terminal.told_in_one_line():
+    with terminal.told_in_one_line(PolicyError):
         _check(past, policies, db)
         check_folders(plots, parquet)
         if db is not None:
@@ -159,10 +150,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             store = db
         elif not is_store(store):
             fail("archives are replayed into a new store: name it with --db FILE", 2)
-        try:
-            answer = ask(store, policies, budgets, shown, settings.daemon)
-        except PolicyError as error:
-            fail(str(error), 2)
+        answer = ask(store, policies, budgets, shown, settings.daemon)
         if json:
             print_json(as_json(answer))
         else:
@@ -183,7 +171,5 @@ def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> No
                 f"`freshet rereduce --db {path}` extracts its kept bodies again",
                 2,
             )
-    try:
-        require_policies(policies)
-    except PolicyError as error:
-        fail(str(error), 2)
+    for name in policies:
+        ranker_of(name, 1.0, archived=True)

@@ -94,12 +94,7 @@ async def _rereduce(db: Path, parser: Parser, tell: Tell | None) -> _Rereduced:
 
 
 async def rereduce(database: Database, parser: Parser, tell: Tell | None = None) -> _Rereduced:
-    """Extract the texts of an older extraction again from the kept bodies.
-
-    Raises:
-        StoreError: the store cannot be read or written.
-        ParserLost: the parser's process failed; finished pages are kept.
-    """
+    """Extract the texts of an older extraction again from the kept bodies."""
     found, began, after = _Rereduced(), time.perf_counter(), 0
     last = await observations.last_page_id(database.reader)
     while texts := await observations.newest_texts(database.reader, after, _BATCH):

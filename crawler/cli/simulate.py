@@ -6,7 +6,7 @@ whole daemon runs on a synthetic web with ``--web``.
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -24,7 +24,6 @@ from freshet.crawler.synthetic_web import web as webs
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.crawler.terminal import (
     Cell,
-    Tell,
     amount,
     counted,
     fail,
@@ -42,7 +41,6 @@ from freshet.scheduler.evaluate.news import (
     CONTENDERS,
     ITEMS,
     PERIODS_A_DAY,
-    Harvest,
     budget_a_period,
     news_sources,
     reap,
@@ -56,62 +54,39 @@ from freshet.scheduler.policy import PolicyError, given
 DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
 
 
-@dataclass(frozen=True, slots=True)
-class _PopulationOrder:
-    """The options of the simulation; ``bandwidth`` in the user's words, ``share`` as a number."""
-
-    policies: Sequence[str]
-    sources: int
-    bandwidth: str
-    share: float
-    days: float
-    seed: int
-    learn: bool
-    estimator: str
-    process: str
-
-
-def simulate_population(order: _PopulationOrder, *, json: bool) -> None:
-    """Simulate all policies in one world, and print their costs."""
-    if order.estimator not in ESTIMATORS:
-        fail(f"--estimator {order.estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
+def _simulated(
+    policies: Sequence[str],
+    sources: int,
+    share: float,
+    *,
+    days: float,
+    seed: int,
+    learn: bool,
+    estimator: str,
+    process: str,
+) -> SimulationResult:
+    """Simulate all policies in one world; ``share`` of the sources are crawled a day."""
+    if estimator not in ESTIMATORS:
+        fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
     try:
-        changes.load(order.process)
+        changes.load(process)
     except ValueError as error:
         fail(str(error), 2)
-    with terminal.told_in_one_line():
-        comparison = _simulated(order)
-    if json:
-        print_json(asdict(comparison))
-        return
-    measured = min(order.days, MEASURED_WHEN_LEARNING) if order.learn else order.days
-    learned = f", rates learned by {order.estimator}" if order.learn else ""
-    show_line(
-        f"{counted(order.sources, 'source')}, {order.bandwidth} of them crawled a day{learned}, "
-        f"{amount(measured)} days measured, changes: {order.process}",
-        "bold",
-    )
-    _show(comparison)
-
-
-def _simulated(order: _PopulationOrder) -> SimulationResult:
-    try:
-        with progress_bars() as progress:
+    with terminal.told_in_one_line(PolicyError), progress_bars() as progress:
+        try:
             return simulate(
-                surrogate(order.sources, np.random.default_rng(order.seed)),
-                order.policies or DEFAULT_POLICIES,
-                bandwidth=order.share * order.sources,
-                days=order.days,
-                seed=order.seed,
-                learn=order.learn,
-                estimator=order.estimator,
-                process=order.process,
+                surrogate(sources, np.random.default_rng(seed)),
+                policies or DEFAULT_POLICIES,
+                bandwidth=share * sources,
+                days=days,
+                seed=seed,
+                learn=learn,
+                estimator=estimator,
+                process=process,
                 progress=progress,
             )
-    except PolicyError as error:
-        fail(str(error), 2)
-    except OverBudget as error:
-        fail(str(error))
+        except OverBudget as error:
+            fail(str(error))
 
 
 def _show(comparison: SimulationResult) -> None:
@@ -175,10 +150,6 @@ def simulate_ephemeral(
         f"per source and day, decided each hour, {amount(days)} day{'s' * (days != 1)} measured",
         "bold",
     )
-    _show_ephemeral(harvest)
-
-
-def _show_ephemeral(harvest: Harvest) -> None:
     rows: list[tuple[Cell, ...]] = [
         (
             name,
@@ -212,37 +183,24 @@ def _show_ephemeral(harvest: Harvest) -> None:
 
 
 # -- simulated webs ----------------------------------------------------------
-def _synthetic(seed: int, days: float, hosts: int = 4, pages: int = 40) -> SyntheticWeb:
-    return webs.mixed(WebSpec(hosts, pages, seed, days))
-
-
-def _showcase(seed: int, days: float, traps: bool = False) -> SyntheticWeb:
-    return webs.showcase(seed, traps=traps, span_days=days)
-
-
-def _endless(seed: int, days: float, pages: int = 60, traps: bool = True) -> SyntheticWeb:
-    return webs.endless(WebSpec(1, pages, seed, days), traps=traps)
-
-
-def _newsroom(seed: int, days: float, items: float = 48.0, docs: int = 40) -> SyntheticWeb:
-    return webs.newsroom(WebSpec(3, docs, seed, days), items)
-
-
 #: What makes a web of a seed, a number of days, and its options.
 _WEBS: Final[Mapping[str, Callable[..., SyntheticWeb]]] = {
-    "synthetic": _synthetic,
-    "showcase": _showcase,
-    "endless": _endless,
-    "newsroom": _newsroom,
+    "synthetic": lambda seed, days, hosts=4, pages=40: webs.mixed(
+        WebSpec(hosts, pages, seed, days)
+    ),
+    "showcase": lambda seed, days, traps=False: webs.showcase(seed, traps=traps, span_days=days),
+    "endless": lambda seed, days, pages=60, traps=True: webs.endless(
+        WebSpec(1, pages, seed, days), traps=traps
+    ),
+    "newsroom": lambda seed, days, items=48.0, docs=40: webs.newsroom(
+        WebSpec(3, docs, seed, days), items
+    ),
 }
-
-#: Those whose pages count for hours only.
-_EPHEMERAL: Final = frozenset({"newsroom"})
 
 
 def is_ephemeral(specification: str) -> bool:
     """Return whether a web is one of news, where the speed of discovery counts."""
-    return specification.partition(":")[0] in _EPHEMERAL
+    return specification.partition(":")[0] == "newsroom"
 
 
 def load(specification: str, seed: int, days: float) -> SyntheticWeb:
@@ -271,92 +229,69 @@ def load(specification: str, seed: int, days: float) -> SyntheticWeb:
 _EACH_HOST = {"politeness.key": "host"}
 
 
-@dataclass(frozen=True, slots=True)
-class _WebOrder:
-    """The options of the simulation; ``budgets`` as typed; ``db`` None keeps no store."""
+def simulate_web(
+    name: str,
+    budgets: Sequence[str],
+    policies: Sequence[str],
+    *,
+    days: float,
+    seed: int,
+    settings: Settings,
+    db: Path | None,
+    json: bool,
+) -> None:
+    """Run the daemon for each budget and policy, and print the results.
 
-    web: str
-    budgets: Sequence[str]
-    policies: Sequence[str]
-    days: float
-    seed: int
-    config: Path | None
-    db: Path | None
-
-
-def simulate_web(order: _WebOrder, *, json: bool) -> None:
-    """Run the daemon for each budget and policy, and print the results."""
-    settings, _ = read_settings(order.config, _EACH_HOST)
-    plans = _plans(order, settings)
-    if order.db is not None and len(plans) > 1:
+    ``budgets`` and the web's name are as typed; without ``db`` no store is kept.
+    """
+    budgets = budgets or ([settings.daemon.budget] if settings.daemon.budget else [])
+    if not budgets:
+        fail("how many requests may be sent? --budget 2000/day, which may be repeated", 2)
+    plans = [
+        (budget, Plan(crawls_per_day(budget), policy, days, seed))
+        for budget in budgets
+        for policy in policies or [settings.daemon.policy]
+    ]
+    if db is not None and len(plans) > 1:
         fail("--db keeps the store of one simulation: name one --budget and one --policy", 2)
-    if order.db is not None and order.db.exists():
-        fail(f"--db {order.db}: already exists; a simulation needs a new file", 2)
+    if db is not None and db.exists():
+        fail(f"--db {db}: already exists; a simulation needs a new file", 2)
     try:
-        web = load(order.web, order.seed, order.days)
+        web = load(name, seed, days)
     except ValueError as error:
         fail(f"--{error}", 2)
     with progress_bars() as tell, tempfile.TemporaryDirectory(prefix="freshet-") as directory:
         runs = []
         for number, (budget, plan) in enumerate(plans):
-            db = order.db or Path(directory) / f"{number}.db"
-            found = _run(settings=settings, web=web, budget=budget, plan=plan, db=db, tell=tell)
+            progress = partial(tell, f"{budget} {plan.policy}")
+            store = db or Path(directory) / f"{number}.db"
+            found = terminal.run(rehearse(settings, web, plan, store, progress))
+            if found is None:
+                fail("interrupted", terminal.INTERRUPTED)
+            progress(1.0)
             runs.append((budget, plan, found))
     if json:
-        print_json(_web_as_json(order, web, runs))
+        about = {
+            "web": name,
+            "sites": len(web.sites),
+            "days": days,
+            "measured_days": plans[0][1].measured_days,
+            "seed": seed,
+            "half_life_hours": HALF_LIFE_S / 3_600,
+        }
+        listed = [{"budget": each, "policy": p.policy} | asdict(it) for each, p, it in runs]
+        print_json(about | {"runs": listed})
         return
-    _show_web(order, web, runs)
+    _show_web(name, len(web.sites), runs)
+    if db is not None:
+        show_line(f"{db} is the daemon's store: freshet status --db {db}", "dim")
 
 
-def _plans(order: _WebOrder, settings: Settings) -> list[tuple[str, Plan]]:
-    """Return each budget with each policy, and the budget's name."""
-    budgets = order.budgets or ([settings.daemon.budget] if settings.daemon.budget else [])
-    if not budgets:
-        fail("how many requests may be sent? --budget 2000/day, which may be repeated", 2)
-    policies = order.policies or [settings.daemon.policy]
-    return [
-        (budget, Plan(crawls_per_day(budget), policy, order.days, order.seed))
-        for budget in budgets
-        for policy in policies
-    ]
-
-
-def _run(
-    settings: Settings, web: SyntheticWeb, budget: str, plan: Plan, db: Path, tell: Tell
-) -> Rehearsal:
-    progress = partial(tell, f"{budget} {plan.policy}")
-    found = terminal.run(rehearse(settings, web, plan, db, progress))
-    if found is None:
-        fail("interrupted", terminal.INTERRUPTED)
-    progress(1.0)
-    return found
-
-
-def _web_as_json(
-    order: _WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Rehearsal]]
-) -> dict[str, object]:
-    return {
-        "web": order.web,
-        "sites": len(web.sites),
-        "days": order.days,
-        "measured_days": runs[0][1].measured_days,
-        "seed": order.seed,
-        "half_life_hours": HALF_LIFE_S / 3_600,
-        "runs": [
-            {"budget": budget, "policy": plan.policy} | asdict(found)
-            for budget, plan, found in runs
-        ],
-    }
-
-
-def _show_web(
-    order: _WebOrder, web: SyntheticWeb, runs: Sequence[tuple[str, Plan, Rehearsal]]
-) -> None:
+def _show_web(name: str, sites: int, runs: Sequence[tuple[str, Plan, Rehearsal]]) -> None:
     _, plan, found = runs[0]
-    size = f"{counted(len(web.sites), 'site')}, {counted(found.pages, 'page')} in the end"
     show_line(
-        f"{order.web}: {size}; {amount(order.days)} days from nothing, "
-        f"the last {amount(plan.measured_days)} measured",
+        f"{name}: {counted(sites, 'site')}, {counted(found.pages, 'page')} in the end; "
+        f"{amount(plan.days)} days from nothing, the last {amount(plan.measured_days)} measured",
         "bold",
     )
     show_list(
@@ -364,15 +299,13 @@ def _show_web(
         ("budget", "policy", "fresh", "audited", "", "harmonic", "age", "spent"),
         [_freshness_row(budget, plan.policy, found) for budget, plan, found in runs],
     )
-    fades = is_ephemeral(order.web)
+    fades = is_ephemeral(name)
     halving = f", utility halves in {HALF_LIFE_S / 3_600:g} h" if fades else ""
     show_list(
         f"Pages found; new pages are those of the measured days{halving}",
         ("budget", "policy", "pages found", "new pages found", "after", "median", "utility"),
         [_discovery_row(budget, plan.policy, found, fades=fades) for budget, plan, found in runs],
     )
-    if order.db is not None:
-        show_line(f"{order.db} is the daemon's store: freshet status --db {order.db}", "dim")
 
 
 def _freshness_row(budget: str, policy: str, found: Rehearsal) -> tuple[Cell, ...]:
@@ -500,35 +433,36 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         fail(f"--days {days:g}: accepted is a number above 0", 2)
     named = policy or []
     if web is not None:
+        settings, _ = read_settings(config, _EACH_HOST)
         simulate_web(
-            _WebOrder(
-                web=web,
-                budgets=budget or [],
-                policies=named,
-                days=days,
-                seed=seed,
-                config=config,
-                db=db,
-            ),
-            json=json,
+            web, budget or [], named, days=days, seed=seed, settings=settings, db=db, json=json
         )
         return
     share = _share(bandwidth)
     if ephemeral:
         simulate_ephemeral(named, sources, share, days, seed=seed, json=json)
         return
-    order = _PopulationOrder(
-        policies=named,
-        sources=sources,
-        bandwidth=bandwidth,
-        share=share,
+    comparison = _simulated(
+        named,
+        sources,
+        share,
         days=days,
         seed=seed,
         learn=learn,
         estimator=estimator,
         process=process,
     )
-    simulate_population(order, json=json)
+    if json:
+        print_json(asdict(comparison))
+        return
+    measured = min(days, MEASURED_WHEN_LEARNING) if learn else days
+    learned = f", rates learned by {estimator}" if learn else ""
+    show_line(
+        f"{counted(sources, 'source')}, {bandwidth} of them crawled a day{learned}, "
+        f"{amount(measured)} days measured, changes: {process}",
+        "bold",
+    )
+    _show(comparison)
 
 
 def _refuse_what_means_nothing(context: typer.Context, kind: str) -> None:

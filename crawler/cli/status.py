@@ -25,7 +25,7 @@ from freshet.crawler.terminal import (
     span,
     when,
 )
-from freshet.storage.entries import Discovered, Outlook, RobotsRecord
+from freshet.storage.entries import Outlook, RobotsRecord
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import Holdings, WaitingHost
 from freshet.storage.tables import alerts as alerts_tables
@@ -50,15 +50,20 @@ def print_standing(it: DaemonStatus, now: float) -> None:
     """Print budget, freshness, change rates, hosts at their cap and what is next."""
     outlook, found = it.outlook, it.outlook.discovered
     state = f"running (process {it.process})" if it.process else "not running"
+    pause_s = _DAY_S / outlook.budget
+    pause = f"{pause_s:.2g} s" if pause_s < 10 else span(pause_s)
     show_facts(
         f"Daemon: {state}, as of {moment(outlook.at, now)}",
         {
             "budget": f"{amount(outlook.budget)} requests a day by {outlook.policy}, "
-            f"one every {_pause(outlook.budget)}",
+            f"one every {pause}",
             "spent today": _spent(it.today, "since midnight UTC"),
             "spent in 24 h": _spent(it.day, None),
             "forgone": _forgone(outlook),
-            "discovery": _discovery(found),
+            "discovery": None
+            if found.share is None
+            else f"{percent(found.share)} of visits: {found.first_visits:,} first ones, "
+            f"{found.revealing_visits:,} to hub pages",
             "refresh": None
             if found.share is None
             else f"{percent(1 - found.share)} of visits: {found.refreshing_visits:,}",
@@ -96,11 +101,6 @@ def print_standing(it: DaemonStatus, now: float) -> None:
     )
 
 
-def _pause(budget: float) -> str:
-    seconds = _DAY_S / budget
-    return f"{seconds:.2g} s" if seconds < 10 else span(seconds)
-
-
 def _spent(found: Spent, since: str | None) -> str:
     flowed = f"{found.requests:,} of {amount(found.flowed)} given"
     share = None if found.share is None else f"({percent(found.share)})"
@@ -121,16 +121,6 @@ def _pages(outlook: Outlook) -> str | None:
     return (
         f"{outlook.watched:,}: {outlook.captured:,} captured, {outlook.waiting:,} new waiting, "
         f"{outlook.gone:,} gone"
-    )
-
-
-def _discovery(it: Discovered) -> str | None:
-    """Return the share of the visits that went to finding pages."""
-    if it.share is None:
-        return None
-    return (
-        f"{percent(it.share)} of visits: {it.first_visits:,} first ones, "
-        f"{it.revealing_visits:,} to hub pages"
     )
 
 
@@ -295,12 +285,7 @@ def _print(status: Status) -> None:
         [(f"{origin}{p.shape}", p.kind, p.crawled, p.held) for origin, p in status.bounded],
     )
     _show_first("Bounds met by the last run", ("bound", "times"), list(status.bounds.items()))
-    _print_alerts(status)
-    _show_first("Known but not crawled", ("why", "URLs"), list(status.held_back.items()))
-
-
-def _print_alerts(status: Status) -> None:
-    """Print unsent alerts; `freshet alerts` says more."""
+    # Unsent alerts; `freshet alerts` says more.
     _show_first(
         "Alerts",
         ("rule", "waiting", "pending", "given up", "why"),
@@ -310,6 +295,7 @@ def _print_alerts(status: Status) -> None:
             if each.waiting or each.pending or each.failed
         ],
     )
+    _show_first("Known but not crawled", ("why", "URLs"), list(status.held_back.items()))
 
 
 def _print_run(status: Status) -> None:

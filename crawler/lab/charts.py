@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
-from math import ceil, sqrt
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from freshet.crawler.terminal import amount
+from freshet.scheduler.agenda.audit import wilson
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.verdicts import (
     RAREST,
@@ -196,7 +197,7 @@ class _Drawing:
         used = np.flatnonzero(calibration.asks)
         asks = calibration.asks[used]
         expected, observed = calibration.expected[used] / asks, calibration.changed[used] / asks
-        intervals = [wilson(k, n) for k, n in zip(calibration.changed[used], asks, strict=True)]
+        intervals = [wilson(share, n) for share, n in zip(observed, asks, strict=True)]
         low, high = np.array(intervals).T
         colour = self.style[verdict.policy]["color"]
         axes.plot([0, 1], [0, 1], **_BOUND)
@@ -249,22 +250,6 @@ def thinned(daily: Floats, start: float) -> tuple[list[float], Floats]:
     number = np.isfinite(groups).sum(axis=1)
     means = np.where(number > 0, np.nansum(groups, axis=1) / np.maximum(number, 1), np.nan)
     return [start + (row + 0.5) * together for row in range(rows)], means
-
-
-def wilson(came: float, of: float, z: float = 1.96) -> tuple[float, float]:
-    """Return Wilson's score interval of a share, for ``z`` standard deviations (95 %).
-
-    Source: E. B. Wilson, Journal of the American Statistical Association 22 (1927), 209–212.
-
-    Raises:
-        ValueError: ``of`` is not above 0.
-    """
-    if not of > 0:
-        raise ValueError("of: there is no share of nothing")
-    share, square = came / of, z * z / of
-    middle = (share + square / 2) / (1 + square)
-    half = z * sqrt(max(share * (1 - share) / of + square / (4 * of), 0.0)) / (1 + square)
-    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def _three(cost: Bounded) -> tuple[float, float, float]:

@@ -30,7 +30,6 @@ from freshet.crawler.terminal import (
     show_line,
     show_list,
 )
-from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.evaluate.captures import FAILED, Captures, contents_of
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
@@ -165,9 +164,6 @@ async def read_past(db: Path, daemon: DaemonSettings) -> tuple[Captures, list[st
 
     The captures in Unix days, the URLs of the pages in the order of the rows, and the origins of
     the hosts in the order of their codes.
-
-    Raises:
-        StoreError: the file does not exist, or is not a store of this schema.
     """
     async with page.snapshot(db) as connection:
         pages, visits = await columns.read(connection)
@@ -212,16 +208,6 @@ class StoreComparison:
     comparison: Comparison
 
 
-def require_policies(names: Sequence[str]) -> None:
-    """Check the names of policies before any work begins.
-
-    Raises:
-        PolicyError: a name or an option of it is not known.
-    """
-    for name in names:
-        ranker_of(name, 1.0, archived=True)
-
-
 def ask(
     db: Path,
     policies: Sequence[str],
@@ -233,18 +219,12 @@ def ask(
 
     Without budgets the archive's own spending on these pages is used. ``shown`` is the share of the
     archive's time that all policies see before they are judged.
-
-    Raises:
-        CrawlError: the store has too little history to judge by.
-        StoreError: it cannot be read.
-        PolicyError: a policy fails.
     """
     with err.status("Reading the archive"):
         captures, url, origin = terminal.run(read_past(db, daemon))
     start, end = _span(db, captures, shown)
-    # The archive's own fetches a day, in the time that is judged.
-    spent = float(((captures.at > start) & (captures.at <= end)).sum()) / (end - start)
-    budgets = budgets or [spent]
+    spent = int(((captures.at > start) & (captures.at <= end)).sum())
+    budgets = budgets or [spent / (end - start)]
     terms = [ReplayTerms(budget, start, end) for budget in budgets]
     asks = len(policies) * sum(budgets) * (end - start)
     with progress_bars() as progress:

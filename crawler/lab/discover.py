@@ -153,11 +153,7 @@ async def read_site(
 
 
 async def hosts_of(connection: aiosqlite.Connection, db: Path, site: str) -> list[int]:
-    """Return the ids of the hosts of a site (a host or URL).
-
-    Raises:
-        CrawlError: the store does not know the site.
-    """
+    """Return the ids of the hosts of a site (a host or URL)."""
     keys = {site_key(url) for url in spellings(site)}
     known = await hosts.origins(connection)
     found = [number for number, origin in known.items() if site_key(f"{origin}/") in keys]
@@ -325,12 +321,7 @@ class Throttled:
 
 
 async def throttled(db: Path, site: str) -> Throttled:
-    """Read which URLs of a site (a host or URL) are held back.
-
-    Raises:
-        CrawlError: the store does not know the site.
-        StoreError: the file does not exist, or is not a store of this schema.
-    """
+    """Read which URLs of a site (a host or URL) are held back."""
     async with page_queries.snapshot(db) as connection:
         await require_readable(connection, db)
         host_ids = await hosts_of(connection, db, site)

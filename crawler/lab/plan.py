@@ -65,20 +65,10 @@ def plan_with_ephemeral(
     cost: Floats,
     day: float,
 ) -> Division:
-    """Divide a budget among ordinary pages and ephemeral sources, which compete with them.
+    """Divide a budget (crawls a day) among ordinary pages and ephemeral sources.
 
-    Args:
-        policy: the policy that divides it.
-        table: all pages.
-        budget: crawls a day.
-        sources: the same pages.
-        pages: the ephemeral sources; their rows are those of the plan.
-        exchange: the terms of the competition.
-        cost: (H,), the cost of a visit at each host.
-        day: Unix days, now.
-
-    Raises:
-        PolicyError: as :func:`~freshet.scheduler.planning.rate_plan`.
+    They compete on the terms of ``exchange``. The rows of ``pages`` are those of ``table`` and
+    ``sources``; ``cost`` (H,) is that of a visit at each host, ``day`` is now in Unix days.
     """
     income = table.importance[pages.row] * exchange.item_worth * pages.rate * pages.own
     own = cost[table.host[pages.row]] if exchange.by_delay else np.ones(len(pages))
@@ -175,7 +165,7 @@ class PlannedHost:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyCost:
+class _PolicyCost:
     """The expected cost of a policy, and its ratio to LambdaCrawl's.
 
     None stands for an infinite cost or an undefined ratio. ``fresh`` is the share of the importance
@@ -233,7 +223,7 @@ class PlanReport:
     complete_observations: Share
     by_host: tuple[PlannedHost, ...]
     capped_hosts: tuple[str, ...]
-    policies: Mapping[str, PolicyCost]
+    policies: Mapping[str, _PolicyCost]
     top: tuple[PlannedSource, ...]
     starved: tuple[PlannedSource, ...]
     never_crawled: int
@@ -242,18 +232,13 @@ class PlanReport:
     learning: RateLearning | None
     ephemeral: tuple[PlannedEphemeral, ...]
 
-    @property
-    def without_history(self) -> bool:
-        """True if no page of the store has been captured twice."""
-        return self.learning is not None and not self.learning.intervals
-
     def as_json(self) -> dict[str, object]:
         """Return the report as JSON values."""
-        values = asdict(self)
+        values, learning = asdict(self), self.learning
         return {
             "counts": {name: values.pop(name) for name in _COUNTS},
             "split": {name: values.pop(name) for name in _SPLIT},
-            "note": NO_HISTORY if self.without_history else None,
+            "note": NO_HISTORY if learning is not None and not learning.intervals else None,
             **values,
         }
 
@@ -268,11 +253,7 @@ def make_report(
     limit: int,
     learning: RateLearning | None = None,
 ) -> PlanReport:
-    """Make the report of a plan; its lists have at most ``limit`` entries.
-
-    Raises:
-        PolicyError: a policy that it is compared with cannot be loaded, or refuses.
-    """
+    """Make the report of a plan; its lists have at most ``limit`` entries."""
     plan, price, ephemeral = division
     incomplete, complete = planning.class_shares(table, plan)
     of_host, host_rate, capped = planning.host_shares(table, plan)
@@ -334,7 +315,7 @@ def plan_columns(
     }
 
 
-def _policies(table: SourceTable, plan: CrawlPlan, policy: str) -> dict[str, PolicyCost]:
+def _policies(table: SourceTable, plan: CrawlPlan, policy: str) -> dict[str, _PolicyCost]:
     """Return the cost of each policy, the plan's first."""
     own = planning.expectation(policy, plan, plan_costs(table, plan))
     others = [name for name in planning.COMPARED if name != policy]
@@ -344,9 +325,9 @@ def _policies(table: SourceTable, plan: CrawlPlan, policy: str) -> dict[str, Pol
     return {each.policy: _policy_cost(each, measure, whole) for each in found}
 
 
-def _policy_cost(each: Expectation, measure: Expectation, importance: float) -> PolicyCost:
+def _policy_cost(each: Expectation, measure: Expectation, importance: float) -> _PolicyCost:
     stale = _ratio(each.binary_cost, importance)
-    return PolicyCost(
+    return _PolicyCost(
         harmonic_cost=_finite(each.harmonic_cost),
         harmonic_ratio=_ratio(each.harmonic_cost, measure.harmonic_cost),
         binary_cost=_finite(each.binary_cost),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,11 +16,13 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.config.settings import DaemonSettings, Ephemeral, PageRule
+from freshet.config.settings import DaemonSettings, Ephemeral
+from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import UNDECODED
 from freshet.crawler.capacities import exchange_of, key_of, numbered
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.tally import CrawlError, UsageError
+from freshet.crawler.terminal import replacing
 from freshet.crawler.urls import origin
 from freshet.scheduler import estimate
 from freshet.scheduler.agenda.ephemeral import decays, sources
@@ -101,9 +102,6 @@ def checked(columns: _FileColumns) -> PlanSources:
     """Check the columns of a file and return its sources.
 
     Defaults: importance 1, the URL's origin as the host, incomplete observations.
-
-    Raises:
-        UsageError: naming the row, the column and the accepted values.
     """
     url, named = columns.values["url"], columns.values.get("host")
     n = len(url)
@@ -111,7 +109,10 @@ def checked(columns: _FileColumns) -> PlanSources:
         raise UsageError(f"{columns.path}: has no rows; it needs one for each source")
     host, hosts = _origins(columns, url)
     if named is not None:
-        host, hosts = _named(columns, named)
+        host, hosts = numbered(named)
+        for name in hosts:
+            if not name.strip() or not name.isprintable():
+                columns.refuse(named.index(name), "host", repr(name), "a name")
     _refuse_twice(columns, url)
     return PlanSources(
         url=url,
@@ -156,14 +157,6 @@ def _origin(url: str) -> str | None:
         return None
 
 
-def _named(columns: _FileColumns, names: list[str]) -> tuple[NDArray[np.intp], list[str]]:
-    places, hosts = numbered(names)
-    for name in hosts:
-        if not name.strip() or not name.isprintable():
-            columns.refuse(names.index(name), "host", repr(name), "a name")
-    return places, hosts
-
-
 def _refuse_twice(columns: _FileColumns, urls: Sequence[str]) -> None:
     if len(set(urls)) == len(urls):
         return
@@ -188,13 +181,7 @@ _READ: dict[str, tuple[Callable[[str], float], str, str]] = {
 
 
 def read_csv(path: Path) -> _FileColumns:
-    """Read the columns of a CSV file; blank lines are left out.
-
-    Raises:
-        OSError: the file cannot be read.
-        CrawlError: it is not UTF-8, or not CSV.
-        UsageError: naming the line, the column and the accepted values.
-    """
+    """Read the columns of a CSV file; blank lines are left out."""
     lines = array("q")
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         reader = csv.reader(_lines(path, file))
@@ -236,9 +223,6 @@ def write_csv(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     """Write columns of one length.
 
     Numbers have all their digits; infinity is ``inf``, a truth value ``true`` or ``false``.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -291,13 +275,7 @@ def require_duckdb(path: Path) -> None:
 
 
 def read_parquet(path: Path) -> _FileColumns:
-    """Read the columns of a Parquet file.
-
-    Raises:
-        OSError: the file cannot be opened.
-        CrawlError: DuckDB is not installed, or it cannot read the file.
-        UsageError: naming the row, the column and the accepted values.
-    """
+    """Read the columns of a Parquet file."""
     require_duckdb(path)
     with path.open("rb") as file:
         # By this name no character of the path is taken for a pattern.
@@ -312,15 +290,11 @@ def read_parquet(path: Path) -> _FileColumns:
 
 
 def write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns of one length, texts as arrays of objects.
-
-    Raises:
-        CrawlError: DuckDB is not installed, or it cannot write the file.
-    """
+    """Write columns of one length, texts as arrays of objects."""
     require_duckdb(path)
     with _duckdb(path, str(path)) as connection:
         connection.register("plan", dict(columns))
-        connection.table("plan").write_parquet(str(path), compression="zstd")
+        connection.table("plan").write_parquet(str(path), compression="zstd", use_tmp_file=False)
 
 
 @contextmanager
@@ -401,21 +375,10 @@ def check_writable(path: Path) -> None:
 
 
 def write_plan(path: Path, columns: Mapping[str, NDArray[Any]]) -> bool:
-    """Write the columns of a plan, whole or not at all; return whether a file was replaced.
-
-    Raises:
-        CrawlError: it cannot be written.
-    """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    """Write the columns of a plan, whole or not at all; return whether a file was replaced."""
+    with replacing(path) as unfinished:
         _WRITE[_ending(path)](unfinished, columns)
-        replaced = path.exists()
-        unfinished.replace(path)
-    except OSError as error:
-        raise CrawlError(f"{path}: {error.strerror or error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return replaced
+        return path.exists()
 
 
 def _ending(path: Path) -> str:
@@ -456,7 +419,7 @@ class EphemeralPages:
         return hours
 
 
-async def ephemeral_pages(
+async def _ephemeral(
     connection: aiosqlite.Connection,
     pages: KeptPages,
     weighing: Weighing,
@@ -474,29 +437,19 @@ async def ephemeral_pages(
         half_life, churning, on, found_at=found_at, since=since, held=np.ones(n, np.bool_)
     )
     links = await links_tables.shown(connection, pages.page_id[row].tolist())
-    return EphemeralPages(
-        row=row, rate=rate, own=_own_share(pages.page_id[row], links),
-        decay=decays(half_life[row], on), declared=half_life[row] > 0, last_visit=since[row],
-    )  # fmt: skip
-
-
-def _own_share(page_id: NDArray[np.int64], links: NDArray[np.int64]) -> Floats:
-    """Return (k,), the mean over the items of each page of 1 / the pages that show it."""
+    # 1 / the pages that show an item, in the mean over the items of each page.
     _, item, count = np.unique(links[:, 1], return_inverse=True, return_counts=True)
-    place = np.searchsorted(page_id, links[:, 0])
-    total = np.bincount(place, 1 / count[item], minlength=len(page_id))
-    number = np.bincount(place, minlength=len(page_id))
-    return np.where(number > 0, total / np.maximum(number, 1), 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredHistory:
-    """The history of a store at one moment."""
-
-    pages: KeptPages
-    observations: PastObservations
-    weighing: Weighing
-    ephemeral: EphemeralPages
+    place = np.searchsorted(pages.page_id[row], links[:, 0])
+    total = np.bincount(place, 1 / count[item], minlength=len(row))
+    number = np.bincount(place, minlength=len(row))
+    return EphemeralPages(
+        row=row,
+        rate=rate,
+        own=np.where(number > 0, total / np.maximum(number, 1), 1.0),
+        decay=decays(half_life[row], on),
+        declared=half_life[row] > 0,
+        last_visit=since[row],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,56 +467,49 @@ class RateLearning:
     gone: int
 
 
-async def read_history(db: Path, daemon: DaemonSettings, said: Ephemeral) -> _StoredHistory:
-    """Read pages and their histories as a daemon would, from one snapshot.
+def read_store(
+    db: Path, estimator: str, daemon: DaemonSettings, said: Ephemeral
+) -> tuple[PlanSources, list[float | None], RateLearning, EphemeralPages]:
+    """Return the pages of a store as sources, with their change rates by the named estimator.
 
-    The settings of ``daemon`` weight the pages; those of ``ephemeral`` all count.
-
-    Raises:
-        StoreError: the file does not exist, or is not a store of this schema.
+    The others are the delay of each host of the result (a host queue), None if it is unknown; the
+    evidence for the rates; and the ephemeral sources. Pages are weighted as a daemon of these
+    settings would; the estimator takes those of a host queue to be alike.
     """
-    async with page.snapshot(db) as connection:
-        pages = await columns.page_histories(connection)
-        observed = await columns.observations(connection, pages.page_id)
-        weighing = await weigh(connection, daemon.importance)
-        decaying = await ephemeral_pages(connection, pages, weighing, daemon, said)
-        return _StoredHistory(pages, observed, weighing, decaying)
-
-
-def sources_of(
-    stored: _StoredHistory, estimator: str, rules: Sequence[PageRule] = ()
-) -> tuple[PlanSources, RateLearning]:
-    """Return the pages as sources, with their change rates by the named estimator.
-
-    The ``rules`` (``daemon.rules``) may set importances. A host of the result is a host queue,
-    whose URLs share one delay; the estimator takes its pages to be alike.
-    """
-    pages = stored.pages
+    pages, observed, weighing, decaying = terminal.run(_history(db, daemon, said))
     queue, queues = numbered(map(key_of, pages.hosts))
     host = queue[pages.host]
-    observed = stored.observations
     evidence = evidence_of(observed.page, observed.at, observed.kind)
     learner = estimate.load(estimator, host)
     learner.observe(evidence)
     origins = [place.origin for place in pages.hosts]
-    own = stored.weighing.importances(pages.page_id, pages.url, pages.host, origins)
+    own = weighing.importances(pages.page_id, pages.url, pages.host, origins)
     learned = PlanSources(
         url=pages.url,
-        importance=terms(pages.url, pages.host, own, rules).importance,
+        importance=terms(pages.url, pages.host, own, daemon.rules).importance,
         change_rate=learner.change_rate(),
         complete_observations=np.zeros(len(pages), np.bool_),
         host=host,
         hosts=queues,
     )
+    delays_s = {
+        key_of(each): None if each.state is None else each.state.delay_s for each in pages.hosts
+    }
     known = np.bincount(evidence.source, minlength=len(pages)) > 0
-    return learned, RateLearning(
+    learning = RateLearning(
         estimator, len(observed), len(evidence), int((~known).sum()), pages.gone
     )
+    return learned, list(delays_s.values()), learning, decaying
 
 
-def queue_delays_s(pages: KeptPages) -> list[float | None]:
-    """Return the delay of each host queue, in the order of :func:`sources_of`; None if unknown."""
-    delays = {
-        key_of(host): None if host.state is None else host.state.delay_s for host in pages.hosts
-    }
-    return list(delays.values())
+async def _history(
+    db: Path, daemon: DaemonSettings, said: Ephemeral
+) -> tuple[KeptPages, PastObservations, Weighing, EphemeralPages]:
+    """Read pages and their histories from one snapshot."""
+    async with page.snapshot(db) as connection:
+        pages = await columns.page_histories(connection)
+        observed = await columns.observations(connection, pages.page_id)
+        weighing = await weigh(connection, daemon.importance)
+        return pages, observed, weighing, await _ephemeral(
+            connection, pages, weighing, daemon, said
+        )  # fmt: skip

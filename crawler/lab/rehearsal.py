@@ -238,10 +238,6 @@ async def rehearse(
     """Keep a web fresh from the day on which it starts to change; None if a signal ended it.
 
     ``tell`` receives the share of the time that has passed.
-
-    Raises:
-        PolicyError: the policy is not known, or an option of it.
-        StoreError: the store cannot be opened, read or written.
     """
     # What happens on a made-up web is nobody's news.
     quiet = settings.alerts.model_copy(update={"rules": ()})

@@ -88,9 +88,6 @@ async def replay(
     """Fill a store from the past, run after run; return their reports and the other counts.
 
     Alerts are not written: they would be sent years late.
-
-    Raises:
-        StoreError: the store cannot be opened, read or written.
     """
     silent = settings.alerts.model_copy(update={"rules": ()})
     settings = settings.model_copy(update={"alerts": silent})
@@ -135,11 +132,7 @@ def _probes(
 
 
 async def _left(database: Database, pasts: Sequence[RunPast]) -> Sequence[RunPast]:
-    """Return the runs that are not in the store yet; an unfinished one comes first.
-
-    Raises:
-        CrawlError: the store holds something else.
-    """
+    """Return the runs that are not in the store yet; an unfinished one comes first."""
     last = await runs_tables.latest(database.reader)
     if last is None:
         return pasts

@@ -41,23 +41,21 @@ def check_folders(plots: Path | None, parquet: Path | None) -> None:
     Raises:
         CrawlError: a folder is a file, its parent is not a folder, or an extra is missing.
     """
-    if plots is not None:
-        if find_spec("matplotlib") is None:
-            raise CrawlError(
-                f"{plots}: figures need matplotlib; `pip install 'freshet[plots]'` brings it"
-            )
-        _check_folder(plots)
+    if plots is not None and find_spec("matplotlib") is None:
+        raise CrawlError(
+            f"{plots}: figures need matplotlib; `pip install 'freshet[plots]'` brings it"
+        )
     if parquet is not None:
         require_duckdb(parquet)
-        _check_folder(parquet)
+    for folder in (each for each in (plots, parquet) if each is not None):
+        if folder.exists() and not folder.is_dir():
+            raise CrawlError(f"{folder}: not a folder; the files need one")
+        if not folder.absolute().parent.is_dir():
+            raise CrawlError(f"{folder}: the folder does not exist: {folder.parent}")
 
 
 def write_folders(answer: StoreComparison, plots: Path | None, parquet: Path | None) -> None:
-    """Write figures and tables, each folder's files whole or not at all, and say so.
-
-    Raises:
-        CrawlError: they cannot be written.
-    """
+    """Write figures and tables, each folder's files whole or not at all, and say so."""
     if plots is not None:
         with err.status("Drawing the figures"), _replacing_files(plots) as unfinished:
             names = write_charts(answer.comparison, unfinished)
@@ -67,13 +65,6 @@ def write_folders(answer: StoreComparison, plots: Path | None, parquet: Path | N
             for name, columns in TABLES.items():
                 write_parquet(unfinished / f"{name}.parquet", columns(answer))
         say("written:", "green", f"{parquet} ({', '.join(TABLES)})")
-
-
-def _check_folder(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise CrawlError(f"{folder}: not a folder; the files need one")
-    if not folder.absolute().parent.is_dir():
-        raise CrawlError(f"{folder}: the folder does not exist: {folder.parent}")
 
 
 @contextmanager

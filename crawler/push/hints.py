@@ -39,15 +39,12 @@ class Buckets:
         level = self.level(key, now)
         if level < amount:
             return False
-        self._set(key, level - amount, now)
+        self._levels[key] = (level - amount, now)
         return True
 
     def drain(self, key: object, now: float) -> None:
         """Take all tokens that are left."""
-        self._set(key, 0.0, now)
-
-    def _set(self, key: object, level: float, now: float) -> None:
-        self._levels[key] = (level, now)
+        self._levels[key] = (0.0, now)
 
 
 #: Depth of a page that is known by a hint alone: as if a seed linked it.

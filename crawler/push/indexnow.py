@@ -39,27 +39,20 @@ class KeyPlace:
         return self.location[: self.location.rindex("/") + 1]
 
 
-#: A key, and URLs of its origin, as written, that are said to have changed.
+#: A key, and URLs of its origin, as written, that are said to have changed. What is no valid ping
+#: is :class:`Refused`.
 Ping: TypeAlias = tuple[KeyPlace, tuple[str, ...]]
 
 
 def from_query(query: Mapping[str, str]) -> Ping:
-    """Read the ping of a GET request.
-
-    Raises:
-        Refused: it is not valid.
-    """
+    """Read the ping of a GET request."""
     if not query.get("url") or not query.get("key"):
         raise Refused(400, "ping: no url or no key")
     return _ping(None, query["key"], query.get("keyLocation"), (query["url"],))
 
 
 def from_json(body: bytes) -> Ping:
-    """Read the ping of a POST request.
-
-    Raises:
-        Refused: it is not valid.
-    """
+    """Read the ping of a POST request."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError) as error:

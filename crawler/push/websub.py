@@ -168,8 +168,7 @@ class Leases:
 
     def has_ended(self, subscription: Subscription) -> bool:
         """Return whether the unsubscription was confirmed or sent often enough: leases run out."""
-        leaving = subscription.state == "leaving"
-        return leaving and subscription.failures >= _FAREWELLS
+        return subscription.state == "leaving" and subscription.failures >= _FAREWELLS
 
     def forget(self, token: str) -> None:
         """Remove a subscription."""
@@ -246,13 +245,11 @@ def signs(subscription: Subscription) -> bool:
 
 def is_live(subscription: Subscription, now: float) -> bool:
     """Return whether the hub may send: the lease runs, until its very end."""
-    ends_at = subscription.lease_until
-    return ends_at is not None and now <= ends_at
+    return subscription.lease_until is not None and now <= subscription.lease_until
 
 
 def _mode(subscription: Subscription) -> str:
-    leaving = subscription.state == "leaving"
-    return "unsubscribe" if leaving else "subscribe"
+    return "unsubscribe" if subscription.state == "leaving" else "subscribe"
 
 
 # -- subscriber --------------------------------------------------------------

@@ -113,12 +113,12 @@ def _estimate(mu: Floats, z: Floats, counts: Floats, expected: Floats) -> Measur
     if 0 < share < 1 and len(mu) > 1 and spread > 0:
         spread *= len(mu) / (len(mu) - 1) / scale**2
         among = min(among, share * (1 - share) / spread)
-    lower, upper = _wilson(share, among)
+    lower, upper = wilson(share, among)
     return MeasuredMean(mean, scale * lower, scale * upper, foreseen)
 
 
-def _wilson(share: float, draws: float) -> tuple[float, float]:
-    """Return the interval of E. Wilson, "Probable inference …", JASA 1927."""
+def wilson(share: float, draws: float) -> tuple[float, float]:
+    """Return the 95 % interval of a share of draws (E. Wilson, "Probable inference …", 1927)."""
     weight = _Z**2 / draws
     middle = (share + weight / 2) / (1 + weight)
     half = _Z / (1 + weight) * sqrt(share * (1 - share) / draws + weight / (4 * draws))

@@ -89,14 +89,14 @@ def _by_warcio(path: Path) -> int:
 
 
 def _index(place: Path, path: Path) -> int:
-    with ArchiveIndex(place / "index.db") as order:
+    with closing(ArchiveIndex(place / "index.db")) as order:
         order.build(inputs_of([path]))
         return order.exchanges
 
 
 def _read(place: Path) -> int:
     count = 0
-    with ArchiveIndex(place / "index.db") as order, closing(Reading(order)) as reading:
+    with closing(ArchiveIndex(place / "index.db")) as order, closing(Reading(order)) as reading:
         for each in reading.exchanges():
             assert isinstance(each, ArchivedExchange)
             count += fetch_result(each, _MAX_BODY_BYTES).outcome == "fetched"
@@ -118,7 +118,7 @@ def _in_a_process(path: Path, rows: int) -> dict[str, object]:
 def _fill(path: Path, rows: int, tell: Connection) -> None:
     before = _peak_mb()
     began = time.process_time()
-    with ArchiveIndex(path) as order:
+    with closing(ArchiveIndex(path)) as order:
         with transaction(order._db):
             unread = order._match({ArchiveFile(path.parent / "a.warc.gz"): 0})
             order._insert(unread[0][0], _rows(rows))
@@ -127,7 +127,7 @@ def _fill(path: Path, rows: int, tell: Connection) -> None:
             order._finish()
     filled_s = time.process_time() - began
     began = time.process_time()
-    with ArchiveIndex(path) as order:
+    with closing(ArchiveIndex(path)) as order:
         last, count = float("-inf"), 0
         for entry in order.entries():
             assert entry.ended_at >= last

@@ -52,9 +52,9 @@ async def test_the_main_text_is_shown_as_the_selectors_cut_it(tmp_path: Path) ->
     async with scripted({"h": {"/": Page(HEADER.format(1) + TEXT.format("3.20"))}}) as web:
         whole = await checked(web, "/", tmp_path / "no.db")
         cut = await checked(web, "/", tmp_path / "no.db", parse__ignore={"localhost": ["h1"]})
-    texts = [(block.kind, block.text) for block in whole.blocks]
+    texts = [(block["kind"], block["text"]) for block in whole.blocks]
     assert texts == [("heading", "Tea"), ("paragraph", "A pot of green tea costs 3.20 today.")]
-    assert [block.text for block in cut.blocks] == ["A pot of green tea costs 3.20 today."]
+    assert [block["text"] for block in cut.blocks] == ["A pot of green tea costs 3.20 today."]
 
 
 async def test_without_a_store_a_page_is_new(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import gzip
 import io
 from base64 import b32encode
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from hashlib import sha1
 from pathlib import Path
 
@@ -81,7 +82,7 @@ class Read:
     """An archive, indexed and read back."""
 
     def __init__(self, place: Path, *paths: Path) -> None:
-        with ArchiveIndex(place / "index.db") as order:
+        with closing(ArchiveIndex(place / "index.db")) as order:
             order.build(inputs_of(paths))
             reading = Reading(order, 1024 * 1024)
             found = list(reading.exchanges())

@@ -1,6 +1,7 @@
 """What an archive holds of an exchange, read back in the order of time."""
 
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,7 @@ def test_the_order_is_that_of_the_ends_then_of_the_files(tmp_path: Path) -> None
 def test_a_replay_goes_on_from_a_time(tmp_path: Path) -> None:
     dates = [f"2026-03-01T12:{n // 60:02}:{n % 60:02}Z" for n in range(1200)]
     path = write(tmp_path / "a.warc.gz", *(page(n, date=dates[n]) for n in range(1200)))
-    with ArchiveIndex(tmp_path / "index.db") as order:
+    with closing(ArchiveIndex(tmp_path / "index.db")) as order:
         order.build(inputs_of([path]))
         entries = list(order.entries())
         assert len(entries) == 1200
@@ -107,7 +108,7 @@ def test_files_say_who_wrote_them(tmp_path: Path) -> None:
         for n, date in enumerate(("2026-03-01T12:00:09Z", "2026-03-01T12:00:01Z"))
     ]
     path = write(tmp_path / "a.warc.gz", *infos, page(1))
-    with ArchiveIndex(tmp_path / "index.db") as order:
+    with closing(ArchiveIndex(tmp_path / "index.db")) as order:
         order.build(inputs_of([path]))
         reading = Reading(order)
         found = list(reading.infos())
@@ -285,7 +286,7 @@ def test_records_in_one_stream_are_read_in_any_order(tmp_path: Path) -> None:
 def test_a_file_that_changes_behind_the_index_is_told_of(tmp_path: Path) -> None:
     path = tmp_path / "a.warc"
     path.write_bytes(page(1) + page(2))
-    with ArchiveIndex(tmp_path / "index.db") as order:
+    with closing(ArchiveIndex(tmp_path / "index.db")) as order:
         order.build(inputs_of([path]))
         path.write_bytes(page(3) + page(2))
         reading = Reading(order)
@@ -302,7 +303,7 @@ def test_an_index_is_resumed_and_follows_its_archives(tmp_path: Path) -> None:
 
     def build(*paths: Path) -> int:
         told.clear()
-        with ArchiveIndex(tmp_path / "index.db") as order:
+        with closing(ArchiveIndex(tmp_path / "index.db")) as order:
             order.build(inputs_of(paths), told.append)
             return order.exchanges
 
@@ -322,10 +323,10 @@ def test_a_pass_that_was_killed_goes_on_with_its_file(tmp_path: Path) -> None:
         if name == str(two):
             raise KeyboardInterrupt
 
-    with ArchiveIndex(tmp_path / "index.db") as order, pytest.raises(KeyboardInterrupt):
+    with closing(ArchiveIndex(tmp_path / "index.db")) as order, pytest.raises(KeyboardInterrupt):
         order.build(inputs_of([one, two]), die)
     told: list[str] = []
-    with ArchiveIndex(tmp_path / "index.db") as order:
+    with closing(ArchiveIndex(tmp_path / "index.db")) as order:
         order.build(inputs_of([one, two]), told.append)
         assert (order.exchanges, told) == (2, [str(two)])
 

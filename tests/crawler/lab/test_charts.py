@@ -5,20 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.lab.charts import thinned, wilson
+from freshet.crawler.lab.charts import thinned
+from freshet.scheduler.agenda.audit import wilson
 
 
 def test_wilson_gives_the_interval_of_the_textbook() -> None:
     # 8 of 10: Agresti and Coull, The American Statistician 52 (1998).
-    assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
-    with pytest.raises(ValueError, match="share of nothing"):
-        wilson(0, 0)
+    assert wilson(0.8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
 
 
 @given(st.integers(1, 500), st.data())
 def test_wilson_contains_the_share_within_zero_and_one(of: int, data: st.DataObject) -> None:
     came = data.draw(st.integers(0, of))
-    low, high = wilson(came, of)
+    low, high = wilson(came / of, of)
     assert 0.0 <= low <= came / of + 1e-12
     assert came / of - 1e-12 <= high <= 1.0
 

@@ -8,13 +8,7 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.config.settings import DaemonSettings, Ephemeral, PageRule
-from freshet.crawler.lab.plan_sources import (
-    PlanSources,
-    RateLearning,
-    queue_delays_s,
-    read_history,
-    sources_of,
-)
+from freshet.crawler.lab.plan_sources import PlanSources, RateLearning, read_store
 from freshet.scheduler.estimate import ESTIMATORS, poisson
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from tests.scheduler.estimate.pieces import pieces
@@ -44,13 +38,15 @@ def store(small: SmallStore) -> SmallStore:
     return small
 
 
-def said(importance: str = "list") -> tuple[DaemonSettings, Ephemeral]:
-    settings, _ = load(None, {"daemon.importance": importance})
+def said(**daemon: object) -> tuple[DaemonSettings, Ephemeral]:
+    given = {"importance": "list"} | daemon
+    settings, _ = load(None, {f"daemon.{key}": value for key, value in given.items()})
     return settings.daemon, settings.ephemeral
 
 
 def learned(store: SmallStore, estimator: str) -> tuple[PlanSources, RateLearning]:
-    return sources_of(asyncio.run(read_history(store.path, *said())), estimator)
+    sources, _, told, _ = read_store(store.path, estimator, *said())
+    return sources, told
 
 
 def test_pages_stand_with_their_queue_their_importance_and_their_rate(store: SmallStore) -> None:
@@ -83,8 +79,8 @@ def test_pages_weigh_what_they_would_weigh_to_a_daemon(store: SmallStore) -> Non
     home = store.page("/", checked_at=9.0)
     for page in (1, 2):
         store.link(page, home, 0.0)
-    history = asyncio.run(read_history(store.path, *said("pagerank")))
-    sources, _ = sources_of(history, "poisson_mle", [PageRule(match="/still", importance=8.0)])
+    daemon = said(importance="pagerank", rules=[PageRule(match="/still", importance=8.0)])
+    sources, *_ = read_store(store.path, "poisson_mle", *daemon)
     lively, still, other, linked = sources.importance.tolist()
     assert (still, other) == (8.0, 1.0)
     assert linked > 3.0 > lively
@@ -109,9 +105,8 @@ def test_what_was_learnt_of_a_page_at_its_old_url_counts_where_it_stands_now(
 
 def test_each_queue_has_the_delay_of_its_hosts(store: SmallStore) -> None:
     store.host("https://one.example", queue="one.example", delay_s=1.0, last_exchange_at=0.0)
-    history = asyncio.run(read_history(store.path, *said()))
-    sources, _ = sources_of(history, "poisson_mle")
-    assert dict(zip(sources.hosts, queue_delays_s(history.pages), strict=True)) == {
+    sources, delays_s, *_ = read_store(store.path, "poisson_mle", *said())
+    assert dict(zip(sources.hosts, delays_s, strict=True)) == {
         "one.example": 4.0,
         "https://other.example": None,
     }
