@@ -150,11 +150,11 @@ def _judged(
     total = pages.T @ mu
     counted, copied = max(float(total[bounds.COUNTED]), np.finfo(float).tiny), total[bounds.COPIED]
     by_day = np.where(days[:, bounds.COUNTED] > 0, days[:, bounds.COUNTED], np.nan)[:, None]
-    found = []
+    costs = []
     for cost, bound in zip((bounds.HARMONIC, bounds.BINARY), least, strict=True):
         low, early, high = (total[cost] / counted).tolist()
-        found.append(Bounded(low, early, high, bound / counted, days[:, cost] / by_day))
-    appeared, visited_first, delay_days = _discovery(bench.timeline, asks, terms)
+        costs.append(Bounded(low, early, high, bound / counted, days[:, cost] / by_day))
+    appeared, found, delay_days = _discovery(bench.timeline, asks, terms)
     # Whether a visit got what it had, on a day without knowledge in the archive.
     blind = asks.again.copy()
     blind[blind] = asks.at[blind] > captures.until[asks.capture[blind]]
@@ -163,11 +163,11 @@ def _judged(
     return PolicyVerdict(
         policy=name,
         budget=terms.budget,
-        harmonic=found[0],
-        binary=found[1],
+        harmonic=costs[0],
+        binary=costs[1],
         age_days=float(total[bounds.AGE] / copied) if copied else np.nan,
         appeared=appeared,
-        found=visited_first,
+        found=found,
         delay_days=delay_days,
         fetches=len(asks),
         paid=terms.budget * (terms.end - terms.start),
