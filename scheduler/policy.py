@@ -29,16 +29,15 @@ def given(make: Callable[..., Any], text: str) -> dict[str, Value]:
     >>> given(make, "share=0.25,crawling=periodic")
     {'share': 0.25, 'crawling': 'periodic'}
     """
-    return dict(_option(make, part) for part in text.split(",") if part)
-
-
-def _option(make: Callable[..., Any], part: str) -> tuple[str, Value]:
-    key, equals, text = part.partition("=")
-    accepted = inspect.signature(make).parameters
-    if key not in accepted or not equals:
-        known = ", ".join(f"{option}=…" for option in accepted) or "none"
-        raise ValueError(f"option {part!r} is not known; accepted are {known}")
-    return key, _value(key, text, accepted[key].default)
+    options: dict[str, Value] = {}
+    for part in filter(None, text.split(",")):
+        key, equals, value = part.partition("=")
+        accepted = inspect.signature(make).parameters
+        if key not in accepted or not equals:
+            known = ", ".join(f"{option}=…" for option in accepted) or "none"
+            raise ValueError(f"option {part!r} is not known; accepted are {known}")
+        options[key] = _value(key, value, accepted[key].default)
+    return options
 
 
 def _value(key: str, text: str, default: object) -> Value:
@@ -113,7 +112,6 @@ class RatePolicy(Protocol):
             ValueError: if the budget is not a finite number above 0, a column has a wrong row, or
                 numbers are too large or too small to be computed with.
         """
-        ...
 
 
 @runtime_checkable
@@ -126,7 +124,6 @@ class IndexPolicy(Protocol):
         Law: between two events of a source (crawl, signal, new change rate) its index does
         not fall while time passes, and it depends on no other row.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +156,6 @@ class IntervalPolicy(Protocol):
 
     def next_interval(self, previous: Pace | None, observation: Revisit) -> Pace:
         """Return the pace after a visit; ``previous`` is None at the first one."""
-        ...
 
 
 Policy: TypeAlias = RatePolicy | IndexPolicy | IntervalPolicy

@@ -444,7 +444,13 @@ def _writable(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         for number, name, sql in migrations():
             if number > version:
-                _migrate(connection, number, name, sql)
+                # Each is applied and recorded in one transaction.
+                record = f"INSERT INTO migration VALUES ({number}, '{name}', {time.time()})"
+                connection.executescript(
+                    f"BEGIN IMMEDIATE;\n{sql}\n{record};\n"
+                    f"PRAGMA application_id = {APPLICATION_ID};\n"
+                    f"PRAGMA user_version = {number};\nCOMMIT;"
+                )
     except BaseException:
         connection.close()
         raise
@@ -476,15 +482,6 @@ def schema_of(path: Path, connection: sqlite3.Connection, *, migrates: bool = Tr
             f"{path}: its schema {version} is older than {newest()}; `freshet crawl` migrates it"
         )
     return int(version)
-
-
-def _migrate(connection: sqlite3.Connection, number: int, name: str, sql: str) -> None:
-    """Apply one migration and record it, in one transaction."""
-    record = f"INSERT INTO migration VALUES ({number}, '{name}', {time.time()})"
-    connection.executescript(
-        f"BEGIN IMMEDIATE;\n{sql}\n{record};\nPRAGMA application_id = {APPLICATION_ID};\n"
-        f"PRAGMA user_version = {number};\nCOMMIT;"
-    )
 
 
 # -- formats of versioned bytes, whose first byte is the format's number
@@ -640,13 +637,9 @@ def as_columns(record: type[Record], table: NDArray[np.void]) -> Record:
 @cache
 def row_of(record: type[DataclassInstance]) -> np.dtype[np.void]:
     """Return the type of a row whose columns are the fields of a record."""
-    hints = _hints(record)
-    return np.dtype([(each.name, _scalar(hints[each.name])) for each in fields(record)])
-
-
-def _scalar(hint: Any) -> type[Any]:
-    """Return the type of the values of ``NDArray[T]``; those of a list are objects."""
-    if get_origin(hint) is list:
-        return np.object_
-    (scalar,) = get_args(get_args(hint)[1])
-    return scalar  # type: ignore[no-any-return]
+    columns = []
+    for name, hint in _hints(record).items():
+        # The type of the values of ``NDArray[T]``; those of a list are objects.
+        is_list = get_origin(hint) is list
+        columns.append((name, np.object_ if is_list else get_args(get_args(hint)[1])[0]))
+    return np.dtype(columns)

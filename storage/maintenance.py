@@ -93,7 +93,10 @@ def _copy(source: Path, target: Path, *, replace: bool, progress: Progress) -> C
         partial.permit(source.stat().st_mode)
         with sqlite_errors(source), closing(_opened(source, source, "ro")) as old:
             schema = _schema(source, old)
-            _require_room(target, _bytes_of(old))
+            free, needed = shutil.disk_usage(target.parent).free, _bytes_of(old)
+            if free < needed + _SPARE_BYTES:
+                why = f"the disk has {free / 1e6:,.0f} MB free, and the copy takes"
+                raise StoreUnavailable(target, f"{why} {needed / 1e6:,.0f}")
             with closing(_opened(partial.path, target, "rw")) as new:
                 _fill(old, new, source, target, progress)
         copied = _checked(partial.path, target, schema, progress)
@@ -152,7 +155,7 @@ class _Partial:
         os.close(self._handle)
 
     def take_place(self, target: Path) -> None:
-        """Replace the target durably."""
+        """Replace the target, durably."""
         os.fsync(self._handle)
         for ending in _BESIDE:
             # SQLite would apply the replaced file's log to the new one.
@@ -186,15 +189,6 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 def _bytes_of(connection: sqlite3.Connection) -> int:
     return _pragma(connection, "page_count") * _pragma(connection, "page_size")
-
-
-def _require_room(target: Path, size_bytes: int) -> None:
-    free = shutil.disk_usage(target.parent).free
-    if free < size_bytes + _SPARE_BYTES:
-        raise StoreUnavailable(
-            target,
-            f"the disk has {free / 1e6:,.0f} MB free, and the copy takes {size_bytes / 1e6:,.0f}",
-        )
 
 
 def _fill(
@@ -264,7 +258,8 @@ class Space:
 
 async def space(database: Database) -> Space:
     """Measure the file of a store and its free pages."""
-    page, pages, free = await database.at_once(_sizes)
+    names = ("page_size", "page_count", "freelist_count")
+    page, pages, free = await database.at_once(lambda db: [_pragma(db, name) for name in names])
     return Space(page * pages, page * free)
 
 
@@ -276,7 +271,11 @@ async def compact(database: Database) -> None:
     """
     found = await space(database)
     needed = found.size_bytes - found.free_bytes + _SPARE_BYTES
-    temporary = _temporary()
+    # SQLite makes its temporary file in the first folder that it may write.
+    named = (os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR"))
+    folders = (Path(each) for each in (*named, *_TEMPORARY) if each)
+    writable = (each for each in folders if each.is_dir() and os.access(each, os.W_OK | os.X_OK))
+    temporary = next(writable, Path())
     is_one = database.path.absolute().parent.stat().st_dev == temporary.stat().st_dev
     _require_room_to_compact(database.path, database.path.absolute().parent, needed * (1 + is_one))
     if not is_one:
@@ -284,24 +283,9 @@ async def compact(database: Database) -> None:
     await database.at_once(_vacuum)
 
 
-def _sizes(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    names = ("page_size", "page_count", "freelist_count")
-    page, pages, free = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
-    return page, pages, free
-
-
 def _vacuum(connection: sqlite3.Connection) -> None:
     connection.execute("VACUUM")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
-def _temporary() -> Path:
-    """Return the folder in which SQLite makes its temporary file."""
-    named = (os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR"))
-    for each in (*named, *_TEMPORARY):
-        if each and Path(each).is_dir() and os.access(each, os.W_OK | os.X_OK):
-            return Path(each)
-    return Path()
 
 
 def _require_room_to_compact(path: Path, folder: Path, needed: int) -> None:
@@ -475,14 +459,12 @@ async def prune(database: Database, retention: Retention, now: float) -> list[Ro
 
 
 async def _counted(reader: aiosqlite.Connection, rule: _Rule, cuts: Mapping[str, float]) -> Rows:
-    bounds = _bounds(rule, cuts)
-    if bounds is None:
-        return Rows(rule.what, rule.table, 0, 0)
-    rows = await reader.execute_fetchall(
-        f"WITH doomed (a, b, size) AS ({rule.doomed}) SELECT count(*), total(size) FROM doomed",
-        bounds,
-    )
-    count, size = next(iter(rows))
+    count, size, bounds = 0, 0.0, _bounds(rule, cuts)
+    if bounds is not None:
+        sql = (
+            f"WITH doomed (a, b, size) AS ({rule.doomed}) SELECT count(*), total(size) FROM doomed"
+        )
+        ((count, size),) = await reader.execute_fetchall(sql, bounds)
     return Rows(rule.what, rule.table, count, int(size))
 
 
@@ -582,7 +564,6 @@ async def examine(path: Path, *, thorough: bool = False) -> StoreHealth:
 
 async def _dangling(connection: aiosqlite.Connection) -> list[str]:
     """Describe the rows that refer to rows that do not exist."""
-    rows = await connection.execute_fetchall(
-        'SELECT "table", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2'
-    )
+    sql = 'SELECT "table", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2'
+    rows = await connection.execute_fetchall(sql)
     return [f"{row[2]:,} rows of {row[0]} refer to a missing {row[1]}" for row in rows]

@@ -10,28 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from freshet.storage.entries import (
-    Advertised,
-    AliasKind,
-    Amendment,
-    Audit,
-    Claims,
-    CopyFinding,
-    HeaderSigns,
-    Host,
-    HostState,
-    Kind,
-    Outcome,
-    Outlook,
-    Reason,
-    Retraction,
-    RobotsRecord,
-    Role,
-    Rung,
-    Said,
-    Subscription,
-    no_claims,
-)
+from freshet.storage import entries
 
 # -- targets: links of a page, and URLs for the frontier ---------------------
 
@@ -66,7 +45,7 @@ class Targets:
     urls: list[str] = field(default_factory=list)
     fetch_urls: list[str] = field(default_factory=list)
     origins: list[str] = field(default_factory=list)
-    roles: list[Role] = field(default_factory=list)
+    roles: list[entries.Role] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
     redirects: list[int] = field(default_factory=list)
     held_back: list[str | None] = field(default_factory=list)
@@ -84,7 +63,7 @@ class Alias:
     """Another name, the visited URL, of the page at ``url``."""
 
     url: str
-    kind: AliasKind
+    kind: entries.AliasKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +118,15 @@ class DueUrl:
     fetch_url: str
     host_id: int
     due_at: float
-    reason: Reason = "discovery"
-    role: Role = "page"
+    reason: entries.Reason = "discovery"
+    role: entries.Role = "page"
     depth: int = 0
     attempt: int = 0
     redirects: int = 0
     seed_id: int | None = None
     validators: Validators = field(default_factory=Validators)
     digests: Digests | None = None
-    audit: Audit | None = None
+    audit: entries.Audit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +142,7 @@ class FetchResult:
     """
 
     url: str
-    outcome: Outcome
+    outcome: entries.Outcome
     started_at: float
     duration_s: float
     status: int | None = None
@@ -204,8 +183,8 @@ class Observation:
 
     page_id: int
     at: float
-    kind: Kind
-    rung: Rung | None = None
+    kind: entries.Kind
+    rung: entries.Rung | None = None
     status: int | None = None
     reason: str | None = None
     detail: str | None = None
@@ -274,7 +253,7 @@ class Visit:
 
     due: DueUrl
     observation: Observation
-    role: Role = "page"
+    role: entries.Role = "page"
     fetches: int = 1
     validators: Validators | None = None
     capture: Capture | None = None
@@ -285,17 +264,17 @@ class Visit:
     retry_at: float | None = None
     charged: bool = True
     fetch_url: str | None = None
-    host: HostState | None = None
+    host: entries.HostState | None = None
     new_root: str | None = None
     memory: bytes | None = None
-    amendments: tuple[Amendment, ...] = ()
+    amendments: tuple[entries.Amendment, ...] = ()
     not_content: bytes | None = None
-    retractions: tuple[Retraction, ...] = ()
-    copies: tuple[CopyFinding, ...] = ()
-    said: Said | None = None
-    signs: HeaderSigns | None = None
+    retractions: tuple[entries.Retraction, ...] = ()
+    copies: tuple[entries.CopyFinding, ...] = ()
+    said: entries.Said | None = None
+    signs: entries.HeaderSigns | None = None
     wish_s: float | None = None
-    advertised: Advertised | None = None
+    advertised: entries.Advertised | None = None
 
     @property
     def at(self) -> float:
@@ -385,13 +364,13 @@ class Note:
     at: float
     fetches: int = 0
     targets: Targets = field(default_factory=Targets)
-    host: HostState | None = None
-    robots: tuple[int, RobotsRecord] | None = None
+    host: entries.HostState | None = None
+    robots: tuple[int, entries.RobotsRecord] | None = None
     seeds: tuple[tuple[int, str], ...] = ()
-    said: Said | None = None
-    subscription: Subscription | None = None
+    said: entries.Said | None = None
+    subscription: entries.Subscription | None = None
     ended: bool = False
-    outlook: Outlook | None = None
+    outlook: entries.Outlook | None = None
     estimates: tuple[Estimate, ...] = ()
 
 
@@ -412,9 +391,9 @@ class Acknowledged:
     entry: Entry
     supplied: frozenset[int] = frozenset()
     pages: tuple[int, ...] = ()
-    retracted: tuple[tuple[Kind, str], ...] = ()
+    retracted: tuple[tuple[entries.Kind, str], ...] = ()
     withdrawn: tuple[tuple[int, frozenset[int]], ...] = ()
-    claims: Claims = field(default_factory=no_claims, compare=False)
+    claims: entries.Claims = field(default_factory=entries.no_claims, compare=False)
     churn: Churn | None = None
 
     @property
@@ -442,7 +421,7 @@ class Agenda(Protocol):
     def hungry(self) -> bool:
         """Return whether :meth:`replenish` would load something although nothing falls due."""
 
-    async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
+    async def replenish(self, now: float) -> tuple[Sequence[entries.Host], Sequence[int]]:
         """Load the URLs that :meth:`next` will need.
 
         Return the hosts not seen before, and the ids of all hosts that have URLs now.

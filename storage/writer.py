@@ -91,7 +91,9 @@ class VisitTables:
         observations.append(db, self._run_id, visits)
         observations.append_audit(db, visits)
         observations.record(db, visits)
-        observations.append_amendment(db, visits)
+        for visit in visits:
+            for amendment in visit.amendments:
+                observations.amend(db, visit.due.page_id, amendment, visit.at)
         kept = claims.append(db, entries)
         hosts.count(db, visits)
         frontier.settle(db, visits)
@@ -102,9 +104,7 @@ class VisitTables:
         }
         weighed = url_patterns.weigh(db, visits, self._run_id, self._rule, revealed)
         self._record_hosts(db, entries)
-        hosts.save_not_content(
-            db, [(v.due.host_id, v.not_content) for v in visits if v.not_content]
-        )
+        hosts.save_not_content(db, visits)
         for visit in visits:
             if visit.new_root is not None:
                 runs.move(db, visit.due.page_id, visit.new_root)

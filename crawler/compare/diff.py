@@ -124,7 +124,9 @@ def align(old: Sequence[str], new: Sequence[str]) -> tuple[AlignedBlock, ...]:
     waiting = deque(i for i in range(len(old)) if i not in left)
     aligned: list[AlignedBlock] = []
     # Blocks removed before the next pair stand before those added there.
-    limits = _next_partners(partner, len(old), len(new))
+    limits, limit = [0] * len(new), len(old)
+    for j in reversed(range(len(new))):
+        limits[j] = limit = partner.get(j, limit)
     for j, limit in enumerate(limits):
         while waiting and waiting[0] < limit:
             aligned.append(_removed(old, waiting.popleft()))
@@ -232,15 +234,6 @@ def _moved(old: Sequence[str], new: Sequence[str], partner: Mapping[int, int]) -
     }
 
 
-def _next_partners(partner: Mapping[int, int], before: int, after: int) -> list[int]:
-    """Return for each new position the old one of the next pair at or after it."""
-    limits, limit = [0] * after, before
-    for j in reversed(range(after)):
-        limit = partner.get(j, limit)
-        limits[j] = limit
-    return limits
-
-
 def _removed(old: Sequence[str], i: int) -> AlignedBlock:
     return AlignedBlock("removed", i, None, old[i])
 
@@ -283,8 +276,12 @@ def in_one_line(aligned: Sequence[AlignedBlock], width: int = 100) -> str:
     order: Sequence[BlockChange] = ("edited", "added", "removed", "moved")
     first = min(changed, key=lambda block: order.index(block.change))
     more = in_numbers(aligned) if len(changed) > 1 else ""
-    line = _excerpt(first, max(width - len(more) - 3, 30))
-    return f"{line}  {more}".rstrip()
+    text, mark = first.text, _MARKS.get(first.change, f"{first.change}:")
+    if first.change == "edited":
+        text, mark = "".join(_written(run) for run in shortened(first.runs)), ""
+    room = max(width - len(more) - 3, 30)
+    text = text if len(text) <= room else text[: room - 1].rstrip() + _ELLIPSIS
+    return f"{mark} “{text}”  {more}".strip()
 
 
 def in_numbers(aligned: Sequence[AlignedBlock]) -> str:
@@ -300,14 +297,6 @@ def shortened(runs: Sequence[Run], around: int = _AROUND) -> tuple[Run, ...]:
         _cut(run, around if i else 0, around if i < last else 0) if run.is_kept else run
         for i, run in enumerate(runs)
     )
-
-
-def _excerpt(block: AlignedBlock, width: int) -> str:
-    if block.change == "edited":
-        words = "".join(_written(run) for run in shortened(block.runs))
-        return f"“{_clipped(words, width)}”"
-    mark = _MARKS.get(block.change, f"{block.change}:")
-    return f"{mark} “{_clipped(block.text, width)}”"
 
 
 def _written(run: Run) -> str:
@@ -326,7 +315,3 @@ def _cut(run: Run, head: int, tail: int) -> Run:
     end = " " + text[len(text) - tail :].split(" ", 1)[-1] if tail else ""
     short = f"{start}{_ELLIPSIS}{end}"
     return Run(short, short)
-
-
-def _clipped(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1].rstrip() + _ELLIPSIS

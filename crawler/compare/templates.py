@@ -77,7 +77,16 @@ class Template:
         distinct = {page.sketch.text_digest: page for page in pages}
         sums: defaultdict[Slot, _SlotSum] = defaultdict(_SlotSum)
         for page in distinct.values():
-            _count_page(page, sums)
+            for slot, digest in page.layout.near_slots(_NEAR):
+                total, own = sums[slot], page.memory.slots.get(slot)
+                total.blocks.append(digest)
+                if own is None:
+                    total.compared += page.comparisons
+                else:
+                    replaced, compared = own.share
+                    total.volatile_pages += own.volatile
+                    total.replaced += replaced
+                    total.compared += compared + page.still
         least = enough(len(distinct))
         shared = {slot: s for slot, s in sums.items() if s.pages >= LEAST_PAGES}
         uniform = {slot: s.uniform(least) for slot, s in shared.items()}
@@ -126,20 +135,6 @@ class _SlotSum:
             and self.replaced < _CONTENT_SHARE * self.compared
             and not self.is_volatile
         )
-
-
-def _count_page(page: PageRecord, sums: defaultdict[Slot, _SlotSum]) -> None:
-    memory, still = page.memory, page.still
-    for slot, digest in page.layout.near_slots(_NEAR):
-        total, own = sums[slot], memory.slots.get(slot)
-        total.blocks.append(digest)
-        if own is None:
-            total.compared += memory.comparisons + still
-        else:
-            replaced, compared = own.share
-            total.volatile_pages += own.volatile
-            total.replaced += replaced
-            total.compared += compared + still
 
 
 @dataclass(slots=True)

@@ -123,6 +123,7 @@ class StatusRecorder:
 
         found, capped = await asyncio.to_thread(work) if len(pages) > _MANY else work()
         upcoming = self.agenda.queue.worthiest()
+        shares, last = self.agenda.quota, self.agenda.valuation
         self.last = Outlook(
             at=now,
             began_at=self._began_at,
@@ -142,37 +143,28 @@ class StatusRecorder:
             next_at=self._pacer.allows_at(now),
             next_page_id=None if upcoming is None else upcoming.page_id,
             capped=capped,
-            discovered=self._discovered(),
+            discovered=Discovered(
+                shares.found,
+                shares.revealed,
+                shares.refreshed,
+                0.0 if last is None else last.unknown,
+                0.0 if last is None else last.per_day,
+            ),
         )
         return self.last
-
-    def _discovered(self) -> Discovered:
-        shares, last = self.agenda.quota, self.agenda.valuation
-        return Discovered(
-            shares.found,
-            shares.revealed,
-            shares.refreshed,
-            0.0 if last is None else last.unknown,
-            0.0 if last is None else last.per_day,
-        )
 
     def _expected(
         self, followed: Policy, pages: Census, beliefs: Beliefs, limits: Limits, day: float
     ) -> tuple[Forecast, tuple[CappedQueue, ...]]:
-        found = forecast(pages, beliefs)
+        """Return a forecast, and the host queues that want more visits than politeness allows."""
+        expected = forecast(pages, beliefs)
         if not len(pages) or limits.per_day.min() >= self.agenda.budget:
-            return found, ()
-        return found, self._capped(followed, pages, beliefs, limits, day)
-
-    def _capped(
-        self, followed: Policy, pages: Census, beliefs: Beliefs, limits: Limits, day: float
-    ) -> tuple[CappedQueue, ...]:
-        """Return the host queues for which more visits are wanted than politeness allows."""
+            return expected, ()
         table, waited = sources(pages, beliefs, limits.queue, limits.per_day, day)
         try:
             visits = wanted(followed, table, waited, self.agenda.budget)
         except Exception:  # noqa: BLE001 - a plug-in policy; the ranker's guard logs the error
-            return ()
+            return expected, ()
         count = np.bincount(table.host, minlength=len(limits.keys))
         found = [
             CappedQueue(limits.keys[code], *each)
@@ -181,7 +173,7 @@ class StatusRecorder:
             )
             if each[1] > each[0]
         ]
-        return tuple(sorted(found, key=lambda queue: -queue.refused)[:_CAPPED])
+        return expected, tuple(sorted(found, key=lambda queue: -queue.refused)[:_CAPPED])
 
     # -- estimates of pages ------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from freshet.config.settings import StoreSettings
 from freshet.crawler.clock import STEP_S, Clock
-from freshet.crawler.compare.history import Delta, PageMemory, PageRecord
+from freshet.crawler.compare.history import PageMemory, PageRecord
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, is_same_page
 from freshet.crawler.compare.near_duplicates import (
     BUCKET_SIZE,
@@ -57,15 +57,24 @@ async def correct(
     corrections: list[Correction] = []
     for host_id, pages in await observations.open_hosts(database.reader, run_id, since):
         memories = await observations.open_memories(database.reader, run_id, host_id)
-        differing = {page_id: (text, _deltas(data, since)) for page_id, text, data in memories}
+        differing = {
+            page_id: (text, [d for d in PageMemory.from_bytes(data).deltas if d.at >= since])
+            for page_id, text, data in memories
+        }
         sample = await observations.sample(database.reader, host_id, SAMPLE_PAGES)
         template = Template.learnt([PageRecord.of(history) for history in sample])
         corrections += settled(differing, pages, template)
     corrections += await _moves(database, run_id)
 
     def amend(connection: sqlite3.Connection) -> None:
-        for correction in corrections:
-            observations.amend(connection, correction.page_id, _amendment(correction), now)
+        for each in corrections:
+            rung: Rung = "frame" if each.kind == "unchanged" else "blocks"
+            why = _WHY[each.kind]
+            if each.was == "new":
+                rung = "text" if each.kind == "unchanged" else "blocks"
+                why = "it stood at another URL before"
+            amendment = Amendment(each.at, each.kind, rung, why)
+            observations.amend(connection, each.page_id, amendment, now)
         changefeed.tell(connection, {each.page_id for each in corrections}, now)
         alerts.review(connection, alert_rules, now)
 
@@ -82,19 +91,6 @@ async def _moves(database: Database, run_id: int) -> list[Correction]:
             kind: Kind = "unchanged" if old.text_digest == new.text_digest else "changed"
             corrections.append(Correction(page_id, at, "new", kind))
     return corrections
-
-
-def _deltas(memory: bytes, since: float) -> list[Delta]:
-    return [delta for delta in PageMemory.from_bytes(memory).deltas if delta.at >= since]
-
-
-def _amendment(correction: Correction) -> Amendment:
-    rung: Rung = "frame" if correction.kind == "unchanged" else "blocks"
-    why = _WHY[correction.kind]
-    if correction.was == "new":
-        rung = "text" if correction.kind == "unchanged" else "blocks"
-        why = "it stood at another URL before"
-    return Amendment(correction.at, correction.kind, rung, why)
 
 
 # -- near-duplicates ---------------------------------------------------------

@@ -350,12 +350,8 @@ def stopping_on_signals(pool: FetchPool, context: RunContext) -> Iterator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
-
-    def on_signal() -> None:
-        pool.stop(at_once=pool.stopping)
-
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal)
+        loop.add_signal_handler(number, lambda: pool.stop(at_once=pool.stopping))
     try:
         yield
     finally:

@@ -286,8 +286,12 @@ class Responder:
     def _document(
         self, site: SyntheticSite, document: LivingPage, asked: Place, at: float
     ) -> SiteResponse:
+        if at < document.born_at:
+            return plight(404, at)
         if not document.is_alive(at):
-            return self._departed(site, document, at)
+            if document.moved_to is None:
+                return plight(410, at)
+            return self._redirect(site, Redirect(301, Place(site.name, document.moved_to)), at)
         version = version_at(document.history.revisions, at)
         face = self._face(site, at)
         key = (_place(asked), version, face.version)
@@ -299,13 +303,6 @@ class Responder:
         if document.head.robots_header:
             headers.append(("X-Robots-Tag", document.head.robots_header))
         return success(at, body, *headers)
-
-    def _departed(self, site: SyntheticSite, document: LivingPage, at: float) -> SiteResponse:
-        if at < document.born_at:
-            return plight(404, at)
-        if document.moved_to is None:
-            return plight(410, at)
-        return self._redirect(site, Redirect(301, Place(site.name, document.moved_to)), at)
 
     def _fault(self, site: SyntheticSite, fault: Fault, asked: Place, at: float) -> SiteResponse:
         place = _place(asked)

@@ -4,9 +4,11 @@ Edits change a page's main content; each has a form. Edits of the frame around t
 to the site.
 """
 
+import tomllib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from itertools import accumulate
 from random import Random
 from typing import Literal, NamedTuple, TypeAlias
@@ -190,69 +192,10 @@ class Language:
         return text[:1].upper() + text[1:] + self.stop
 
 
-ENGLISH = Language(
-    "en",
-    tuple(
-        "the of and to in a is that for it as was with be by on not he his but at are this have "
-        "from or had an they which one you were all her she there would their we him been has "
-        "when who will no more if out so up said what its about than into them can only other "
-        "time new some could these two may first then do any like my now over such our man me "
-        "even most made after also did many off before must well back through years much where "
-        "your way down should because long each just state those people too mister how good "
-        "world make very year still see own work life men day get here old between both being "
-        "under three never know same last another while us might great go come since against "
-        "right came take used himself few house use place during high without again home around "
-        "small however found part school thought went say general once upon every war left until "
-        "always river harbour council bridge winter market journey engine garden letter teacher "
-        "mountain copper village signal railway orchard lantern compass quarry timber weather "
-        "glacier museum archive printer cable meadow furnace voyage census barley ferry".split()
-    ),
-    ".",
-    "The current count is {}.",
-)
-
-GERMAN = Language(
-    "de",
-    tuple(
-        "der die und in den von zu das mit sich des auf für ist im dem nicht ein eine als auch es "
-        "an werden aus er hat dass sie nach wird bei einer um am sind noch wie einem über einen "
-        "so zum war haben nur oder aber vor zur bis mehr durch man sein wurde sei hatte kann "
-        "gegen vom können schon wenn habe seine Mark ihre dann unter wir soll ich eines Jahr zwei "
-        "Jahren diese dieser wieder keine Uhr seiner worden will zwischen immer Millionen was "
-        "sagte gibt alle diesem seit muss wurden beim doch jetzt waren drei Jahre neue neuen "
-        "damit bereits da ihr seinen müssen ab ihrer ohne sondern selbst ersten nun etwa heute "
-        "weil ihm Menschen Deutschland anderen Bürger Straße Brücke Gemälde Mühle Wörterbuch "
-        "Händler Küche Möbel Fähre Gärtner Schlüssel Werkzeug Leuchter Teppich Flöte Becher "
-        "Fenster Ziegel Kürbis Wolle Papier Kessel Spiegel Bücher Stühle Körbe Gläser".split()
-    ),
-    ".",
-    "Der Preis beträgt {} Euro.",
-)
-
-JAPANESE = Language(
-    "ja",
-    tuple(
-        "時間 会社 問題 世界 日本 社会 政府 経済 場合 今日 自分 必要 関係 情報 研究 技術 地域 教育 "
-        "生活 活動 国際 開発 環境 文化 歴史 科学 大学 学校 電話 電車 新聞 写真 映画 音楽 料理 "
-        "旅行 天気 季節 動物 植物 海岸 山脈 道路 建物 図書 辞書 言葉 文字 数学 物理 化学 医学 "
-        "病院 銀行 市場 価格 商品 工場 機械 材料 計画 結果 変化 将来".split()
-    ),
-    "。",
-    "現在数量{}個。",
-    width=2,
-)
-
-RUSSIAN = Language(
-    "ru",
-    tuple(
-        "не на быть он что по это она этот но они мы весь который из то за свой ещё от так для "
-        "ты же год человек время рука дело раз глаз жизнь день голова друг дом "
-        "слово место лицо сторона нога дверь работа земля конец час голос город вода стол ребёнок "
-        "сила отец женщина машина случай ночь мир вид ряд начало вопрос война деньги минута жена "
-        "правда страна свет мать дорога окно комната письмо народ утро лето река снег".split()
-    ),
-    ".",
-    "Сейчас их {}.",
+_LANGUAGES = tomllib.loads((files(__package__) / "languages.toml").read_text(encoding="utf-8"))
+ENGLISH, GERMAN, JAPANESE, RUSSIAN = (
+    Language(code, **{**table, "words": tuple(table["words"].split())})
+    for code, table in _LANGUAGES.items()
 )
 
 
@@ -320,28 +263,37 @@ def revise(blocks: Blocks, form: Form, rng: Random, language: Language) -> Block
     """Return the blocks after an edit of that form.
 
     Raises:
-        KeyError: the form does not touch blocks.
+        ValueError: the form does not touch blocks.
         IndexError: the page has no block that it could touch.
     """
-    return _REVISERS[form](blocks, rng, language)
-
-
-def _change_word(blocks: Blocks, rng: Random, language: Language) -> Blocks:
+    match form:
+        case "number":
+            return _replace(blocks, "figure", lambda: _number(rng, language))
+        case "date":
+            return _replace(blocks, "date", lambda: _date(rng))
+        case "paragraph_added":
+            at = rng.randint(0, len(blocks))
+            new = Block("paragraph", language.paragraph(rng))
+            return (*blocks[:at], new, *blocks[at:])
+        case "rewrite":
+            kinds = {block.kind for block in blocks}
+            figure, dated = "figure" in kinds, "date" in kinds
+            return compose(rng, language, _REWRITTEN, figure=figure, dated=dated)
     i, sentences = _pick_paragraph(blocks, rng)
-    j = rng.randrange(len(sentences))
-    words = language.split(sentences[j])
-    k = rng.randrange(len(words))
-    words[k] = language.word(rng, unlike=words[k])
-    sentences[j] = language.join(words)
+    match form:
+        case "word":
+            j = rng.randrange(len(sentences))
+            words = language.split(sentences[j])
+            k = rng.randrange(len(words))
+            words[k] = language.word(rng, unlike=words[k])
+            sentences[j] = language.join(words)
+        case "sentence_added":
+            sentences.insert(rng.randint(0, len(sentences)), language.sentence(rng))
+        case "paragraph_removed":
+            return blocks[:i] + blocks[i + 1 :]
+        case _:
+            raise ValueError(f"an edit of the form {form} touches the frame, not the blocks")
     return _with(blocks, i, sentences)
-
-
-def _change_number(blocks: Blocks, rng: Random, language: Language) -> Blocks:
-    return _replace(blocks, "figure", lambda: _number(rng, language))
-
-
-def _change_date(blocks: Blocks, rng: Random, _language: Language) -> Blocks:
-    return _replace(blocks, "date", lambda: _date(rng))
 
 
 def _replace(blocks: Blocks, kind: ContentKind, draw: Callable[[], str]) -> Blocks:
@@ -351,40 +303,6 @@ def _replace(blocks: Blocks, kind: ContentKind, draw: Callable[[], str]) -> Bloc
     while after == before:
         after = draw()
     return _with(blocks, i, [after])
-
-
-def _add_sentence(blocks: Blocks, rng: Random, language: Language) -> Blocks:
-    i, sentences = _pick_paragraph(blocks, rng)
-    sentences.insert(rng.randint(0, len(sentences)), language.sentence(rng))
-    return _with(blocks, i, sentences)
-
-
-def _add_paragraph(blocks: Blocks, rng: Random, language: Language) -> Blocks:
-    at = rng.randint(0, len(blocks))
-    new = Block("paragraph", language.paragraph(rng))
-    return (*blocks[:at], new, *blocks[at:])
-
-
-def _remove_paragraph(blocks: Blocks, rng: Random, _language: Language) -> Blocks:
-    i, _ = _pick_paragraph(blocks, rng)
-    return blocks[:i] + blocks[i + 1 :]
-
-
-def _rewrite(blocks: Blocks, rng: Random, language: Language) -> Blocks:
-    kinds = {block.kind for block in blocks}
-    figure, dated = "figure" in kinds, "date" in kinds
-    return compose(rng, language, _REWRITTEN, figure=figure, dated=dated)
-
-
-_REVISERS: Mapping[Form, Callable[[Blocks, Random, Language], Blocks]] = {
-    "word": _change_word,
-    "number": _change_number,
-    "date": _change_date,
-    "sentence_added": _add_sentence,
-    "paragraph_added": _add_paragraph,
-    "paragraph_removed": _remove_paragraph,
-    "rewrite": _rewrite,
-}
 
 
 def _pick_paragraph(blocks: Blocks, rng: Random) -> tuple[int, list[str]]:

@@ -1,10 +1,12 @@
 """Builders of difficult sites: copies, redirects, faults, rules, charsets, noise, endless sets."""
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from itertools import chain, pairwise
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 from freshet.crawler.synthetic_web.content import (
@@ -34,6 +36,10 @@ from freshet.crawler.synthetic_web.site import (
     link_list,
 )
 from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, SITEMAPS, Plot
+
+_DATA: Final[dict[str, Any]] = tomllib.loads(
+    (files(__package__) / "difficult_sites.toml").read_text(encoding="utf-8")
+)
 
 # -- traps -------------------------------------------------------------------
 #
@@ -232,28 +238,8 @@ def statuses(plot: Plot) -> SyntheticSite:
     return SyntheticSite(plot.name, "Status board", resources, frame)
 
 
-_ROBOTS: Final = """\
-# Rules of the house
-User-agent: OtherBot
-Disallow: /
-
-User-agent: *
-Crawl-delay: 0.2
-Disallow: /members/
-Allow: /members/open/
-Disallow: /*.draft$
-Disallow: /*?print=
-Disallow: /search
-Allow: /searching-tips
-
-Sitemap: {origin}/sitemap.xml
-"""
-_ALLOWED: Final = (
-    "/members/open/1", "/members/open/2", "/notes.draft.html", "/searching-tips", "/guide",
-)  # fmt: skip
-_FORBIDDEN: Final = (
-    "/members/1", "/members/", "/notes.draft", "/guide?print=1", "/search?q=river",
-)  # fmt: skip
+_ALLOWED: Final[list[str]] = _DATA["allowed"]
+_FORBIDDEN: Final[list[str]] = _DATA["forbidden"]
 #: Linked from a forbidden page only.
 _BEHIND: Final = "/behind-the-wall"
 
@@ -281,7 +267,7 @@ def guarded(plot: Plot) -> SyntheticSite:
         frame,
         language=JAPANESE,
         validation="date",
-        robots=_ROBOTS,
+        robots=_DATA["robots"],
         forbidden=frozenset(_FORBIDDEN),
     )
 
@@ -343,42 +329,10 @@ _CHARSETS: Final[dict[str, tuple[Encoding, Language]]] = {
     "/charset/koi8-r": (Encoding("koi8_r", "koi8-r", in_header=False), RUSSIAN),
 }
 #: Spellings that lead to a page, and its target in the spelling of the URL standard.
-_SPELLINGS: Final = {
-    "relative": "/links/relative",
-    "./dotted": "/links/dotted",
-    "../above": "/above",
-    "/x/./y/../z": "/x/z",
-    "//{authority}/no-scheme": "/no-scheme",
-    "HTTP://{AUTHORITY}/Loud": "/Loud",
-    "?only=query": "/links/?only=query",
-    "/with-fragment#part": "/with-fragment",
-    "  /surrounded-by-space\n": "/surrounded-by-space",
-    "/with space/inside": "/with%20space/inside",
-    "/tab\tand\nbreak": "/tabandbreak",
-    "\\back\\slash": "/back/slash",
-    "/entities?a=1&b=2": "/entities?a=1&b=2",
-    "/%7Euser/percent%2Dencoded": "/%7Euser/percent%2Dencoded",
-    "/straße/日本": "/stra%C3%9Fe/%E6%97%A5%E6%9C%AC",
-    "/query?q=ü ä": "/query?q=%C3%BC%20%C3%A4",
-    "/double//slash/": "/double//slash/",
-    "/" + "long-" * 300 + "path": "/" + "long-" * 300 + "path",
-}
-#: References that lead to no page.
-_DEAD_ENDS: Final = (
-    "javascript:void(0)",
-    "mailto:zoo@example.org",
-    "tel:+4912345",
-    "data:text/html,hello",
-    "JavaScript:alert(1)",
-    "http://",
-    "http://[broken/",
-)
-_PIXEL: Final = bytes.fromhex(
-    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8"
-    "cfc0000003010100c9fe92ef0000000049454e44ae426082"
-)
+_LONG: Final = "/" + "long-" * 300 + "path"
+_SPELLINGS: Final[Mapping[str, str]] = {**_DATA["spellings"], _LONG: _LONG}
 _FILES: Final = {
-    "/files/pixel.png": File("image/png", _PIXEL),
+    "/files/pixel.png": File("image/png", bytes.fromhex(_DATA["pixel"])),
     "/files/paper.pdf": File("application/pdf", b"%PDF-1.4\n%%EOF\n"),
     "/files/readme.txt": File("text/plain; charset=utf-8", b"Nothing but text.\n"),
     "/files/empty": File("text/html; charset=utf-8", b""),
@@ -400,7 +354,7 @@ def zoo(plot: Plot) -> SyntheticSite:
     references = [(f"Animal {n}", each) for n, each in enumerate(_SPELLINGS.items())]
     references += [("Top of this page", ("#top", "/links/")), ("This page", ("", "/links/"))]
     awkward = [Link(text, plot.place(target), href=href) for text, (href, target) in references]
-    awkward += [Link("No animal", None, href=href) for href in _DEAD_ENDS]
+    awkward += [Link("No animal", None, href=href) for href in _DATA["dead_ends"]]
     resources["/links/"] = plot.page("links", title="Awkward links", links=awkward)
     listed = [*_CHARSETS, *_FILES, "/large", "/untitled", "/links/"]
     links = [plot.link(target, target) for target in listed]

@@ -70,7 +70,11 @@ def manifest_bytes(
         case "robots":
             return (site.robots or "").replace("{origin}", addresses.origin(site.name)).encode()
         case "sitemap index":
-            return _sitemap_index(site, addresses)
+            parts = (target for target, kind in SITEMAPS.items() if kind != "sitemap index")
+            places = (escape(addresses.url(Place(site.name, target))) for target in parts)
+            entries = "".join(f"<sitemap><loc>{place}</loc></sitemap>\n" for place in places)
+            opened = f'{_XML}<sitemapindex xmlns="{_SITEMAP_XMLNS}">'
+            return f"{opened}\n{entries}</sitemapindex>\n".encode()
         case "sitemap":
             return _sitemap(site, listed(site, at)[::2], at, addresses)
         case "sitemap gzip":
@@ -92,13 +96,6 @@ def listed(site: SyntheticSite, at: float) -> list[tuple[str, LivingPage]]:
 
 def _iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _sitemap_index(site: SyntheticSite, addresses: Addresses) -> bytes:
-    parts = (target for target, kind in SITEMAPS.items() if kind != "sitemap index")
-    locations = (escape(addresses.url(Place(site.name, target))) for target in parts)
-    entries = "".join(f"<sitemap><loc>{loc}</loc></sitemap>\n" for loc in locations)
-    return f'{_XML}<sitemapindex xmlns="{_SITEMAP_XMLNS}">\n{entries}</sitemapindex>\n'.encode()
 
 
 def _sitemap(

@@ -63,18 +63,13 @@ class _Walk:
     def finish(self) -> frozenset[Place]:
         while self._open:
             place, hops = self._open.pop()
-            if self._is_worth_asking(place, hops):
+            site = self._sites.get(place.host)
+            if site is None or hops >= self._hops.get(place, MAX_REDIRECTS + 1):
+                continue
+            if place.target not in site.forbidden and site.trap(place.target) is None:
                 self._hops[place] = hops
                 self._visit(place, hops)
         return frozenset(self._pages)
-
-    def _is_worth_asking(self, place: Place, hops: int) -> bool:
-        if place.host not in self._sites or hops > MAX_REDIRECTS:
-            return False
-        site = self._sites[place.host]
-        if place.target in site.forbidden or site.trap(place.target) is not None:
-            return False
-        return hops < self._hops.get(place, MAX_REDIRECTS + 1)
 
     def _visit(self, place: Place, hops: int) -> None:
         site = self._sites[place.host]

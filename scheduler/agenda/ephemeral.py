@@ -70,8 +70,12 @@ def decaying(
     place[row] = np.arange(len(row))
     reveals = (place[revealing.by] >= 0) & (revealing.item >= 0)
     by, item = place[revealing.by[reveals]], revealing.item[reveals]
+    # The index for Λ = 1, averaged over items that others reveal, too.
+    items = np.bincount(by, minlength=len(row))
+    each = np.bincount(by, whittle.ripe(decay[by] * revealing.waited[reveals]), minlength=len(row))
+    alone = whittle.ripe(decay * np.maximum(now - since[row], 0.0))
     worth = pages["importance"][row] * on.item_worth * rate
-    worth *= _reaped(np.maximum(now - since[row], 0.0), decay, by, revealing.waited[reveals])
+    worth *= np.where(items > 0, each / np.maximum(items, 1), alone) / decay
     if on.by_delay:
         worth /= cost[pages["host"][row]]
     return (row, rate, worth), _urgent(pages, item, decay[by], on, now)
@@ -108,15 +112,6 @@ def decays(half_life: Floats, on: DiscoveryTerms) -> Floats:
     own = np.isfinite(half_life) & (half_life > 0)
     decay: Floats = np.log(2) / np.where(own, half_life, on.half_life)
     return decay
-
-
-def _reaped(since: Floats, decay: Floats, by: Rows, waited: Floats) -> Floats:
-    """Return (k,), the index for Λ = 1, averaged over items that others reveal, too."""
-    items = np.bincount(by, minlength=len(since))
-    each = np.bincount(by, whittle.ripe(decay[by] * waited), minlength=len(since))
-    ripe = np.where(items > 0, each / np.maximum(items, 1), whittle.ripe(decay * since))
-    reaped: Floats = ripe / decay
-    return reaped
 
 
 def _urgent(

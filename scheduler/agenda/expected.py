@@ -71,6 +71,8 @@ def forecast(pages: Census, beliefs: Beliefs) -> Forecast:
     """Return the forecast; costs are means over the captured pages, weighted with importance."""
     held = pages.held
     importance, hazard = pages.importance[held], beliefs.hazard[held]
+    # Pages in each class, the quickest first.
+    quicker = beliefs.rate[held][:, None] >= np.array(RATE_CLASSES)
     return Forecast(
         watched=len(pages),
         captured=int(held.sum()),
@@ -78,7 +80,7 @@ def forecast(pages: Census, beliefs: Beliefs) -> Forecast:
         gone=int((pages.gone > 0).sum()),
         stale=_mean(-np.expm1(-hazard), importance),
         harmonic=_mean(np.asarray(ein(hazard)), importance),
-        changing=_classes(beliefs.rate[held]),
+        changing=tuple(np.diff(quicker.sum(axis=0), prepend=0).tolist()),
         clocked=float(beliefs.clocked[held].mean()) if held.any() else 0.0,
     )
 
@@ -112,13 +114,6 @@ def price(paid: Sequence[float]) -> float | None:
 def _mean(values: Floats, weight: Floats) -> float | None:
     total = float(weight.sum())
     return float((values * weight).sum()) / total if total > 0 else None
-
-
-def _classes(rate: Floats) -> tuple[int, ...]:
-    """Count the rates in each class, the quickest first."""
-    quicker: Bools = rate[:, None] >= np.array(RATE_CLASSES)
-    counts = quicker.sum(axis=0)
-    return tuple(int(count) for count in np.diff(counts, prepend=0))
 
 
 # -- demand: visits a day of each page without limits of hosts ---------------
@@ -163,7 +158,9 @@ def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) ->
     if isinstance(policy, RatePolicy):
         fresh = np.full(len(new), min(1.0, budget / stride / max(len(new), 1)))
         left = budget / stride - fresh.sum()
-        visits = _unlimited(policy, table.take(known), left) if left > 0 else np.zeros(len(known))
+        alone = SourceTable.of(table.importance[known], table.change_rate[known])
+        is_left = left > 0 and len(known) > 0
+        visits = policy.rates(alone, left).crawl_rate if is_left else np.zeros(len(known))
     elif isinstance(policy, IndexPolicy):
         worth = table.importance[new] * (waited[new] + 1.0)
         visits, fresh = _at_one_price(policy, table.take(known), worth, budget / stride)
@@ -174,18 +171,16 @@ def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) ->
     return np.asarray(stride * total, np.float64)
 
 
-def _unlimited(policy: RatePolicy, table: SourceTable, budget: float) -> Floats:
-    if not len(table):
-        return np.zeros(0)
-    alone = SourceTable.of(table.importance, table.change_rate)
-    return policy.rates(alone, budget).crawl_rate
-
-
 def _at_one_price(
     policy: IndexPolicy, table: SourceTable, worth: Floats, budget: float
 ) -> tuple[Floats, Floats]:
     """Return visits a day at this price to known pages, and to new ones."""
-    indices = _indices(policy, table)
+    # Of shape (ages, n): the worth of a visit at each age.
+    indices = np.empty((len(_AGES), len(table)))
+    for row, age in enumerate(_AGES.tolist()):
+        table.last_crawl[:] = -age
+        indices[row] = policy.index(table, 0.0)
+    indices = np.maximum.accumulate(indices, axis=0)
     positive = np.concatenate([indices[indices > 0], worth[worth > 0]])
     if not len(positive):
         return np.zeros(len(table)), np.zeros(len(worth))
@@ -200,15 +195,6 @@ def _at_one_price(
     room = max(0.0, budget - float(visits.sum() + certain.sum()))
     share = min(1.0, room / max(int(marginal.sum()), 1))
     return visits, certain + share * marginal
-
-
-def _indices(policy: IndexPolicy, table: SourceTable) -> Floats:
-    """Return (ages, n), the worth of a visit at each age."""
-    found = np.empty((len(_AGES), len(table)))
-    for row, age in enumerate(_AGES.tolist()):
-        table.last_crawl[:] = -age
-        found[row] = policy.index(table, 0.0)
-    return np.maximum.accumulate(found, axis=0)
 
 
 def _visits(indices: Floats, price: float) -> Floats:

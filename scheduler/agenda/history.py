@@ -10,7 +10,7 @@ import numpy as np
 
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.ranker import Ranker
-from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.arrays import Bools, Ints
 from freshet.scheduler.estimate.evidence import (
     UNASKED,
     SignalBatch,
@@ -120,7 +120,12 @@ def _new_evidence(
     tells = known & (said.kind != _NO_NEWS)
     row, at = rows[tells[known]], said.received_at[tells] / _DAY_S
     since, until = said.since[tells] / _DAY_S, said.until[tells] / _DAY_S
-    groups = _by_batch(said.source_id[tells], at)
+    # The places of claims that came from one source at one time.
+    source = said.source_id[tells]
+    order = np.lexsort((source, at))
+    parted = (np.diff(source[order]) != 0) | (np.diff(at[order]) != 0)
+    parts: Sequence[Rows] = np.split(order, np.flatnonzero(parted) + 1) if len(order) else ()
+    groups = {(int(source[each[0]]), float(at[each[0]])): each for each in parts}
 
     def batch(source: int, day: float, places: Rows) -> SignalBatch:
         return SignalBatch(
@@ -145,11 +150,3 @@ def _new_evidence(
         received.append((after, batch(source, day, places)))
     received.sort(key=lambda each: (each[0], each[1].at, each[1].source))
     return NewEvidence(visits, received)
-
-
-def _by_batch(source: Ints, at: Floats) -> dict[tuple[int, float], Rows]:
-    """Group the places of claims that came from one source at one time."""
-    order = np.lexsort((source, at))
-    parted = (np.diff(source[order]) != 0) | (np.diff(at[order]) != 0)
-    groups: Sequence[Rows] = np.split(order, np.flatnonzero(parted) + 1) if len(order) else ()
-    return {(int(source[places[0]]), float(at[places[0]])): places for places in groups}

@@ -54,19 +54,10 @@ _ROUNDING: Final = 0.9
 #: Two visits at once are this long apart.
 _MOMENT_DAYS: Final = 1e-6
 
-_SOURCE: Final = np.dtype(
-    [
-        ("row", np.intp),
-        ("at", np.float64),
-        ("items", np.float64),
-        ("days", np.float64),
-        ("occasions", np.float64),
-        ("appeared", np.float64),
-        ("dropped", np.float64),
-        ("largest", np.float64),
-    ]
-)
 _EVIDENCE: Final = ("occasions", "appeared", "dropped", "largest")
+_SOURCE: Final = np.dtype(
+    [("row", np.intp), *((name, np.float64) for name in ("at", "items", "days", *_EVIDENCE))]
+)
 
 
 class Churning:
@@ -124,7 +115,13 @@ class Churning:
         quiet = np.maximum(since[it["row"]] - it["at"], 0.0)
         kept = 0.5 ** (quiet / HALF_LIFE_DAYS)
         rate = _rate(it["items"] * kept, it["days"] * kept, quiet)
-        return it["row"].copy(), rate, _churn(it, rate, kept)
+        appeared = it["appeared"]
+        churns: Bools = it["occasions"] * kept >= _LEAST_OCCASIONS * _ROUNDING
+        churns &= appeared * kept >= _LEAST_ITEMS * _ROUNDING
+        churns &= it["dropped"] >= _LEAST_DROPPED * appeared
+        churns &= it["largest"] <= _LARGEST * appeared
+        churns &= rate >= _LEAST_RATE
+        return it["row"].copy(), rate, churns
 
 
 def rate_of_silent(watched: Floats) -> Floats:
@@ -137,16 +134,6 @@ def _rate(items: Floats, days: Floats, quiet: Floats) -> Floats:
     more = -HALF_LIFE_DAYS / np.log(2) * np.expm1(-quiet * (np.log(2) / HALF_LIFE_DAYS))
     rate: Floats = (PRIOR_ITEMS + items) / (PRIOR_DAYS + days + more)
     return rate
-
-
-def _churn(it: NDArray[np.void], rate: Floats, kept: Floats) -> Bools:
-    appeared = it["appeared"]
-    found: Bools = it["occasions"] * kept >= _LEAST_OCCASIONS * _ROUNDING
-    found &= appeared * kept >= _LEAST_ITEMS * _ROUNDING
-    found &= it["dropped"] >= _LEAST_DROPPED * appeared
-    found &= it["largest"] <= _LARGEST * appeared
-    found &= rate >= _LEAST_RATE
-    return found
 
 
 _DAY_S: Final = 86_400.0

@@ -39,32 +39,24 @@ class Ranker(Protocol):
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         """Append rows: pages of these sites and areas (integer codes), found on these days."""
-        ...
 
     def learn(self, visits: VisitResults) -> None:
         """Take in visits, in their order; a page that is gone counts again when it is back."""
-        ...
 
     def receive(self, said: SignalBatch) -> None:
         """Take in the signals of one source at one time."""
-        ...
 
     def worth(self, now: float) -> Floats:
         """Return (n,), the value of a visit to each page on this day, at least 0."""
-        ...
 
     def beliefs(self, now: float) -> Beliefs:
         """Return the estimates for all pages on this day; not to be written into."""
-        ...
 
     def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return the rates, (m,) each, between which those of pages lie at 90 %."""
-        ...
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """Give these pages another importance, (m,) each."""
-        ...
 
     def inherit(self, old: int, new: int) -> None:
         """Hand the state of one row on to another, where its page stands now."""
-        ...

@@ -20,14 +20,6 @@ from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence, SignalBatch, VisitResults
 from freshet.scheduler.estimate.sources_trust import SignalRates
 from freshet.scheduler.policies.greedy_index import SiteClock
-from freshet.scheduler.policy import (
-    CrawlPlan,
-    IndexPolicy,
-    IntervalPolicy,
-    Pace,
-    RatePolicy,
-    Revisit,
-)
 from freshet.scheduler.sources import Rows, SourceTable
 
 log = logging.getLogger(__name__)
@@ -64,9 +56,9 @@ def ranker_of(specification: str, budget: float, *, archived: bool = False) -> R
     guard = None if archived else specification
     if isinstance(chosen, SiteClock):
         return SiteClockRanker(budget)
-    if isinstance(chosen, IndexPolicy):
+    if isinstance(chosen, policy.IndexPolicy):
         return PolicyRanker(chosen.index, guard=guard, together=archived)
-    if isinstance(chosen, RatePolicy):
+    if isinstance(chosen, policy.RatePolicy):
         return RateRanker(chosen, budget, guard=guard, together=archived)
     return IntervalRanker(chosen, guard=guard, together=archived)
 
@@ -279,7 +271,7 @@ class RateRanker(PolicyRanker):
 
     def __init__(
         self,
-        rate_policy: RatePolicy,
+        rate_policy: policy.RatePolicy,
         budget: float,
         *,
         guard: str | None = None,
@@ -288,7 +280,7 @@ class RateRanker(PolicyRanker):
         super().__init__(self._lateness, guard=guard, together=together)
         self._policy = rate_policy
         self._budget = budget
-        self._plan: CrawlPlan | None = None
+        self._plan: policy.CrawlPlan | None = None
         self._planned_at = -np.inf
 
     def hosts(self, queue: Rows, per_day: Floats, cost: Floats) -> None:
@@ -322,7 +314,7 @@ class RateRanker(PolicyRanker):
         not_due[planned] = _NOT_DUE * soon
         return np.where(late > 0, _NOT_DUE + due, not_due)
 
-    def _current(self, table: SourceTable, now: float) -> CrawlPlan:
+    def _current(self, table: SourceTable, now: float) -> policy.CrawlPlan:
         """Return the plan, made anew each day, and where there are many new pages."""
         plan = self._plan
         if plan is None or now >= self._planned_at + _DAYS or len(table) > _GROWN * len(plan):
@@ -348,11 +340,15 @@ class IntervalRanker(PolicyRanker):
     """
 
     def __init__(
-        self, interval_policy: IntervalPolicy, *, guard: str | None = None, together: bool = False
+        self,
+        interval_policy: policy.IntervalPolicy,
+        *,
+        guard: str | None = None,
+        together: bool = False,
     ) -> None:
         super().__init__(self._overdue, guard=guard, together=together)
         self._policy = interval_policy
-        self._paces: list[Pace | None] = []
+        self._paces: list[policy.Pace | None] = []
         self._due = Column[np.float64](np.float64)
         self._modified = Column[np.float64](np.float64)
 
@@ -379,8 +375,8 @@ class IntervalRanker(PolicyRanker):
             self._modified.rows[row] = last[row]
             self._set(row, None, last[row], changed=False)
 
-    def _set(self, row: int, before: Pace | None, at: float, *, changed: bool) -> None:
-        visit = Revisit(at, changed, float(self._modified.rows[row]))
+    def _set(self, row: int, before: policy.Pace | None, at: float, *, changed: bool) -> None:
+        visit = policy.Revisit(at, changed, float(self._modified.rows[row]))
         try:
             pace = self._policy.next_interval(before, visit)
         except Exception as error:

@@ -121,7 +121,8 @@ class SiteClockRanker:
         learner, page = self._learners[site], self._page.rows
         hazard = np.zeros(len(page))
         if learner.proven:
-            self._by_clock(learner, now, hazard, np.empty(len(page)))
+            rate = np.empty(len(page))
+            _clocked(self._pages(), learner.site, learner.clock, now=now, hazard=hazard, rate=rate)
         else:
             rows = learner.rows
             age = np.maximum(now - page["last"][rows], 0.0)
@@ -187,11 +188,6 @@ class SiteClockRanker:
             low[mine], high[mine] = credible_interval(sums, prior)
         return low, high
 
-    def _by_clock(self, learner: SiteLearner, now: float, hazard: Floats, rate: Floats) -> None:
-        """Write the hazards and rates of a site's pages by its clock."""
-        parts = self._pages(), learner.site, learner.clock
-        _clocked(*parts, now=now, hazard=hazard, rate=rate)
-
     def _pages(self) -> Pages:
         return Pages(self._page.rows, self._likelihood.rows, self._plain_likelihood.rows)
 
@@ -211,7 +207,9 @@ class SiteClockRanker:
         rate = page["plain_rate"].copy()
         for learner in self._learners:
             if learner.proven:
-                self._by_clock(learner, now, hazard, rate)
+                _clocked(
+                    self._pages(), learner.site, learner.clock, now=now, hazard=hazard, rate=rate
+                )
         jump, per = self._trust.value(page, now, self._turn, hazard, rate)
         return hazard, rate, jump, per
 
@@ -231,7 +229,7 @@ def _count(there: Bools, visits: NDArray[np.void], count: int, budget: float) ->
 def _clocked(
     pages: Pages, site: SiteState, clock: ClockState, now: float, hazard: Floats, rate: Floats
 ) -> None:
-    """Write what :meth:`SiteClockRanker._by_clock` says."""
+    """Write the hazards and rates of a site's pages by its clock."""
     for j in range(site.facts[0].known):
         row = site.rows[j]
         page = pages.page[row]

@@ -78,7 +78,7 @@ def verdicts(
     if optimal_for is not None and not isinstance(policy, RatePolicy):
         raise TypeError("optimal_for: is for policies that have the method rates")
     return [
-        _judged(law.__name__, partial(_broken, law, policy, samples))
+        _LawVerdict(law.__name__.replace("_", " "), _counter_example(law, policy, samples))
         for law, samples in _laws(policy, optimal_for, seed)
     ]
 
@@ -101,23 +101,18 @@ def _laws(
             yield interval_law, partial(laws.histories, policy, seed)
 
 
-def _broken(
+def _counter_example(
     law: Callable[..., str | None], policy: Policy, samples: Callable[[], Iterable[tuple[Any, ...]]]
 ) -> str | None:
-    """Return the first counter-example, with the name of its sample."""
-    for name, *sample in samples():
-        if wrong := law(policy, *sample):
-            return f"{name}: {wrong}"
-    return None
-
-
-def _judged(name: str, check: Callable[[], str | None]) -> _LawVerdict:
-    law = name.replace("_", " ")
+    """Return the first counter-example, with the name of its sample; an error is one, too."""
     with warnings.catch_warnings():
         # An overflow or a division by zero that went unnoticed is a result by accident.
         warnings.simplefilter("error", RuntimeWarning)
         try:
-            return _LawVerdict(law, check())
+            for name, *sample in samples():
+                if wrong := law(policy, *sample):
+                    return f"{name}: {wrong}"
         except Exception as error:  # noqa: BLE001 - somebody else's code: its errors are the finding
             first_line = str(error).partition("\n")[0]
-            return _LawVerdict(law, f"{type(error).__name__}: {first_line}")
+            return f"{type(error).__name__}: {first_line}"
+    return None

@@ -89,24 +89,18 @@ LAWS: tuple[Callable[[RatePolicy, SourceTable, float, Cost], str | None], ...] =
 )
 
 
-def harmonic(table: SourceTable, rate: Floats, on_signals: Bools) -> float:
-    """Return the harmonic cost."""
-    return harmonic_cost(
-        table.importance, table.change_rate, rate, complete_observations=on_signals
-    )
-
-
-def binary(table: SourceTable, rate: Floats, on_signals: Bools) -> float:
-    """Return the binary cost."""
-    return binary_cost(table.importance, table.change_rate, rate, complete_observations=on_signals)
-
-
 def convex(objective: str, seed: int) -> list[tuple[str, SourceTable, float, Cost]]:
     """Return samples whose objective is strictly convex (binary cost on signals is linear)."""
-    if objective == "harmonic":
-        return [(*sample, harmonic) for sample in planned(seed)]
-    samples = [(*sample, binary) for sample in planned(seed)]
-    return [sample for sample in samples if not sample[1].complete_observations.any()]
+    cost_of = harmonic_cost if objective == "harmonic" else binary_cost
+
+    def cost(table: SourceTable, rate: Floats, on_signals: Bools) -> float:
+        return cost_of(table.importance, table.change_rate, rate, complete_observations=on_signals)
+
+    return [
+        (name, table, budget, cost)
+        for name, table, budget in planned(seed)
+        if objective == "harmonic" or not table.complete_observations.any()
+    ]
 
 
 def _compared(

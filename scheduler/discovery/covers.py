@@ -200,14 +200,11 @@ class SiteSightings:
             np.concatenate((sources, self.source[known])),
             np.concatenate((targets, both + number[self.target[known]])),
         )
-        return _without_pages(graph, both - old)
-
-
-def _without_pages(graph: Reveals, pages: int) -> Reveals:
-    """Return the graph without its first new nodes: the pages, which only lead there."""
-    rows = ((int(page), graph.of(int(page))) for page in np.flatnonzero(graph.set_of >= 0))
-    return from_rows(
-        graph.old,
-        graph.new - pages,
-        ((page, found[found >= pages] - pages) for page, found in rows),
-    )
+        # Without its first new nodes: the pages, which only lead there.
+        pages = both - old
+        rows = ((int(page), graph.of(int(page))) for page in np.flatnonzero(graph.set_of >= 0))
+        return from_rows(
+            graph.old,
+            graph.new - pages,
+            ((page, found[found >= pages] - pages) for page, found in rows),
+        )

@@ -8,7 +8,7 @@ choose no page after a step without new pages; -WIN uses all of them (3.6.4).
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
-from itertools import chain, islice
+from itertools import islice
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -90,19 +90,14 @@ def _hashed(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
         hashed.update_batch([each.tobytes() for each in reveals.members_of(number)])
         index.insert(number, hashed)
         hashes.append(hashed)
-    pairs = chain.from_iterable(
-        _alike(reveals, n, index, hashes[n], eps_b) for n in range(len(hashes))
-    )
-    found = np.array(list(pairs), np.int64).reshape(-1, 2)
+    pairs = [
+        (number, other)
+        for number, hashed in enumerate(hashes)
+        for other in index.query(hashed)
+        if other > number and jaccard(reveals, number, other) >= 1.0 - eps_b
+    ]
+    found = np.array(pairs, np.int64).reshape(-1, 2)
     return found[:, 0], found[:, 1]
-
-
-def _alike(
-    reveals: Reveals, number: int, index: MinHashLSH, hashed: MinHash, eps_b: float
-) -> Iterator[tuple[int, int]]:
-    for other in index.query(hashed):
-        if other > number and jaccard(reveals, number, other) >= 1.0 - eps_b:
-            yield number, other
 
 
 def jaccard(reveals: Reveals, first: int, second: int) -> float:

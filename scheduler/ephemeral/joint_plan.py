@@ -109,8 +109,9 @@ def joint_plan(
         spent, price = _spent(table, budget, worth, price_of)
     rate = _within_hosts(table, worth.row, _rates(worth, price))
     others = _others(table, worth.row)
-    left = _left(table.take(others), table.host[worth.row], rate)
-    rest = plan_of(left, budget - spent)
+    used = np.bincount(table.host[worth.row], rate, minlength=len(table.host_capacity))
+    capacity = np.maximum(table.host_capacity - used, table.host_capacity * _LEAST)
+    rest = plan_of(replace(table.take(others), host_capacity=capacity), budget - spent)
     return JointPlan(_joined(rest, others, worth.row, rate, budget), price, worth.row)
 
 
@@ -163,13 +164,6 @@ def _within_hosts(table: SourceTable, rows: Rows, rate: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(wanted > 0, np.minimum(table.host_capacity / wanted, 1.0), 1.0)
     return rate * share[hosts]
-
-
-def _left(others: SourceTable, hosts: Rows, rate: Floats) -> SourceTable:
-    """Return the other rows, on hosts with the capacity that is left."""
-    capacity = others.host_capacity
-    used = np.bincount(hosts, rate, minlength=len(capacity))
-    return replace(others, host_capacity=np.maximum(capacity - used, capacity * _LEAST))
 
 
 def _joined(rest: CrawlPlan, others: Bools, rows: Rows, rate: Floats, budget: float) -> CrawlPlan:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -185,23 +186,22 @@ def static_frequencies(sources: EphemeralSources, budget: float) -> Floats:
         wanted[rows] = step / np.maximum(y, step)
         return wanted
 
-    few, many = _around(at, sources.cost, budget, top)
+    low, high = least_price(lambda price: float(sources.cost @ at(price)), budget, top)
+    few, many = at(high), at(low)
     # A frequency falls to 0 so late that floats see a jump: the rest of the budget goes there.
     short, long = budget - float(sources.cost @ few), float(sources.cost @ (many - few))
     return few + min(1.0, short / long) * (many - few) if long > 0 else few
 
 
-def _around(
-    at: Callable[[float], Floats], cost: Floats, budget: float, top: float
-) -> tuple[Floats, Floats]:
-    """Return frequencies at two adjacent prices, of which one spends too much."""
+def least_price(spent: Callable[[float], float], budget: float, top: float) -> tuple[float, float]:
+    """Return the adjacent prices from 0 to ``top`` of which the lower one spends too much."""
     low, high = 0.0, top
     while low < (middle := (low + high) / 2) < high:
-        if float(cost @ at(middle)) > budget:
+        if spent(middle) > budget:
             low = middle
         else:
             high = middle
-    return at(high), at(low)
+    return low, high
 
 
 # -- bounds ------------------------------------------------------------------
@@ -244,12 +244,8 @@ def relaxed(sources: EphemeralSources, budget: float) -> _Relaxed:
     if sources.cost.sum() <= budget:
         return _Relaxed(float(sources.fresh.sum()), 0.0)
     decaying = sources.decay > 0
-    low, high = 0.0, float(np.max(sources.ceiling[decaying] / sources.cost[decaying], initial=0.0))
-    while low < (middle := (low + high) / 2) < high:
-        if spending(sources, middle) > budget:
-            low = middle
-        else:
-            high = middle
+    top = float(np.max(sources.ceiling[decaying] / sources.cost[decaying], initial=0.0))
+    low, high = least_price(partial(spending, sources), budget, top)
     return _Relaxed(min(dual(sources, budget, low), dual(sources, budget, high)), high)
 
 
@@ -282,10 +278,6 @@ def crawl_periods(sources: EphemeralSources, price: float) -> Floats:
     guess = np.where(rows, 1.0, 0.0)
     guess[rows] = np.maximum(1, np.ceil(y / h))
     k[rows] = guess[rows]
-    return _corrected(sources, k, price)
-
-
-def _corrected(sources: EphemeralSources, k: Floats, price: float) -> Floats:
     # The closed form may be out by one where rounding decides.
     finite = np.isfinite(k)
     earlier = np.where(finite, np.maximum(k - 1, 1), 1.0)

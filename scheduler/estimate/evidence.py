@@ -56,13 +56,9 @@ class Evidence:
 _DAY_S: Final = 86_400.0
 
 
-def _codes_of(*kinds: Kind) -> list[int]:
-    return [KINDS.index(kind) for kind in kinds]
-
-
-_CAPTURE = np.isin(np.arange(len(KINDS)), _codes_of("new", "unchanged", "changed"))
-_COMPARED = np.isin(np.arange(len(KINDS)), _codes_of("unchanged", "changed"))
-_BREAK = np.isin(np.arange(len(KINDS)), _codes_of("gone", "redirected"))
+_CAPTURE = np.isin(KINDS, ("new", "unchanged", "changed"))
+_COMPARED = np.isin(KINDS, ("unchanged", "changed"))
+_BREAK = np.isin(KINDS, ("gone", "redirected"))
 
 
 def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Evidence:
@@ -81,7 +77,10 @@ def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Evidence:
     seconds = arrays.finite("at", at)
     rows = arrays.codes("page", page, len(seconds))
     codes = arrays.codes("kind", kind, len(seconds), len(KINDS))
-    _refuse_unsorted(rows)
+    fallen = np.diff(rows) < 0
+    if fallen.any():
+        row = int(np.argmax(fallen)) + 1
+        raise ValueError(f"page: row {row} is {rows[row]}; accepted is {rows[row - 1]} or more")
     kept = _CAPTURE[codes] | _BREAK[codes]
     rows, seconds, codes = rows[kept], seconds[kept], codes[kept]
 
@@ -96,13 +95,6 @@ def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Evidence:
         (codes[interval] == KINDS.index("changed")).astype(np.int64),
         np.zeros(len(interval), np.bool_),
     )
-
-
-def _refuse_unsorted(rows: Rows) -> None:
-    fallen = np.diff(rows) < 0
-    if fallen.any():
-        row = int(np.argmax(fallen)) + 1
-        raise ValueError(f"page: row {row} is {rows[row]}; accepted is {rows[row - 1]} or more")
 
 
 # -- observations ------------------------------------------------------------
@@ -168,14 +160,15 @@ def visit_results(learnt: Collection[VisitResult]) -> VisitResults:
         compared=np.array([kind in _COMPARED_RUNGS for kind in kinds], np.bool_),
         changed=np.array([kind == "changed" for kind in kinds], np.bool_),
         gone=np.array([kind == "gone" for kind in kinds], np.bool_),
-        moved=np.array([_moved(visit[2], visit[3]) for visit in visits], np.bool_),
+        # The bytes differed: no 304 and no equal digest.
+        moved=np.array(
+            [
+                kind == "changed" or (kind == "unchanged" and rung not in {"304", "body"})
+                for _, _, kind, rung in visits
+            ],
+            np.bool_,
+        ),
     )
-
-
-def _moved(kind: Kind, rung: Rung | None) -> bool:
-    """Return whether the bytes differed: no 304 and no equal digest."""
-    same = kind == "unchanged" and rung in {"304", "body"}
-    return kind in _COMPARED_RUNGS and not same
 
 
 #: The source pushes its claims; it cannot be polled.

@@ -94,7 +94,11 @@ def expected_costs(
     known = has_signals[gaps.source]
     harmonic, binary = np.empty(len(gaps)), np.empty(len(gaps))
     harmonic[known], binary[known] = _on_path(changes, gaps.take(known))
-    harmonic[~known], binary[~known] = _in_law(table.change_rate, gaps.take(~known))
+    unknown = gaps.take(~known)
+    rate = table.change_rate[unknown.source]
+    young, old = unknown.begin - unknown.crawled, unknown.end - unknown.crawled
+    harmonic[~known] = old * ein_mean(rate * old) - young * ein_mean(rate * young)
+    binary[~known] = old * changed_mean(rate * old) - young * changed_mean(rate * young)
     return _averaged(table, gaps, (harmonic, binary), end - start)
 
 
@@ -148,15 +152,6 @@ def _gaps(table: SourceTable, crawls: Crawls, start: float, end: float) -> _Gaps
     begin = np.maximum(crawled, start)
     measured = begin < until
     return _Gaps(source, crawled, begin, until).take(measured)
-
-
-def _in_law(change_rate: Floats, gaps: _Gaps) -> _Integrals:
-    rate = change_rate[gaps.source]
-    young, old = gaps.begin - gaps.crawled, gaps.end - gaps.crawled
-    return (
-        old * ein_mean(rate * old) - young * ein_mean(rate * young),
-        old * changed_mean(rate * old) - young * changed_mean(rate * young),
-    )
 
 
 def _on_path(changes: ChangeTimes, gaps: _Gaps) -> _Integrals:

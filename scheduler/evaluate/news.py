@@ -28,19 +28,8 @@ import numpy as np
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats, Ints
-from freshet.scheduler.ephemeral.policies import (
-    PeriodPolicy,
-    Seen,
-    affordable,
-    at_frequencies,
-    best_sources,
-    crawl_periods,
-    greedy_expected,
-    relaxed,
-    round_robin,
-    static_frequencies,
-    whittle_by_age,
-)
+from freshet.scheduler.ephemeral import policies
+from freshet.scheduler.ephemeral.policies import PeriodPolicy
 from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
 from freshet.scheduler.evaluate.serving import Progress, silent
 from freshet.scheduler.sources import Rows
@@ -58,8 +47,8 @@ _Contender: TypeAlias = tuple[PeriodPolicy, Floats]
 
 
 def _whittle(sources: EphemeralSources, budget: float) -> _Contender:
-    periods = crawl_periods(sources, relaxed(sources, budget).price)
-    return whittle_by_age(sources), 1 / periods
+    periods = policies.crawl_periods(sources, policies.relaxed(sources, budget).price)
+    return policies.whittle_by_age(sources), 1 / periods
 
 
 def _greedy(sources: EphemeralSources, budget: float) -> _Contender:
@@ -73,29 +62,25 @@ def _greedy(sources: EphemeralSources, budget: float) -> _Contender:
         paces: Floats = 1 / np.maximum(periods, 1.0)
         return paces
 
-    low, high = 0.0, float(most.max())
-    while high > 0 and low < (middle := (low + high) / 2) < high:
-        if float(sources.cost @ at(middle)) > budget:
-            low = middle
-        else:
-            high = middle
-    return greedy_expected(sources), at(high) if high > 0 else np.zeros(len(sources))
+    top = float(most.max())
+    _, high = policies.least_price(lambda level: float(sources.cost @ at(level)), budget, top)
+    return policies.greedy_expected(sources), at(high) if high > 0 else np.zeros(len(sources))
 
 
 def _round_robin(sources: EphemeralSources, budget: float) -> _Contender:
     share = min(1.0, budget / float(sources.cost.sum()))
-    return round_robin, np.full(len(sources), share)
+    return policies.round_robin, np.full(len(sources), share)
 
 
 def _static(sources: EphemeralSources, budget: float) -> _Contender:
-    frequencies = static_frequencies(sources, budget)
-    return at_frequencies(frequencies), frequencies
+    frequencies = policies.static_frequencies(sources, budget)
+    return policies.at_frequencies(frequencies), frequencies
 
 
 def _best(sources: EphemeralSources, budget: float) -> _Contender:
     pace = np.zeros(len(sources))
-    pace[affordable(sources.fresh / sources.cost, sources.cost, budget)] = 1.0
-    return best_sources(sources), pace
+    pace[policies.affordable(sources.fresh / sources.cost, sources.cost, budget)] = 1.0
+    return policies.best_sources(sources), pace
 
 
 #: By name: of sources and the budget of a period.
@@ -217,7 +202,7 @@ def reap(
         for each in crawlers:
             each.pass_period(arrived, count)
         progress((t + 1) / (warm_up + periods))
-    bound = relaxed(sources, budget).bound
+    bound = policies.relaxed(sources, budget).bound
     return Harvest(
         coming=float(sources.arrival_rate @ sources.mean_utility),
         bound=bound / sources.period,
@@ -285,7 +270,7 @@ class _Crawler:
         self._items = self._items + count
         self._waited += 1
         self._span += 1
-        seen = Seen(
+        seen = policies.Seen(
             self._elapsed,
             self._waited.copy(),
             self._crawls.copy(),
@@ -295,7 +280,7 @@ class _Crawler:
         self._elapsed += 1
         self._measured += 1
         purse = self._budget * self._measured - self._spent
-        self._crawl(affordable(self._policy(seen), self._sources.cost, purse))
+        self._crawl(policies.affordable(self._policy(seen), self._sources.cost, purse))
 
     def _crawl(self, rows: Rows) -> None:
         # What rows bring is known from here on: a policy that learns would be told of it here.
@@ -387,13 +372,8 @@ def news_sources(n: int, rng: np.random.Generator) -> EphemeralSources:
     half_life = np.clip(_HALF_LIFE * np.exp(_HALF_LIFE_SIGMA * life), _SHORTEST, _LONGEST)
     return EphemeralSources.of(
         np.minimum(np.exp(_LOG_RATE + _RATE_SIGMA * rate), _BUSIEST),
-        _of_mean_one(utility),
+        # The mean of a log-normal variable is e^{σ²/2} times its median.
+        np.exp(_UTILITY_SIGMA * utility - _UTILITY_SIGMA**2 / 2),
         log(2) / half_life,
         period=1 / PERIODS_A_DAY,
     )
-
-
-def _of_mean_one(normal: Floats) -> Floats:
-    # The mean of a log-normal variable is e^{σ²/2} times its median.
-    drawn: Floats = np.exp(_UTILITY_SIGMA * normal - _UTILITY_SIGMA**2 / 2)
-    return drawn

@@ -54,10 +54,10 @@ from typing import Final
 
 import numpy as np
 
-from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.costs import changes_per_crawl
 from freshet.scheduler.estimate.evidence import VisitResults
-from freshet.scheduler.evaluate.changes import ChangeProcess
+from freshet.scheduler.evaluate.changes import ChangeProcess, members
 from freshet.scheduler.evaluate.judging import Crawls, RateLearner, gaps_of
 from freshet.scheduler.evaluate.serving import Batch, Progress, serve, silent, worthiest
 from freshet.scheduler.evaluate.world import World
@@ -401,12 +401,10 @@ def run_rates(
     done = []
     for begin, end in split(0.0, world.days, 1.0):
         plan = checked(policy.rates(learner.table, budget), budget)
-        done.append(execution.learnt_from(learner, plan, begin, end))
+        crawls = execution.learnt_from(learner, plan, begin, end)
+        done.append((crawls.source, crawls.at))
         progress(end)
-    return Crawls(
-        np.concatenate([crawls.source for crawls in done]),
-        np.concatenate([crawls.at for crawls in done]),
-    )
+    return Crawls(*map(np.concatenate, zip(*done, strict=True)))
 
 
 class Execution:
@@ -460,7 +458,7 @@ class Execution:
         reached = self._phase + rate * (end - begin)
         number = np.floor(reached).astype(np.intp)
         source = np.repeat(np.arange(len(rate)), number)
-        nth = _ordinals(number)
+        nth = members(np.ones_like(number), number)
         at = begin + (nth - self._phase[source]) / rate[source]
         self._phase = reached - number
         return source, np.minimum(at, end)
@@ -468,35 +466,22 @@ class Execution:
     def _on_signals(self, plan: CrawlPlan, begin: float, end: float) -> tuple[Rows, Floats]:
         rows = np.flatnonzero(plan.on_signals)
         source, at = self._world.changes_of(rows, begin, end)
+        p = np.where(plan.crawl_rate > 0, plan.crawl_probability, 0.0)
         if plan.crawling == "poisson":
-            crawled = plan.crawl_rate > 0
-            p = np.where(crawled, plan.crawl_probability, 0.0)
             kept = self._rng.random(len(source)) < p[source]
             return source[kept], at[kept]
         number = np.bincount(source, minlength=len(plan))
-        answered = self._every_kth(plan, source, _ordinals(number[rows]))
-        return source[answered], at[answered]
-
-    def _every_kth(self, plan: CrawlPlan, source: Rows, nth: Ints) -> Rows:
-        """Return the changes that are answered; each is its source's ``nth`` of these days."""
-        p = np.where(plan.crawl_rate > 0, plan.crawl_probability, 0.0)
+        # Each change is its source's nth of these days.
+        nth = members(np.ones(len(rows), np.int64), number[rows])
         k = changes_per_crawl(np.ones(len(p)), p)
         first = np.maximum(k - self._pending, 1.0)[source]
         with np.errstate(invalid="ignore"):
             answered = (nth >= first) & (np.mod(nth - first, k[source]) == 0)
-        since = np.zeros(len(plan), np.int64)
-        np.add.at(since, source, 1)
-        self._pending += since
+        self._pending += number
         chosen = np.flatnonzero(answered)
         # The last one stays: what came after it is pending.
-        self._pending[source[chosen]] = since[source[chosen]] - nth[chosen]
-        return chosen
-
-
-def _ordinals(number: Ints | Rows) -> Ints:
-    """Return 1, 2, … number[0], 1, 2, … number[1], and so on."""
-    starts = np.cumsum(number) - number
-    return np.arange(1, int(number.sum()) + 1) - np.repeat(starts, number)
+        self._pending[source[chosen]] = number[source[chosen]] - nth[chosen]
+        return source[chosen], at[chosen]
 
 
 def under_plan(

@@ -31,11 +31,9 @@ class Valuer(Protocol):
 
     def worth(self, now: float) -> Floats:
         """Return the value of a visit to each known source on this day; 0: none is wanted."""
-        ...
 
     def learn(self, visits: VisitResults) -> None:
         """Learn from visits, in the order of time."""
-        ...
 
 
 class _Environment(Protocol):
@@ -46,19 +44,15 @@ class _Environment(Protocol):
 
     def batches(self, budget: float) -> Iterable[Batch]:
         """Yield the batches in the order of time; all their visits cost the budget."""
-        ...
 
     def advance(self, now: float) -> None:
         """Tell the ranker what has happened by now without a visit."""
-        ...
 
     def weighed(self, worth: Floats, now: float) -> Floats:
         """Return the values by which sources are chosen, given those of the ranker."""
-        ...
 
     def visit(self, rows: Rows, at: Floats) -> VisitResults:
         """Visit each of these sources once; the ranker has not learnt from it yet."""
-        ...
 
 
 def silent(*_progress: object) -> None:

@@ -153,7 +153,14 @@ class Experiment:
             arrays.one_of("estimator", self.estimator, tuple(estimate.ESTIMATORS))
         self.bandwidth = arrays.budget("bandwidth", self.bandwidth)
         self.days = arrays.budget("days", self.days)
-        self._world = self._draw()
+        round_days = len(self.table) / self.bandwidth
+        changes_per_day = max(float(self.table.change_rate.sum()), 1.0)
+        affordable = max(_LEAST_HISTORY_DAYS, _HISTORY_CHANGES / changes_per_day)
+        history = min(_HISTORY_ROUNDS * round_days, affordable, _MOST_HISTORY_DAYS)
+        lead_in = min(_LEAD_IN_ROUNDS * round_days, _LEAD_IN_DAYS)
+        days = self.days + (lead_in if self.estimator is None else 0.0)
+        rng = np.random.default_rng([self.seed, 0])
+        self._world = World.draw(self.table, self.process, history, days, rng)
 
     def outcome(
         self, name: str, policy: Policy, progress: PolicyProgress = silent
@@ -174,15 +181,6 @@ class Experiment:
         tell(self._world.days)
         return self._judged(start, crawls)
 
-    def _draw(self) -> World:
-        round_days = len(self.table) / self.bandwidth
-        history = _history_days(self.table, round_days)
-        lead_in = (
-            min(_LEAD_IN_ROUNDS * round_days, _LEAD_IN_DAYS) if self.estimator is None else 0.0
-        )
-        rng = np.random.default_rng([self.seed, 0])
-        return World.draw(self.table, self.process, history, lead_in + self.days, rng)
-
     def _run(self, policy: Policy, progress: Progress) -> tuple[SourceTable, Crawls]:
         """Return the sources as of day 0, and all crawls from then on."""
         rng = np.random.default_rng([self.seed, 1])
@@ -193,7 +191,8 @@ class Experiment:
             return start, runners.run_intervals(waiting, world, self.bandwidth, progress)
         begin = self._start(policy, world, rng)
         start, _ = begin
-        learner = self._learner(start)
+        named = self.estimator
+        learner = RateLearner(start, estimate.load(named, start.host)) if named else None
         if isinstance(policy, RatePolicy):
             crawls = runners.run_rates(
                 policy, world, begin, self.bandwidth, rng, learner=learner, progress=progress
@@ -225,11 +224,6 @@ class Experiment:
         start, _ = runners.round_robin(world, self.bandwidth, rng)
         return WaitingSources.begin(policy, start.last_crawl)
 
-    def _learner(self, table: SourceTable) -> RateLearner | None:
-        if self.estimator is None:
-            return None
-        return RateLearner(table, estimate.load(self.estimator, table.host))
-
     def _judged(self, start: SourceTable, crawls: Crawls) -> _SimulatedCost:
         end = self._world.days
         days = self.days if self.estimator is None else min(self.days, MEASURED_WHEN_LEARNING)
@@ -250,13 +244,6 @@ class Experiment:
             crawls.within(begin, end),
             self.bandwidth * (end - begin),
         )
-
-
-def _history_days(table: SourceTable, round_days: float) -> float:
-    """Return the days before day 0 for which changes of older copies must be known."""
-    changes_per_day = max(float(table.change_rate.sum()), 1.0)
-    affordable = max(_LEAST_HISTORY_DAYS, _HISTORY_CHANGES / changes_per_day)
-    return min(_HISTORY_ROUNDS * round_days, affordable, _MOST_HISTORY_DAYS)
 
 
 def _refuse_what_is_not_simulated(table: SourceTable) -> None:

@@ -11,19 +11,10 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from freshet.scheduler.agenda.rankers import ranker_of
-from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
 from freshet.scheduler.evaluate import bounds
-from freshet.scheduler.evaluate.bounds import (
-    AGE,
-    BINARY,
-    COPIED,
-    COUNTED,
-    HARMONIC,
-    PageVisits,
-    bill,
-)
 from freshet.scheduler.evaluate.captures import FAILED, Captures, Timeline
 from freshet.scheduler.evaluate.changes import offsets_of
 from freshet.scheduler.evaluate.counterfactual import Asks, ReplayTerms, run
@@ -136,7 +127,12 @@ class Bench:
         asks = _asked(name, self.captures, terms, progress)
         if terms not in self._least:
             # Whoever asks, the copies of the start are the same.
-            self._least[terms] = _least(self, asks.copy, terms)
+            visits = int(terms.budget * (terms.end - terms.start) * (1 + 1e-12))
+            span, mu = (terms.start, terms.end), self.captures.importance
+            self._least[terms] = (
+                bounds.least_cost(self.timeline, asks.copy, mu, span, visits, harmonic=True),
+                bounds.least_cost(self.timeline, asks.copy, mu, span, visits, harmonic=False),
+            )
         return _judged(name, self, asks, terms, self._least[terms])
 
 
@@ -145,51 +141,47 @@ def _judged(
 ) -> PolicyVerdict:
     """Return the verdict on visits; ``least`` are the clairvoyant's sums, harmonic and binary."""
     captures = bench.captures
-    pages, days = bill(bench.timeline, _visited(asks), captures.importance, terms.start, terms.end)
-    total = pages.T @ captures.importance
-    counted = max(float(total[COUNTED]), np.finfo(float).tiny)
-    by_day = np.where(days[:, COUNTED] > 0, days[:, COUNTED], np.nan)[:, None]
-    harmonic, binary = (
-        _bounded(total[cost] / counted, bound / counted, days[:, cost] / by_day)
-        for cost, bound in zip((HARMONIC, BINARY), least, strict=True)
-    )
+    page, at = asks.page[asks.answered], asks.at[asks.answered]
+    order = np.lexsort((at, page))
+    offsets = offsets_of(np.bincount(page, minlength=len(captures)))
+    visited = bounds.PageVisits(offsets, at[order], asks.copy)
+    mu = captures.importance
+    pages, days = bounds.bill(bench.timeline, visited, mu, terms.start, terms.end)
+    total = pages.T @ mu
+    counted, copied = max(float(total[bounds.COUNTED]), np.finfo(float).tiny), total[bounds.COPIED]
+    by_day = np.where(days[:, bounds.COUNTED] > 0, days[:, bounds.COUNTED], np.nan)[:, None]
+    costs = []
+    for cost, bound in zip((bounds.HARMONIC, bounds.BINARY), least, strict=True):
+        low, early, high = (total[cost] / counted).tolist()
+        costs.append(Bounded(low, early, high, bound / counted, days[:, cost] / by_day))
     appeared, found, delay_days = _discovery(bench.timeline, asks, terms)
-    blind = _blind(captures, asks)
+    # Whether a visit got what it had, on a day without knowledge in the archive.
+    blind = asks.again.copy()
+    blind[blind] = asks.at[blind] > captures.until[asks.capture[blind]]
+    number = np.bincount(asks.page, minlength=len(captures))
+    again = np.bincount(asks.page[blind], minlength=len(captures))
     return PolicyVerdict(
         policy=name,
         budget=terms.budget,
-        harmonic=harmonic,
-        binary=binary,
-        age_days=float(total[AGE] / total[COPIED]) if total[COPIED] else np.nan,
+        harmonic=costs[0],
+        binary=costs[1],
+        age_days=float(total[bounds.AGE] / copied) if copied else np.nan,
         appeared=appeared,
         found=found,
         delay_days=delay_days,
         fetches=len(asks),
         paid=terms.budget * (terms.end - terms.start),
         misses=int((~asks.answered).sum()),
-        flagged=_flagged(asks, blind, len(captures)),
+        flagged=np.flatnonzero((number >= 2) & (again > _FLAGGED * number)),
         again=float(blind.mean()) if len(asks) else 0.0,
         calibration=_calibration(asks),
         believed=asks.rate,
-        by_page=np.bincount(asks.page, minlength=len(captures)),
+        by_page=number,
         by_host=np.bincount(
             captures.host[asks.page], minlength=int(captures.host.max(initial=-1)) + 1
         ),
         by_class=_by_class(bench.rate[asks.page]),
     )
-
-
-def _bounded(cost: Floats, clairvoyant: float, daily: Floats) -> Bounded:
-    optimistic, early, pessimistic = cost.tolist()
-    return Bounded(optimistic, early, pessimistic, clairvoyant, daily)
-
-
-def _visited(asks: Asks) -> PageVisits:
-    """Return the answered visits by page."""
-    page, at = asks.page[asks.answered], asks.at[asks.answered]
-    order = np.lexsort((at, page))
-    number = np.bincount(page, minlength=len(asks.copy))
-    return PageVisits(offsets_of(number), at[order], asks.copy)
 
 
 def class_of(rate: Floats) -> Ints:
@@ -202,19 +194,6 @@ def _by_class(rate: Floats) -> dict[str, int]:
     names = [*RATE_CLASSES, RAREST]
     number = np.bincount(class_of(rate), minlength=len(names))
     return dict(zip(names, number.tolist(), strict=True))
-
-
-def _blind(captures: Captures, asks: Asks) -> Bools:
-    """Return (k,), whether a visit got what it had, on a day without knowledge in the archive."""
-    blind = asks.again.copy()
-    blind[blind] = asks.at[blind] > captures.until[asks.capture[blind]]
-    return blind
-
-
-def _flagged(asks: Asks, blind: Bools, pages: int) -> Rows:
-    number = np.bincount(asks.page, minlength=pages)
-    again = np.bincount(asks.page[blind], minlength=pages)
-    return np.flatnonzero((number >= 2) & (again > _FLAGGED * number))
 
 
 def _discovery(timeline: Timeline, asks: Asks, terms: ReplayTerms) -> tuple[int, int, float]:
@@ -339,15 +318,3 @@ def _asked(name: str, captures: Captures, terms: ReplayTerms, progress: PolicyPr
     except Exception as error:
         # Somebody else's code: whatever goes wrong in it is told under its name.
         raise PolicyError(f"policy {name}: {str(error) or type(error).__name__}") from error
-
-
-def _least(bench: Bench, copy: Floats, terms: ReplayTerms) -> tuple[float, float]:
-    visits = int(terms.budget * (terms.end - terms.start) * (1 + 1e-12))
-    span = terms.start, terms.end
-    harmonic, binary = (
-        bounds.least_cost(
-            bench.timeline, copy, bench.captures.importance, span, visits, harmonic=harmonic
-        )
-        for harmonic in (True, False)
-    )
-    return harmonic, binary

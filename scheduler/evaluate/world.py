@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.evaluate.changes import ChangeProcess, ChangeTimes
+from freshet.scheduler.evaluate.changes import ChangeProcess, ChangeTimes, members
 from freshet.scheduler.sources import Rows, SourceTable
 
 
@@ -60,9 +60,7 @@ class World:
         number = self._changes_until(rows, end) - before
         source = np.repeat(rows, number)
         first = self.changes.offsets[rows] + before
-        starts = np.cumsum(number) - number
-        place = np.arange(len(source)) - np.repeat(starts - first, number)
-        return source, self.changes.at[place]
+        return source, self.changes.at[members(first, number)]
 
     def past_change(self, rows: Rows, back: Floats) -> Floats:
         """Return (m,), the day of each source's latest change before day 0 but ``back``.

@@ -277,14 +277,9 @@ async def page_histories(db: Reader) -> KeptPages:
     page = await _past_pages(db, f"{_KEPT} AND last_kind IS NOT 'gone'")
     gone = f"SELECT count(*) FROM page WHERE {_KEPT} AND last_kind = 'gone'"
     ((gone_count,),) = await db.execute_fetchall(gone)
+    host = np.searchsorted([host.host_id for host in hosts], page.host_id)
     return KeptPages(
-        page_id=page.page_id,
-        url=page.url,
-        host=np.searchsorted([host.host_id for host in hosts], page.host_id),
-        checked_at=page.checked_at,
-        found_at=page.found_at,
-        hosts=hosts,
-        gone=gone_count,
+        page.page_id, page.url, host, page.checked_at, page.found_at, hosts=hosts, gone=gone_count
     )
 
 
@@ -328,20 +323,15 @@ async def read(db: Reader) -> tuple[_PastPages, PastObservations]:
     """Return the pages that ever had content, and their visits in the order of their ids."""
     moved = await moves(db)
     pages = await _past_pages(db, "role = 'page' AND alias_kind IS NULL AND held_back IS NULL")
-    visit = await _visits(db)
-    owner = where_now(visit.page, moved)
-    had = np.unique(owner[np.isin(visit.kind, _CONTENT)])
-    pages = pages.take(np.isin(pages.page_id, had))
-    row, mine = _rows_of(owner, pages.page_id)
-    visit = replace(visit, page=row).take(mine)
-    np.minimum.at(pages.found_at, visit.page, visit.at)
-    return pages, visit
-
-
-async def _visits(db: Reader) -> PastObservations:
-    row = row_of(PastObservations)
-    parts = [np.empty(0, row)]
+    row, parts = row_of(PastObservations), []
     async for rows in pieces(db, _VISITS):
         coded = ((page, at, kind, int.from_bytes(digest or b"")) for page, at, kind, digest in rows)
         parts.append(np.fromiter(coded, row, len(rows)))
-    return as_columns(PastObservations, np.concatenate(parts))
+    visit = as_columns(PastObservations, np.concatenate([np.empty(0, row), *parts]))
+    owner = where_now(visit.page, moved)
+    had = np.unique(owner[np.isin(visit.kind, _CONTENT)])
+    pages = pages.take(np.isin(pages.page_id, had))
+    place, mine = _rows_of(owner, pages.page_id)
+    visit = replace(visit, page=place).take(mine)
+    np.minimum.at(pages.found_at, visit.page, visit.at)
+    return pages, visit

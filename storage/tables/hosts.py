@@ -137,9 +137,10 @@ async def unreachable_robots(db: Reader) -> list[tuple[str, RobotsRecord]]:
     return [(row[0], row_to(RobotsRecord)(row[1:])) for row in rows]
 
 
-def save_not_content(db: Connection, not_content: Sequence[tuple[int, bytes]]) -> None:
-    """Replace the known block pages of these hosts (versioned bytes)."""
-    db.executemany("INSERT OR REPLACE INTO not_content (host_id, data) VALUES (?, ?)", not_content)
+def save_not_content(db: Connection, visits: Iterable[Visit]) -> None:
+    """Replace the known block pages of hosts (versioned bytes)."""
+    sql = "INSERT OR REPLACE INTO not_content (host_id, data) VALUES (?, ?)"
+    db.executemany(sql, [(v.due.host_id, v.not_content) for v in visits if v.not_content])
 
 
 async def not_content(db: Reader, host_id: int) -> bytes | None:

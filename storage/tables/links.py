@@ -45,8 +45,10 @@ def record(db: Connection, visits: Iterable[Visit]) -> None:
             parses.append(parse)
     db.executemany(_INSIDE, inside)
     db.executemany(_OFFSITE, offsite)
+    # Those that these parses did not see.
+    gone = "SET gone_at = ?2 WHERE src_id = ?1 AND last_seen_at <> ?2 AND gone_at IS NULL"
     for table in ("link", "offsite_link"):
-        _retire(db, table, parses)
+        db.executemany(f"UPDATE {table} {gone}", parses)
 
 
 def _rows(links: Links, chosen: list[bool]) -> str:
@@ -54,21 +56,13 @@ def _rows(links: Links, chosen: list[bool]) -> str:
     return as_json(list(compress(columns, chosen)))
 
 
-def _retire(db: Connection, table: str, parses: Iterable[tuple[int, float]]) -> None:
-    """Mark the links that these parses did not see."""
-    db.executemany(
-        f"UPDATE {table} SET gone_at = ?2 "
-        "WHERE src_id = ?1 AND last_seen_at <> ?2 AND gone_at IS NULL",
-        parses,
-    )
-
-
 def forget(db: Connection, page_id: int, parses: Iterable[float]) -> None:
-    """Undo the effect on links of parses of a page at these times: they saw no content."""
+    """Undo the effect of parses of a page at these times on links and churn: they saw none."""
     times = [(page_id, at) for at in sorted(parses, reverse=True)]
     for table in ("link", "offsite_link"):
         db.executemany(f"DELETE FROM {table} WHERE src_id = ? AND first_seen_at = ?", times)
         db.executemany(f"UPDATE {table} SET gone_at = NULL WHERE src_id = ? AND gone_at = ?", times)
+    db.executemany("DELETE FROM churn WHERE page_id = ? AND at = ?", times)
 
 
 async def offsite_at(db: Reader, src_url: str, origin: str) -> list[tuple[str, int]]:
@@ -129,12 +123,6 @@ def append(db: Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
         return {}
     noted = db.execute(_APPEND, (as_json(rows),)).fetchall()
     return {row[0]: Churn(*row[1:]) for row in noted}
-
-
-def forget_churn(db: Connection, page_id: int, parses: Iterable[float]) -> None:
-    """Undo the effect on churn of parses of a page at these times."""
-    sql = "DELETE FROM churn WHERE page_id = ? AND at = ?"
-    db.executemany(sql, [(page_id, at) for at in parses])
 
 
 @dataclass(frozen=True, slots=True)

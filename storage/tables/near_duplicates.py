@@ -56,16 +56,6 @@ class LeaderChoice:
     keys: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Stale:
-    """A page placed by an outdated sketch; ``version_id`` is its new one."""
-
-    page_id: int
-    version_id: int | None
-    leader_id: int | None
-    keys: bytes | None
-
-
 async def parameters(db: Reader) -> Parameters | None:
     """Return the parameters of the index, or None without an index."""
     rows = await db.execute_fetchall("SELECT threshold, bands, band_rows FROM lsh")
@@ -112,46 +102,36 @@ def revise(db: Connection, page_id: int) -> None:
 
 def _revise(db: Connection, page_ids: Sequence[int]) -> None:
     """Remove the pages that are placed by an outdated sketch."""
-    touched = _leaders_of(db, page_ids)
-    _take_out(db, _stale(db, page_ids))
-    _choose_representatives(db, touched)
-
-
-def _stale(db: Connection, page_ids: Sequence[int]) -> list[_Stale]:
-    sql = (
-        f"SELECT p.id, {_CURRENT} AS current, l.leader_id, l.keys "
-        "FROM json_each(?) AS seen CROSS JOIN page AS p ON p.id = seen.value "
-        "LEFT JOIN lsh_page AS l ON l.page_id = p.id WHERE l.version_id IS NOT current"
-    )
-    return [_Stale(*row) for row in db.execute(sql, (as_json(page_ids),)).fetchall()]
-
-
-def _leaders_of(db: Connection, page_ids: Sequence[int]) -> list[int]:
-    """Return the leaders of the groups of these pages."""
-    sql = (
+    seen = (as_json(page_ids),)
+    touched = db.execute(
         "SELECT DISTINCT g.leader_id FROM json_each(?) AS seen "
         "CROSS JOIN lsh_page AS l ON l.page_id = seen.value "
-        "CROSS JOIN lsh_group AS g ON g.leader_id = l.leader_id"
-    )
-    return [row[0] for row in db.execute(sql, (as_json(page_ids),)).fetchall()]
-
-
-def _take_out(db: Connection, stale: Sequence[_Stale]) -> None:
-    """Remove pages from groups and buckets; those with a text wait for a new place."""
+        "CROSS JOIN lsh_group AS g ON g.leader_id = l.leader_id",
+        seen,
+    ).fetchall()
+    stale = db.execute(
+        f"SELECT p.id, {_CURRENT} AS current, l.leader_id, l.keys "
+        "FROM json_each(?) AS seen CROSS JOIN page AS p ON p.id = seen.value "
+        "LEFT JOIN lsh_page AS l ON l.page_id = p.id WHERE l.version_id IS NOT current",
+        seen,
+    ).fetchall()
+    placed = [(page_id, keys) for page_id, _, _, keys in stale if keys]
     db.executemany(
         "DELETE FROM lsh_bucket WHERE key = ? AND page_id = ?",
         sorted(
-            (key, s.page_id) for s in stale if s.keys for (key,) in struct.iter_unpack("<q", s.keys)
+            (key, page_id) for page_id, keys in placed for (key,) in struct.iter_unpack("<q", keys)
         ),
     )
+    # The members of a group without its leader wait for a new place, as do pages with a text.
     db.executemany(
         "UPDATE lsh_page SET leader_id = NULL, resemblance = NULL, resemblance_se = NULL, "
         "at = NULL WHERE leader_id = ?1 AND leader_id <> page_id",
-        [(s.page_id,) for s in stale if s.leader_id == s.page_id],
+        [(page_id,) for page_id, _, leader_id, _ in stale if leader_id == page_id],
     )
-    db.executemany("DELETE FROM lsh_page WHERE page_id = ?", [(s.page_id,) for s in stale])
+    db.executemany("DELETE FROM lsh_page WHERE page_id = ?", [(row[0],) for row in stale])
     sql = "INSERT INTO lsh_page (page_id, version_id) VALUES (?, ?)"
-    db.executemany(sql, [(s.page_id, s.version_id) for s in stale if s.version_id is not None])
+    db.executemany(sql, [(page_id, new) for page_id, new, _, _ in stale if new is not None])
+    _choose_representatives(db, [row[0] for row in touched])
 
 
 def waiting(db: Connection, after: int, limit: int) -> dict[int, bytes]:

@@ -31,16 +31,15 @@ def any_at(db: Connection, page_id: int, at: float) -> bool:
 
 async def last_at(db: Reader, run_id: int) -> float:
     """Return the time of the last observation of a run in Unix seconds, -inf without one."""
-    rows = await db.execute_fetchall("SELECT max(at) FROM observation WHERE run_id = ?", (run_id,))
-    found = next(iter(rows))[0]
-    return -inf if found is None else float(found)
+    sql = "SELECT ifnull(max(at), ?) FROM observation WHERE run_id = ?"
+    ((found,),) = await db.execute_fetchall(sql, (-inf, run_id))
+    return float(found)
 
 
 async def newest(db: Reader) -> int:
     """Return the id of the newest observation, 0 without any."""
-    return int(
-        next(iter(await db.execute_fetchall("SELECT ifnull(max(id), 0) FROM observation")))[0]
-    )
+    ((found,),) = await db.execute_fetchall("SELECT ifnull(max(id), 0) FROM observation")
+    return int(found)
 
 
 def append(db: Connection, run_id: int, visits: Sequence[Visit]) -> None:
@@ -62,13 +61,6 @@ def append(db: Connection, run_id: int, visits: Sequence[Visit]) -> None:
 
 #: Verdicts that a run's end may change: changes by blocks, and changes of the frame.
 _OPEN = "(o.kind = 'changed' AND o.rung = 'blocks') OR o.rung = 'frame'"
-
-
-def append_amendment(db: Connection, visits: Iterable[Visit]) -> None:
-    """Write the corrections by these visits of earlier observations of their pages."""
-    for visit in visits:
-        for amendment in visit.amendments:
-            amend(db, visit.due.page_id, amendment, visit.observation.at)
 
 
 def amend(db: Connection, page_id: int, amendment: Amendment, now: float) -> None:
@@ -272,8 +264,7 @@ _SKETCHED = (
 
 async def load(db: Reader, page_id: int) -> PageHistory | None:
     """Return the stored state to compare a page's next text with; None without a text."""
-    histories = await _histories(db, "p.id = ?", (page_id,))
-    return next(iter(histories), None)
+    return next(iter(await _histories(db, "p.id = ?", (page_id,))), None)
 
 
 async def predecessor(db: Reader, page_id: int) -> PageHistory | None:
@@ -338,41 +329,26 @@ _LAST_CONTENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Visit:
-    """A visit that saw the retracted content."""
-
-    observation_id: int
-    at: float
-    kind: Kind
-    version_id: int | None
-
-
 def take_back(db: Connection, retraction: Retraction, now: float) -> Kind | None:
     """Retract a page's last capture and amend all visits that saw it; return the last one's kind.
 
     Return None and do nothing if the retraction means another capture.
     """
     page_id = retraction.page_id
-    visits = [_Visit(*row) for row in db.execute(_LAST_CONTENT, (page_id,))]
-    if not visits or retraction.at not in {None, visits[-1].at}:
+    visits = db.execute(_LAST_CONTENT, (page_id,)).fetchall()
+    if not visits:
         return None
-    ids = [visit.observation_id for visit in visits]
+    ids, times, kinds, versions = zip(*visits, strict=True)
+    if retraction.at not in {None, times[-1]}:
+        return None
     fail(db, ids, retraction.reason, retraction.detail, now)
-    captured = _forget_versions(db, visits)
-    links.forget(db, page_id, captured)
-    links.forget_churn(db, page_id, captured)
-    db.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
-    pages.take_back(db, page_id, visits[-1].at)
-    near_duplicates.revise(db, page_id)
-    return visits[-1].kind
-
-
-def _forget_versions(db: Connection, visits: Sequence[_Visit]) -> list[float]:
-    """Delete the versions that these visits captured; return their times."""
     sql = "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at"
-    rows = db.execute(sql, (as_json([visit.version_id for visit in visits]),)).fetchall()
-    return [row[0] for row in rows]
+    links.forget(db, page_id, [row[0] for row in db.execute(sql, (as_json(versions),)).fetchall()])
+    db.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
+    pages.take_back(db, page_id, times[-1])
+    near_duplicates.revise(db, page_id)
+    last: Kind = kinds[-1]
+    return last
 
 
 # -- estimates ---------------------------------------------------------------

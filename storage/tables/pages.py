@@ -1,13 +1,13 @@
 """Table ``page`` (and its view ``alias``): every URL in scope, and its last good capture."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from sqlite3 import Connection
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import as_json
+from freshet.storage.database import as_json, values_of
 from freshet.storage.records import Alias, Targets, Visit
 
 #: Reasons to hold a URL back that a better link to it lifts.
@@ -93,10 +93,43 @@ def refuse(db: Connection, admitted: Sequence[Admitted]) -> list[Admitted]:
 
 def record(db: Connection, visits: Sequence[Visit]) -> None:
     """Update the pages with the results of these visits."""
-    _record_outcomes(db, visits)
-    _record_validators(db, visits)
-    _record_captures(db, visits)
-    _record_aliases(db, visits)
+    db.executemany(
+        "UPDATE page SET last_kind = ?, last_at = ?, status = ?, role = ?, "
+        "fetch_url = coalesce(?, fetch_url), checked_at = coalesce(?, checked_at), "
+        "wish_s = iif(?, ?, wish_s) WHERE id = ?",
+        [
+            (
+                v.observation.kind, v.observation.at, v.observation.status, v.role, v.fetch_url,
+                v.observation.at if v.observation.kind in _GOOD else None,
+                v.signs is not None, v.wish_s, v.due.page_id,
+            )
+            for v in visits
+        ],
+    )  # fmt: skip
+    sql = "UPDATE page SET etag = ?, last_modified = ? WHERE id = ?"
+    said = [(v.validators, v.due.page_id) for v in visits if v.validators is not None]
+    db.executemany(sql, [(*values_of(validators), page_id) for validators, page_id in said])
+    db.executemany(
+        "UPDATE page SET body_digest = ?, text_digest = ?, title = ?, language = ?, "
+        "canonical_url = ?, noindex = ?, noarchive = ?, nofollow = ?, "
+        "version_id = (SELECT max(id) FROM version WHERE page_id = page.id) WHERE id = ?",
+        [
+            (
+                c.digests.body, c.digests.text, c.title, c.language, c.canonical_url, c.noindex,
+                c.noarchive, c.nofollow, v.due.page_id,
+            )
+            for v in visits
+            if (c := v.capture) is not None
+        ],
+    )  # fmt: skip
+    db.executemany(
+        "UPDATE page SET alias_of = NULL, alias_kind = NULL, alias_at = NULL "
+        "WHERE id = ? AND alias_kind IS NOT NULL",
+        [(v.due.page_id,) for v in visits if v.alias is None and v.observation.kind not in _SILENT],
+    )
+    for visit in visits:
+        if visit.alias is not None:
+            _point(db, visit.due.page_id, visit.alias, visit.observation.at)
 
 
 def take_back(db: Connection, page_id: int, at: float) -> None:
@@ -116,63 +149,8 @@ def take_back(db: Connection, page_id: int, at: float) -> None:
     )
 
 
-def _record_outcomes(db: Connection, visits: Sequence[Visit]) -> None:
-    db.executemany(
-        "UPDATE page SET last_kind = ?, last_at = ?, status = ?, role = ?, "
-        "fetch_url = coalesce(?, fetch_url), checked_at = coalesce(?, checked_at), "
-        "wish_s = iif(?, ?, wish_s) WHERE id = ?",
-        [
-            (
-                v.observation.kind, v.observation.at, v.observation.status, v.role, v.fetch_url,
-                v.observation.at if v.observation.kind in _GOOD else None,
-                v.signs is not None, v.wish_s, v.due.page_id,
-            )
-            for v in visits
-        ],
-    )  # fmt: skip
-
-
-def _record_validators(db: Connection, visits: Iterable[Visit]) -> None:
-    db.executemany(
-        "UPDATE page SET etag = ?, last_modified = ? WHERE id = ?",
-        [
-            (v.validators.etag, v.validators.last_modified, v.due.page_id)
-            for v in visits
-            if v.validators is not None
-        ],
-    )
-
-
-def _record_captures(db: Connection, visits: Iterable[Visit]) -> None:
-    db.executemany(
-        "UPDATE page SET body_digest = ?, text_digest = ?, title = ?, language = ?, "
-        "canonical_url = ?, noindex = ?, noarchive = ?, nofollow = ?, "
-        "version_id = (SELECT max(id) FROM version WHERE page_id = page.id) WHERE id = ?",
-        [
-            (
-                c.digests.body, c.digests.text, c.title, c.language, c.canonical_url, c.noindex,
-                c.noarchive, c.nofollow, v.due.page_id,
-            )
-            for v in visits
-            if (c := v.capture) is not None
-        ],
-    )  # fmt: skip
-
-
-def _record_aliases(db: Connection, visits: Iterable[Visit]) -> None:
-    """Point redirecting URLs at their final page: an alias of an alias is resolved."""
-    db.executemany(
-        "UPDATE page SET alias_of = NULL, alias_kind = NULL, alias_at = NULL "
-        "WHERE id = ? AND alias_kind IS NOT NULL",
-        [(v.due.page_id,) for v in visits if v.alias is None and v.observation.kind not in _SILENT],
-    )
-    for visit in visits:
-        if visit.alias is not None:
-            _point(db, visit.due.page_id, visit.alias, visit.observation.at)
-
-
 def _point(db: Connection, page_id: int, alias: Alias, at: float) -> None:
-    """Make a page an alias, and its own aliases with it; a loop leaves none."""
+    """Make a page an alias of the final page, and its own aliases with it; a loop leaves none."""
     db.execute(
         "UPDATE page SET alias_kind = ?, alias_at = ?, alias_of = nullif("
         "  (SELECT coalesce(t.alias_of, t.id) FROM page AS t WHERE t.url = ?), page.id) "

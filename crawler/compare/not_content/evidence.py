@@ -22,7 +22,7 @@ from freshet.crawler.compare.not_content.cues import (
     weights,
     word_count,
 )
-from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts, PageSigns
+from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts
 
 # -- structure ---------------------------------------------------------------
 
@@ -188,15 +188,10 @@ def _captcha(facts: PageFacts) -> Iterator[Sign]:
         yield 3 + signs.noindex, "a frame from elsewhere and nothing else"
     if signs.refreshes_to_check and not (signs.texts or signs.headings):
         yield 6, "a refresh that leads to a check of visitors, and nothing else"
-    if _is_bare_script(signs):
-        yield 5, "a script that sets a cookie and loads again, and nothing else"
-
-
-def _is_bare_script(signs: PageSigns) -> bool:
     said = signs.headings or signs.texts or signs.linked or signs.controls or signs.iframes
-    empty = not said and signs.elements <= 3 and not signs.frame_words
-    scripts = signs.scripts
-    return bool(empty and _COOKIE.search(scripts) and "location" in scripts)
+    bare = not said and signs.elements <= 3 and not signs.frame_words
+    if bare and _COOKIE.search(signs.scripts) and "location" in signs.scripts:
+        yield 5, "a script that sets a cookie and loads again, and nothing else"
 
 
 def _rate_limited(facts: PageFacts) -> Iterator[Sign]:

@@ -88,15 +88,10 @@ def _masked_words(texts: Iterable[str], masked: frozenset[str]) -> list[str]:
     return [
         _MASK if word in masked or any(map(str.isdigit, word)) or len(word) > 24 else word
         for text in texts
-        for word in _split(folded(text))
+        # The words of a text; the characters of scripts without blanks.
+        for word in _UNSPACED.sub(lambda match: f" {match[0]} ", folded(text)).split()
+        if word != "?"
     ]
-
-
-def _split(text: str) -> list[str]:
-    """Return the words of a text; the characters of scripts without blanks."""
-    if _UNSPACED.search(text):
-        text = _UNSPACED.sub(lambda match: f" {match[0]} ", text)
-    return [word for word in text.split() if word != "?"]
 
 
 # -- judging -----------------------------------------------------------------
