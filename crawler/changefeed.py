@@ -60,19 +60,6 @@ _OF_THE_VISIT: Final = ("kind", "at", "resemblance", "blocks_added", "blocks_rem
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Changes in their order, and the cursor after them, which the consumer is to keep."""
-
-    changes: list[Change]
-    cursor: str
-
-    @property
-    def entries(self) -> list[dict[str, Any]]:
-        """The changes in JSON."""
-        return [each.as_json() for each in self.changes]
-
-
-@dataclass(frozen=True, slots=True)
 class Changefeed:
     """The changes of a store's documents: each page once, by its last state (as in CouchDB).
 
@@ -85,8 +72,10 @@ class Changefeed:
     noise: bool = False
     match: re.Pattern[str] | None = None
 
-    async def read(self, since: str, limit: int = BATCH) -> Batch:
-        """Return up to ``limit`` changes after a cursor, after ``0`` (all) or ``now`` (none).
+    async def read(self, since: str, limit: int = BATCH) -> tuple[list[Change], str]:
+        """Return up to ``limit`` changes after a cursor, ``0`` (all) or ``now`` (none).
+
+        With them comes the cursor after them, which the consumer is to keep.
 
         Raises:
             ValueError: ``since`` is no cursor.
@@ -118,9 +107,11 @@ class Changefeed:
             )
             for each in found
         ]
-        return Batch(told, str(after))
+        return told, str(after)
 
-    async def awaited(self, since: str, wait_s: float, limit: int = BATCH) -> Batch:
+    async def awaited(
+        self, since: str, wait_s: float, limit: int = BATCH
+    ) -> tuple[list[Change], str]:
         """Return the changes after a cursor; where there are none, wait for some for so long.
 
         Raises as :meth:`read`.
@@ -131,10 +122,9 @@ class Changefeed:
             while True:
                 # Before the read: no commit falls between that and the wait.
                 before = await _commits(db)
-                batch = await self.read(since, limit)
-                if batch.changes or loop.time() >= give_up_at:
-                    return batch
-                since = batch.cursor
+                found, since = await self.read(since, limit)
+                if found or loop.time() >= give_up_at:
+                    return found, since
                 # Other processes commit, too: nothing would set an event.
                 while await _commits(db) == before and loop.time() < give_up_at:  # noqa: ASYNC110
                     await asyncio.sleep(_POLL_S)

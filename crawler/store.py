@@ -15,7 +15,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.changefeed import Batch, Change, Changefeed
+from freshet.crawler.changefeed import Change, Changefeed
 from freshet.crawler.documents import (
     Documents,
     StoredDocument,
@@ -32,6 +32,8 @@ from freshet.storage.queries import page
 from freshet.storage.queries.page import PastObservation
 
 T = TypeVar("T")
+#: Changes in their order, and the cursor after them.
+Batch: TypeAlias = tuple[list[Change], str]
 #: A version: its number in the history, from the end if negative, or a moment.
 Version: TypeAlias = int | str | datetime
 
@@ -182,11 +184,12 @@ class _Changes:
         return self._ask(self.cursor, min(self._ends_at - now, _HEARTBEAT_S))
 
     def _told(self, batch: Batch) -> Iterator[Change]:
-        for change in batch.changes:
+        changes, cursor = batch
+        for change in changes:
             self.cursor = change.seq
             yield change
-        self.cursor = batch.cursor
-        if batch.changes:
+        self.cursor = cursor
+        if changes:
             self._ends_at = None
 
 

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
 from typing import Final
 
 from aiosqlite import Connection as Reader
@@ -19,46 +20,13 @@ from freshet.storage.tables import changefeed, near_duplicates
 
 #: Pages of one transaction.
 _BATCH: Final = 500
-_IDS: Final = "(SELECT value FROM json_each(:ids))"
-_SEEN: Final = f"(SELECT id FROM observation WHERE page_id IN {_IDS})"
-#: Messages that are not sent yet hold texts; others' alerts in them go into new ones.
+#: What is executed for the pages of a transaction.
+_DEEDS: Final = (files(__package__) / "forgetting.sql").read_text("utf-8").split(";\n")
 _UNSENT: Final = (
-    f"SELECT id FROM alert_message WHERE body IS NOT NULL AND id IN "
-    f"(SELECT message_id FROM alert WHERE observation_id IN {_SEEN})"
+    "SELECT id FROM alert_message WHERE body IS NOT NULL AND id IN (SELECT message_id FROM alert "
+    "JOIN observation AS o ON o.id = alert.observation_id "
+    "WHERE o.page_id IN (SELECT value FROM json_each(:ids)))"
 )
-_BODIES: Final = (
-    f"DELETE FROM body WHERE digest IN (SELECT body_digest FROM version WHERE page_id IN {_IDS}) "
-    "AND NOT EXISTS (SELECT 1 FROM version AS v WHERE v.body_digest = body.digest "
-    f"AND v.page_id NOT IN {_IDS})"
-)
-_PAGES: Final = (
-    "UPDATE page SET alias_of = NULL, alias_kind = NULL, alias_at = NULL, last_kind = NULL, "
-    "last_at = NULL, checked_at = NULL, status = NULL, etag = NULL, last_modified = NULL, "
-    "wish_s = NULL, body_digest = NULL, text_digest = NULL, version_id = NULL, title = NULL, "
-    "language = NULL, canonical_url = NULL, noindex = 0, noarchive = 0, nofollow = 0, still = 0, "
-    "held_back = iif(:refused, 'forgotten', nullif(held_back, 'forgotten')) "
-    f"WHERE id IN {_IDS}"
-)
-_DEEDS: Final = (
-    f"DELETE FROM alert WHERE observation_id IN {_SEEN}",
-    "UPDATE alert SET message_id = NULL WHERE message_id IN (SELECT value FROM json_each(:unsent))",
-    "DELETE FROM alert_message WHERE id IN (SELECT value FROM json_each(:unsent))",
-    *(
-        f"DELETE FROM {table} WHERE observation_id IN {_SEEN}"
-        for table in ("alert_review", "amendment", "audit")
-    ),
-    _BODIES,
-    *(
-        f"DELETE FROM {table} WHERE page_id IN {_IDS}"
-        for table in (
-            "version", "memory", "churn", "estimate", "frontier", "subscription", "claim",
-            "observation",
-        )
-    ),
-    f"DELETE FROM link WHERE src_id IN {_IDS} OR dst_id IN {_IDS}",
-    f"DELETE FROM offsite_link WHERE src_id IN {_IDS}",
-    _PAGES,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,7 +245,7 @@ def test_an_environment_gets_exactly_one_name(wheel: frozenset[str]) -> None:
 
 
 def test_the_wheel_holds_what_the_packages_read(wheel: frozenset[str]) -> None:
-    endings = (".json", ".sql", ".toml", ".txt")
+    endings = (".html", ".json", ".sql", ".toml", ".txt")
     data = {f"freshet/{name(path)}" for path in files(*PACKAGES, endings=endings)}
     assert len(data) > 3
     assert data | {"freshet/py.typed"} <= wheel

@@ -100,18 +100,18 @@ async def _print(
 ) -> None:
     wait_s = 0.0 if feed == "normal" else _HEARTBEAT_S
     while True:
-        batch = await changes.awaited(place, wait_s, min(limit, BATCH))
-        for change in batch.changes:
+        found, cursor = await changes.awaited(place, wait_s, min(limit, BATCH))
+        for change in found:
             sys.stdout.write(dumps(change.as_json(), ensure_ascii=False) + "\n")
         sys.stdout.flush()
-        if cursor_file is not None and batch.cursor != place:
+        if cursor_file is not None and cursor != place:
             with replacing(cursor_file) as partial:
-                partial.write_text(batch.cursor + "\n", "ascii")
-        place = batch.cursor
-        limit -= len(batch.changes)
-        if feed != "continuous" and batch.changes:
+                partial.write_text(cursor + "\n", "ascii")
+        place = cursor
+        limit -= len(found)
+        if feed != "continuous" and found:
             wait_s = 0.0
-        if not limit or (feed != "continuous" and not batch.changes and not wait_s):
+        if not limit or (feed != "continuous" and not found and not wait_s):
             break
     if feed != "continuous":
         sys.stdout.write(dumps({"last_seq": place}) + "\n")

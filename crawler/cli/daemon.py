@@ -40,27 +40,12 @@ from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, crawls_per_day, parsed
 from freshet.crawler.run.service import Service
-from freshet.crawler.run.status import DaemonStatus, read_status
+from freshet.crawler.run.status import read_status
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import owner_of
-
-
-# -- daemon summary ----------------------------------------------------------
-def print_daemon_summary(
-    report: CrawlReport, standing: DaemonStatus | None, db: Path, now: float
-) -> None:
-    """Print the work of a daemon's invocation, and its status, for people."""
-    print_outcomes(report)
-    if standing is not None:
-        print_standing(standing, now)
-    print_seeds(report)
-    why = "limit reached" if report.ending == "limit" else "interrupted"
-    took = f"{report.seconds:,.1f} s" if report.seconds < 60 else span(report.seconds)
-    show_line("")
-    show_line(f"Stopped ({why}) after {took} → {db}; the same command continues", "yellow")
 
 
 def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
@@ -157,7 +142,14 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         print_json(report.as_json())
     else:
         now = time.time()
-        print_daemon_summary(report, terminal.run(read_status(db, now)), db, now)
+        print_outcomes(report)
+        if (standing := terminal.run(read_status(db, now))) is not None:
+            print_standing(standing, now)
+        print_seeds(report)
+        why = "limit reached" if report.ending == "limit" else "interrupted"
+        took = f"{report.seconds:,.1f} s" if report.seconds < 60 else span(report.seconds)
+        show_line("")
+        show_line(f"Stopped ({why}) after {took} → {db}; the same command continues", "yellow")
 
 
 def order_again(

@@ -2,6 +2,7 @@
 
 import time
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Annotated, Final
@@ -104,53 +105,7 @@ def _spaced(words: str) -> str:
 
 # -- diff page ---------------------------------------------------------------
 # One self-contained page: no script, no font, no network.
-_PAGE: Final = Template("""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>$title</title>
-<style>
-:root { color-scheme: light dark; --ink: #1d2125; --paper: #fff; --faint: #6b7480;
-  --line: #e3e6ea; --new: #d9f2e0; --new-ink: #0b5a2b; --old: #fbe0de; --old-ink: #8c1d18;
-  --moved: #dcebfb; --moved-ink: #0b4a8f; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e7eb; --paper: #16191d;
-  --faint: #939ca8; --line: #2c3238; --new: #12351f; --new-ink: #9be0b3; --old: #421b19;
-  --old-ink: #f2aba6; --moved: #15304d; --moved-ink: #a6cdf7; } }
-body { margin: 0 auto; max-width: 46rem; padding: 2rem 1.2rem 4rem; color: var(--ink);
-  background: var(--paper); font: 16px/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 1.15rem; margin: 0 0 .4rem; }
-header { border-bottom: 1px solid var(--line); margin-bottom: 1.4rem; padding-bottom: .9rem; }
-header p { margin: .1rem 0; color: var(--faint); font-size: .92rem; }
-.block { margin: .5rem 0; padding: .35rem .7rem; border-left: 3px solid transparent; }
-.kept { color: var(--faint); }
-.added { border-color: var(--new-ink); background: var(--new); }
-.removed { border-color: var(--old-ink); background: var(--old); color: var(--old-ink); }
-.moved { border-color: var(--moved-ink); background: var(--moved); }
-.edited { border-color: var(--faint); }
-.volatile { opacity: .55; }
-.word { font-size: .75rem; letter-spacing: .04em; text-transform: uppercase; color: var(--faint);
-  margin-right: .5rem; }
-ins { background: var(--new); color: var(--new-ink); text-decoration: none; border-radius: 2px; }
-del { background: var(--old); color: var(--old-ink); border-radius: 2px; }
-.gap { color: var(--faint); font-size: .85rem; text-align: center; margin: .9rem 0; }
-a { color: inherit; }
-@media print { body { max-width: none; } }
-</style>
-</head>
-<body>
-<header>
-<h1><a href="$href" rel="noreferrer nofollow">$url</a></h1>
-<p>from version $before to version $after</p>
-<p>$numbers</p>
-</header>
-<main>
-$blocks
-</main>
-</body>
-</html>
-""")
+_PAGE: Final = Template((files(__package__) / "diff.html").read_text("utf-8"))
 
 
 def page_of(difference: VersionDifference, context: int) -> str:

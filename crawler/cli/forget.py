@@ -6,17 +6,13 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import IO, Annotated, Final
 
 import typer
 
 from freshet.crawler import terminal
-from freshet.crawler.archive.removal import (
-    CannotRemove,
-    DoomedRecord,
-    doomed_records,
-    remove_records,
-)
+from freshet.crawler.archive.records import Damage
+from freshet.crawler.archive.scan import ScannedRecord, Slice, scan
 from freshet.crawler.archive.writer import ArchiveInUse, recovered
 from freshet.crawler.cli.archive import warc_files
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
@@ -40,6 +36,17 @@ from freshet.storage.queries import page
 from freshet.storage.tables import runs
 
 _SHOWN: Final = 20
+_PIECE_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _DoomedRecord:
+    """A record to remove: its file, its place there, its kind and its address."""
+
+    file: str
+    offset: int
+    kind: str
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,7 @@ class _Choice:
     urls: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     pages: tuple[Forgettable, ...] = ()
-    records: tuple[DoomedRecord, ...] = ()
+    records: tuple[_DoomedRecord, ...] = ()
 
     def matcher(self) -> Callable[[str], bool]:
         """Return whether a canonical URL is that of a chosen page."""
@@ -139,7 +146,7 @@ async def _chosen(
     there = [folder for folder in map(Path, sorted(folders)) if folder.is_dir()]
     choice = _Choice(urls, prefixes, tuple(found))
     files = [file for folder in there for file in warc_files(folder)]
-    records = [each for file in files for each in doomed_records(file, choice.matcher())]
+    records = [each for file in files for each in _doomed_records(file, choice.matcher())]
     return replace(choice, records=tuple(records)), there
 
 
@@ -161,15 +168,67 @@ def _remove(folders: Sequence[Path], choice: _Choice) -> None:
             with closing(recovered(folder)) as originals:
                 for file in (each for each in warc_files(folder) if each.name in names):
                     with replacing(file) as partial:
-                        remove_records(file, partial, choice.matcher())
+                        _write_without(file, partial, choice.matcher())
                 # What files that have shrunk hold is archived in full when it comes again.
                 originals.keep({name for name in originals.sizes() if name not in names})
         except ArchiveInUse as error:
             raise CrawlError(f"{folder}: another process writes this archive; stop it") from error
-        except CannotRemove as error:
-            raise CrawlError(f"{error}; its records were not removed") from error
         except sqlite3.Error as error:
             raise CrawlError(f"{folder}: {error}") from error
+
+
+def _doomed_records(file: Path, forgotten: Callable[[str], bool]) -> list[_DoomedRecord]:
+    """Return the records of a WARC file about addresses that are ``forgotten`` (canonical URLs).
+
+    Of a damaged file these are the ones before the damage. Raises OSError.
+    """
+    with closing(Slice(file)) as source:
+        found = (each for each in scan(source, file.name) if isinstance(each, ScannedRecord))
+        return [
+            _DoomedRecord(file.name, each.place.offset, each.fields["warc-type"], url)
+            for each in found
+            if forgotten(url := _url(each))
+        ]
+
+
+def _write_without(file: Path, target: Path, forgotten: Callable[[str], bool]) -> None:
+    """Write a WARC file without such records; all others stay byte for byte.
+
+    Raises:
+        CrawlError: the file is damaged, or its records are compressed together.
+        OSError: the file cannot be read, or the target not written.
+    """
+    unchanged = "; its records were not removed"
+    with closing(Slice(file)) as source, target.open("wb") as out:
+        start, is_kept = 0, True
+        for each in scan(source, file.name):
+            if isinstance(each, Damage):
+                raise CrawlError(
+                    f"{file}: it is damaged at byte {each.offset} ({each.reason}){unchanged}"
+                )
+            if each.place.nth:
+                raise CrawlError(f"{file}: its records are compressed together{unchanged}")
+            if is_kept:
+                _copy(source, start, each.place.offset, out)
+            start, is_kept = each.place.offset, not forgotten(_url(each))
+        if is_kept:
+            _copy(source, start, source.size, out)
+
+
+def _copy(source: Slice, start: int, end: int, out: IO[bytes]) -> None:
+    while start < end:
+        piece = source.read_at(start, min(_PIECE_BYTES, end - start))
+        out.write(piece)
+        start += len(piece)
+
+
+def _url(record: ScannedRecord) -> str:
+    """Return the canonical address of a record, which may stand in angle brackets."""
+    url = record.fields.get("warc-target-uri", "").strip("<>")
+    try:
+        return canonical(url)
+    except ValueError:
+        return url
 
 
 def _require_overwritten(db: Path) -> None:

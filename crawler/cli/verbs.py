@@ -19,7 +19,7 @@ VERBS: Final[Mapping[str, str]] = {
     "changes": "changes.changes_command",
     "diff": "diff.diff_command",
     "history": "history.history_command",
-    "text": "text.text_command",
+    "text": "history.text_command",
     "changefeed": "changefeed.changefeed_command",
     "serve": "serve.serve_command",
     "explain": "explain.explain_command",

@@ -7,7 +7,6 @@ holds one such part in memory, however much is asked for and however slowly it i
 import re
 import tomllib
 from collections.abc import AsyncGenerator
-from dataclasses import asdict
 from importlib.resources import files
 from math import inf
 from pathlib import Path
@@ -122,8 +121,8 @@ class StoreApi:
         asked = self._asked(_PAGES, request)
         async with page.snapshot(self._path) as db:
             found = await page.listed(db, asked["prefix"], asked["after"], asked["limit"])
-        after = found[-1].url if len(found) == asked["limit"] else None
-        return whole(dated({"pages": list(map(asdict, found)), "after": after}), etag="")
+        after = found[-1]["url"] if len(found) == asked["limit"] else None
+        return whole(dated({"pages": found, "after": after}), etag="")
 
     async def _page(self, request: web.BaseRequest) -> Answer:
         asked = self._asked(f"{_PAGES}/{{url}}", request)
@@ -212,12 +211,11 @@ async def _results(
     before = b'{"results": [\n'
     while limit > 0:
         wanted = int(min(limit, step))
-        batch = await changes.read(since, wanted)
-        for change in batch.changes:
+        found, since = await changes.read(since, wanted)
+        for change in found:
             yield before + as_line(change.as_json()).rstrip()
             before = b",\n"
-        since = batch.cursor
-        limit = limit - wanted if len(batch.changes) == wanted else 0
+        limit = limit - wanted if len(found) == wanted else 0
     yield (b"" if before == b",\n" else before) + f'\n], "last_seq": "{since}"}}\n'.encode()
 
 
@@ -225,8 +223,11 @@ async def _awaited(
     changes: Changefeed, since: str, limit: float, step: int, *, wait_s: float
 ) -> AsyncGenerator[bytes, None]:
     """Yield an empty line from time to time, and as :func:`_results` when there are changes."""
-    while not (batch := await changes.awaited(since, wait_s, limit=1)).changes:
-        since = batch.cursor
+    while True:
+        found, cursor = await changes.awaited(since, wait_s, limit=1)
+        if found:
+            break
+        since = cursor
         yield b"\n"
     async for piece in _results(changes, since, limit, step):
         yield piece
@@ -238,12 +239,12 @@ async def _lines(
     """Yield each change on a line, an empty line from time to time, at last an error."""
     try:
         while limit > 0:
-            batch = await changes.awaited(since, wait_s, int(min(limit, step)))
-            for change in batch.changes:
+            found, since = await changes.awaited(since, wait_s, int(min(limit, step)))
+            for change in found:
                 yield as_line(change.as_json())
-            if not batch.changes:
+            if not found:
                 yield b"\n"
-            since, limit = batch.cursor, limit - len(batch.changes)
+            limit -= len(found)
     except Exception as error:
         if (refusal := HttpRefusal.of(error)) is None:
             raise

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import zstandard
 from aiosqlite import Connection as Reader
@@ -243,29 +243,21 @@ async def neighbours(db: Reader, origin: str, url: str) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class ListedPage:
-    """A known URL in a list: its last visit, and whether it has a document."""
+async def listed(db: Reader, prefix: str, after: str, limit: int) -> list[dict[str, Any]]:
+    """Return the pages whose URLs begin with ``prefix``, those behind ``after`` in their order.
 
-    url: str
-    last_kind: str | None
-    checked_at: float | None
-    title: str | None
-    has_document: bool
-
-
-async def listed(db: Reader, prefix: str, after: str, limit: int) -> list[ListedPage]:
-    """Return the pages whose URLs begin with ``prefix``, those behind ``after`` in their order."""
-    columns = columns_of(ListedPage, "p", has_document="c.version_id IS NOT NULL")
+    Each with its last visit, and whether it has a document.
+    """
     sql = (
-        f"SELECT {columns} FROM page AS p "
-        "LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise' "
+        "SELECT p.url, p.last_kind, p.checked_at, p.title, c.version_id IS NOT NULL "
+        "FROM page AS p LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise' "
         # Beyond every character that a URL has.
         "WHERE p.role = 'page' AND p.url > ?2 AND p.url >= ?1 AND p.url < ?1 || char(1114111) "
         "ORDER BY p.url LIMIT ?3"
     )
+    names = ("url", "last_kind", "checked_at", "title", "has_document")
     rows = await db.execute_fetchall(sql, (prefix, after, limit))
-    return list(map(row_to(ListedPage), rows))
+    return [dict(zip(names, (*row[:4], bool(row[4])), strict=True)) for row in rows]
 
 
 # -- versions of a page ------------------------------------------------------

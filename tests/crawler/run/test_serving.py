@@ -84,6 +84,23 @@ async def test_it_is_ready_when_the_pool_first_looks_for_work(manager: Manager) 
     assert manager.heard() == ["STOPPING=1"]
 
 
+async def test_a_scrape_has_every_figure_of_the_parts(manager: Manager) -> None:
+    service, daemon = service_of(manager), Daemon()
+    assert service.metrics.registry.get_sample_value("freshet_hosts") is None
+    daemon.attended(service)
+    daemon.pool.unacknowledged = 5
+    daemon.outages.is_on = True
+    asked = {
+        "budget_requests_per_day": 86_400, "budget_granted_requests_total": 0,
+        "budget_spent_requests_total": 0, "budget_forgone_requests_total": 0, "pages_watched": 2,
+        "queue_pages": 2, "exchanges_active": 0, "writer_backlog_entries": 5, "hosts": 1,
+        "hosts_parked": 0, "store_available": 0,
+    }  # fmt: skip
+    found = {name: service.metrics.registry.get_sample_value(f"freshet_{name}") for name in asked}
+    assert found == asked
+    await service.__aexit__()
+
+
 async def test_a_reload_is_told_from_its_signal_to_its_end(manager: Manager) -> None:
     service, daemon = service_of(manager), Daemon()
     daemon.attended(service)

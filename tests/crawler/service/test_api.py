@@ -5,19 +5,20 @@ import gzip
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from hashlib import blake2b
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 import aiohttp
 import pytest
 import zstandard
+from prometheus_client.parser import text_string_to_metric_families
 from yarl import URL
 
 from freshet.crawler.documents import Documents
@@ -37,6 +38,8 @@ from tests.storage.versioned_store import html
 
 TOKEN = "0123456789abcdef"
 FEED = "/v1/changefeed"
+Told: TypeAlias = tuple[int, Mapping[str, str], str]
+Ask: TypeAlias = Callable[..., Awaitable[Told]]
 
 
 def page_path(path: str) -> str:
@@ -51,9 +54,7 @@ class Site:
         self.seen = set[tuple[str, int]]()
         self.used = set[tuple[str, str]]()
 
-    async def ask(
-        self, path: str, method: str = "GET", **headers: str
-    ) -> tuple[int, Mapping[str, str], str]:
+    async def ask(self, path: str, method: str = "GET", **headers: str) -> Told:
         target = URL(self.url + path, encoded=True)
         async with self.client.request(method, target, headers=headers) as response:
             body = await response.text()
@@ -536,3 +537,83 @@ async def test_a_mirror_of_documents_holds_the_event_loop_only_for_moments(site:
     await watching
     assert len(json.loads(b"".join(parts))["results"]) == 63
     assert longest < 0.15
+
+
+# -- health and metrics --------------------------------------------------------
+
+
+@pytest.fixture
+async def ask(tmp_path: Path) -> AsyncIterator[Ask]:
+    """A way to ask a server beside which there is no store yet."""
+    async with (
+        serving(tmp_path / "crawl.db", operation__host_names=["Freshet"]) as url,
+        aiohttp.ClientSession() as client,
+    ):
+
+        async def asked(path: str, method: str = "GET", **headers: str) -> Told:
+            async with client.request(method, url + path, headers=headers) as response:
+                return response.status, response.headers, await response.text()
+
+        yield asked
+
+
+async def test_health_is_503_with_the_reason_and_200_while_nothing_is_wrong(
+    ask: Ask, tmp_path: Path
+) -> None:
+    status, _, body = await ask("/healthz")
+    assert (status, json.loads(body)["problems"]) == (503, ["it is away"])
+    (tmp_path / "crawl.db").touch()
+    status, headers, body = await ask("/healthz")
+    assert (status, headers["Content-Type"]) == (200, "application/json")
+    assert json.loads(body) == {"status": "ok", "problems": [], "version": "1"}
+
+
+async def test_metrics_are_in_the_format_that_is_asked_for(ask: Ask) -> None:
+    _, headers, body = await ask("/metrics")
+    assert headers["Content-Type"].startswith("text/plain; version=")
+    assert "freshet_build_info" in {family.name for family in text_string_to_metric_families(body)}
+    _, headers, body = await ask("/metrics", Accept="application/openmetrics-text")
+    assert headers["Content-Type"].startswith("application/openmetrics-text")
+    assert body.endswith("# EOF\n")
+
+
+async def test_addresses_and_own_names_are_answered_and_foreign_ones_refused(ask: Ask) -> None:
+    for host in (
+        "127.0.0.1", "127.0.0.1:9464", "localhost:1", "LocalHost", "[::1]:80", "freshet:9464"
+    ):  # fmt: skip
+        assert (await ask("/metrics", Host=host))[0] == 200, host
+    for host in (
+        "rebound.example", "rebound.example:9464", "localhost.example", "127.0.0.1.example", ""
+    ):  # fmt: skip
+        for path in ("/metrics", "/healthz", "/none"):
+            status, _, body = await ask(path, Host=host)
+            assert (status, "freshet_" in body) == (421, False), host
+
+
+async def test_it_can_only_be_read(ask: Ask) -> None:
+    for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH", "MERGE"):
+        for path in ("/metrics", "/none"):
+            status, headers, _ = await ask(path, method)
+            assert (status, headers["Allow"]) == (405, "GET, HEAD"), method
+
+
+async def test_head_has_no_body_and_other_paths_say_what_there_is(ask: Ask) -> None:
+    status, headers, body = await ask("/metrics", "HEAD")
+    assert (status, body, headers["Cache-Control"]) == (200, "", "no-store")
+    status, headers, body = await ask("/")
+    assert (status, headers["Server"]) == (404, "freshet")
+    told = json.loads(body)
+    assert told["error"] == "not_found"
+    assert told["reason"].startswith("there is no such path; there are /healthz, /metrics, /v1/")
+
+
+async def test_connections_that_say_nothing_keep_nobody_out(tmp_path: Path) -> None:
+    async with serving(tmp_path / "crawl.db") as url, aiohttp.ClientSession() as client:
+        port = int(url.rpartition(":")[2])
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(100)]
+        async with client.get(f"{url}/metrics") as response:
+            assert response.status == 200
+        ended = [await asyncio.wait_for(reader.read(), 5) for reader, _ in silent[:36]]
+        assert ended == [b""] * 36
+        for _, writer in silent:
+            writer.close()

@@ -7,8 +7,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from freshet.crawler.service.health import DaemonPhase
-from freshet.crawler.service.metrics import Figures, Metrics
+from freshet.crawler.service.metrics import DaemonPhase, Figures, Metrics, of_outlook, of_sample
 from freshet.scheduler.agenda.audit import MeasuredMean, Staleness
 from freshet.storage.entries import CappedQueue, HostState, Kind, Outlook, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl, Note, Observation, Visit
@@ -17,10 +16,7 @@ OUTLOOK = Outlook(
     5e8, 4e8, 100.0, "greedy_index", 50.0, 1.0, 9, 7, 2, 1, 0.25, 0.3, None, (1, 2, 3, 4, 5), 0.0,
     5e8, None, (CappedQueue("a.example", 1.0, 2.0, 3),),
 )  # fmt: skip
-FIGURES = Figures(
-    2_400.0, 50.5, 48, 1.5, 9, 4, 2, 3, 6, 1, 4_096, 512, False, 4.9e8, OUTLOOK,
-    Staleness(MeasuredMean(0.3, 0.1, 0.5, 0.3), MeasuredMean(0.4, 0.3, 0.5, 0.4), 11),
-)  # fmt: skip
+SAMPLE = Staleness(MeasuredMean(0.3, 0.1, 0.5, 0.3), MeasuredMean(0.4, 0.3, 0.5, 0.4), 11)
 
 
 def visit(kind: Kind, name: str = "a.example", **changes: Any) -> Acknowledged:
@@ -78,27 +74,31 @@ def test_exchanges_are_told_by_purpose_outcome_and_state_of_the_host() -> None:
 
 def test_the_figures_are_those_of_the_moment_of_the_scrape() -> None:
     metrics = Metrics("1.2")
-    now: list[Figures | None] = [None]
-    metrics.stand(lambda: now[-1])
+    now = list[Figures]()
+    metrics.stand(lambda: now[-1] if now else {})
     assert "freshet_queue_pages" not in samples(metrics)
-    now.append(FIGURES)
+    now.append(
+        {
+            "queue_pages": 4, "store_available": True, "budget_granted_requests": 50.5,
+            "store_bytes": {"database": 4_096, "log": 512}, "last_commit_timestamp_seconds": None,
+            **of_outlook(OUTLOOK), **of_sample(SAMPLE),
+        }
+    )  # fmt: skip
     found = samples(metrics)
     told = {
-        "budget_requests_per_day": 2_400, "budget_granted_requests_total": 50.5,
-        "budget_spent_requests_total": 48, "budget_forgone_requests_total": 1.5,
-        "pages_watched": 9, "queue_pages": 4, "exchanges_active": 2, "writer_backlog_entries": 3,
-        "hosts": 6, "hosts_parked": 1, "hosts_capped": 1, "store_bytes{database}": 4_096,
-        "store_bytes{log}": 512, "store_available": 1, "last_commit_timestamp_seconds": 4.9e8,
+        "queue_pages": 4, "store_available": 1, "budget_granted_requests_total": 50.5,
+        "store_bytes{database}": 4_096, "store_bytes{log}": 512, "hosts_capped": 1,
         "outlook_timestamp_seconds": 5e8, "pages_captured": 7, "pages_waiting": 2, "pages_gone": 1,
         "freshness_expected_ratio": 0.75, "harmonic_cost_expected": 0.3,
         "freshness_measured_ratio": 0.7, "freshness_measured_lower_ratio": 0.5,
         "freshness_measured_upper_ratio": 0.9, "harmonic_cost_measured": 0.4, "audit_draws": 11,
     }  # fmt: skip
     assert {name: found[f"freshet_{name}"] for name in told} == told
-    now.append(replace(FIGURES, store_is_away=True, committed_at=None, outlook=None, measured=None))
+    assert "freshet_last_commit_timestamp_seconds" not in found
+    now.append({"store_available": False, **of_outlook(None), **of_sample(None)})
     found = samples(metrics)
     assert found["freshet_store_available"] == 0
-    assert not [name for name in found if "freshness" in name or "last_commit" in name]
+    assert not [name for name in found if "freshness" in name]
 
 
 def test_state_health_and_version_are_told() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.service.health import DaemonPhase, Vitality, Vitals
+from freshet.crawler.run.service import Vitality, Vitals
+from freshet.crawler.service.metrics import DaemonPhase
 
 BUSY = Vitals(turns=5, spent=9, commits=3, backlog=4, queued=7, parked=2)
 HOURS_S = 7_200.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.service.health import NotifySocket
+from freshet.crawler.run.service import NotifySocket
 
 PROCESS = 42
 

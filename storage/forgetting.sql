@@ -1,0 +1,43 @@
+-- Delete all that is held of the pages :ids, but for their addresses; :unsent are messages that are
+-- not sent yet and hold texts of them: others' alerts in these go into new ones.
+DELETE FROM alert
+WHERE observation_id IN
+    (SELECT id FROM observation WHERE page_id IN (SELECT value FROM json_each(:ids)));
+UPDATE alert SET message_id = NULL WHERE message_id IN (SELECT value FROM json_each(:unsent));
+DELETE FROM alert_message WHERE id IN (SELECT value FROM json_each(:unsent));
+DELETE FROM alert_review
+WHERE observation_id IN
+    (SELECT id FROM observation WHERE page_id IN (SELECT value FROM json_each(:ids)));
+DELETE FROM amendment
+WHERE observation_id IN
+    (SELECT id FROM observation WHERE page_id IN (SELECT value FROM json_each(:ids)));
+DELETE FROM audit
+WHERE observation_id IN
+    (SELECT id FROM observation WHERE page_id IN (SELECT value FROM json_each(:ids)));
+DELETE FROM body
+WHERE digest IN
+    (SELECT body_digest FROM version WHERE page_id IN (SELECT value FROM json_each(:ids)))
+    AND NOT EXISTS (
+        SELECT 1 FROM version AS v
+        WHERE v.body_digest = body.digest
+            AND v.page_id NOT IN (SELECT value FROM json_each(:ids))
+    );
+DELETE FROM version WHERE page_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM memory WHERE page_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM churn WHERE page_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM estimate WHERE page_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM subscription WHERE page_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM claim WHERE page_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM observation WHERE page_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM link
+WHERE src_id IN (SELECT value FROM json_each(:ids))
+    OR dst_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM offsite_link WHERE src_id IN (SELECT value FROM json_each(:ids));
+UPDATE page SET
+    alias_of = NULL, alias_kind = NULL, alias_at = NULL, last_kind = NULL, last_at = NULL,
+    checked_at = NULL, status = NULL, etag = NULL, last_modified = NULL, wish_s = NULL,
+    body_digest = NULL, text_digest = NULL, version_id = NULL, title = NULL, language = NULL,
+    canonical_url = NULL, noindex = 0, noarchive = 0, nofollow = 0, still = 0,
+    held_back = iif(:refused, 'forgotten', nullif(held_back, 'forgotten'))
+WHERE id IN (SELECT value FROM json_each(:ids));
