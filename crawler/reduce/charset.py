@@ -54,9 +54,8 @@ _DEFAULT: Final = "windows-1252"
 def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
     """Return the text of ``body`` and the WHATWG name of the encoding it was read in.
 
-    A guessed encoding that the standard does not have goes by the name of Python's codec.
-    ``content_type`` is the whole header value. Never raises: an unknown label gives way to
-    the next source, and bytes that are invalid in the encoding become U+FFFD.
+    A guessed encoding that the standard does not have goes by the name of Python's codec. Never
+    raises: an unknown label gives way to the next source, and invalid bytes become U+FFFD.
     """
     for mark, name in _BYTE_ORDER_MARKS:
         if body.startswith(mark):
@@ -94,17 +93,12 @@ def _declared(body: bytes, content_type: str | None) -> Iterator[str]:
 
 
 def _encoding_name(label: str) -> str | None:
-    """Return the encoding of a label, or None if it is unknown.
-
-    None, too, for labels that the standard maps to ``replacement``: a browser shows nothing
-    there for safety, a crawler that only reads may guess.
-    """
     encoding = webencodings.lookup(label)
+    # Of "replacement" a browser shows nothing for safety, a crawler that only reads may guess.
     return None if encoding is None or encoding.name == "replacement" else str(encoding.name)
 
 
 def _meta_labels(start: bytes) -> Iterator[bytes]:
-    """Return the labels in ``<meta charset>`` and ``<meta http-equiv=content-type>``, in order."""
     for meta in _META.finditer(start):
         attributes = {
             name.lower(): double or single or bare

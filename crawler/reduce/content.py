@@ -174,20 +174,15 @@ class _Places:
         self._known: dict[Element | None, _Place] = {None: _Place()}
         self._articles = 0
 
-    def of(self, node: Element) -> _Place:
+    def of(self, node: Element | None) -> _Place:
         """Return the place in an element."""
-        if node not in self._known:
-            up = self._known[None] if node.parent is None else self.of(node.parent)
-            self._known[node] = self._below(up, node)
-        return self._known[node]
-
-    def _below(self, up: _Place, node: Element) -> _Place:
-        values = node.attributes
-        names = _names(node)
+        if node is None or node in self._known:
+            return self._known[node]
+        up, values, names = self.of(node.parent), node.attributes, _names(node)
         said = tuple([self._words[name] for name in sorted(names) if name in self._words])
         style = values.get("style", "").replace(" ", "").lower()
         self._articles += node.tag == "article"
-        return _Place(
+        place = self._known[node] = _Place(
             above=(*up.above, node),
             bits=up.bits | _TAG_BITS.get(node.tag, 0),
             hidden=up.hidden or is_hidden(values) or "display:none" in style,
@@ -198,6 +193,7 @@ class _Places:
             said=up.said + said,
             near=(said, up.near[0]) if values else up.near,
         )
+        return place
 
 
 @lru_cache(maxsize=4096)
@@ -207,7 +203,7 @@ def _words(name: str) -> frozenset[str]:
 
 def names_above(piece: Piece) -> frozenset[str]:
     """Return all words of the names of the elements in which a piece stands."""
-    above = _Places({}).of(_holder(piece)).above
+    above = _Places({}).of(piece.holder).above
     return frozenset().union(*map(_names, above))
 
 
@@ -219,14 +215,12 @@ def _names(node: Element) -> frozenset[str]:
 def _own(piece: Piece, text: str, linked: float) -> Iterator[float]:
     words, start = text.split(), text[:400]
     few = words[:60]
-    node = piece.nodes[0]
     yield from (_KINDS[piece.kind], log1p(len(text)), log1p(len(words)), linked)
     yield text.endswith(_SENTENCE_ENDS)
     yield (text.count(",") + text.count(". ") + text.count(_WIDE_COMMA)) / max(1, len(words))
     yield sum(map(str.isdecimal, start)) / max(1, len(start))
     yield sum(word[:1].isupper() for word in few) / max(1, len(few))
-    items = node.children if piece.kind == "list" and isinstance(node, Element) else ()
-    yield sum(not isinstance(item, str) for item in items)
+    yield len(piece.holder.elements) if piece.kind == "list" else 0
 
 
 def described(
@@ -234,7 +228,7 @@ def described(
 ) -> Iterator[list[float]]:
     """Yield the row of each piece, in the order of :data:`COLUMNS`."""
     places = _Places(words)
-    found = [places.of(_holder(piece)) for piece in pieces]
+    found = [places.of(piece.holder) for piece in pieces]
     linked = list(map(_linked_share, pieces, texts, found))
     body = found[0].above[0]
     prose = max(1, body.chars - body.linked)
@@ -275,11 +269,6 @@ def _climbed(upwards: Sequence[Element], prose: int, long: Counter[Element]) -> 
         yield min(30, long[upwards[at]])
 
 
-def _holder(piece: Piece) -> Element:
-    node = piece.nodes[0]
-    return node if isinstance(node, Element) and piece.kind != "p" else piece.holder
-
-
 def _linked_share(piece: Piece, text: str, place: _Place) -> float:
     if piece.link is not None or place.bits & _TAG_BITS["a"]:
         return 1.0
@@ -313,7 +302,7 @@ def _weights(
 
 def _title_number(pieces: Sequence[Piece], texts: Sequence[str], title: str) -> int:
     """Return the number of the heading that repeats the document's title, else the first h1."""
-    main = (i for i, piece in enumerate(pieces) if piece.kind in {"h1", "h2"})
-    top = (i for i, piece in enumerate(pieces) if piece.kind == "h1")
+    kinds = [piece.kind for piece in pieces]
+    main = (i for i, kind in enumerate(kinds) if kind in {"h1", "h2"})
     same = (i for i in main if len(texts[i]) > 5 and texts[i].lower() in title)
-    return next(same, next(top, -1))
+    return next(same, kinds.index("h1") if "h1" in kinds else -1)

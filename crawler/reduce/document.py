@@ -231,8 +231,7 @@ def _words(text: str | None) -> str:
 
 def _iso(text: str) -> str | None:
     """Return a date, or a date and time, of ISO 8601, or None if the text begins with none."""
-    match = _DATE.match(text.strip())
-    if match is None:
+    if (match := _DATE.match(text.strip())) is None:
         return None
     found = "T".join(filter(None, match.groups()[:2])) + (match[3] or "").upper()
     try:
@@ -256,7 +255,7 @@ def _names(value: Any) -> Iterator[str]:
 
 def _linked_data(texts: Sequence[str]) -> list[Mapping[str, Any]]:
     """Return the objects of JSON-LD that are about the content, then those about the page."""
-    found: list[Mapping[str, Any]] = []
+    found: list[dict[str, Any]] = []
     for text in texts:
         try:
             pending = [json.loads(text, strict=False)]
@@ -270,17 +269,14 @@ def _linked_data(texts: Sequence[str]) -> list[Mapping[str, Any]]:
                 found.append(value)
                 pending += [value[key] for key in ("@graph", "mainEntity") if key in value]
     by_id = {node["@id"]: node for node in found if isinstance(node.get("@id"), str)}
+    for node in found:
+        author = node.get("author")
+        # It may be named elsewhere.
+        if isinstance(author, dict) and "name" not in author:
+            node["author"] = by_id.get(str(author.get("@id")))
     return [
-        _resolved(node, by_id)
+        node
         for about in (_CONTENT_TYPES, _PAGE_TYPES)
         for node in found
         if any(isinstance(kind, str) and about.search(kind) for kind in _each(node.get("@type")))
     ]
-
-
-def _resolved(node: Mapping[str, Any], by_id: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the object with its author in place of a reference to it."""
-    author = node.get("author")
-    if isinstance(author, dict) and isinstance(author.get("@id"), str) and "name" not in author:
-        return {**node, "author": by_id.get(author["@id"])}
-    return node

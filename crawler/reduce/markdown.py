@@ -4,9 +4,6 @@
 paragraph, a heading, a list, a table, a code block, a quote, an image), and
 :class:`MarkdownWriter` writes a piece. Markdown is CommonMark 0.31 with the tables and the
 strikethrough of GitHub.
-
-The tree has at most :data:`_LEVELS` levels, so that recursion is bounded: what stands deeper is
-part of the element there.
 """
 
 from __future__ import annotations
@@ -22,6 +19,7 @@ from freshet.crawler.reduce.markup import VOID_TAGS, attributes_of, cut, plain
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.urls import resolve
 
+#: Bounds recursion: what stands deeper is part of the element at this level.
 _LEVELS: Final = 100
 #: Lists and quotes deeper than this in each other are written at this level.
 _INDENTS: Final = 8
@@ -127,8 +125,8 @@ def _close(node: Element, parent: Element) -> None:
 class Piece:
     """A run of text, or one element, that is kept or left out as a whole.
 
-    ``kind`` is the tag of what is written, ``p`` for any run of text; ``holder`` is the block in
-    which it stands.
+    ``kind`` is the tag of what is written, ``p`` for any run of text; ``holder`` is the element, or
+    the block in which the run stands.
     """
 
     kind: str
@@ -141,7 +139,6 @@ def pieces_of(node: Element, link: str | None = None) -> Iterator[Piece]:
     """Yield the pieces in a block, in order."""
     if node.tag == "a":
         link = node.attributes.get("href") or link
-    kind = node.tag if node.tag in HEADINGS else "p"
     run: list[Node] = []
     for child in (*node.children, None):
         is_block = isinstance(child, Element) and child.is_block
@@ -150,7 +147,7 @@ def pieces_of(node: Element, link: str | None = None) -> Iterator[Piece]:
             continue
         if run:
             if any(map(_shows, run)):
-                yield Piece(kind, run, node, link)
+                yield Piece("p", run, node, link)
             run = []
         if isinstance(child, Element) and is_block:
             yield from _of_block(child, link)
@@ -165,7 +162,7 @@ def _of_block(node: Element, link: str | None) -> Iterator[Piece]:
     if not is_whole:
         yield from pieces_of(node, link)
     elif _shows(node):
-        yield Piece("list" if tag in _LISTS else tag, [node], node.parent or node, link)
+        yield Piece("list" if tag in _LISTS else tag, [node], node, link)
 
 
 def _shows(node: Node) -> bool:

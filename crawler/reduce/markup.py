@@ -1,8 +1,7 @@
 """A parsed document as two columns: its tags, and the text after each of them.
 
-Walking the nodes of a tree costs an object and several calls per node. Serialising the tree
-again costs less than a tenth of that, gives well-formed markup whatever the page was, and two
-calls cut it into tags and texts.
+Serialising a tree costs less than a tenth of walking over its nodes, gives well-formed markup
+whatever the page was, and two calls cut it into tags and texts.
 
 Lexbor writes "<" and ">" as references in texts and attribute values, so each one belongs to a
 tag. Exceptions are comments and raw text (HTML, section 13.3), which are taken out, and names
@@ -59,11 +58,6 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def __add__(self, other: Blocks) -> Blocks:
-        return Blocks(
-            self.texts + other.texts, self.kinds + other.kinds, self.places + other.places
-        )
-
 
 def alike(texts: tuple[str, ...], kind: BlockKind, place: int) -> Blocks:
     """Return blocks of one kind at one place."""
@@ -88,7 +82,7 @@ _PASSING: Final = NAMES["passing_classes"]
 
 
 def kind_of(tag: str | None) -> BlockKind:
-    """Return the kind of a block whose innermost block-level element has that tag."""
+    """Return the kind of a block in a block-level element of that tag."""
     return _KINDS.get(tag, "text")
 
 
@@ -134,13 +128,10 @@ IGNORED: Final = "ignored"
 
 @dataclass(frozen=True, slots=True)
 class SelectorHints:
-    """CSS selectors for the pages of one site.
+    """CSS selectors for the pages of one site; ValueError names one that is not valid.
 
     ``include``: on a page that has such elements, they are the whole main text. ``ignore``:
     such elements and their descendants are never part of it.
-
-    Raises:
-        ValueError: a selector is not valid; it is named.
     """
 
     include: tuple[str, ...] = ()
@@ -174,8 +165,7 @@ def site_hints(
     Raises:
         ValueError: a selector is not valid; it is named with its site.
     """
-    wanted = {name.lower(): selectors for name, selectors in include.items()}
-    unwanted = {name.lower(): selectors for name, selectors in ignore.items()}
+    wanted, unwanted = ({n.lower(): each for n, each in of.items()} for of in (include, ignore))
     found = {}
     for name in wanted | unwanted:
         try:
@@ -241,9 +231,8 @@ def _media_type(attributes: Mapping[str, str]) -> str:
 
 
 # -- tags --------------------------------------------------------------------
-# The pages of a site repeat each other's tags by the thousand. The meaning of a start tag for the
-# links, the head and the main text depends only on its own text, so it is worked out once and
-# remembered by that text.
+# The pages of a site repeat each other's tags by the thousand: the meaning of a tag is worked out
+# once and remembered by its text.
 
 # Actions of the main-text walk at a tag; 0 is nothing.
 PASS: Final = 0
@@ -331,13 +320,6 @@ class _Tags(dict[str, Tag]):
 
 
 _TAGS: Final = _Tags()
-
-
-def understood(texts: list[str]) -> list[Tag]:
-    """Return the tags of a document, given the text between their brackets."""
-    if len(_TAGS) > _REMEMBERED:
-        _TAGS.clear()
-    return list(map(_TAGS.__getitem__, texts))
 
 
 def _end(name: str) -> Tag:
@@ -458,8 +440,10 @@ class Markup:
 
 def read(html: str) -> Markup:
     """Cut a document that Lexbor wrote into its columns; templates are left empty."""
+    if len(_TAGS) > _REMEMBERED:
+        _TAGS.clear()
     pieces = cut(html)
-    markup = Markup(understood(pieces[1::2]), pieces[2::2])
+    markup = Markup(list(map(_TAGS.__getitem__, pieces[1::2])), pieces[2::2])
     return _without_templates(markup) if "<template" in html else markup
 
 
@@ -509,16 +493,14 @@ def _cut(html: str, mark: str, at: int) -> tuple[int, int]:
         return at, end + 3 if end >= 0 else len(html)
     start = html.find(">", at) + 1
     end = html.find(f"</{mark[1:]}>", start)
+    # HTML, section 13.2.5.17: script data double escape.
     while mark == "<script" and end >= 0 and _is_inner_script(html[start:end]):
         end = html.find("</script>", end + 1)
     return start, end if end >= 0 else len(html)
 
 
 def _is_inner_script(before: str) -> bool:
-    """Return whether the end tag after this text closes a script in a comment in the script.
-
-    HTML, section 13.2.5.17: script data double escape.
-    """
+    """Return whether the end tag after this text closes a script in a comment in the script."""
     opened = before.rfind(_COMMENT)
     # The dashes that open a comment may be those that close it.
     if opened < 0 or "-->" in before[opened + 2 :]:
@@ -528,13 +510,11 @@ def _is_inner_script(before: str) -> bool:
 
 
 def _without_templates(markup: Markup) -> Markup:
-    tags, texts = [], []
-    resume = 0
+    left, resume = Markup([], []), 0
     for i, tag in enumerate(markup.tags):
-        if i < resume:
-            continue
-        if tag.name == "template" and not tag.ends:
-            resume = markup.end(i)
-        tags.append(tag)
-        texts.append("" if resume > i else markup.texts[i])
-    return Markup(tags, texts)
+        if i >= resume:
+            if tag.name == "template" and not tag.ends:
+                resume = markup.end(i)
+            left.tags.append(tag)
+            left.texts.append("" if resume > i else markup.texts[i])
+    return left

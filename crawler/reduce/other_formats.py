@@ -1,13 +1,11 @@
 """JSON and PDF as text.
 
 JSON: each value is a block, its place the path of keys that leads to it. Consequence: neither
-white space nor the order of an object's keys is a change (RFC 8259, section 4, gives it no
-meaning), and a key with a new value at every visit is learnt as volatile like any other block.
+white space nor the order of an object's keys is a change (RFC 8259, section 4).
 
 PDF: its paragraphs, where the extra ``pdf`` is installed and they can be read. Else one digest
 without the time and the identifier that many programs stamp on each copy (ISO 32000-1, sections
-14.3 and 14.4): compressed streams are not read, and a new stamp in there is a change, which the
-detector learns to expect if it comes at every visit.
+14.3 and 14.4), outside compressed streams.
 """
 
 import json

@@ -40,9 +40,8 @@ _BATCH: Final = 1024
 def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, bool]:
     """Return links as columns, one entry for each canonical URL, and whether there are more.
 
-    ``found`` has fetch URLs (resolved, without fragments), relations and anchors. The first
-    occurrence gives the place, relations and anchor; an occurrence that may be followed replaces
-    one that says ``nofollow``. At ``limit`` entries the rest is left out.
+    ``found`` has fetch URLs (resolved, without fragments), relations and anchors. Of a URL the
+    first occurrence counts, or the first that does not say ``nofollow``.
     """
     links: dict[str, tuple[str, str, str]] = {}
     is_cut = False
@@ -93,7 +92,7 @@ def _anchor(markup: Markup, i: int) -> str:
 
 
 def collapsed(text: str) -> str:
-    """Return anchor text with white space collapsed, cut at 200 characters."""
+    """Return the beginning of an anchor text with white space collapsed."""
     return " ".join(text[: _ANCHOR_CHARACTERS * 10].split())[:_ANCHOR_CHARACTERS].rstrip()
 
 
@@ -111,8 +110,6 @@ _MAX_DELAY_S: Final = 10.0**9
 _LINED: Final = frozenset(
     {"text/csv", "text/tab-separated-values", "text/calendar", "text/vcard", "text/uri-list"}
 )
-
-
 #: A redirect in the page itself: the seconds before it, and the resolved URL.
 MetaRefresh: TypeAlias = tuple[float, str]
 
@@ -154,8 +151,7 @@ def parse(
     """Parse a page. ``url`` is where it came from, ``content_type`` its header, if any.
 
     Text of any kind but HTML and XML is taken as paragraphs (a table or a calendar as lines)
-    without links, JSON as its values, PDF as its digest; ``hints`` select the elements of the
-    main text in HTML.
+    without links. ``agent_token`` is the robots token, ``hints`` select the main text in HTML.
 
     Raises:
         RecursionError: the tree would have more than ``deepest`` levels.
@@ -197,11 +193,7 @@ def parse(
 
 
 def refuse_depth(body: bytes, deepest: int | None) -> None:
-    """Refuse a body whose tree would have more than ``deepest`` levels.
-
-    Raises:
-        RecursionError: it would.
-    """
+    """Raise RecursionError if the tree would have more than ``deepest`` levels."""
     if deepest is not None and start_tags(body) > deepest and (depth := max_depth(body)) > deepest:
         raise RecursionError(f"elements nested {depth:,} deep")
 

@@ -1,15 +1,12 @@
 """A parser that never stops the event loop.
 
 Invariant: the work in the event loop's process is bounded by counts that no arrangement
-of bytes evades (:func:`crawler.reduce.nesting.is_calm`). Consequence: every other body costs at
-most one process, which the kernel kills at its limit of computing time or memory; the page is
-then recorded as unparsable, and no small page has waited. There are two processes: what takes
-longer than a fifth of the limit begins again in the second one, where the later pages of that host
-wait, too. Hence pages that use up their time hold up one another, and others once for a while.
-
-The time limit counts the processor time of the process, so that the same page has the same end on
-a busy machine and on an idle one. Any other end (the kernel was short of memory, somebody
-killed or stopped the process) is the crawler's failure, not the page's: :class:`ParserLost`.
+of bytes evades (:func:`crawler.reduce.nesting.is_calm`). Consequence: any other body costs at
+most one process, which the kernel kills at its limit of processor time (the same on a busy machine
+and on an idle one) or memory: the page is unparsable, and no small page has waited. What takes
+longer than a fifth of the limit begins again in a second process, where the later pages of that
+host wait, too. Any other end of a process is the crawler's failure, not the page's:
+:class:`ParserLost`.
 """
 
 import asyncio
@@ -77,9 +74,8 @@ class Parser:
 
     ``inline_bytes`` bounds a body that is parsed in the event loop's process, where 256 KiB
     cost 12 ms, and 200 ms at the very worst; ``time_limit_s`` is the processor time for any
-    other body, ``wall_limit_s`` the longest wait for an answer (None: no limit). At most
-    ``max_links`` are taken of a page; ``agent_token`` is the robots token; ``hints`` select the
-    main text by site.
+    other body, ``wall_limit_s`` the longest wait for an answer (None: no limit). The rest is for
+    :func:`freshet.crawler.reduce.page.parse`, ``hints`` by site.
     """
 
     def __init__(
@@ -104,8 +100,7 @@ class Parser:
     def text_version(self, url: str, content_type: str | None = None) -> str:
         """Name the extraction that takes the main text of a page from its bytes.
 
-        Texts of different names are not compared. The name covers the program's version, the
-        selectors of the site and, for PDF, whether its text can be read.
+        Texts of different names are not compared.
         """
         if _is_read_as_pdf(content_type):
             return f"{TEXT_VERSION}+pdf"
@@ -120,12 +115,11 @@ class Parser:
     ) -> ParsedPage | Unparsable:
         """Parse as :func:`freshet.crawler.reduce.page.parse`; an unparsable page is a value.
 
-        Raises:
-            ParserLost: the parser's process failed, not the page: try again later.
+        All methods raise :class:`ParserLost` where the parser's process failed, not the page.
         """
         # What the reader of PDF makes of a body is bounded by the process alone.
-        is_small = len(body) <= self._inline_bytes and not _is_read_as_pdf(content_type)
-        inline = is_small and is_calm(body)
+        bounded = len(body) <= self._inline_bytes and not _is_read_as_pdf(content_type)
+        inline = bounded and is_calm(body)
         read = partial(
             parse,
             agent_token=self._agent_token,
@@ -141,21 +135,13 @@ class Parser:
             return Unparsable(f"{type(error).__name__}: {error}"[:200])
 
     async def parse_feed(self, body: bytes, url: str) -> Feed | Unparsable:
-        """Read as :func:`crawler.reduce.sitemaps.read_feed`, out of the event loop's process.
-
-        Raises:
-            ParserLost: as :meth:`parse`.
-        """
+        """Read as :func:`crawler.reduce.sitemaps.read_feed`, out of the event loop's process."""
         return await self._apart(url, Feed, partial(read_feed, body, url))
 
     async def document(
         self, body: bytes, url: str, content_type: str | None
     ) -> Document | Unparsable:
-        """Read as :func:`freshet.crawler.reduce.document.document`, out of this process.
-
-        Raises:
-            ParserLost: as :meth:`parse`.
-        """
+        """Read as :func:`freshet.crawler.reduce.document.document`, out of this process."""
         read = partial(document, body, url, content_type, deepest=_DEEPEST)
         return await self._apart(url, Document, read)
 
@@ -193,7 +179,7 @@ class _OutOfTime(Exception):
 
 
 def _built(kind: Callable[..., Result], values: Mapping[str, Any]) -> Result:
-    """Make a page, feed or document from the values of its fields, lists as tuples."""
+    """Make a page, feed or document from the values of its fields."""
     made = {name: _as_tuples(value) for name, value in values.items()}
     columns = {n: _COLUMNS[n](**value) for n, value in made.items() if isinstance(value, dict)}
     return kind(**made | columns)
@@ -209,10 +195,7 @@ def _as_tuples(value: Any) -> Any:
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """One process that answers one call at a time.
-
-    Started at the first call, and again after any call that failed.
-    """
+    """One process that answers one call at a time; started anew after any call that failed."""
 
     _time_limit_s: float
     _wall_limit_s: float | None
@@ -222,9 +205,7 @@ class _Worker:
     async def call(
         self, kind: Callable[..., Result], function: Callable[[], Result]
     ) -> Result | Unparsable:
-        """Return the function's result from the process, or the reason why the page has none.
-
-        ``kind`` makes it from the values of its fields, which the process says.
+        """Return the function's result, of that kind, or the reason why the page has none.
 
         Raises:
             ParserLost: the process failed, not the function.
@@ -303,17 +284,15 @@ async def _started(time_limit_s: float, wall_limit_s: float | None) -> Process:
         )
     except OSError as error:
         raise ParserLost(f"the parser's process cannot be started: {error}") from error
-    ready = False
-    try:
-        # The imports must not count as the first page's time.
-        async with asyncio.timeout(wall_limit_s):
-            await _received(process)
-        ready = True
-    except (EOFError, TimeoutError) as error:
-        raise ParserLost("the parser's process did not start") from error
-    finally:
-        if not ready:
-            await _ended(process)
+    async with contextlib.AsyncExitStack() as unless_ready:
+        unless_ready.push_async_callback(_ended, process)
+        try:
+            # The imports must not count as the first page's time.
+            async with asyncio.timeout(wall_limit_s):
+                await _received(process)
+        except (EOFError, TimeoutError) as error:
+            raise ParserLost("the parser's process did not start") from error
+        unless_ready.pop_all()
     return process
 
 
@@ -332,11 +311,8 @@ async def _ended(process: Process) -> None:
 
 
 def _kill(process: Process) -> None:
-    """Kill the process, unless it is known to have ended.
-
-    Not Process.kill(): that polls first and so takes the exit status from the waiter, which asyncio
-    logs as an unknown process.
-    """
+    # Not Process.kill(): that polls first and so takes the exit status from the waiter, which
+    # asyncio logs as an unknown process.
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)

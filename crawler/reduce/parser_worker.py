@@ -5,10 +5,8 @@ length (8 bytes, big-endian) and its bytes. A call is a function of this project
 arguments, pickled; an answer is JSON, ``[result, problem, memory held in bytes]``, of which the
 parent need not believe more than its types: a hostile body may have taken over this process.
 
-It ends at the end of its input, when its parent dies, and by the kernel when one call computes
-for longer than its limit. SIGPROF keeps its default action: it ends the process although no line
-of Python is reached, and does not count time in which the process was stopped or waited for a
-processor.
+It ends at the end of its input, when its parent dies, and by SIGPROF, which comes although no line
+of Python is reached, and does not count time in which the process waited.
 """
 
 import contextlib
@@ -75,12 +73,9 @@ def _as_json(result: object, problem: str | None) -> bytes:
 
 
 def _resident_bytes() -> int:
-    """Return the memory held now, or 0 if the system does not tell.
-
-    Not ``ru_maxrss``, which a process inherits from the one that started it.
-    """
     if sys.platform != "linux":
         return 0
+    # Not ru_maxrss, which a process inherits from the one that started it.
     resident_pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     return int(resident_pages) * resource.getpagesize()
 

@@ -2,8 +2,7 @@
 
 XML of both kinds and lists of URLs as text are read, plain or gzipped, in slices: memory
 holds the entries and a slice, whatever the size. A broken file gives the entries before the
-break and the place of the break. Document type declarations are refused: no sitemap needs one,
-and entities that refer to entities grow without bound.
+break. Document type declarations are refused: entities that refer to entities grow without bound.
 """
 
 import io
@@ -130,8 +129,7 @@ def parse_sitemap(
     chunks: Iterable[bytes] | bytes, limits: SitemapLimits = _PROTOCOL_LIMITS
 ) -> Sitemap:
     """Parse a sitemap as it came from the server; nothing in it is an error."""
-    entries = _Entries(limits)
-    truncated, problem = False, None
+    entries, truncated, problem = _Entries(limits), False, None
     try:
         _read(gunzipped(chunks, limits.max_bytes), entries)
     except TooLong:
@@ -306,12 +304,9 @@ def _root(body_prefix: bytes) -> str | None:
 
 
 # -- feeds -------------------------------------------------------------------
-#
-# The entries of a feed (RSS, Atom, RDF), as links and as blocks of text.
-#
-# feedparser understands every dialect, at a price: a millisecond for each kilobyte, and a
-# few kilobytes of malice cost half a second and 40 MB that stay. It is therefore loaded with the
-# first feed, and only where :mod:`crawler.reduce.parser_process` can end the process.
+# feedparser understands every dialect (RSS, Atom, RDF) at a millisecond a kilobyte, and a few
+# kilobytes of malice cost half a second and 40 MB that stay. It is therefore loaded with the first
+# feed, and only where :mod:`crawler.reduce.parser_process` can end the process.
 
 #: A longer feed is cut here: it takes about 3 s, and feeds begin with what is new.
 MAX_FEED_BYTES: Final = 1024 * 1024
@@ -378,9 +373,8 @@ def _to_a_character(reference: re.Match[bytes]) -> bytes:
 def _hub_links(said: Mapping[str, Any], url: str) -> tuple[tuple[str, str], ...]:
     links = [link for link in said.get("links", ()) if link.get("rel") in HUB_RELATIONS]
     targets = resolve_all([str(link.get("href", "")) for link in links], url)
-    return tuple(
-        (str(link["rel"]), target) for link, target in zip(links, targets, strict=True) if target
-    )
+    rels = (str(link["rel"]) for link in links)
+    return tuple((rel, target) for rel, target in zip(rels, targets, strict=True) if target)
 
 
 def _text_of(entry: Mapping[str, Any]) -> str:

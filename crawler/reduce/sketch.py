@@ -7,8 +7,7 @@ estimates the resemblance, |A and B| / |A or B|. It never decides whether a page
 digests do that exactly.
 
 Sketches are stored and compared over years, so every hash is fixed by this module and the
-version byte: nothing depends on Python's ``hash``, the platform or a library's default. The
-permutations are those of datasketch's scheme ``affine32`` with seed 1, value for value.
+version byte: nothing depends on Python's ``hash``, the platform or a library's default.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ import numpy.typing as npt
 # -- word hashes -------------------------------------------------------------
 # A word is a polynomial in its bytes (R. Karp, M. Rabin, "Efficient randomized pattern-matching
 # algorithms", 1987), here modulo 2**64: the difference of the running sums at a word's end and
-# start, shifted back to position 0, and then mixed; all words at once. The values are stored in
-# sketches for years: a change needs a new version of these.
+# start, shifted back to position 0, and then mixed; all words at once.
 
 Words32: TypeAlias = npt.NDArray[np.uint32]
 Words64: TypeAlias = npt.NDArray[np.uint64]
@@ -157,12 +155,10 @@ class Sketch:
         header = _HEADER.pack(
             VERSION, self.shingle_count, len(self.block_digests), self.text_digest
         )
-        return (
-            header
-            + self.minima.astype("<u4").tobytes()
-            + self.block_digests.astype("<u8").tobytes()
-            + self.block_places.astype("<u8").tobytes()
+        blocks = (
+            column.astype("<u8").tobytes() for column in (self.block_digests, self.block_places)
         )
+        return b"".join((header, self.minima.astype("<u4").tobytes(), *blocks))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
@@ -177,13 +173,11 @@ class Sketch:
             raise ValueError(f"sketch of {len(data)} bytes is cut short")
         _, shingle_count, blocks, digest = _HEADER.unpack_from(data)
         minima_end = _HEADER.size + 4 * PERMUTATIONS
-        places_start = minima_end + 8 * blocks
-        length = places_start + 8 * blocks
+        length = minima_end + 16 * blocks
         if len(data) != length:
             raise ValueError(f"sketch of {len(data)} bytes should have {length}")
         minima = np.frombuffer(data, "<u4", PERMUTATIONS, _HEADER.size)
-        digests = np.frombuffer(data, "<u8", blocks, minima_end)
-        places = np.frombuffer(data, "<u8", blocks, places_start)
+        digests, places = np.frombuffer(data, "<u8", 2 * blocks, minima_end).reshape(2, blocks)
         return cls(shingle_count, minima, digests, places, digest)
 
 
@@ -275,10 +269,9 @@ def minima(shingles: Words32) -> Words32:
 def resemblance(old: Sketch, new: Sketch) -> tuple[float, float]:
     """Return the resemblance of two texts, |A and B| / |A or B|, and the standard error.
 
-    The error is that of a binomial share, √(R(1 - R)/128). At R = 0 or 1 it is 0, which
-    means "not told apart": by the rule of three the resemblance of different texts
-    then is below 3/128, or above 1 - 3/128, with 95 % confidence. Two empty texts resemble
-    each other wholly, an empty and another one not at all.
+    The error is that of a binomial share, √(R(1 - R)/128). Where it is 0, R is below 3/128, or
+    above 1 - 3/128, with 95 % confidence (rule of three). Two empty texts resemble each other
+    wholly, an empty and another one not at all.
     """
     if old.shingle_count == 0 or new.shingle_count == 0:
         return float(old.shingle_count == new.shingle_count), 0.0

@@ -72,8 +72,3 @@ def test_paragraphs_of_plain_text_share_one_place() -> None:
     found = plain_text("one\n\ntwo")
     assert found.texts == ("one", "two")
     assert len(set(found.places)) == 1
-
-
-def test_columns_of_two_texts_are_joined() -> None:
-    joined = plain_text("one") + plain_text("two")
-    assert joined == plain_text("one\n\ntwo")
