@@ -54,7 +54,7 @@ def description() -> dict[str, Any]:
 
 
 class StoreApi:
-    """What a store tells over HTTP; the owner calls :meth:`close`.
+    """The routes of a store; the owner calls :meth:`close`.
 
     Attributes:
         routes: the routes, for a server.

@@ -1,4 +1,4 @@
-"""What the service manager hears of a daemon, beat by beat."""
+"""What the service manager hears of a daemon, and how a stuck daemon is told from a waiting one."""
 
 import os
 import socket
