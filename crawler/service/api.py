@@ -54,7 +54,7 @@ def description() -> dict[str, Any]:
 
 
 class StoreApi:
-    """The routes of a store; the owner calls :meth:`close`.
+    """The answers of a store over HTTP; the owner calls :meth:`close`.
 
     Attributes:
         routes: the routes, for a server.
