@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Annotated, Final
+from typing import IO, Annotated, Any, Final
 
 import typer
 
@@ -40,23 +40,13 @@ _PIECE_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class _DoomedRecord:
-    """A record to remove: its file, its place there, its kind and its address."""
-
-    file: str
-    offset: int
-    kind: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Choice:
     """The chosen pages, by their canonical URLs or how these begin, and their archived records."""
 
     urls: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     pages: tuple[Forgettable, ...] = ()
-    records: tuple[_DoomedRecord, ...] = ()
+    records: tuple[dict[str, Any], ...] = ()
 
     def matcher(self) -> Callable[[str], bool]:
         """Return whether a canonical URL is that of a chosen page."""
@@ -112,7 +102,7 @@ def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         print_json(
             {
                 "pages": [asdict(each) for each in choice.pages],
-                "records": [asdict(each) for each in choice.records],
+                "records": choice.records,
                 "done": not dry_run,
                 "records_removed": archives and not dry_run,
             }
@@ -162,7 +152,7 @@ async def _forget(db: Path, choice: _Choice, *, refused: bool) -> None:
 
 def _remove(folders: Sequence[Path], choice: _Choice) -> None:
     """Write those files of the archives anew that hold records to remove."""
-    names = {each.file for each in choice.records}
+    names = {each["file"] for each in choice.records}
     for folder in folders:
         try:
             with closing(recovered(folder)) as originals:
@@ -177,7 +167,7 @@ def _remove(folders: Sequence[Path], choice: _Choice) -> None:
             raise CrawlError(f"{folder}: {error}") from error
 
 
-def _doomed_records(file: Path, forgotten: Callable[[str], bool]) -> list[_DoomedRecord]:
+def _doomed_records(file: Path, forgotten: Callable[[str], bool]) -> list[dict[str, Any]]:
     """Return the records of a WARC file about addresses that are ``forgotten`` (canonical URLs).
 
     Of a damaged file these are the ones before the damage. Raises OSError.
@@ -185,7 +175,12 @@ def _doomed_records(file: Path, forgotten: Callable[[str], bool]) -> list[_Doome
     with closing(Slice(file)) as source:
         found = (each for each in scan(source, file.name) if isinstance(each, ScannedRecord))
         return [
-            _DoomedRecord(file.name, each.place.offset, each.fields["warc-type"], url)
+            {
+                "file": file.name,
+                "offset": each.place.offset,
+                "kind": each.fields["warc-type"],
+                "url": url,
+            }
             for each in found
             if forgotten(url := _url(each))
         ]
@@ -251,7 +246,7 @@ def _print(choice: _Choice, *, dry_run: bool, removed: bool) -> None:
     show_list(
         f"Records in archives, {'removed' if removed else 'to be removed with --archives'}",
         ("file", "offset", "kind", "address"),
-        [(each.file, each.offset, each.kind, each.url) for each in choice.records[:_SHOWN]],
+        [tuple(each.values()) for each in choice.records[:_SHOWN]],
     )
     if len(choice.records) > _SHOWN:
         show_line(f"… and {len(choice.records) - _SHOWN:,} more; --json lists all")

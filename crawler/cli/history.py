@@ -82,21 +82,16 @@ async def _visits(
 
 
 def _print(history: _VisitHistory, now: float) -> None:
-    _print_one(history, now)
+    if not history.observations:
+        show_line(f"{history.url}: never visited")
+    else:
+        show_list(history.url, HEADER, [row(o, now) for o in history.observations])
+        if older := history.total - len(history.observations):
+            show_line(f"… and {older:,} older; --limit shows more", "dim")
     if history.alias is not None and history.final_page is not None:
         alias = history.alias
         show_line(f"It is an alias ({alias.kind}, {moment(alias.at, now)}) of {alias.url}")
-        _print_one(history.final_page, now)
-
-
-def _print_one(history: _VisitHistory, now: float) -> None:
-    if not history.observations:
-        show_line(f"{history.url}: never visited")
-        return
-    show_list(history.url, HEADER, [row(o, now) for o in history.observations])
-    if history.total > len(history.observations):
-        older = history.total - len(history.observations)
-        show_line(f"… and {older:,} older; --limit shows more", "dim")
+        _print(history.final_page, now)
 
 
 def row(observation: PastObservation, now: float) -> Sequence[Cell]:

@@ -92,13 +92,15 @@ def hide_url(url: str) -> None:
 def configure_logging(chosen: LogFormat = "auto", *, verbose: bool) -> None:
     """Let all loggers, structlog's and the standard ones, write lines of this format."""
     as_json = chosen == "json" or (chosen == "auto" and not err.is_terminal)
-    shared: list[Processor] = [add_log_level, TimeStamper(fmt="iso", utc=True, key="time")]
-    ending: list[Processor] = [
-        StackInfoRenderer(),
-        format_exc_info,
-        _mask,
-        *_rendering(as_json=as_json),
+    rendering: list[Processor] = [
+        ConsoleRenderer(
+            colors=err.is_terminal, timestamp_key="time", exception_formatter=plain_traceback
+        )
     ]
+    if as_json:
+        rendering = [EventRenamer("message"), _in_order, JSONRenderer(serializer=json.dumps)]
+    shared: list[Processor] = [add_log_level, TimeStamper(fmt="iso", utc=True, key="time")]
+    ending: list[Processor] = [StackInfoRenderer(), format_exc_info, _mask, *rendering]
     structlog.configure(
         processors=[*shared, _name, *ending],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
@@ -114,16 +116,6 @@ def configure_logging(chosen: LogFormat = "auto", *, verbose: bool) -> None:
     )
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(handlers=[handler], level=level, force=True)
-
-
-def _rendering(*, as_json: bool) -> list[Processor]:
-    if as_json:
-        return [EventRenamer("message"), _in_order, JSONRenderer(serializer=json.dumps)]
-    return [
-        ConsoleRenderer(
-            colors=err.is_terminal, timestamp_key="time", exception_formatter=plain_traceback
-        )
-    ]
 
 
 def _name(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:

@@ -99,8 +99,7 @@ class Metrics:
 
     def _count(self, entry: Entry) -> None:
         if entry.fetches:
-            labels = (_purpose(entry), _outcome(entry), _host_state(entry.host))
-            self._exchanges.labels(*labels).inc(entry.fetches)
+            self._exchanges.labels(*_labels(entry)).inc(entry.fetches)
         if not isinstance(entry, Visit):
             return
         if entry.fetches:
@@ -126,24 +125,16 @@ class Metrics:
         self._work.labels(work).observe(seconds)
 
 
-def _purpose(entry: Entry) -> str:
+def _labels(entry: Entry) -> tuple[str, str, str]:
+    """Return the purpose of a request, its outcome, and the state of the host after it."""
     match entry:
         case Visit():
-            return str(entry.role)
-        case Note(robots=(_, _)):
-            return "robots"
-        case _:
-            return "probe"
-
-
-def _outcome(entry: Entry) -> str:
-    match entry:
-        case Visit():
-            return str(entry.observation.kind)
+            told = str(entry.role), str(entry.observation.kind)
         case Note(robots=(_, record)):
-            return str(record.standing)
+            told = "robots", str(record.standing)
         case _:
-            return "settled"
+            told = "probe", "settled"
+    return *told, _host_state(entry.host)
 
 
 def _host_state(state: HostState | None) -> str:

@@ -11,6 +11,7 @@ and asks for those after it is told the last state of every page whose document 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from sqlite3 import Connection
 from typing import Final, Literal, TypeAlias
 
@@ -26,27 +27,7 @@ ChangeKind: TypeAlias = Literal[
 
 #: Kinds of visits that tell nothing of a document, unless they bring a new version.
 _SILENT: Final = frozenset({"unchanged", "failed", "skipped"})
-#: Of each page: why there is no document (by the last finding ``f`` that tells it), the newest
-#: version, the last significant one with its finding ``s``, and what consumers were told.
-_STATES: Final = """
-    SELECT p.id,
-        CASE WHEN p.role <> 'page' OR f.kind = 'gone' THEN 'gone'
-            WHEN f.kind = 'redirected' THEN 'moved' WHEN f.kind = 'refused' THEN 'robots'
-            WHEN p.version_id IS NULL THEN 'withdrawn' WHEN p.noindex THEN 'noindex' END,
-        f.id, f.at, p.version_id, s.id, s.at, s.version_id, c.version_id, n.version_id,
-        EXISTS (SELECT 1 FROM version WHERE id = c.version_id)
-    FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value
-    LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise'
-    LEFT JOIN change AS n ON n.page_id = p.id AND n.kind = 'noise'
-    LEFT JOIN finding AS f ON f.id = (SELECT id FROM finding WHERE page_id = p.id
-        AND (kind IN ('new', 'changed', 'unchanged', 'gone')
-            OR kind = 'redirected' AND reason = 'permanent'
-            OR kind = 'refused' AND reason = 'robots')
-        ORDER BY at DESC, id DESC LIMIT 1)
-    LEFT JOIN finding AS s ON s.id = (SELECT id FROM finding WHERE page_id = p.id
-        AND kind IN ('new', 'changed') AND version_id IN (SELECT id FROM version)
-        ORDER BY at DESC, id DESC LIMIT 1)
-"""
+_STATES: Final = (files(__package__) / "changefeed.sql").read_text("utf-8")
 
 
 def touched(db: Connection, visits: Iterable[Visit]) -> set[int]:

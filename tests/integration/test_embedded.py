@@ -41,6 +41,10 @@ class Host:
             assert db.execute(f"{sql} AND at = ?", (url, observation.at)).fetchone() == (1,)
         self.visits.append((url, observation))
 
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        with closing(sqlite3.connect(self.db)) as db:
+            return db.execute(sql).fetchall()
+
     async def crawl(self, *sites: str, **options: object) -> object:
         given = {"store": self.db, "settings": QUICK, "on_visit": self.on_visit} | options
         return await freshet.crawl(sites, **given)  # type: ignore[arg-type]
@@ -152,16 +156,14 @@ async def test_sites_may_come_from_the_file_of_a_list(host: Host, tmp_path: Path
     file.write_text(f"url,importance\n{host.site},3\n")
     report = await freshet.crawl(file, store=host.db, settings=QUICK)
     assert report.pages > 5
-    with closing(sqlite3.connect(host.db)) as db:
-        assert db.execute("SELECT importance FROM seed").fetchall() == [(3.0,)]
+    assert host.rows("SELECT importance FROM seed") == [(3.0,)]
 
 
 async def test_the_scope_of_a_store_stays(host: Host) -> None:
     await host.crawl(host.site, settings={**QUICK, "crawl.scope": "prefix"})
     await host.crawl()
-    with closing(sqlite3.connect(host.db)) as db:
-        sql = "SELECT DISTINCT settings ->> '$.crawl.scope' FROM crawl_run"
-        assert db.execute(sql).fetchall() == [("prefix",)]
+    sql = "SELECT DISTINCT settings ->> '$.crawl.scope' FROM crawl_run"
+    assert host.rows(sql) == [("prefix",)]
 
 
 async def test_a_store_is_followed_beside_a_daemon_which_drains_at_the_end(host: Host) -> None:
@@ -185,13 +187,9 @@ async def test_a_store_is_followed_beside_a_daemon_which_drains_at_the_end(host:
             await host.crawl()
     assert daemon.report is not None
     assert daemon.report.ending == "interrupted"
-    with closing(sqlite3.connect(host.db)) as db:
-        assert db.execute("SELECT state FROM crawl_run").fetchall() == [("ended",)]
-        (stored,) = db.execute(
-            "SELECT count(*) FROM observation AS o JOIN page ON page.id = page_id "
-            "WHERE role = 'page'"
-        ).fetchone()
-    assert stored == len(host.visits)
+    assert host.rows("SELECT state FROM crawl_run") == [("ended",)]
+    sql = "SELECT count(*) FROM observation AS o JOIN page ON page.id = page_id WHERE role = 'page'"
+    assert host.rows(sql) == [(len(host.visits),)]
 
 
 async def test_a_daemon_runs_until_another_task_stops_it(host: Host) -> None:
@@ -235,5 +233,4 @@ async def test_a_block_that_fails_ends_its_daemon(host: Host) -> None:
     with pytest.raises(RuntimeError, match="ours"):
         async with host.daemon():
             raise RuntimeError("ours")
-    with closing(sqlite3.connect(host.db)) as db:
-        assert db.execute("SELECT state FROM crawl_run").fetchall() == [("ended",)]
+    assert host.rows("SELECT state FROM crawl_run") == [("ended",)]

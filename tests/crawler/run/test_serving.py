@@ -1,17 +1,22 @@
-"""What the service manager hears of a daemon, beat by beat."""
+"""What the service manager hears of a daemon, and how a stuck daemon is told from a waiting one."""
 
+import os
 import socket
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.run.service import Service
+from freshet.crawler.run.service import NotifySocket, Service, Vitality, Vitals
+from freshet.crawler.service.metrics import DaemonPhase
 
 
 @dataclass(slots=True)
@@ -23,20 +28,14 @@ class Manager:
 
     def heard(self) -> list[str]:
         """What came since, without the lines for people."""
-        lines = []
-        while True:
-            try:
-                lines += self.socket.recv(4096).decode().split("\n")
-            except BlockingIOError:
-                return [line for line in lines if not line.startswith(("STATUS", "MONOTONIC"))]
+        lines = [line for message in heard(self.socket) for line in message]
+        return [line for line in lines if not line.startswith(("STATUS", "MONOTONIC"))]
 
 
 @pytest.fixture
 def manager(tmp_path: Path) -> Iterator[Manager]:
     path = str(tmp_path / "notify")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
-        server.bind(path)
-        server.setblocking(False)
+    with listening(path) as server:
         yield Manager(server, path)
 
 
@@ -188,3 +187,183 @@ async def test_a_drain_is_told_and_fed(manager: Manager) -> None:
     assert (await service.health())[0] == ["it is stopping"]
     await service.__aexit__()
     assert manager.heard() == []
+
+
+# -- life and health ---------------------------------------------------------
+
+BUSY = Vitals(turns=5, spent=9, commits=3, backlog=4, queued=7, parked=2)
+HOURS_S = 7_200.0
+
+
+def visited_at(vitals: Vitals, state: DaemonPhase = "fetching") -> Vitality:
+    """After hours in which nothing has moved."""
+    vitality = Vitality(0.0)
+    vitality.check("fetching", vitals, 1.0)
+    vitality.check(state, vitals, HOURS_S)
+    return vitality
+
+
+def test_a_writer_that_commits_nothing_is_no_life() -> None:
+    vitality = Vitality(0.0)
+    vitality.check("fetching", BUSY, 10.0)
+    vitality.check("fetching", replace(BUSY, turns=99, spent=99), 120.0)
+    assert vitality.lifeless(120.0) is None
+    vitality.check("fetching", replace(BUSY, turns=100, spent=100), 140.0)
+    said = vitality.lifeless(140.0)
+    assert said == "nothing has been committed for 130 s although 4 entries wait"
+    assert vitality.problems(140.0) == [said]
+    vitality.check("fetching", replace(BUSY, turns=101, spent=100, commits=4), 141.0)
+    assert vitality.lifeless(141.0) is None
+
+
+def test_a_pool_that_looks_for_no_work_is_no_life() -> None:
+    assert visited_at(replace(BUSY, backlog=0)).lifeless(HOURS_S) == (
+        "the pool has not looked for work for 7199 s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("vitals", "state"),
+    [
+        (replace(BUSY, store_is_away=True), "fetching"),
+        (replace(BUSY, backlog=0, held=True), "fetching"),
+        (replace(BUSY, backlog=0), "upkeep"),
+        (replace(BUSY, backlog=0), "stopping"),
+        (replace(BUSY, backlog=0), "reloading"),
+    ],
+)
+def test_waiting_that_is_meant_is_life(vitals: Vitals, state: DaemonPhase) -> None:
+    assert visited_at(vitals, state).lifeless(HOURS_S) is None
+
+
+def test_a_store_that_is_away_is_a_problem_and_no_reason_for_a_new_start() -> None:
+    vitality = visited_at(replace(BUSY, store_is_away=True))
+    (problem,) = vitality.problems(HOURS_S)
+    assert "the store is unavailable" in problem
+    assert vitality.lifeless(HOURS_S) is None
+
+
+def test_pages_that_are_due_and_not_fetched_are_a_problem() -> None:
+    vitality = Vitality(0.0)
+    vitality.check("fetching", replace(BUSY, backlog=0), 0.0)
+    for now in (100.0, 601.0):
+        vitality.check("fetching", replace(BUSY, backlog=0, turns=int(now)), now)
+    (problem,) = vitality.problems(601.0)
+    assert problem.startswith("nothing has been fetched for 601 s although pages are due")
+    assert "hosts parked: 2" in problem
+    vitality.check("fetching", replace(BUSY, backlog=0, turns=700, spent=10), 602.0)
+    assert vitality.problems(602.0) == []
+
+
+@pytest.mark.parametrize("calm", [replace(BUSY, held=True), replace(BUSY, queued=0)])
+def test_nothing_to_do_is_no_problem(calm: Vitals) -> None:
+    vitality = Vitality(0.0)
+    for now in (1.0, 500.0, 1_000.0, 5_000.0):
+        vitals = replace(calm, backlog=0, turns=int(now))
+        vitality.check("fetching", vitals, now)
+    assert vitality.problems(5_000.0) == []
+
+
+@pytest.mark.parametrize("state", ["starting", "stopping"])
+def test_who_starts_or_stops_is_not_available(state: DaemonPhase) -> None:
+    vitality = Vitality(0.0)
+    vitality.check(state, Vitals(), 1.0)
+    assert vitality.problems(1.0) == [f"it is {state}"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.floats(0, 119)), min_size=1, max_size=40))
+def test_who_commits_in_time_lives_for_ever(steps: list[tuple[int, float]]) -> None:
+    vitality, vitals, now = Vitality(0.0), BUSY, 0.0
+    for turned, seconds in steps:
+        now += seconds
+        vitals = replace(vitals, commits=vitals.commits + 1, turns=vitals.turns + 1 + turned)
+        vitality.check("fetching", vitals, now)
+        assert vitality.lifeless(now) is None
+
+
+# -- what the manager is sent --------------------------------------------------
+
+PROCESS = 42
+
+
+def listening(address: str) -> socket.socket:
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    server.bind(address)
+    server.setblocking(False)
+    return server
+
+
+def heard(server: socket.socket) -> list[list[str]]:
+    messages = []
+    while True:
+        try:
+            messages.append(server.recv(4096).decode().split("\n"))
+        except BlockingIOError:
+            return messages
+
+
+def test_ready_status_and_end_are_told_over_a_path(tmp_path: Path) -> None:
+    path = str(tmp_path / "notify")
+    with listening(path) as server:
+        manager = NotifySocket({"NOTIFY_SOCKET": path}, PROCESS)
+        manager.status("opening")
+        manager.ready("fetching\nSTOPPING=1")
+        manager.status("fetching STOPPING=1")  # what it said is not said again
+        manager.alive()
+        manager.stopping()
+        assert heard(server) == [
+            ["STATUS=opening"], ["READY=1", "STATUS=fetching STOPPING=1"], ["WATCHDOG=1"],
+            ["STOPPING=1", "STATUS=stopping: waiting for requests under way"],
+        ]  # fmt: skip
+        manager.close()
+        manager.alive()
+        assert heard(server) == []
+
+
+@pytest.mark.skipif(not hasattr(socket, "SOCK_CLOEXEC"), reason="abstract sockets are Linux's")
+def test_a_reload_is_told_over_an_abstract_socket_with_the_time_it_began() -> None:
+    name = f"freshet-test-{os.getpid()}"
+    with listening(f"\0{name}") as server:
+        manager = NotifySocket({"NOTIFY_SOCKET": f"@{name}"}, PROCESS)
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
+        manager.reloading()
+        after = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
+        manager.close()
+        ((first, second),) = heard(server)
+        assert first == "RELOADING=1"
+        assert before <= int(second.removeprefix("MONOTONIC_USEC=")) <= after
+
+
+@pytest.mark.parametrize("name", ["", "relative/path", "vsock:2:1"])
+def test_without_a_socket_nothing_is_told(name: str) -> None:
+    manager = NotifySocket({"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "1000000"}, PROCESS)
+    manager.ready("fetching")
+    manager.close()
+    assert manager.watchdog_s is None
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [({"WATCHDOG_USEC": "30000000"}, 30.0),
+     ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "42"}, 30.0),
+     ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "43"}, None), ({"WATCHDOG_USEC": "0"}, None),
+     ({"WATCHDOG_USEC": "soon"}, None), ({}, None)],
+)  # fmt: skip
+def test_the_watchdog_is_ours_if_it_is_set_for_this_process(
+    tmp_path: Path, said: dict[str, str], seconds: float | None
+) -> None:
+    manager = NotifySocket({"NOTIFY_SOCKET": str(tmp_path / "none"), **said}, PROCESS)
+    assert manager.watchdog_s == seconds
+    manager.close()
+
+
+def test_a_manager_that_is_gone_is_told_of_once_and_stops_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = NotifySocket({"NOTIFY_SOCKET": str(tmp_path / "gone")}, PROCESS)
+    manager.alive()
+    manager.alive()
+    manager.close()
+    assert [record.message for record in caplog.records] == [
+        "cannot notify the service manager: No such file or directory"
+    ]
