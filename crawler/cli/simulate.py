@@ -198,11 +198,6 @@ _WEBS: Final[Mapping[str, Callable[..., SyntheticWeb]]] = {
 }
 
 
-def is_ephemeral(specification: str) -> bool:
-    """Return whether a web is one of news, where the speed of discovery counts."""
-    return specification.partition(":")[0] == "newsroom"
-
-
 def load(specification: str, seed: int, days: float) -> SyntheticWeb:
     """Make a web by ``NAME`` or ``NAME:OPTION=VALUE,…`` that changes for some days.
 
@@ -222,11 +217,6 @@ def load(specification: str, seed: int, days: float) -> SyntheticWeb:
         return make(**given(make, text))
     except ValueError as error:
         raise ValueError(f"web {name}: {error}") from error
-
-
-# -- simulating web ----------------------------------------------------------
-#: The sites of a simulation have no addresses, and registered no domains.
-_EACH_HOST = {"politeness.key": "host"}
 
 
 def simulate_web(
@@ -299,7 +289,8 @@ def _show_web(name: str, sites: int, runs: Sequence[tuple[str, Plan, Rehearsal]]
         ("budget", "policy", "fresh", "audited", "", "harmonic", "age", "spent"),
         [_freshness_row(budget, plan.policy, found) for budget, plan, found in runs],
     )
-    fades = is_ephemeral(name)
+    # Of news the speed of discovery counts.
+    fades = name.partition(":")[0] == "newsroom"
     halving = f", utility halves in {HALF_LIFE_S / 3_600:g} h" if fades else ""
     show_list(
         f"Pages found; new pages are those of the measured days{halving}",
@@ -433,7 +424,8 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         fail(f"--days {days:g}: accepted is a number above 0", 2)
     named = policy or []
     if web is not None:
-        settings, _ = read_settings(config, _EACH_HOST)
+        # The sites of a simulation have no addresses, and registered no domains.
+        settings, _ = read_settings(config, {"politeness.key": "host"})
         simulate_web(
             web, budget or [], named, days=days, seed=seed, settings=settings, db=db, json=json
         )
