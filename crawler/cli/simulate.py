@@ -54,41 +54,6 @@ from freshet.scheduler.policy import PolicyError, given
 DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
 
 
-def _simulated(
-    policies: Sequence[str],
-    sources: int,
-    share: float,
-    *,
-    days: float,
-    seed: int,
-    learn: bool,
-    estimator: str,
-    process: str,
-) -> SimulationResult:
-    """Simulate all policies in one world; ``share`` of the sources are crawled a day."""
-    if estimator not in ESTIMATORS:
-        fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
-    try:
-        changes.load(process)
-    except ValueError as error:
-        fail(str(error), 2)
-    with terminal.told_in_one_line(PolicyError), progress_bars() as progress:
-        try:
-            return simulate(
-                surrogate(sources, np.random.default_rng(seed)),
-                policies or DEFAULT_POLICIES,
-                bandwidth=share * sources,
-                days=days,
-                seed=seed,
-                learn=learn,
-                estimator=estimator,
-                process=process,
-                progress=progress,
-            )
-        except OverBudget as error:
-            fail(str(error))
-
-
 def _show(comparison: SimulationResult) -> None:
     optimum = comparison.lambda_crawl_optimum
     rows: list[tuple[Cell, ...]] = [
@@ -434,16 +399,27 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if ephemeral:
         simulate_ephemeral(named, sources, share, days, seed=seed, json=json)
         return
-    comparison = _simulated(
-        named,
-        sources,
-        share,
-        days=days,
-        seed=seed,
-        learn=learn,
-        estimator=estimator,
-        process=process,
-    )
+    if estimator not in ESTIMATORS:
+        fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
+    try:
+        changes.load(process)
+    except ValueError as error:
+        fail(str(error), 2)
+    with terminal.told_in_one_line(PolicyError), progress_bars() as progress:
+        try:
+            comparison = simulate(
+                surrogate(sources, np.random.default_rng(seed)),
+                named or DEFAULT_POLICIES,
+                bandwidth=share * sources,
+                days=days,
+                seed=seed,
+                learn=learn,
+                estimator=estimator,
+                process=process,
+                progress=progress,
+            )
+        except OverBudget as error:
+            fail(str(error))
     if json:
         print_json(asdict(comparison))
         return

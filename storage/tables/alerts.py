@@ -92,9 +92,7 @@ def _wanted(rule: AlertFilter | None, seen: _Seen, alerts: Sequence[_Alert]) -> 
     if rule is None:
         # A rule that is not in the settings any more gets only withdrawals.
         return seen.kind if any(alert.kind == seen.kind for alert in alerts) else None
-    if seen.role != "page" or not rule.wants(seen.kind, seen.url):
-        return None
-    return seen.kind
+    return seen.kind if seen.role == "page" and rule.wants(seen.kind, seen.url) else None
 
 
 def _agree(
