@@ -149,15 +149,11 @@ def test_many_threads_may_read_at_once(crawled: SmallStore) -> None:
     with freshet.Store(crawled.path) as store, ThreadPoolExecutor(8) as pool:
         found = list(
             pool.map(
-                lambda n: (store.page(f"{HOST}/offer", 1 + n % 3).version, len(list(feed(store)))),
+                lambda n: (store.page(f"{HOST}/offer", n % 3 + 1).version, *store.changefeed()),
                 range(48),
             )
         )
-    assert found == [(1 + n % 3, 3) for n in range(48)]
-
-
-def feed(store: freshet.Store) -> list[str]:
-    return [each.kind for each in store.changefeed()]
+    assert [(first, len(rest)) for first, *rest in found] == [(n % 3 + 1, 3) for n in range(48)]
 
 
 def test_changes_come_in_order_and_go_on_from_a_cursor(crawled: SmallStore) -> None:
@@ -210,14 +206,14 @@ async def test_coroutines_wait_for_commits_and_hold_up_nobody(crawled: SmallStor
         assert turns == 3
 
 
+async def waits(store: freshet.Store) -> None:
+    async for _ in store.changefeed("now", wait=True):
+        raise AssertionError
+
+
 async def test_a_cancelled_consumer_leaves_the_store_as_it_was(crawled: SmallStore) -> None:
     with freshet.Store(crawled.path) as store:
-
-        async def consume() -> None:
-            async for _ in store.changefeed("now", wait=True):
-                raise AssertionError
-
-        task = asyncio.create_task(consume())
+        task = asyncio.create_task(waits(store))
         await asyncio.sleep(0)
         assert store.page(f"{HOST}/offer").version == 2
         task.cancel()
@@ -244,12 +240,7 @@ def test_closing_ends_whoever_waits(crawled: SmallStore) -> None:
 
 async def test_closing_ends_a_coroutine_that_waits(crawled: SmallStore) -> None:
     store = freshet.Store(crawled.path)
-
-    async def consume() -> None:
-        async for _ in store.changefeed("now", wait=True):
-            raise AssertionError
-
-    task = asyncio.create_task(consume())
+    task = asyncio.create_task(waits(store))
     await asyncio.sleep(0)
     store.close()
     with pytest.raises(freshet.StoreError, match="was closed"):

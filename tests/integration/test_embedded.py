@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ class Host:
         with closing(sqlite3.connect(self.db)) as db:
             return db.execute(sql).fetchall()
 
-    async def crawl(self, *sites: str, **options: object) -> object:
+    async def crawl(self, *sites: str, **options: object) -> Any:
         given = {"store": self.db, "settings": QUICK, "on_visit": self.on_visit} | options
         return await freshet.crawl(sites, **given)  # type: ignore[arg-type]
 
@@ -74,14 +75,18 @@ async def host(tmp_path: Path) -> AsyncIterator[Host]:
         assert state() == before
 
 
+def handlers() -> list[object]:
+    return [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+
+
 async def test_a_crawl_calls_back_for_each_committed_visit(host: Host) -> None:
-    seen = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    before = handlers()
 
     def on_visit(url: str, observation: freshet.Observation) -> None:
         host.on_visit(url, observation)
-        assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == seen
+        assert handlers() == before
 
-    report = await freshet.crawl(host.site, store=host.db, settings=QUICK, on_visit=on_visit)
+    report = await host.crawl(host.site, on_visit=on_visit)
     assert report.ending == "nothing due"
     assert report.pages == len(host.visits) == len({url for url, _ in host.visits}) > 5
     assert {each.kind for _, each in host.visits} == {"new"}
@@ -96,7 +101,7 @@ async def test_an_exception_of_a_callback_is_logged_once_and_ends_nothing(
         called.append(url)
         raise RuntimeError("ours")
 
-    report = await freshet.crawl(host.site, store=host.db, settings=QUICK, on_visit=fails)
+    report = await host.crawl(host.site, on_visit=fails)
     assert report.pages == len(called) > 5
     assert [each.message for each in caplog.records if each.exc_info] == [
         "on_visit failed; the crawl goes on, and calls it again"
@@ -108,17 +113,13 @@ async def test_a_cancelled_crawl_keeps_what_is_committed_and_is_resumed(host: Ho
         host.on_visit(url, observation)
         work.cancel()
 
-    work = asyncio.create_task(
-        freshet.crawl(
-            host.site, store=host.db, settings={**QUICK, "store.batch": 1},
-            on_visit=seen,
-        )
-    )  # fmt: skip
+    settings = {**QUICK, "store.batch": 1}
+    work = asyncio.create_task(host.crawl(host.site, settings=settings, on_visit=seen))
     with pytest.raises(asyncio.CancelledError):
         await work
     before = len(host.visits)
     assert before
-    report = await freshet.crawl(store=host.db, settings=QUICK, on_visit=host.on_visit)
+    report = await host.crawl()
     assert report.resumed
     assert len({url for url, _ in host.visits}) == len(host.visits) > before
 
@@ -127,10 +128,8 @@ async def test_a_wrong_setting_is_the_line_of_the_command(host: Host) -> None:
     with pytest.raises(freshet.ConfigError) as caught:
         await host.crawl(host.site, settings={"politeness.delay_s": -1})
     result = await asyncio.to_thread(console, "crawl", host.site, "--delay", "-1", "--db", host.db)
-    assert (result.exit_code, result.stderr) == (
-        2,
-        f"freshet: {caught.value}\n".replace("-1:", "-1.0:"),
-    )
+    line = f"freshet: {caught.value}\n".replace("-1:", "-1.0:")
+    assert (result.exit_code, result.stderr) == (2, line)
     with pytest.raises(ValueError, match="did you mean politeness"):
         await host.crawl(host.site, settings={"politeness.delay": 1})
 
@@ -167,11 +166,9 @@ async def test_the_scope_of_a_store_stays(host: Host) -> None:
 
 
 async def test_a_store_is_followed_beside_a_daemon_which_drains_at_the_end(host: Host) -> None:
-    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    before = handlers()
     async with asyncio.timeout(100), host.daemon(on_visit=host.on_visit) as daemon:
-        assert handlers == [
-            signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        ]
+        assert handlers() == before
         with freshet.Store(host.db) as store:
             async for change in store.changefeed(wait=True):
                 assert change.doc is not None
@@ -200,9 +197,7 @@ async def test_a_daemon_runs_until_another_task_stops_it(host: Host) -> None:
         await began.wait()
         await daemon.stop()
     assert work.result() is daemon.report
-
-
-async def test_a_daemon_that_is_stopped_before_it_begins_makes_no_request(host: Host) -> None:
+    # One that is stopped before it begins makes no request.
     daemon = host.daemon()
     work = asyncio.create_task(daemon.run())
     await asyncio.sleep(0)

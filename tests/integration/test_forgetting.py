@@ -53,13 +53,10 @@ def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
         yield file, gzip.decompress(data) if file.suffix == ".gz" else data
         if data.startswith(b"SQLite"):
             with closing(sqlite3.connect(file)) as connection:
-                for table, column in (("body", "zstd"), ("document", "zstd")):
-                    named = connection.execute(
-                        "SELECT 1 FROM sqlite_master WHERE name = ?", (table,)
-                    )
-                    if named.fetchone():
-                        for (packed,) in connection.execute(f"SELECT {column} FROM {table}"):
-                            yield file, zstandard.decompress(packed)
+                tables = "SELECT name FROM sqlite_master WHERE name IN ('body', 'document')"
+                for (table,) in connection.execute(tables).fetchall():
+                    for (packed,) in connection.execute(f"SELECT zstd FROM {table}"):
+                        yield file, zstandard.decompress(packed)
 
 
 def holding(folder: Path, word: bytes) -> set[str]:

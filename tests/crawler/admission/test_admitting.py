@@ -30,29 +30,16 @@ def test_links_in_scope_become_targets_and_the_others_are_offsite_columns() -> N
     found = links(f"{SITE}/1", "https://b.example/", f"{SITE}/2")
     targets = Targets()
     offsite = admission().links(targets, found, range(3), 3, nofollow=False)
-    assert targets.urls == [f"{SITE}/1", f"{SITE}/2"]
-    assert targets.origins == [SITE, SITE]
-    assert targets.depths == [4, 4]
-    assert targets.roles == ["page", "page"]
+    assert (targets.urls, targets.origins) == ([f"{SITE}/1", f"{SITE}/2"], [SITE, SITE])
+    assert (targets.depths, targets.roles) == ([4, 4], ["page", "page"])
     assert targets.held_back == [None, None]
     assert offsite == {1}
 
 
-def test_what_goes_on_the_wire_is_kept_beside_the_canonical_url() -> None:
-    found = Links((f"{SITE}/1",), (f"{SITE}/1?utm_source=x",), ("",), ("",))
-    targets = targets_of(found)
-    assert targets.fetch_urls == [f"{SITE}/1?utm_source=x"]
-
-
-def test_nofollow_links_are_known_but_held_back() -> None:
+def test_nofollow_links_and_all_of_a_nofollow_page_are_known_but_held_back() -> None:
     found = links(f"{SITE}/1", f"{SITE}/2", f"{SITE}/3", rels=("nofollow", "next", "a nofollow"))
-    targets = targets_of(found)
-    assert targets.held_back == ["nofollow", None, "nofollow"]
-
-
-def test_all_links_of_a_nofollow_page_are_held_back() -> None:
-    targets = targets_of(links(f"{SITE}/1", f"{SITE}/2"), nofollow=True)
-    assert targets.held_back == ["nofollow", "nofollow"]
+    assert targets_of(found).held_back == ["nofollow", None, "nofollow"]
+    assert targets_of(found, nofollow=True).held_back == ["nofollow"] * 3
 
 
 @pytest.mark.parametrize(
@@ -76,41 +63,35 @@ def test_excluded_endings_of_the_path_are_held_back(path: str, held: str | None)
     assert targets.held_back == [held]
 
 
-def test_a_bounded_pattern_is_named_with_its_kind_and_cap() -> None:
+def test_a_bounded_pattern_is_named_with_its_kind_and_cap_unless_it_is_held_back() -> None:
     found = links(f"{SITE}/list?page=7", f"{SITE}/plain", f"{SITE}/a/a/a/a/a/a")
     targets = targets_of(found)
     assert targets.trap_shapes[0] == "/list?page"
     assert targets.trap_kinds == ["trap: query", None, "trap: path"]
     assert targets.trap_caps == [TrapLimits().max_query_urls, 0, 0]
+    held_back = links(f"{SITE}/list?page=7", rels=("nofollow",))
+    assert targets_of(held_back).trap_shapes == [None]
 
 
-def test_what_is_held_back_already_counts_towards_no_pattern() -> None:
-    found = links(f"{SITE}/list?page=7", rels=("nofollow",))
-    targets = targets_of(found)
-    assert targets.trap_shapes == [None]
-
-
-def test_a_sitemaps_entries_are_targets_in_scope_one_link_deeper() -> None:
-    entries = [(f"{SITE}/1", f"{SITE}/1"), ("https://b.example/", "https://b.example/")]
+def entries_of(*urls: str, depth: int = 0, index: bool, judge: Admission | None = None) -> Targets:
     targets = Targets()
-    admission().sitemap(targets, entries, 0, index=False)
+    entries = list(zip(urls, urls, strict=True))
+    (judge or admission()).sitemap(targets, entries, depth, index=index)
+    return targets
+
+
+def test_entries_of_a_sitemap_in_scope_and_all_of_an_index_are_targets() -> None:
+    targets = entries_of(f"{SITE}/1", "https://b.example/", index=False)
     assert (targets.urls, targets.depths) == ([f"{SITE}/1"], [1])
-
-
-def test_an_indexs_entries_are_sitemaps_wherever_they_lie() -> None:
-    entries = [("https://cdn.example/1.xml", "https://cdn.example/1.xml")]
-    targets = Targets()
-    admission(extensions=frozenset({"xml"})).sitemap(targets, entries, 0, index=True)
-    assert targets.roles == ["sitemap"]
-    assert targets.held_back == [None]
+    no_xml = admission(extensions=frozenset({"xml"}))
+    targets = entries_of("https://cdn.example/1.xml", index=True, judge=no_xml)
+    assert (targets.roles, targets.held_back) == (["sitemap"], [None])
 
 
 def test_indexes_of_indexes_are_followed_down_to_a_depth() -> None:
     depth, held = 0, None
     while held is None:
-        entries = [(f"{SITE}/{depth}.xml", f"{SITE}/{depth}.xml")]
-        targets = Targets()
-        admission().sitemap(targets, entries, depth, index=True)
+        targets = entries_of(f"{SITE}/{depth}.xml", depth=depth, index=True)
         depth, (held,) = targets.depths[0], targets.held_back
     assert (depth, held) == (5, "depth")
 
@@ -128,6 +109,8 @@ def test_columns_have_equal_length_whatever_was_added() -> None:
 def test_sitemap_entries_as_links_say_that_they_are() -> None:
     found = sitemap_links([(f"{SITE}/1", f"{SITE}/1?utm_source=x")])
     assert found == Links((f"{SITE}/1",), (f"{SITE}/1?utm_source=x",), ("sitemap",), ("",))
+    # What goes on the wire is kept beside the canonical URL.
+    assert targets_of(found).fetch_urls == [f"{SITE}/1?utm_source=x"]
 
 
 def test_combinations_of_values_that_recur_are_one_pattern_and_have_to_prove_themselves() -> None:

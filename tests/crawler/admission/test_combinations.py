@@ -29,10 +29,14 @@ FILTERS = [
 ]
 
 
-def test_filters_in_a_path_are_one_pattern_however_deep() -> None:
+def test_filters_in_a_path_or_in_both_are_one_pattern_however_deep() -> None:
     found = seen(*FACETS)
     for target in ("/shop/red/large", "/shop/wool/red/large", "/shop/large/wool/red/wool"):
         assert pattern(found, target) == "/shop/… (recurring values)"
+    # Hosts are apart.
+    assert found.pattern(found.note("https://b.example/shop/red/large")) is None
+    both = seen(*FACETS, *(f"{f}?sort={o}" for f in FACETS for o in ("up", "down")))
+    assert pattern(both, "/shop/wool/red?sort=up") == "/shop/…?… (recurring values)"
 
 
 def test_many_parameters_that_recur_are_one_pattern_and_few_keep_their_names() -> None:
@@ -41,11 +45,6 @@ def test_many_parameters_that_recur_are_one_pattern_and_few_keep_their_names() -
     few = found.note(f"{SITE}/list?colour=r&size=m")
     assert found.is_combined(few)
     assert found.pattern(few) is None
-
-
-def test_filters_in_both_are_one_pattern() -> None:
-    found = seen(*FACETS, *(f"{f}?sort={o}" for f in FACETS for o in ("up", "down")))
-    assert pattern(found, "/shop/wool/red?sort=up") == "/shop/…?… (recurring values)"
 
 
 @pytest.mark.parametrize(
@@ -71,20 +70,13 @@ def test_a_number_in_what_does_not_recur_is_left_out() -> None:
     assert pattern(found, "/user/17/a/b") == "/user/#/… (recurring values)"
 
 
-def test_hosts_are_apart() -> None:
-    found = seen(*FACETS)
-    assert found.pattern(found.note("https://b.example/shop/red/large")) is None
-
-
 def test_nothing_is_a_combination_where_it_is_turned_off() -> None:
     found = seen(*FACETS, *FILTERS, least=0)
     assert found.note(SITE + FACETS[0]) is None
     assert found.pattern(None) is None
 
 
-def test_memory_is_bounded_and_what_is_forgotten_is_ordinary(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_what_is_forgotten_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(combinations_module, "_VALUES", 8)
     found = seen(*FACETS, *(f"/page-{n}" for n in range(8)))
     assert len(found._rests) == 8

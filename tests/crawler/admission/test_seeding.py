@@ -36,9 +36,8 @@ def test_a_line_with_a_scheme_needs_no_probe_and_sets_the_scope() -> None:
     seeding = Seeding([with_scheme(1, "http://a.example/x?utm_source=y")], judge)
     (settled,) = seeding.decided(NOON)
     assert settled.seeds == ((1, "http://a.example/x"),)
-    assert settled.targets.urls == ["http://a.example/x"]
+    assert (settled.targets.urls, settled.targets.depths) == (["http://a.example/x"], [0])
     assert settled.targets.fetch_urls == ["http://a.example/x?utm_source=y"]
-    assert settled.targets.depths == [0]
     assert judge.scope.contains("http://a.example/anything")
     assert seeding.open_origins() == []
 
@@ -70,25 +69,23 @@ def test_any_answer_over_https_decides_for_https(status: int) -> None:
     assert judge.scope.contains("https://a.example/")
 
 
+#: A redirect that leads to a dead host was an answer over https.
+DEAD = failed("connect", "http://dead.example/robots.txt")
+
+
 @pytest.mark.parametrize(
-    ("scheme", "reasons"),
-    [("http", ["connect", "timeout_connect", "not_tls"]),
-     ("https", ["tls", "dns", "no_such_host", "timeout_headers", "cut_short"])],
+    ("scheme", "results"),
+    [("http", list(map(failed, ("connect", "timeout_connect", "not_tls")))),
+     ("https",
+      [DEAD, *map(failed, ("tls", "dns", "no_such_host", "timeout_headers", "cut_short"))])],
 )  # fmt: skip
 def test_http_is_tried_where_nobody_speaks_https_and_other_failures_are_results(
-    scheme: str, reasons: list[str]
+    scheme: str, results: list[FetchResult]
 ) -> None:
-    for reason in reasons:
+    for result in results:
         seeding = Seeding([bare(1, "a.example")], admission())
-        (settled,) = seeding.settle("https://a.example", failed(reason), NOON)
+        (settled,) = seeding.settle("https://a.example", result, NOON)
         assert settled.seeds == ((1, f"{scheme}://a.example/"),)
-
-
-def test_a_redirect_that_leads_to_a_dead_host_was_an_answer_over_https() -> None:
-    seeding = Seeding([bare(1, "a.example")], admission())
-    elsewhere = failed("connect", "http://dead.example/robots.txt")
-    (settled,) = seeding.settle("https://a.example", elsewhere, NOON)
-    assert settled.seeds == ((1, "https://a.example/"),)
 
 
 def test_an_origin_that_no_seed_waits_for_settles_nothing() -> None:

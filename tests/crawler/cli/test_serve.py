@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 import aiohttp
 import pytest
-from typer.testing import Result
 
 from scripts.synthetic_server import plain, serve
 from tests.console import freshet
@@ -122,28 +121,24 @@ async def test_a_daemon_answers_the_same_under_the_same_token(tmp_path: Path) ->
                 assert response.status == 401
 
 
-def the_line(result: Result) -> str:
+def refused(*words: object) -> tuple[int, str]:
+    result = freshet("serve", *words)
     (line,) = result.stderr.splitlines()
-    return line
+    return result.exit_code, line
 
 
-def test_what_cannot_be_served_is_refused_in_one_line(tmp_path: Path) -> None:
-    missing = freshet("serve", "--db", tmp_path / "none.db")
-    assert (missing.exit_code, "none.db" in the_line(missing)) == (1, True)
-    beyond = freshet("serve", "--db", tmp_path / "none.db", "--listen", "0.0.0.0:0")
-    assert (beyond.exit_code, "set operation.token, too" in the_line(beyond)) == (2, True)
-
-
-def test_a_place_or_a_token_that_cannot_be_is_one_line(
+def test_what_cannot_be_served_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    code, line = refused("--db", tmp_path / "none.db")
+    assert (code, "none.db" in line) == (1, True)
+    code, line = refused("--db", tmp_path / "none.db", "--listen", "0.0.0.0:0")
+    assert (code, "set operation.token, too" in line) == (2, True)
     versioned_store(tmp_path / "crawl.db", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as other:
         place = f"127.0.0.1:{other.getsockname()[1]}"
-        taken = freshet("serve", "--db", tmp_path / "crawl.db", "--listen", place)
-    assert taken.exit_code == 1
-    assert f"{place}: cannot listen there: Address already in use" in the_line(taken)
+        code, line = refused("--db", tmp_path / "crawl.db", "--listen", place)
+    assert (code, f"{place}: cannot listen there: Address already in use" in line) == (1, True)
     monkeypatch.setenv("FRESHET_OPERATION__TOKEN", "short")
-    short = freshet("serve", "--db", tmp_path / "crawl.db")
-    assert (short.exit_code, "at least 16 letters" in the_line(short)) == (1, True)
-    assert "short" not in the_line(short)
+    code, line = refused("--db", tmp_path / "crawl.db")
+    assert (code, "at least 16 letters" in line, "short" in line) == (1, True, False)

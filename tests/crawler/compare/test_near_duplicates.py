@@ -52,10 +52,10 @@ def test_at_the_usual_threshold_nine_in_ten_of_those_at_it_meet() -> None:
     assert meet == pytest.approx(0.90, abs=0.01)
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.1])
-def test_what_is_no_resemblance_is_no_threshold(threshold: float) -> None:
-    with pytest.raises(ValueError, match="threshold"):
-        optimal_banding(threshold)
+def test_what_is_no_resemblance_is_no_threshold() -> None:
+    for threshold in (-0.1, 1.1):
+        with pytest.raises(ValueError, match="threshold"):
+            optimal_banding(threshold)
 
 
 @pytest.mark.parametrize("banding", [BANDING, (5, 25), (16, 8), (128, 1)])
@@ -159,9 +159,7 @@ def test_a_text_belongs_to_the_leader_that_it_resembles_most() -> None:
     assert nearest(leaders, text(1)) == (2, 1.0)
     assert nearest(leaders, text(2)) == (3, 1.0)
     assert nearest(leaders, text(3)) is None
-
-
-def test_of_leaders_that_it_resembles_equally_a_text_belongs_to_the_oldest() -> None:
+    # Of those that it resembles equally, to the oldest.
     assert nearest(led_by({7: text(1), 4: text(1), 9: text(1)}), text(1)) == (4, 1.0)
 
 
@@ -174,11 +172,7 @@ def test_stored_leaders_are_met_by_bucket_and_read_once() -> None:
     leaders.read({5: made, 6: text(2)})
     assert leaders.unread([keys]) == set()
     assert nearest(leaders, made) == (5, 1.0)
-
-
-def test_of_very_many_candidates_those_in_most_buckets_are_compared() -> None:
-    made = text(1)
-    keys = bucket_keys(made, BANDING)
+    # Of very many candidates those in most buckets are compared.
     leaders = Leaders(0.9)
     leaders.meet({keys[0]: range(1, 40), keys[1]: range(30, 35)})
     assert leaders.unread([keys]) == {*range(1, 12), *range(30, 35)}

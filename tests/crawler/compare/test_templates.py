@@ -63,30 +63,22 @@ def test_a_slot_with_two_values_on_many_pages_is_not_uniform() -> None:
     assert (BOX, 0) not in Template.learnt(pages).uniform
 
 
-def test_a_slot_that_is_volatile_on_the_pages_is_so_on_the_site() -> None:
+def test_slots_that_are_volatile_on_the_pages_or_in_rotation_are_so_on_the_site() -> None:
     pages = [page(f"noise {n}", "xxx") for n in range(4)]
     assert Template.learnt(pages).volatile == {(BOX, 0)}
-
-
-def test_shared_blocks_that_come_and_go_are_in_rotation() -> None:
+    # Shared blocks that come and go.
     pages = [page(f"advert {n % 3}", "x." if n % 2 else ".x", f"t{n}") for n in range(12)]
     template = Template.learnt(pages)
     assert template.volatile == {(BOX, 0)}
     assert template.content.isdisjoint(template.volatile)
 
 
-def test_labels_that_seldom_change_are_not_in_rotation() -> None:
-    pages = [page(f"label {n % 3}", "x...." if n == 0 else ".....", f"t{n}") for n in range(12)]
-    template = Template.learnt(pages)
-    assert template.volatile == frozenset()
-    assert (BOX, 0) in template.content
-
-
-def test_prices_that_change_on_some_pages_are_content() -> None:
-    pages = [page(f"price {n}", "x" if n % 2 else ".") for n in range(10)]
-    template = Template.learnt(pages)
-    assert (BOX, 0) in template.content
-    assert (BOX, 0) not in template.volatile
+def test_labels_that_seldom_change_and_prices_that_do_on_some_pages_are_content() -> None:
+    labels = [page(f"label {n % 3}", "x...." if n == 0 else ".....", f"t{n}") for n in range(12)]
+    prices = [page(f"price {n}", "x" if n % 2 else ".") for n in range(10)]
+    for template in map(Template.learnt, (labels, prices)):
+        assert (BOX, 0) in template.content
+        assert (BOX, 0) not in template.volatile
 
 
 def test_what_replaces_a_uniform_block_is_frame_with_it() -> None:
@@ -121,12 +113,6 @@ def pages_with(deltas: Sequence[Delta]) -> dict[int, tuple[bytes, list[Delta]]]:
     return {n: (bytes([n]), [delta]) for n, delta in enumerate(deltas)}
 
 
-def corrections(deltas: Sequence[Delta], pages: int, template: Template | None = None) -> list[int]:
-    """The pages, numbered as their deltas, whose verdict is corrected."""
-    found = settled(pages_with(deltas), pages, template or Template())
-    return [correction.page_id for correction in found]
-
-
 def test_a_rebuild_is_none_of_the_changes_of_its_first_pages() -> None:
     deltas = [delta(5, 6), delta(5, 6), delta(5, 6, UNCHANGED)]
     assert settled(pages_with(deltas), 10, Template()) == [
@@ -135,26 +121,30 @@ def test_a_rebuild_is_none_of_the_changes_of_its_first_pages() -> None:
     ]
 
 
-def test_what_differed_on_few_pages_stays_a_change() -> None:
-    assert corrections([delta(5, 6), delta(5, 6)], 10) == []
-    assert corrections([delta(5, 6)] * 3, 100) == []
+OWN = Delta(1.0, CHANGED, (item(5), item(8, TITLE)), (item(6), item(9, TITLE)))
+ROTATING = Template(volatile=frozenset({(BOX, 0)}))
 
 
-def test_a_difference_with_one_block_of_its_own_stays_a_change() -> None:
-    own = Delta(1.0, CHANGED, (item(5), item(8, TITLE)), (item(6), item(9, TITLE)))
-    assert corrections([own, delta(5, 6), delta(5, 6), delta(5, 6)], 10) == [1, 2, 3]
-
-
-def test_a_departure_from_a_uniform_block_that_nobody_followed_is_a_change() -> None:
-    assert corrections([delta(5, 6, UNCHANGED)], 3) == [0]
-    assert corrections([delta(5, 6, UNCHANGED)], 2) == []
-
-
-def test_what_the_site_shows_to_be_in_rotation_is_no_change() -> None:
-    template = Template(volatile=frozenset({(BOX, 0)}))
-    assert corrections([delta(5, 6)], 10, template) == [0]
-    only_added = Delta(1.0, CHANGED, (), (item(6),))
-    assert corrections([only_added], 10, template) == []
+@pytest.mark.parametrize(
+    ("deltas", "pages", "template", "expected"),
+    [
+        # What differed on few pages stays a change, and so does a difference of a page's own.
+        ([delta(5, 6)] * 2, 10, Template(), []),
+        ([delta(5, 6)] * 3, 100, Template(), []),
+        ([OWN, *[delta(5, 6)] * 3], 10, Template(), [1, 2, 3]),
+        # A departure from a uniform block that nobody followed is a change.
+        ([delta(5, 6, UNCHANGED)], 3, Template(), [0]),
+        ([delta(5, 6, UNCHANGED)], 2, Template(), []),
+        # What the site shows to be in rotation is none.
+        ([delta(5, 6)], 10, ROTATING, [0]),
+        ([Delta(1.0, CHANGED, (), (item(6),))], 10, ROTATING, []),
+    ],
+)
+def test_verdicts_are_corrected_by_what_other_pages_did(
+    deltas: list[Delta], pages: int, template: Template, expected: list[int]
+) -> None:
+    found = settled(pages_with(deltas), pages, template)
+    assert [correction.page_id for correction in found] == expected
 
 
 def test_one_page_under_many_urls_is_no_template() -> None:

@@ -36,9 +36,7 @@ def test_a_slot_is_volatile_after_an_unbroken_run_of_replacements(
     history: str, volatile: bool
 ) -> None:
     assert volatile_after(history) is volatile
-
-
-def test_against_the_site_a_longer_run_is_wanted() -> None:
+    # Against the site a longer run is wanted.
     assert not volatile_after("x" * 7, streak=STREAK_AGAINST_THE_SITE)
     assert volatile_after("x" * 8, streak=STREAK_AGAINST_THE_SITE)
 

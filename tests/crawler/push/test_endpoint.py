@@ -54,9 +54,7 @@ class Stage:
         self.world.add(1, "a", parsed(self.robots, self.now))
         self.world.add(2, "b", parsed(self.robots, self.now))
         self.inbox = Inbox(self.commit, patience_s=0.01)
-        scope = Scope("host", [f"{SITE}/"])
-        limits = TrapLimits(2048, 32, 3, 50, 400, 5000)
-        admission = Admission(scope, limits)
+        admission = Admission(Scope("host", [f"{SITE}/"]), TrapLimits())
         minted = iter(["token", "secret" * 5])
         self.leases = Leases(lambda: next(minted))
 
@@ -64,14 +62,10 @@ class Stage:
             return "hub"
 
         self.subscriber = Subscriber(
-            leases=self.leases,
-            frontier=self.world.frontier,
-            admission=admission,
-            inbox=self.inbox,
-            parser=Parser(),
-            queue_key=queue,
+            leases=self.leases, frontier=self.world.frontier, admission=admission,
+            inbox=self.inbox, parser=Parser(), queue_key=queue,
             callback_base="https://cb.example/websub/",
-        )
+        )  # fmt: skip
         self.pinging = Pinging(self.world.frontier, admission, self.inbox)
         self.endpoint = Endpoint(
             self.subscriber, self.pinging, self.refusals, lambda: self.now, max_body_bytes=MOST,
@@ -195,9 +189,7 @@ async def test_notifications_that_are_not_what_they_should_be(
 ) -> None:  # fmt: skip
     stage.subscribe()
     reply = await stage.send("POST", "/websub/token", headers=headers, length=length, body=body)
-    assert reply.status == status
-    assert stage.reads == reads
-    assert stage.announced() == []
+    assert (reply.status, stage.reads, stage.announced()) == (status, reads, [])
 
 
 async def test_a_subscription_may_say_so_much_and_no_more(stage: Stage) -> None:
@@ -262,20 +254,17 @@ async def test_who_pings_badly_is_heard_no_more_and_others_are(stage: Stage) -> 
     assert await stage.ping(source="192.0.2.2") == 202
     stage.now += 10.0
     assert await stage.ping() == 202
-
-
-async def test_one_who_sends_slowly_is_heard_no_more_at_once(stage: Stage) -> None:
-    reply = await stage.send("POST", "/indexnow", length=9, body=TimeoutError())
-    assert reply.status == 408
+    # One who sends slowly is heard no more at once.
+    assert (await stage.send("POST", "/indexnow", length=9, body=TimeoutError())).status == 408
     assert await stage.ping() == 429
 
 
 async def test_bodies_of_pings_are_bounded_over_all_senders(stage: Stage) -> None:
-    statuses = []
-    for n in range(4_200):
-        source = f"192.0.{n // 250}.{n % 250}"
-        reply = await stage.send("POST", "/indexnow", body=b"x" * 500, source=source)
-        statuses.append(reply.status)
+    sources = [f"192.0.{n // 250}.{n % 250}" for n in range(4_200)]
+    statuses = [
+        (await stage.send("POST", "/indexnow", body=b"x" * 500, source=each)).status
+        for each in sources
+    ]
     assert statuses.count(400) == 4 * 2**20 // 1_000 == stage.reads
     assert statuses.count(429) == 4_200 - stage.reads
 

@@ -36,12 +36,9 @@ def test_other_words_do_not_however_much_they_look_alike(name: str) -> None:
     assert not is_frame_name(name, name)
 
 
-def test_an_element_without_a_name_is_no_frame() -> None:
+def test_frames_are_told_by_attributes() -> None:
     assert not is_frame_name(None, None)
     assert not is_frame_name("", " ")
-
-
-def test_hidden_elements_and_landmark_roles_are_told_by_their_attributes() -> None:
     assert is_hidden({"hidden": None})
     assert is_hidden({"aria-hidden": "true"})
     assert not is_hidden({"aria-hidden": "false"})

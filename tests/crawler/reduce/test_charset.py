@@ -16,12 +16,9 @@ FRENCH = "Le cœur a ses raisons que la raison ne connaît point. Où êtes-vous
 
 @pytest.mark.parametrize(
     ("mark", "encoding"),
-    [
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16le"),
-        (codecs.BOM_UTF16_BE, "utf-16be"),
-    ],
-)
+    [(codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16le"),
+     (codecs.BOM_UTF16_BE, "utf-16be")],
+)  # fmt: skip
 def test_a_byte_order_mark_beats_every_declaration_and_is_not_text(
     mark: bytes, encoding: str
 ) -> None:
@@ -69,29 +66,18 @@ def test_an_unknown_label_gives_way_to_the_next_source(label: str) -> None:
     assert decode(body, f"text/html; charset={label}")[1] == "windows-1251"
 
 
-def test_utf_16_declared_in_ascii_means_utf_8() -> None:
-    assert decode('<meta charset="utf-16">é'.encode(), None) == (
-        '<meta charset="utf-16">é',
-        "utf-8",
-    )
-
-
-def test_utf_16_is_recognised_by_its_xml_declaration() -> None:
+def test_utf_16_is_recognised_by_its_xml_declaration_and_in_ascii_means_utf_8() -> None:
+    in_ascii = '<meta charset="utf-16">é'
+    assert decode(in_ascii.encode(), None) == (in_ascii, "utf-8")
     text = '<?xml version="1.0"?><p>é</p>'
     assert decode(text.encode("utf-16-le"), None) == (text, "utf-16le")
     assert decode(text.encode("utf-16-be"), None) == (text, "utf-16be")
 
 
-def test_undecodable_bytes_become_replacement_characters() -> None:
-    assert decode(b"a\xffb", "text/html; charset=utf-8") == ("a�b", "utf-8")
-
-
-def test_without_a_label_valid_utf_8_is_utf_8() -> None:
+def test_without_a_label_utf_8_is_utf_8_and_a_stray_byte_a_replacement_character() -> None:
     assert decode("naïve".encode(), None) == ("naïve", "utf-8")
     assert decode(b"", None) == ("", "utf-8")
-
-
-def test_a_stray_byte_does_not_turn_utf_8_into_something_else() -> None:
+    assert decode(b"a\xffb", "text/html; charset=utf-8") == ("a�b", "utf-8")
     body = JAPANESE.encode() + b"\xff" + JAPANESE.encode()
     assert decode(body, None) == (JAPANESE + "�" + JAPANESE, "utf-8")
 

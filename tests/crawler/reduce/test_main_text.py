@@ -60,6 +60,7 @@ def test_the_main_element_is_the_root_where_it_holds_enough_of_the_text() -> Non
     around = "<div>Some words around the main part of the page.</div>"
     for main in ("<main>{}</main>", "<div role=main>{}</div>", "<div id=content>{}</div>"):
         assert blocks(around + main.format(PROSE) + around) == BLOCKS
+        assert blocks(main.format("") + PROSE) == BLOCKS
 
 
 def test_articles_are_the_root_where_they_hold_most_of_the_text() -> None:
@@ -79,10 +80,6 @@ def test_a_few_words_before_the_title_are_frame_and_many_are_content() -> None:
     for page in ("<main>{}</main>", "<div>{}</div>"):
         assert blocks(page.format(f"<div>Our shop</div>{title}{PROSE}")) == ("The title", *BLOCKS)
         assert blocks(page.format(PROSE + title)) == (*BLOCKS, "The title")
-
-
-def test_an_empty_main_element_hides_nothing() -> None:
-    assert blocks(f"<main></main>{PROSE}") == BLOCKS
 
 
 def test_a_frame_name_on_what_holds_the_very_article_is_not_believed() -> None:
@@ -122,16 +119,9 @@ def test_hidden_words_in_a_sentence_that_are_shown_end_no_block() -> None:
     assert found == (f"One {words}two.", "Three.")
 
 
-def test_frames_within_frames_with_text_are_weighed_once() -> None:
-    depth = 20_000
-    markup = "<div class=sidebar>" * depth + LONG + "</div>" * depth
-    assert len(blocks(markup)) == 1
-
-
 def test_a_frame_name_on_words_in_a_sentence_does_not_take_them_out() -> None:
-    assert blocks("<p>See the <a class=nav-link href=x>other page</a> first.</p>") == (
-        "See the other page first.",
-    )
+    (block,) = blocks("<p>See the <a class=nav-link href=x>other page</a> first.</p>")
+    assert block == "See the other page first."
 
 
 def test_what_follows_an_article_and_lone_links_and_buttons_are_set_aside() -> None:
@@ -152,11 +142,9 @@ def test_links_in_sentences_headings_and_tables_are_content() -> None:
     linked = "".join(f"<td><a href={i}>type{i}</a></td>" for i in range(5))
     headings = "".join(f"<h2><a href={i}>Story {i}</a></h2>" for i in range(3))
     found = blocks(PROSE * 5 + f"<table><tr>{linked}</tr></table>{headings}")
-    assert found == (
-        *BLOCKS * 5,
-        *(f"type{i}" for i in range(5)),
-        *(f"Story {i}" for i in range(3)),
-    )
+    assert found[len(BLOCKS) * 5 :] == (
+        "type0", "type1", "type2", "type3", "type4", "Story 0", "Story 1", "Story 2"
+    )  # fmt: skip
 
 
 def test_an_index_page_is_its_links() -> None:
@@ -171,19 +159,16 @@ def test_a_page_of_nothing_but_frame_is_its_own_content() -> None:
 
 def test_a_one_word_edit_a_price_and_a_date_of_publication_stay_in_the_text() -> None:
     page = "<p>Published 21 Nov 2026</p><p>Price: {} EUR</p><p>The {} fox.</p>" + PROSE
-    assert blocks(page.format("12.50", "quick"))[:3] == (
-        *("Published 21 Nov 2026", "Price: 12.50 EUR", "The quick fox."),
-    )
+    expected = ("Published 21 Nov 2026", "Price: 12.50 EUR", "The quick fox.")
+    assert blocks(page.format("12.50", "quick"))[:3] == expected
 
 
 def test_frames_within_frames_that_hold_the_article_are_looked_through_once() -> None:
     # Quadratic in the depth, this would take minutes.
+    assert len(blocks("<div class=sidebar>" * 20_000 + LONG + "</div>" * 20_000)) == 1
     soup = "<div class=nav>" * 3000 + "<main>" + PROSE + "</main>" + "<header>frame</header>"
     assert blocks(soup) == BLOCKS
     assert blocks("<div class=nav><main>" * 3000 + PROSE) == BLOCKS
-
-
-def test_a_deep_tree_needs_no_deep_stack() -> None:
     assert blocks("<div>" * 3000 + "deep") == ("deep",)
 
 

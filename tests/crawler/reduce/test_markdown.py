@@ -31,15 +31,11 @@ def test_links_and_images_are_absolute() -> None:
         '<p><a href="../y?a=1&amp;b=(2)">a [link]</a>, <a href="javascript:x()">none</a>, '
         '<img src="data:x" data-src="/i.png" alt="An image"></p>'
     )
-    assert found.blocks == (
-        "[a \\[link\\]](https://h.example/a/y?a=1&b=%282%29), none, ![An image](https://h.example/i.png)",
-    )
-    assert read('<p><a href="/b"><img src="/i.png" alt=I></a> x').blocks == (
-        "[![I](https://h.example/i.png)](https://h.example/b) x",
-    )
-    assert (
-        '<a href="https://h.example/a/y?a=1&amp;b=(2)">a [link]</a>, none, <img src' in found.html
-    )
+    link, image = "[a \\[link\\]](https://h.example/a/y?a=1&b=%282%29)", "(https://h.example/i.png)"
+    assert found.blocks == (f"{link}, none, ![An image]{image}",)
+    assert '<a href="https://h.example/a/y?a=1&amp;b=(2)">a [link]</a>, none, <img' in found.html
+    found = read('<p><a href="/b"><img src="/i.png" alt=I></a> x')
+    assert found.blocks == (f"[![I]{image}](https://h.example/b) x",)
 
 
 def test_lists_nest_and_count() -> None:
@@ -48,9 +44,7 @@ def test_lists_nest_and_count() -> None:
     )
     block = "- a\n  - b\n    3. c\n    4. d\n- para\n\n  ```\n  x\n\n    y\n  ```"
     assert found.blocks == (block,)
-    assert found.html.startswith(
-        "<ul><li>a<ul><li>b<ol><li>c</li><li>d</li></ol></li></ul></li><li>"
-    )
+    assert "<ul><li>a<ul><li>b<ol><li>c</li><li>d</li></ol></li></ul></li><li>" in found.html
     assert found.text == "a\nb\nc\nd\n\npara\n\nx\n\n  y"
 
 

@@ -49,20 +49,13 @@ def test_calls_are_answered_in_order_with_the_memory_held(worker: Worker) -> Non
     assert (held_bytes > 1 << 20) == (sys.platform == "linux")
 
 
-def test_what_a_call_raises_is_said(worker: Worker) -> None:
-    call(worker, divmod, 1, 0)
-    assert json.loads(received(worker))[:2] == [
-        None,
-        "ZeroDivisionError: integer division or modulo by zero",
-    ]
-
-
-def test_what_a_library_prints_is_not_taken_for_an_answer(worker: Worker) -> None:
+def test_what_a_call_raises_is_said_but_what_a_library_prints_is_not(worker: Worker) -> None:
     call(worker, print, "noise")
     assert json.loads(received(worker))[:2] == [None, None]
-
-
-def test_memory_is_limited(worker: Worker) -> None:
+    call(worker, divmod, 1, 0)
+    error = "ZeroDivisionError: integer division or modulo by zero"
+    assert json.loads(received(worker))[:2] == [None, error]
+    # Memory is limited.
     call(worker, bytes, 1 << 31)
     assert "MemoryError" in json.loads(received(worker))[1]
 

@@ -27,7 +27,7 @@ def urls_of(sitemap: Sitemap) -> list[str]:
     return [url for url, _ in sitemap.entries]
 
 
-def test_a_urlset_gives_its_urls_with_their_dates() -> None:
+def test_a_urlset_and_an_index_give_their_urls_with_their_dates() -> None:
     body = f"""<?xml version="1.0" encoding="UTF-8"?>
 <urlset {NAMESPACE}>
   <url><loc> https://h/?a=1&amp;b=é </loc><lastmod>2030-01-31</lastmod></url>
@@ -36,9 +36,6 @@ def test_a_urlset_gives_its_urls_with_their_dates() -> None:
     assert parse_sitemap(body.encode()) == Sitemap(
         "urlset", (("https://h/?a=1&b=é", "2030-01-31"), ("https://h/<2>", None))
     )
-
-
-def test_an_index_gives_its_sitemaps() -> None:
     body = f"<sitemapindex {NAMESPACE}><sitemap><loc>https://h/1.xml.gz</loc>"
     body += "<lastmod>2030-01-31T12:00:00+01:00</lastmod></sitemap></sitemapindex>"
     assert parse_sitemap(body.encode()) == Sitemap(
@@ -90,9 +87,7 @@ def test_encodings_are_those_that_the_file_declares(encoding: str) -> None:
     name = encoding.removesuffix("-sig")
     body = f"<?xml version='1.0' encoding='{name}'?><urlset><url><loc>https://h/é</loc></url>"
     assert urls_of(parse_sitemap(f"{body}</urlset>".encode(encoding))) == ["https://h/é"]
-
-
-def test_blank_lines_before_the_declaration_are_borne() -> None:
+    # Blank lines before the declaration are borne.
     assert urls_of(parse_sitemap(b"\xef\xbb\xbf\n\n " + urlset("1"))) == ["https://h/1"]
 
 
@@ -124,9 +119,7 @@ def test_a_torn_gzip_stream_keeps_what_could_be_decoded() -> None:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b"", "neither XML nor a list of URLs"),
-        (b" \n", "neither XML nor a list of URLs"),
-        (b"Not found", "neither XML nor a list of URLs"),
+        *((body, "neither XML nor a list of URLs") for body in (b"", b" \n", b"Not found")),
         (b"<html></html>", "line 1: the root element is html, not urlset or sitemapindex"),
         (b"<rss/>", "line 1: the root element is rss, not urlset or sitemapindex"),
     ],
@@ -168,10 +161,10 @@ def test_a_url_longer_than_the_limit_is_rejected(body: str) -> None:
         assert sitemap.rejected == 1
 
 
-@pytest.mark.parametrize("loc", ["", "/relative", "ftp://h/1", "javascript:alert(1)", "https://"])
-def test_an_entry_without_an_absolute_http_url_is_rejected(loc: str) -> None:
-    sitemap = parse_sitemap(f"<urlset><url><loc>{loc}</loc></url></urlset>".encode())
-    assert (sitemap.entries, sitemap.rejected) == ((), 1)
+def test_an_entry_without_an_absolute_http_url_is_rejected() -> None:
+    for loc in ("", "/relative", "ftp://h/1", "javascript:alert(1)", "https://"):
+        sitemap = parse_sitemap(f"<urlset><url><loc>{loc}</loc></url></urlset>".encode())
+        assert (sitemap.entries, sitemap.rejected) == ((), 1)
 
 
 def endless(beginning: bytes) -> Iterator[bytes]:
@@ -211,42 +204,32 @@ def test_a_list_of_what_is_no_url_ends_at_the_limit() -> None:
     assert (sitemap.truncated, sitemap.rejected) == (True, 50_001)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"<urlset>",
-        b"\xef\xbb\xbf\n<?xml version='1.0'?>\n<!-- made by x --><sitemapindex\n",
-        b"<?xml-stylesheet href='x.xsl'?><s:urlset xmlns:s='x'>",
-        gzip.compress(b"<urlset>" + b" " * 9_000, mtime=0),
-        "<?xml version='1.0'?><urlset>".encode("utf-16"),
-    ],
-)
-def test_a_sitemap_is_known_by_its_root_element(body: bytes) -> None:
-    assert looks_like_sitemap(body)
-    assert not looks_like_feed(body)
+SITEMAPS = [
+    b"<urlset>",
+    b"\xef\xbb\xbf\n<?xml version='1.0'?>\n<!-- made by x --><sitemapindex\n",
+    b"<?xml-stylesheet href='x.xsl'?><s:urlset xmlns:s='x'>",
+    gzip.compress(b"<urlset>" + b" " * 9_000, mtime=0),
+    "<?xml version='1.0'?><urlset>".encode("utf-16"),
+]
+FEEDS = [
+    b"<rss version='2.0'>", b"<rdf:RDF xmlns='http://purl.org/rss/1.0/'>",
+    b"<?xml version='1.0'?><feed xmlns='http://www.w3.org/2005/Atom'>",
+    b"<!DOCTYPE rss PUBLIC '-//Netscape Communications//DTD RSS 0.91//EN' 'x'><rss>",
+]  # fmt: skip
+OTHERS = [
+    b"", b"urlset", b"<html><urlset>", b"<!-- <urlset> ", b"\x1f\x8b\x00broken", b"<!---->" * 900
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        b"<rss version='2.0'>",
-        b"<?xml version='1.0'?><feed xmlns='http://www.w3.org/2005/Atom'>",
-        b"<rdf:RDF xmlns='http://purl.org/rss/1.0/'>",
-        b"<!DOCTYPE rss PUBLIC '-//Netscape Communications//DTD RSS 0.91//EN' 'x'><rss>",
-    ],
+    ("bodies", "is_sitemap", "is_feed"),
+    [(SITEMAPS, True, False), (FEEDS, False, True), (OTHERS, False, False)],
 )
-def test_a_feed_is_known_by_its_root_element(body: bytes) -> None:
-    assert looks_like_feed(body)
-    assert not looks_like_sitemap(body)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"urlset", b"<html><urlset>", b"<!-- <urlset> ", b"\x1f\x8b\x00broken", b"<!---->" * 900],
-)
-def test_anything_else_is_neither(body: bytes) -> None:
-    assert not looks_like_sitemap(body)
-    assert not looks_like_feed(body)
+def test_sitemaps_and_feeds_are_known_by_their_root_element(
+    bodies: list[bytes], is_sitemap: bool, is_feed: bool
+) -> None:
+    for body in bodies:
+        assert (looks_like_sitemap(body), looks_like_feed(body)) == (is_sitemap, is_feed), body
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,8 @@ def test_where_no_spaces_are_written_each_character_is_a_word(first: str, last: 
 
 
 def test_words_of_latin_among_characters_stay_words() -> None:
-    assert np.array_equal(
-        sketch(["検索エンジンGoogle"]).minima, sketch(["検索エンジン Google"]).minima
-    )
+    joined, apart = sketch(["検索エンジンGoogle"]), sketch(["検索エンジン Google"])
+    assert np.array_equal(joined.minima, apart.minima)
     assert sketch(["検索エンジンGoogleの順位"]).shingle_count == 6 + 1 + 3 - 3
 
 
@@ -120,11 +119,8 @@ def test_bytes_cut_short_are_refused(blocks: list[str], data: st.DataObject) -> 
         Sketch.from_bytes(whole[:cut])
     with pytest.raises(ValueError, match="sketch of"):
         Sketch.from_bytes(whole + b"\0")
-
-
-def test_an_unknown_version_is_refused_by_its_number() -> None:
     with pytest.raises(ValueError, match="version 7; this program reads 3"):
-        Sketch.from_bytes(b"\x07" + sketch(["a"]).to_bytes()[1:])
+        Sketch.from_bytes(b"\x07" + whole[1:])
 
 
 def test_case_and_punctuation_are_no_part_of_a_shingle_but_of_a_block() -> None:
@@ -145,7 +141,7 @@ def test_shingles_run_across_blocks_and_where_blocks_end_is_no_matter_to_the_tex
     ("blocks", "count"),
     [([], 0), (["—", ""], 0), (["word"], 1), (["one two three"], 1), (["one two three four"], 1),
      (["one two three four five"], 2), (["a b c d a b c d a b c d"], 4), (["吾輩は猫である"], 4),
-     (["สวัสดี"], 3)],
+     (["สวัสดี"], 3), (["\ud800 word"], 1)],
 )  # fmt: skip
 def test_shingles_are_counted_once_each(blocks: list[str], count: int) -> None:
     assert sketch(blocks).shingle_count == count
@@ -191,7 +187,3 @@ def test_any_text_can_be_sketched(blocks: list[str]) -> None:
     made = sketch(blocks)
     assert len(made.block_digests) == len(blocks)
     assert (made.shingle_count == 0) == (made.minima == 0xFFFFFFFF).all()
-
-
-def test_a_lone_surrogate_is_no_reason_to_fail() -> None:
-    assert sketch(["\ud800 word"]).shingle_count == 1

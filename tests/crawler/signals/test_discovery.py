@@ -31,8 +31,7 @@ def found(
 
 def test_a_feed_that_a_page_names_is_asked_for() -> None:
     targets = found("/", f"{SITE}/news.atom", "https://elsewhere.example/feed")
-    assert targets.urls == [f"{SITE}/news.atom"]
-    assert targets.roles == ["feed"]
+    assert (targets.urls, targets.roles) == ([f"{SITE}/news.atom"], ["feed"])
 
 
 def test_so_many_feeds_of_a_host_at_most() -> None:

@@ -131,6 +131,15 @@ async def _follow(
     return str(after)
 
 
+async def happened(store: CrawlStore, *actions: str) -> DueUrl:
+    """Let these visits happen to one page."""
+    await store.admit("/a")
+    due = await store.taken("/a")
+    for n, action in enumerate(actions):
+        await store.apply(what_happens(due, action, n))
+    return due
+
+
 @pytest.mark.parametrize(
     ("actions", "expected"),
     [
@@ -154,18 +163,12 @@ async def _follow(
 async def test_a_page_is_told_once_by_its_last_state(
     store: CrawlStore, actions: list[str], expected: list[str]
 ) -> None:
-    await store.admit("/a")
-    due = await store.taken("/a")
-    for n, action in enumerate(actions):
-        await store.apply(what_happens(due, action, n))
+    await happened(store, *actions)
     assert await kinds(store) == expected
 
 
 async def test_noise_is_told_to_those_who_ask(store: CrawlStore) -> None:
-    await store.admit("/a")
-    due = await store.taken("/a")
-    for n, action in enumerate(["changed", "noise", "noise"]):
-        await store.apply(what_happens(due, action, n))
+    due = await happened(store, "changed", "noise", "noise")
     assert await kinds(store, noise=True) == ["new", "noise"]
     assert (await told(store, noise=True))[1].version_id == 3
     await store.apply(what_happens(due, "changed", 4))
@@ -173,24 +176,21 @@ async def test_noise_is_told_to_those_who_ask(store: CrawlStore) -> None:
 
 
 async def test_a_move_tells_where_to(store: CrawlStore) -> None:
-    await store.admit("/a")
-    due = await store.taken("/a")
-    for n, action in enumerate(["changed", "moved"]):
-        await store.apply(what_happens(due, action, n))
+    await happened(store, "changed", "moved")
     assert [(each.kind, each.moved_to) for each in await told(store)] == [
         ("moved", "https://a.example/target")
     ]
 
 
-async def test_what_was_noise_at_first_is_told_when_it_is_corrected(store: CrawlStore) -> None:
-    await store.admit("/a")
-    due = await store.taken("/a")
-    for n, action in enumerate(["changed", "noise", "unchanged"]):
-        await store.apply(what_happens(due, action, n))
+def amend(store: CrawlStore, due: DueUrl, amendment: Amendment) -> None:
     with writing(store.database) as connection:
-        amendment = Amendment(START + 1, "changed", "blocks", "no other page followed")
         observations.amend(connection, due.page_id, amendment, START + 9)
         changefeed.tell(connection, [due.page_id], START + 9)
+
+
+async def test_what_was_noise_at_first_is_told_when_it_is_corrected(store: CrawlStore) -> None:
+    due = await happened(store, "changed", "noise", "unchanged")
+    amend(store, due, Amendment(START + 1, "changed", "blocks", "no other page followed"))
     (change,) = await told(store, noise=True)
     assert (change.kind, change.version_id, change.at) == ("changed", 2, START + 1)
 
@@ -204,10 +204,7 @@ async def test_a_document_is_the_same_until_it_is_told_anew(store: CrawlStore) -
         await store.apply(replace(found, capture=replace(found.capture, title=f"title {n}")))
     before = await page.document_sources(store.database.reader, [2])
     await store.apply(what_happens(due, "noise", 2))
-    with writing(store.database) as connection:
-        amendment = Amendment(START + 1, "unchanged", "frame", "many pages changed so")
-        observations.amend(connection, due.page_id, amendment, START + 9)
-        changefeed.tell(connection, [due.page_id], START + 9)
+    amend(store, due, Amendment(START + 1, "unchanged", "frame", "many pages changed so"))
     assert await page.document_sources(store.database.reader, [2]) == before
     assert before[2].title == "title 1"
     assert [each.version_id for each in await told(store)] == [2]
@@ -257,10 +254,7 @@ async def test_a_cursor_before_deletions_that_are_not_kept_is_refused(store: Cra
 
 
 async def test_a_document_keeps_its_body_behind_noise_of_any_age(store: CrawlStore) -> None:
-    await store.admit("/a")
-    due = await store.taken("/a")
-    for n, action in enumerate(["changed", "noise", "noise"]):
-        await store.apply(what_happens(due, action, n))
+    await happened(store, "changed", "noise", "noise")
     await maintenance.prune(store.database, Retention(1, DAY_S), START + 9 * DAY_S)
     kept = await store.rows("SELECT v.id FROM version AS v JOIN body ON digest = body_digest")
     assert kept == [(1,), (3,)]
