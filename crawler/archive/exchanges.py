@@ -190,11 +190,16 @@ class Gathering:
                 del self._open[each]
         if group.spoiled:
             return
-        why = _unanswered(group) if group.answer is None else _posted(group)
+        facts, bare = group.facts or (Facts(), None)
+        why = None
+        if group.answer is None:
+            why = _unanswered(group)
+        elif group.method not in {None, "GET"} and facts.accept is None:
+            # Who posts is answered for a form, not for a URL; our own requests are kept.
+            why = f"answer to {group.method}"
         if why is not None:
             self.skipped[why] += 1
             return
-        facts, bare = group.facts or (Facts(), None)
         entry = group.answer or bare
         if entry is not None:
             yield entry._replace(
@@ -215,12 +220,6 @@ def _is_taken(group: _Group, kind: str) -> bool:
     if kind == "metadata":
         return group.facts is not None
     return group.answer is not None or group.spoiled
-
-
-def _posted(group: _Group) -> str | None:
-    """Return why an answer is none to a visit: who posts is answered for a form, not for a URL."""
-    is_ours = group.facts is not None and group.facts[0].accept is not None
-    return None if group.method in (None, "GET") or is_ours else f"answer to {group.method}"
 
 
 def _unanswered(group: _Group) -> str | None:

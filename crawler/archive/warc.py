@@ -167,13 +167,10 @@ class _ExchangeRecords:
     def _full(
         self, record_id: str, head: bytes, named: Mapping[str, str], payload_digest: str
     ) -> bytes:
-        truncated = self._result.truncated
-        more = {"WARC-Payload-Digest": payload_digest}
-        if truncated is not None:
-            more["WARC-Truncated"] = truncated
-        return _record(
-            "response", record_id, self._date, head + self._result.wire_body, {**named, **more}
-        )
+        named = {**named, "WARC-Payload-Digest": payload_digest}
+        if self._result.truncated is not None:
+            named["WARC-Truncated"] = self._result.truncated
+        return _record("response", record_id, self._date, head + self._result.wire_body, named)
 
     def _metadata(self, record_id: str, common: Mapping[str, str]) -> bytes:
         result = self._result

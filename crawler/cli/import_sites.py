@@ -78,10 +78,22 @@ def import_command(
             with replacing(into) as whole:
                 whole.write_bytes(found.data)
     if json:
-        _print_json(found, dry_run=dry_run)
+        print_json(
+            {
+                "added": [{"url": s.url, "name": s.name, "days": s.days} for s in found.added],
+                "known": _known(found), "skipped": [asdict(s) for s in found.skipped],
+                "lost": dict(_lost(found)), "dry_run": dry_run,
+            }
+        )  # fmt: skip
     elif rules:
         say("import:", "green", _summary(found, into, dry_run=dry_run))
-        _print_rules(found)
+        # The intervals of sites, as rules for the settings file.
+        typer.echo("[daemon]\nrules = [")
+        for each in found.sites:
+            if each.days is not None:
+                match = jsons.dumps(page(each.url))
+                typer.echo(f"    {{ match = {match}, most_days = {each.days:.6g} }},")
+        typer.echo("]")
     else:
         _print(found, into, dry_run=dry_run)
 
@@ -131,25 +143,6 @@ def _beside(file: Path, name: str) -> bytes | None:
 
 def _lost(found: Merged) -> Counter[str]:
     return Counter(words for site in found.added for words in dict.fromkeys(site.lost))
-
-
-def _print_json(found: Merged, *, dry_run: bool) -> None:
-    sites = [{"url": each.url, "name": each.name, "days": each.days} for each in found.added]
-    print_json(
-        {
-            "added": sites, "known": _known(found), "skipped": [asdict(s) for s in found.skipped],
-            "lost": dict(_lost(found)), "dry_run": dry_run,
-        }
-    )  # fmt: skip
-
-
-def _print_rules(found: Merged) -> None:
-    """Print the intervals of sites as rules for the settings file."""
-    asked = [each for each in found.sites if each.days is not None]
-    typer.echo("[daemon]\nrules = [")
-    for each in asked:
-        typer.echo(f"    {{ match = {jsons.dumps(page(each.url))}, most_days = {each.days:.6g} }},")
-    typer.echo("]")
 
 
 def _known(found: Merged) -> int:

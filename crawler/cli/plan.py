@@ -1,13 +1,11 @@
 """``freshet plan``: divide a crawl budget among pages, and show the gain."""
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.capacities import capacities, exchange_of, relative_delays
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
@@ -22,7 +20,7 @@ from freshet.crawler.lab.plan import (
     plan_columns,
     plan_with_ephemeral,
 )
-from freshet.crawler.lab.plan_sources import EphemeralPages, PlanSources, RateLearning
+from freshet.crawler.lab.plan_sources import RateLearning
 from freshet.crawler.run.orders import crawls_per_day
 from freshet.crawler.terminal import (
     Cell,
@@ -277,13 +275,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     store, polite, per_day = db or settings.db, settings.politeness, crawls_per_day(budget)
     with terminal.told_in_one_line(PolicyError):
         if output is not None:
-            plan_sources.check_writable(output)
-            if (
-                output.exists()
-                and (sources or store).exists()
-                and output.samefile(sources or store)
-            ):
-                fail(f"--output {output}: would replace the plan's own input", 2)
+            _check_output(output, sources or store)
         with err.status("Reading the sources"):
             if sources is None:
                 found, delays_s, learning, decaying = plan_sources.read_store(
@@ -305,9 +297,20 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
                     polite.connections_per_host,
                 ),
             )
-            division = _divided(
-                policy, table, per_day, found, pages=decaying, delays_s=delays_s, settings=settings
-            )
+            if decaying is None or not len(decaying):
+                plan = rate_plan(policy, table, per_day)
+                division: Division = plan, plan.price, ()
+            else:
+                division = plan_with_ephemeral(
+                    policy,
+                    table,
+                    per_day,
+                    found,
+                    pages=decaying,
+                    exchange=exchange_of(settings.ephemeral, settings.daemon),
+                    cost=relative_delays(delays_s, polite.delay_s),
+                    day=time.time() / 86_400.0,
+                )
             report = make_report(
                 str(sources or store),
                 found,
@@ -330,27 +333,8 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         say(word, "green", str(output))
 
 
-def _divided(
-    policy: str,
-    table: SourceTable,
-    per_day: float,
-    sources: PlanSources,
-    *,
-    pages: EphemeralPages | None,
-    delays_s: Sequence[float | None],
-    settings: Settings,
-) -> Division:
-    """Return the plan, with any ephemeral sources."""
-    if pages is None or not len(pages):
-        plan = rate_plan(policy, table, per_day)
-        return plan, plan.price, ()
-    return plan_with_ephemeral(
-        policy,
-        table,
-        per_day,
-        sources,
-        pages=pages,
-        exchange=exchange_of(settings.ephemeral, settings.daemon),
-        cost=relative_delays(delays_s, settings.politeness.delay_s),
-        day=time.time() / 86_400.0,
-    )
+def _check_output(output: Path, source: Path) -> None:
+    """Check before the work that a plan can be written there."""
+    plan_sources.check_writable(output)
+    if output.exists() and source.exists() and output.samefile(source):
+        fail(f"--output {output}: would replace the plan's own input", 2)

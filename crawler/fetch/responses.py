@@ -15,16 +15,8 @@ RawHeaders = tuple[tuple[bytes, bytes], ...]
 
 #: Media types of pages, feeds and sitemaps, beside JSON and text of other kinds.
 _PAGE_TYPES = frozenset(
-    {
-        "application/xhtml+xml",
-        "application/xml",
-        "application/rss+xml",
-        "application/atom+xml",
-        "application/rdf+xml",
-        "application/json",
-        "application/pdf",
-        "application/x-pdf",
-    }
+    f"application/{name}"
+    for name in ("xhtml+xml", "xml", "rss+xml", "atom+xml", "rdf+xml", "json", "pdf", "x-pdf")
 )
 #: Text for programs.
 _NO_PAGE_TYPES = frozenset({"text/css", "text/javascript", "text/ecmascript", "text/vtt"})

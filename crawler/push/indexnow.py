@@ -16,7 +16,7 @@ from freshet.crawler.frontier import ApiRequest, Frontier
 from freshet.crawler.lru import LruCache
 from freshet.crawler.push.hints import Buckets, Inbox, Refused, hint, in_scope
 from freshet.crawler.urls import origin, without_fragment
-from freshet.storage.records import Entry, FetchResult, Note
+from freshet.storage.records import Entry, FetchResult
 
 MAX_URLS: Final = 10_000
 _MAX_URL: Final = 4_096
@@ -239,13 +239,11 @@ class Pinging:
         if not self._urls.take(place.origin, now, len(urls)):
             raise Refused(429, "ping: too many URLs of a host")
         for first in range(0, len(urls), _SLICE):
-            note = self._hint(known[0], place.origin, urls[first : first + _SLICE], now)
+            some = urls[first : first + _SLICE]
+            note = hint(self.admission, "ping", known[0], place.origin, urls=some, at=now)
             if not await self.inbox.commit(note):
                 raise Refused(503, "ping: the store is busy")
         return 200
-
-    def _hint(self, host_id: int, source: str, urls: Sequence[str], now: float) -> Note:
-        return hint(self.admission, "ping", host_id, source, urls=urls, at=now)
 
     def _hold(self, place: KeyPlace, urls: Sequence[str], now: float) -> None:
         held = self._held.get(place)
@@ -296,4 +294,4 @@ class Pinging:
         host_id, origin, urls = self._verified.popleft()
         if len(urls) > _SLICE:
             self._verified.appendleft((host_id, origin, urls[_SLICE:]))
-        return [self._hint(host_id, origin, urls[:_SLICE], now)]
+        return [hint(self.admission, "ping", host_id, origin, urls=urls[:_SLICE], at=now)]

@@ -92,17 +92,18 @@ class Leases:
             return self._moved(self._by_token[token], said, now)
         if len(self) >= self._most or self._of_host[host_id] >= self._at_most_of_a_host:
             return None
-        new = self._new(page_id, host_id, url, said, now)
         self._of_host[host_id] += 1
-        self._by_page[page_id] = new.token
-        return self.put(new)
+        return self._new(page_id, host_id, url, said, now)
 
     def _new(
         self, page_id: int, host_id: int, url: str, said: Advertised, now: float
     ) -> Subscription:
-        return Subscription(
-            page_id, host_id, url, hub=said.hub, topic=said.topic, token=self._mint(),
-            secret=self._mint(), next_at=now,
+        self._by_page[page_id] = token = self._mint()
+        return self.put(
+            Subscription(
+                page_id, host_id, url, hub=said.hub, topic=said.topic, token=token,
+                secret=self._mint(), next_at=now,
+            )
         )  # fmt: skip
 
     def _moved(self, known: Subscription, said: Advertised, now: float) -> Subscription | None:
@@ -113,9 +114,7 @@ class Leases:
         self._moved_at[known.page_id] = now
         # The former hub's secret must be of no use with another.
         del self._by_token[known.token]
-        anew = self._new(known.page_id, known.host_id, known.url, said, now)
-        self._by_page[known.page_id] = anew.token
-        return self.put(anew)
+        return self._new(known.page_id, known.host_id, known.url, said, now)
 
     def leave(self, is_wanted: Callable[[str], bool], now: float) -> list[Subscription]:
         """End the subscriptions of unwanted pages, and resume the others."""

@@ -61,10 +61,6 @@ class RobotsCache:
     _naming: LruCache[str, set[str]] = field(default_factory=lambda: LruCache(10_000), init=False)
     _barred: dict[int, tuple[str, str]] = field(default_factory=dict, init=False)
 
-    def obey(self, politeness: PolitenessRules) -> None:
-        """Apply new rules to the retries of unreachable files."""
-        self.politeness = politeness
-
     def learn(self, host: Host) -> None:
         """Add the record of a host from an earlier run, and its file if that came with it."""
         record = host.robots

@@ -229,7 +229,7 @@ class Assembly:
     def obey(self, rules: PolitenessRules) -> None:
         """Apply these rules of politeness from now on."""
         self.frontier.obey(rules)
-        self.robots.obey(rules)
+        self.robots.politeness = rules
         self._retries.rules = rules
 
     def alert_by(self, alerts: Alerts) -> None:
