@@ -104,7 +104,10 @@ def speaking(
     one). Of several on one site the one with the longest directory on the page's path counts;
     where none is on it, the first of the list.
     """
-    sites = _sites(seeds)
+    sites: defaultdict[str, _Site] = defaultdict(_Site)
+    for row, seed in enumerate(seeds):
+        url = canonical(seed.root_url or seed.url)
+        sites[site_key(url)].add(url, row)
     of_host = [sites.get(site_key(place)) for place in origins]
     alone = [-1 if site is None else site.first() for site in of_host]
     found = np.array(alone, np.intp)[host]
@@ -134,14 +137,6 @@ def shared(
     size = np.bincount(leader, minlength=len(page_id))
     whole: NDArray[np.float64] = importance[leader] / size[leader]
     return whole
-
-
-def _sites(seeds: Sequence[StoredSeed]) -> dict[str, _Site]:
-    sites: defaultdict[str, _Site] = defaultdict(_Site)
-    for row, seed in enumerate(seeds):
-        url = canonical(seed.root_url or seed.url)
-        sites[site_key(url)].add(url, row)
-    return dict(sites)
 
 
 def _directory(url: str) -> str:
@@ -363,14 +358,9 @@ def terms(
     for rule in reversed(rules):
         matching = pattern(rule.match)
         rows = np.array([matching.fullmatch(url) is not None for url in urls], np.bool_)
-        if rule.importance is not None:
-            found.importance[rows] = rule.importance
-        if rule.never is not None:
-            found.never[rows] = rule.never
-        if rule.least_days is not None:
-            found.least_days[rows] = rule.least_days
-        if rule.most_days is not None:
-            found.most_days[rows] = rule.most_days
+        for term in ("importance", "never", "least_days", "most_days"):
+            if (value := getattr(rule, term)) is not None:
+                getattr(found, term)[rows] = value
         _declare(found.half_life_days, rows, rule)
     return found
 

@@ -53,6 +53,7 @@ class FetchPool:
         chores: awaited in this order with the time at each turn, in a daemon at least once a
             minute.
         told_to_stop: set by :meth:`stop`.
+        unacknowledged: the number of entries that the writer has received and not committed.
     """
 
     frontier: Frontier
@@ -67,10 +68,10 @@ class FetchPool:
     begun: Callable[[], None] | None = None
     chores: list[Callable[[float], Awaitable[None]]] = field(default_factory=list)
     told_to_stop: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    unacknowledged: int = field(default=0, init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _page_tasks: int = field(default=0, init=False)
     _pages: int = field(default=0, init=False)
-    _unacknowledged: int = field(default=0, init=False)
     _pausing: bool = field(default=False, init=False)
     _is_store_away: bool = field(default=False, init=False)
     _is_held: bool = field(default=False, init=False)
@@ -86,11 +87,6 @@ class FetchPool:
     def active(self) -> int:
         """The number of requests under way."""
         return len(self._tasks)
-
-    @property
-    def unacknowledged(self) -> int:
-        """The number of entries that the writer has received and not committed."""
-        return self._unacknowledged
 
     @property
     def stopping(self) -> bool:
@@ -133,7 +129,7 @@ class FetchPool:
     def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
         """Count the entries that the writer has committed."""
         for item in batch:
-            self._unacknowledged -= 1
+            self.unacknowledged -= 1
             self.agenda.done(item)
             if isinstance(item.entry, Visit) and item.entry.role == "page":
                 self._pages += item.entry.observation.kind in _ANSWERED
@@ -141,11 +137,11 @@ class FetchPool:
 
     async def submit(self, entry: Entry) -> None:
         """Send an entry to the writer, and count it until it is acknowledged."""
-        self._unacknowledged += 1
+        self.unacknowledged += 1
         try:
             await self.write(entry)
         except BaseException:
-            self._unacknowledged -= 1
+            self.unacknowledged -= 1
             raise
 
     async def run(self, *, time_limit_s: float = 0.0) -> Ending:
@@ -234,7 +230,7 @@ class FetchPool:
 
     def _may_take_pages(self) -> bool:
         """Return whether the limit allows more pages if all requests in flight succeed."""
-        pages = self._pages + self._page_tasks + self._unacknowledged
+        pages = self._pages + self._page_tasks + self.unacknowledged
         return not self.rules.max_pages or pages < self.rules.max_pages
 
     def _over(self, now: float) -> bool:
@@ -245,7 +241,7 @@ class FetchPool:
         return at is None or at > now + self.rules.patience_s
 
     def _quiet(self) -> bool:
-        return not self._tasks and not self._unacknowledged
+        return not self._tasks and not self.unacknowledged
 
     def _next_wake(self) -> float | None:
         times = (self.frontier.wakes_at(), self.agenda.wakes_at())
@@ -264,7 +260,7 @@ class FetchPool:
             if self._may_launch() and not self._is_store_away:
                 until = min(until, self._next_launch(now))
         # Only the passing of time brings new work; cancelled requests and probes are about to end.
-        idle = not draining and len(self._tasks) == self.probes.waiting and not self._unacknowledged
+        idle = not draining and len(self._tasks) == self.probes.waiting and not self.unacknowledged
         came = await self.clock.wait(self._changed, until, idle=idle)
         if draining and not came:
             self._break_off()

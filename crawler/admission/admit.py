@@ -253,7 +253,10 @@ class Admission:
         shape, kind, cap, pattern = None, None, 0, None
         judgement = self._judged(url)
         if role == "page" and held_back is None:
-            held_back = self._held_back(judgement, depth)
+            if self._max_depth and depth > self._max_depth:
+                held_back = "depth"
+            elif judgement.is_excluded:
+                held_back = "extension"
             pattern = self._pattern(judgement)
             if sign := judgement.sign:
                 shape, kind, cap = sign.shape, f"trap: {sign.kind}", sign.cap
@@ -283,11 +286,6 @@ class Admission:
     def _pattern(self, judgement: _Judgement) -> str | None:
         """Return the pattern; combinations join URLs of different parameter names."""
         return self._combinations.pattern(judgement.parts) or judgement.pattern
-
-    def _held_back(self, judgement: _Judgement, depth: int) -> str | None:
-        if self._max_depth and depth > self._max_depth:
-            return "depth"
-        return "extension" if judgement.is_excluded else None
 
     def _judge(self, url: str) -> _Judgement:
         sign = classify(url, self._traps)
@@ -377,7 +375,9 @@ class Redirects:
         # Recorded before the first await: of two URLs that redirect to each other, the second to
         # answer finds the loop, however their visits interleave.
         self._recent[due.url] = target, now
-        if await self._leads_back(target, due, now):
+        led_to, at = self._recent.get(target, (None, -inf))
+        leads_back = led_to == due.url and now - at <= _RECENT_S
+        if leads_back or await self.alias_target(target) == due.page_id:
             self._recent.pop(due.url, None)
             return _failed("redirect_loop", f"{target} redirects back here")
         follows = await self._follows(due, redirect, target)
@@ -429,12 +429,6 @@ class Redirects:
         )
         new_root = target if moves else None
         return FoundUrls(targets=targets, alias=Alias(target, redirect.kind), new_root=new_root)
-
-    async def _leads_back(self, target: str, due: DueUrl, now: float) -> bool:
-        led_to, at = self._recent.get(target, (None, -inf))
-        if led_to == due.url and now - at <= _RECENT_S:
-            return True
-        return await self.alias_target(target) == due.page_id
 
 
 def _domain(url: str) -> str:

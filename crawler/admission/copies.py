@@ -124,6 +124,10 @@ class Copies:
     _digests: LruCache[tuple[int, bytes], _Page] = field(
         default_factory=lambda: LruCache(_DIGESTS), init=False
     )
+    # Those of each page's last text: its earlier texts are nobody's original.
+    _last: LruCache[int, Sequence[bytes]] = field(
+        default_factory=lambda: LruCache(_DIGESTS // 2), init=False
+    )
     _paths: LruCache[tuple[int, str], list[_Original]] = field(
         default_factory=lambda: LruCache(_PATHS), init=False
     )
@@ -187,9 +191,14 @@ class Copies:
         return None
 
     def _learn(self, place: tuple[int, str], page: _Page, text: Sketch) -> None:
-        """Record a page as the original of its text."""
-        for digest in _digests(text):
-            self._digests[place[0], digest] = page
+        """Record a page as the original of its text, and no longer of the one before."""
+        host_id, digests = place[0], _digests(text)
+        for digest in self._last.get(page.page_id, ()):
+            if self._digests.get((host_id, digest), page).page_id == page.page_id:
+                self._digests.pop((host_id, digest), None)
+        for digest in digests:
+            self._digests[host_id, digest] = page
+        self._last[page.page_id] = digests
         others = [o for o in self._paths.get(place, ()) if o.page.page_id != page.page_id]
         others.append(_Original(page, text))
         self._paths[place] = sorted(others, key=lambda o: len(o.page.parameters))[:_OF_PATH]

@@ -62,7 +62,8 @@ def classify(url: str, limits: TrapLimits) -> TrapSign | None:
     ``url`` is resolved; the shape starts with its path. A session id beside a calendar or
     another query takes the shape and the cap of these, so that both together are bounded.
     """
-    path, _, query = _path_and_query(url)
+    _, slash, rest = without_fragment(url).partition("://")[2].partition("/")
+    path, _, query = f"/{rest}".partition("?") if slash else ("/", "", "")
     segments = path.removeprefix("/").removesuffix("/").split("/")
     if why := _endless(url, segments, limits):
         return TrapSign("path", f"/{segments[0][:40]}/… ({why})", 0)
@@ -95,12 +96,6 @@ def pattern_of(sign: TrapSign) -> str | None:
     if not _SCRIPT.fullmatch(last):
         last = "*" if len(directories) > 1 else _plain(last)
     return "/".join((*segments, last)) + end + rest
-
-
-def _path_and_query(url: str) -> tuple[str, str, str]:
-    rest = without_fragment(url).partition("://")[2]
-    start = rest.find("/")
-    return rest[start:].partition("?") if start >= 0 else ("/", "", "")
 
 
 def _parameters(query: str) -> _Parameters:
@@ -311,7 +306,14 @@ class Combinations:
         pairs = query.split("&") if query else []
         if not self._least or (not segments and not pairs):
             return None
-        parts = UrlParts(segments, _in_path(site, segments), _in_query(site, path, pairs))
+        values = tuple(
+            (hash((site, each)), hash((segments[:n], site)) or 1) for n, each in enumerate(segments)
+        )
+        in_query = tuple(
+            (hash((site, "?", pair)), hash((path, (*pairs[:n], *pairs[n + 1 :]))) or 1)
+            for n, pair in enumerate(pairs)
+        )
+        parts = UrlParts(segments, values, in_query)
         for value, beside in (*parts.values, *parts.pairs):
             self._learn(value, beside)
         return parts if len(segments) + len(pairs) >= self._least else None
@@ -356,16 +358,3 @@ class Combinations:
 
 def _plain(segment: str) -> str:
     return "#" if any(c.isdigit() for c in segment) else segment
-
-
-def _in_path(site: str, segments: Sequence[str]) -> tuple[_Value, ...]:
-    return tuple(
-        (hash((site, each)), hash((segments[:n], site)) or 1) for n, each in enumerate(segments)
-    )
-
-
-def _in_query(site: str, path: str, pairs: Sequence[str]) -> tuple[_Value, ...]:
-    return tuple(
-        (hash((site, "?", pair)), hash((path, (*pairs[:n], *pairs[n + 1 :]))) or 1)
-        for n, pair in enumerate(pairs)
-    )

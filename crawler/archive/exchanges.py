@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -163,7 +164,11 @@ class Gathering:
     def _answer(self, kind: str, url: str, at: float, record: ScannedRecord) -> IndexEntry | None:
         fields = record.fields
         status = _OK if kind == "resource" else http_status(record.start)
-        how = _revisit_kind(fields, status) if kind == "revisit" else "response"
+        how: CaptureKind = "response"
+        if kind == "revisit":
+            profile = fields.get("warc-profile", "")
+            is_304 = "not-modified" in profile or ("identical" not in profile and status == 304)
+            how = "not_modified" if is_304 else "same"
         if status is None and how == "response":
             self.skipped["response that is not HTTP"] += 1
             return None
@@ -229,12 +234,6 @@ def _unanswered(group: _Group) -> str | None:
     return "metadata of an answer that is lost" if is_lost else None
 
 
-def _revisit_kind(fields: Mapping[str, str], status: int | None) -> CaptureKind:
-    profile = fields.get("warc-profile", "")
-    is_304 = "not-modified" in profile or ("identical" not in profile and status == 304)
-    return "not_modified" if is_304 else "same"
-
-
 def _referring(entry: IndexEntry, fields: Mapping[str, str]) -> IndexEntry:
     record = fields.get("warc-refers-to")
     target = target_url(fields.get("warc-refers-to-target-uri")) or entry.url
@@ -275,16 +274,9 @@ def accounts_of(descriptions: Iterable[Mapping[str, str]]) -> list[Account]:
     """
     found = {}
     for fields in descriptions:
-        if (account := _account(fields)) is not None:
-            found[account.began_at] = account
+        # The exchanges of a damaged or foreign description are read as foreign ones.
+        with suppress(KeyError, ValidationError):
+            run = _RUN.validate_json(fields["freshet-run"])
+            seeds = _SEEDS.validate_json(fields["freshet-seeds"])
+            found[run.began] = Account(run.began, run.lasting, seeds)
     return [found[at] for at in sorted(found)]
-
-
-def _account(fields: Mapping[str, str]) -> Account | None:
-    """Return None for a damaged or foreign description: its exchanges are read as foreign ones."""
-    try:
-        run = _RUN.validate_json(fields["freshet-run"])
-        seeds = _SEEDS.validate_json(fields["freshet-seeds"])
-    except (KeyError, ValidationError):
-        return None
-    return Account(run.began, run.lasting, seeds)

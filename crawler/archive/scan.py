@@ -281,23 +281,19 @@ def _scanned(record: WarcRecord, place: RecordPlace) -> ScannedRecord:
         OSError: it cannot be read.
     """
     fields = named(record.headers.items_bytes())
-    length = _length(fields.get("content-length"))
+    text = fields.get("content-length")
+    if text is None:
+        raise _BadRecord("the record has no Content-Length, or its lines do not end with CR LF")
+    if not _LENGTH.fullmatch(text.strip()):
+        raise _BadRecord(f"the record has an impossible Content-Length, {text[:30]!r}")
     start, size, digests = b"", 0, _Digests(fields)
     for piece in _pieces(record):
         start = start or piece
         size += len(piece)
         digests.update(piece)
-    if size != length:
-        raise _BadRecord(f"the record should have {length} bytes, it has {size}")
+    if size != int(text):
+        raise _BadRecord(f"the record should have {int(text)} bytes, it has {size}")
     return ScannedRecord(place, fields, start, digests.payload(), digests.wrong())
-
-
-def _length(text: str | None) -> int:
-    if text is None:
-        raise _BadRecord("the record has no Content-Length, or its lines do not end with CR LF")
-    if not _LENGTH.fullmatch(text.strip()):
-        raise _BadRecord(f"the record has an impossible Content-Length, {text[:30]!r}")
-    return int(text)
 
 
 def _pieces(record: WarcRecord) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from freshet.crawler.cli.options import DEFAULT_DB, Db
 from freshet.crawler.clock import dated
 from freshet.crawler.terminal import err, fail, replacing, say, written
 from freshet.storage.queries import overview, page
-from freshet.storage.queries.overview import EXPORTS, Export
+from freshet.storage.queries.overview import EXPORTS
 
 # -- parquet -----------------------------------------------------------------
 Batches: TypeAlias = AsyncIterator[list[tuple[object, ...]]]
@@ -71,7 +71,7 @@ def export_command(
     chosen = kind or _by_name(output)
     if chosen == "parquet" and str(output) == "-":
         fail("--format parquet: needs --output FILE", 2)
-    count = terminal.run(_export(db, EXPORTS[table], output, chosen))
+    count = terminal.run(_export(db, table, output, chosen))
     if str(output) != "-":
         say("written:", "green", f"{output} ({count:,} {table})")
 
@@ -86,27 +86,27 @@ def _by_name(output: Path) -> _ExportFormat:
     return _FORMATS[ending]
 
 
-async def _export(db: Path, export: Export, output: Path, kind: _ExportFormat) -> int:
+async def _export(db: Path, table: str, output: Path, kind: _ExportFormat) -> int:
     gone = None
     async with (
         page.snapshot(db) as connection,
-        contextlib.aclosing(overview.batches(connection, export)) as rows,
+        contextlib.aclosing(overview.batches(connection, table)) as rows,
     ):
         try:
-            return await _write(export, rows, output, kind)
+            return await _write(EXPORTS[table]["columns"], rows, output, kind)
         except OSError as error:
             # No error of the store's, as all others are in this block.
             gone = error
     raise gone
 
 
-async def _write(export: Export, rows: Batches, output: Path, kind: _ExportFormat) -> int:
+async def _write(columns: dict[str, str], rows: Batches, output: Path, kind: _ExportFormat) -> int:
     if kind == "parquet":
         with replacing(output) as whole, err.status("Exporting"):
-            return await write_parquet(whole, export.columns, rows)
+            return await write_parquet(whole, columns, rows)
     write = _write_csv if kind == "csv" else _write_jsonl
     with written(output) as file:
-        return await write(file, list(export.columns), rows)
+        return await write(file, list(columns), rows)
 
 
 async def _write_csv(file: IO[str], names: Sequence[str], batches: Batches) -> int:

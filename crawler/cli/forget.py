@@ -56,7 +56,7 @@ class _Choice:
 
 def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     url: Annotated[
-        str | None, typer.Argument(metavar="[URL]", help="The page; its other names go with it.")
+        str | None, typer.Argument(metavar="URL", help="The page; its other names go with it.")
     ] = None,
     site: Annotated[
         str | None, typer.Option(metavar="HOST", help="All pages of a host, http and https.")

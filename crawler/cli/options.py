@@ -12,7 +12,7 @@ from freshet.config.loading import ConfigError, Origins, load
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.admission.importers import MAX_BYTES
-from freshet.crawler.admission.site_lists import SiteList, read_sites, seeds_from_arguments
+from freshet.crawler.admission.site_lists import read_sites, seeds_from_arguments
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, say
 from freshet.storage.queries import page
@@ -176,28 +176,21 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
     """Return the seeds of the arguments and the file; exit without any."""
     lists = {"": seeds_from_arguments(arguments)}
     if file is not None:
-        lists[file] = read_sites(_read(file), file)
+        try:
+            data = read_list(Path("/dev/stdin" if file == "-" else file))
+        except OSError as error:
+            fail(f"--sites {file}: {error.strerror}", 2)
+        lists[file] = read_sites(data, file)
     for name, site_list in lists.items():
-        _report_problems(site_list, name, strict=strict)
+        for problem in site_list.problems:
+            place = f"{name}:{problem.line}" if name else problem.text
+            if strict:
+                fail(f"{place}: {problem.message}", 2)
+            say("skipped", "yellow", f"{place}: {problem.message}")
     found = [seed for site_list in lists.values() for seed in site_list.seeds]
     if (arguments or file is not None) and not found:
         fail("no usable line in the site list", 2)
     return found
-
-
-def _read(file: str) -> bytes:
-    try:
-        return read_list(Path("/dev/stdin" if file == "-" else file))
-    except OSError as error:
-        fail(f"--sites {file}: {error.strerror}", 2)
-
-
-def _report_problems(site_list: SiteList, file: str, *, strict: bool) -> None:
-    for problem in site_list.problems:
-        message = f"{f'{file}:{problem.line}' if file else problem.text}: {problem.message}"
-        if strict:
-            fail(message, 2)
-        say("skipped", "yellow", message)
 
 
 # -- since -------------------------------------------------------------------

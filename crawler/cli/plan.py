@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,6 @@ from freshet.crawler.lab.plan import (
     NO_HISTORY,
     Division,
     PlannedEphemeral,
-    PlannedHost,
     PlannedSource,
     PlanReport,
     make_report,
@@ -171,43 +170,35 @@ def _print_split(report: PlanReport) -> None:
             ],
         )
     capped = len(report.capped_hosts)
+    rows: list[tuple[Cell, ...]] = []
+    for host in report.by_host:
+        allowed = None if host.capacity is None else amount(host.capacity)
+        reached = joined((allowed, "reached" if host.capped else None))
+        rows.append((host.host, host.sources, amount(host.crawl_rate), reached))
     show_list(
         "Hosts with the most crawls"
         + (f" ({capped:,} of {report.hosts:,} at their politeness limit)" if capped else ""),
         ("host", "pages", "crawls/day", "allowed"),
-        [_host(host) for host in report.by_host],
+        rows,
     )
-
-
-def _host(host: PlannedHost) -> tuple[Cell, ...]:
-    allowed = None if host.capacity is None else amount(host.capacity)
-    reached = "reached" if host.capped else None
-    return host.host, host.sources, amount(host.crawl_rate), joined((allowed, reached))
 
 
 def _print_sources(report: PlanReport) -> None:
     header = ("page", "importance", "changes/day", "due")
     show_list("Most crawled", header, [_source(each, report.crawling) for each in report.top])
-    show_list(
-        f"Starved: {_starved(report)}",
-        header,
-        [_source(each, report.crawling) for each in report.starved],
+    never, hardly = counted(report.never_crawled, "page"), counted(report.hardly_crawled, "page")
+    often = f"{hardly} with {HARDLY:g} changes or more from one crawl to the next"
+    starved = joined(
+        (
+            f"{never} never crawled" if report.never_crawled else None,
+            often if report.hardly_crawled else None,
+        )
     )
+    rows = [_source(each, report.crawling) for each in report.starved]
+    show_list(f"Starved: {starved}", header, rows)
     if report.nothing_to_gain:
         idle = counted(report.nothing_to_gain, "page")
         show_line(f"{idle} not crawled, because they have no importance or no changes", "dim")
-
-
-def _starved(report: PlanReport) -> str | None:
-    never, hardly = report.never_crawled, report.hardly_crawled
-    return joined(
-        (
-            f"{counted(never, 'page')} never crawled" if never else None,
-            f"{counted(hardly, 'page')} with {HARDLY:g} changes or more from one crawl to the next"
-            if hardly
-            else None,
-        )
-    )
 
 
 def _source(source: PlannedSource, crawling: str) -> tuple[Cell, ...]:
@@ -223,9 +214,6 @@ def _cost(value: float | None) -> str:
 def _times(ratio: float | None, cost: float | None) -> str | None:
     """Format a ratio; it is undefined if LambdaCrawl costs nothing."""
     return None if ratio is None and cost is not None else times(ratio)
-
-
-_DAY_S: Final = 86_400.0
 
 
 def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
@@ -288,7 +276,14 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     settings, _ = read_settings(config, {"politeness.delay_s": delay})
     store, polite, per_day = db or settings.db, settings.politeness, crawls_per_day(budget)
     with terminal.told_in_one_line(PolicyError):
-        _check_output(output, sources or store)
+        if output is not None:
+            plan_sources.check_writable(output)
+            if (
+                output.exists()
+                and (sources or store).exists()
+                and output.samefile(sources or store)
+            ):
+                fail(f"--output {output}: would replace the plan's own input", 2)
         with err.status("Reading the sources"):
             if sources is None:
                 found, delays_s, learning, decaying = plan_sources.read_store(
@@ -357,14 +352,5 @@ def _divided(
         pages=pages,
         exchange=exchange_of(settings.ephemeral, settings.daemon),
         cost=relative_delays(delays_s, settings.politeness.delay_s),
-        day=time.time() / _DAY_S,
+        day=time.time() / 86_400.0,
     )
-
-
-def _check_output(output: Path | None, source: Path) -> None:
-    """Check before the work that a plan can be written there."""
-    if output is None:
-        return
-    plan_sources.check_writable(output)
-    if output.exists() and source.exists() and output.samefile(source):
-        fail(f"--output {output}: would replace the plan's own input", 2)

@@ -101,7 +101,7 @@ class Screen:
         table.width = err.width - 4
         if self._live.snapshot is None:
             table.add_row(self._counts_line(now))
-            table.add_row(Text(self._comparing_line() or self._hosts_line(now), style="dim"))
+            table.add_row(Text(self._hosts_line(now), style="dim"))
         else:
             snapshot = self._live.snapshot(now)
             table.add_row(self._budget_line(snapshot, now))
@@ -155,15 +155,11 @@ class Screen:
         parts += [f"{counted(n, 'host')} out: {why}" for why, n in reasons]
         return "  ·  ".join(parts)
 
-    def _comparing_line(self) -> str | None:
-        """Describe the work after the last host's answer; None before."""
-        placed = self._live.comparing.placed
-        if placed is None:
-            return None
-        done = counted(placed, "page")
-        return f"looking for near-duplicates: {done} compared, Ctrl-C to leave the rest"
-
     def _hosts_line(self, now: float) -> str:
+        """Describe what hosts wait for; after the last answer, the comparing of pages."""
+        if (placed := self._live.comparing.placed) is not None:
+            done = counted(placed, "page")
+            return f"looking for near-duplicates: {done} compared, Ctrl-C to leave the rest"
         waits = self._live.pool.frontier.waits(now)
         active = self._live.pool.frontier.active(now)
         parts = [f"{counted(active, 'host')} active"]

@@ -54,41 +54,6 @@ from freshet.scheduler.policy import PolicyError, given
 DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
 
 
-def _simulated(
-    policies: Sequence[str],
-    sources: int,
-    share: float,
-    *,
-    days: float,
-    seed: int,
-    learn: bool,
-    estimator: str,
-    process: str,
-) -> SimulationResult:
-    """Simulate all policies in one world; ``share`` of the sources are crawled a day."""
-    if estimator not in ESTIMATORS:
-        fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
-    try:
-        changes.load(process)
-    except ValueError as error:
-        fail(str(error), 2)
-    with terminal.told_in_one_line(PolicyError), progress_bars() as progress:
-        try:
-            return simulate(
-                surrogate(sources, np.random.default_rng(seed)),
-                policies or DEFAULT_POLICIES,
-                bandwidth=share * sources,
-                days=days,
-                seed=seed,
-                learn=learn,
-                estimator=estimator,
-                process=process,
-                progress=progress,
-            )
-        except OverBudget as error:
-            fail(str(error))
-
-
 def _show(comparison: SimulationResult) -> None:
     optimum = comparison.lambda_crawl_optimum
     rows: list[tuple[Cell, ...]] = [
@@ -198,11 +163,6 @@ _WEBS: Final[Mapping[str, Callable[..., SyntheticWeb]]] = {
 }
 
 
-def is_ephemeral(specification: str) -> bool:
-    """Return whether a web is one of news, where the speed of discovery counts."""
-    return specification.partition(":")[0] == "newsroom"
-
-
 def load(specification: str, seed: int, days: float) -> SyntheticWeb:
     """Make a web by ``NAME`` or ``NAME:OPTION=VALUE,…`` that changes for some days.
 
@@ -222,11 +182,6 @@ def load(specification: str, seed: int, days: float) -> SyntheticWeb:
         return make(**given(make, text))
     except ValueError as error:
         raise ValueError(f"web {name}: {error}") from error
-
-
-# -- simulating web ----------------------------------------------------------
-#: The sites of a simulation have no addresses, and registered no domains.
-_EACH_HOST = {"politeness.key": "host"}
 
 
 def simulate_web(
@@ -299,7 +254,8 @@ def _show_web(name: str, sites: int, runs: Sequence[tuple[str, Plan, Rehearsal]]
         ("budget", "policy", "fresh", "audited", "", "harmonic", "age", "spent"),
         [_freshness_row(budget, plan.policy, found) for budget, plan, found in runs],
     )
-    fades = is_ephemeral(name)
+    # Of news the speed of discovery counts.
+    fades = name.partition(":")[0] == "newsroom"
     halving = f", utility halves in {HALF_LIFE_S / 3_600:g} h" if fades else ""
     show_list(
         f"Pages found; new pages are those of the measured days{halving}",
@@ -433,7 +389,8 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         fail(f"--days {days:g}: accepted is a number above 0", 2)
     named = policy or []
     if web is not None:
-        settings, _ = read_settings(config, _EACH_HOST)
+        # The sites of a simulation have no addresses, and registered no domains.
+        settings, _ = read_settings(config, {"politeness.key": "host"})
         simulate_web(
             web, budget or [], named, days=days, seed=seed, settings=settings, db=db, json=json
         )
@@ -442,16 +399,27 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if ephemeral:
         simulate_ephemeral(named, sources, share, days, seed=seed, json=json)
         return
-    comparison = _simulated(
-        named,
-        sources,
-        share,
-        days=days,
-        seed=seed,
-        learn=learn,
-        estimator=estimator,
-        process=process,
-    )
+    if estimator not in ESTIMATORS:
+        fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
+    try:
+        changes.load(process)
+    except ValueError as error:
+        fail(str(error), 2)
+    with terminal.told_in_one_line(PolicyError), progress_bars() as progress:
+        try:
+            comparison = simulate(
+                surrogate(sources, np.random.default_rng(seed)),
+                named or DEFAULT_POLICIES,
+                bandwidth=share * sources,
+                days=days,
+                seed=seed,
+                learn=learn,
+                estimator=estimator,
+                process=process,
+                progress=progress,
+            )
+        except OverBudget as error:
+            fail(str(error))
     if json:
         print_json(asdict(comparison))
         return

@@ -35,9 +35,7 @@ from freshet.storage.tables.near_duplicates import IndexState
 from freshet.storage.tables.runs import CrawlRun, RunState
 from freshet.storage.tables.url_patterns import Throttle
 
-# -- standing view -----------------------------------------------------------
-#
-# The status of a daemon on one screen.
+# -- standing view: the status of a daemon on one screen ---------------------
 
 _DAY_S = 86_400.0
 _CLASSES = ("daily or more", "weekly", "monthly", "yearly", "less often")
@@ -57,9 +55,12 @@ def print_standing(it: DaemonStatus, now: float) -> None:
         {
             "budget": f"{amount(outlook.budget)} requests a day by {outlook.policy}, "
             f"one every {pause}",
-            "spent today": _spent(it.today, "since midnight UTC"),
-            "spent in 24 h": _spent(it.day, None),
-            "forgone": _forgone(outlook),
+            "spent today": _spent(it.today, " since midnight UTC"),
+            "spent in 24 h": _spent(it.day, ""),
+            "forgone": None
+            if outlook.forgone < 1
+            else f"{amount(outlook.forgone)} in {span(outlook.at - outlook.began_at)}: no host "
+            "could take them",
             "discovery": None
             if found.share is None
             else f"{percent(found.share)} of visits: {found.first_visits:,} first ones, "
@@ -67,7 +68,10 @@ def print_standing(it: DaemonStatus, now: float) -> None:
             "refresh": None
             if found.share is None
             else f"{percent(1 - found.share)} of visits: {found.refreshing_visits:,}",
-            "pages": _pages(outlook),
+            "pages": f"{outlook.watched:,}: {outlook.captured:,} captured, "
+            f"{outlook.waiting:,} new waiting, {outlook.gone:,} gone"
+            if outlook.watched
+            else None,
             "new pages": f"{amount(found.new_per_day)} a day expected, "
             f"{amount(found.unknown_pages)} unknown by now"
             if found.new_per_day
@@ -80,7 +84,9 @@ def print_standing(it: DaemonStatus, now: float) -> None:
             "clocks": f"{percent(outlook.clocked)} of pages are scheduled by their site's rhythm"
             if outlook.clocked
             else None,
-            "next": _next(it, now),
+            "next": f"{it.next_url} at {clock_time(outlook.next_at)}"
+            if it.process is not None and it.next_url is not None and outlook.next_at > now
+            else None,
         },
     )
     _print_rates(outlook)
@@ -88,40 +94,16 @@ def print_standing(it: DaemonStatus, now: float) -> None:
         "Hosts at their cap (visits a day)",
         ("host", "at most", "asked for", "refused", "pages"),
         [
-            (
-                queue.queue,
-                amount(queue.most),
-                amount(queue.wanted),
-                amount(queue.refused),
-                queue.pages,
-            )
-            for queue in outlook.capped
+            (q.queue, amount(q.most), amount(q.wanted), amount(q.refused), q.pages)
+            for q in outlook.capped
         ],
         _QUEUES_SHOWN,
     )
 
 
-def _spent(found: Spent, since: str | None) -> str:
-    flowed = f"{found.requests:,} of {amount(found.flowed)} given"
-    share = None if found.share is None else f"({percent(found.share)})"
-    return " ".join(word for word in (flowed, since, share) if word)
-
-
-def _forgone(outlook: Outlook) -> str | None:
-    """Describe the unspent budget, if it is worth telling."""
-    if outlook.forgone < 1:
-        return None
-    since = span(outlook.at - outlook.began_at)
-    return f"{amount(outlook.forgone)} in {since}: no host could take them"
-
-
-def _pages(outlook: Outlook) -> str | None:
-    if not outlook.watched:
-        return None
-    return (
-        f"{outlook.watched:,}: {outlook.captured:,} captured, {outlook.waiting:,} new waiting, "
-        f"{outlook.gone:,} gone"
-    )
+def _spent(found: Spent, since: str) -> str:
+    share = "" if found.share is None else f" ({percent(found.share)})"
+    return f"{found.requests:,} of {amount(found.flowed)} given{since}{share}"
 
 
 def _fresh(it: DaemonStatus) -> str | None:
@@ -145,25 +127,11 @@ def _harmonic(it: DaemonStatus) -> str | None:
     return joined((expected, f"{amount(found.mean)} measured ({interval})"))
 
 
-def _next(it: DaemonStatus, now: float) -> str | None:
-    """Describe the next visits, if they are still to come."""
-    outlook = it.outlook
-    if it.process is None or outlook.next_at <= now or it.next_url is None:
-        return None
-    return f"{it.next_url} at {clock_time(outlook.next_at)}"
-
-
 def _print_rates(outlook: Outlook) -> None:
-    most = max(outlook.changing)
+    most, counts = max(outlook.changing), zip(_CLASSES, outlook.changing, strict=True)
     if most:
-        show_list(
-            "Pages change",
-            ("", "pages", ""),
-            [
-                (name, count, _bar(count, most))
-                for name, count in zip(_CLASSES, outlook.changing, strict=True)
-            ],
-        )
+        rows = [(name, count, _bar(count, most)) for name, count in counts]
+        show_list("Pages change", ("", "pages", ""), rows)
 
 
 def _bar(count: int, most: int) -> str:

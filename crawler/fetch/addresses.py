@@ -298,7 +298,13 @@ class CachingResolver(AbstractResolver):
         return answer
 
     async def _ask(self, name: str) -> _Answer:
-        channel = self._open_channel()
+        # Made when first needed: it belongs to the running loop.
+        self._channel = channel = self._channel or aiodns.DNSResolver(
+            list(self._nameservers) or None,
+            timeout=self._limits.dns_timeout_s,
+            tries=self._limits.dns_tries,
+            flags=_FLAGS,
+        )
         self._asked += 1
         if self._asked % _EMPTIED_AFTER == 0:
             channel._channel.reinit()  # noqa: SLF001  # aiodns hands out neither this nor the cache
@@ -321,17 +327,6 @@ class CachingResolver(AbstractResolver):
         if code in _SILENT:
             return _Answer((), 0.0, ResolverSilent, why)
         return _Answer((), self._limits.dns_failure_ttl_s, OSError, why)
-
-    def _open_channel(self) -> aiodns.DNSResolver:
-        """Return the c-ares channel, made when first needed: it belongs to the running loop."""
-        if self._channel is None:
-            self._channel = aiodns.DNSResolver(
-                list(self._nameservers) or None,
-                timeout=self._limits.dns_timeout_s,
-                tries=self._limits.dns_tries,
-                flags=_FLAGS,
-            )
-        return self._channel
 
 
 def _key(host: str) -> str:

@@ -169,13 +169,11 @@ class HostHeaders:
         modified = result.header("Last-Modified")
         if role != "page" or modified is None or is_now or known.makes_dates_up:
             return signs, wish_s(result), None
-        return signs, wish_s(result), self._last_modified(due, modified, seen.at)
-
-    def _last_modified(self, due: DueUrl, modified: str, at: float) -> Said:
-        """Return the claim of a page's Last-Modified; it speaks for the host."""
-        said = claimed([(due.url, modified)], at, self.skew_s(due.host_id))
+        # It speaks for the host.
+        said = claimed([(due.url, modified)], seen.at, self.skew_s(due.host_id))
         self._complaints.tell(f"Last-Modified of {due.url.split('/')[2]}", said)
-        return Said("last_modified", due.host_id, None, said.claims, said.rejected)
+        own = Said("last_modified", due.host_id, None, said.claims, said.rejected)
+        return signs, wish_s(result), own
 
     def _note(
         self, known: _HostAnswers, skew: float | None, is_now: bool | None, due: DueUrl

@@ -236,10 +236,10 @@ async def recall(
     shown = order[~visits.gone[order]]
     for first in range(0, len(newest), _AT_ONCE):
         ids = pages["page_id"][newest[first : first + _AT_ONCE]].tolist()
-        found = await link_columns.leading_to(reader, ids)
-        by, is_watched = pages.rows(columns_queries.where_now(found.source, moved))
-        row, _ = pages.rows(found.target[is_watched])
-        at = found.seen_at[is_watched] / _DAY_S
+        source, target, seen_at = await link_columns.leading_to(reader, ids)
+        by, is_watched = pages.rows(columns_queries.where_now(source, moved))
+        row, _ = pages.rows(target[is_watched])
+        at = seen_at[is_watched] / _DAY_S
         before = visited_before(visits.row[order], visits.at[order], by, at)
         # A page that was never more than gone was not visited before.
         ever = visited_before(visits.row[shown], visits.at[shown], by, at)

@@ -190,20 +190,13 @@ async def read(db: Reader, host_ids: Sequence[int]) -> SitePages:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Leading:
-    """m links and redirects; ``source`` and ``target`` are ids, ``seen_at`` Unix seconds."""
-
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    seen_at: NDArray[np.float64]
-
-
-async def leading_to(db: Reader, page_ids: Sequence[int]) -> _Leading:
-    """Return the links and redirects to these pages, and when each was first seen."""
+async def leading_to(
+    db: Reader, page_ids: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return source and target (ids) of the links and redirects to these pages, and first times."""
     rows = await db.execute_fetchall(_LEADING_TO, (as_json(list(page_ids)),))
-    found = _columns(rows, 3)
-    return _Leading(found[0].astype(np.int64), found[1].astype(np.int64), found[2])
+    source, target, seen_at = _columns(rows, 3)
+    return source.astype(np.int64), target.astype(np.int64), seen_at
 
 
 def _columns(rows: Any, count: int) -> NDArray[np.float64]:

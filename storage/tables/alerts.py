@@ -69,7 +69,8 @@ def record(db: Connection, rules: Sequence[AlertFilter], visits: Iterable[Visit]
             continue
         wanting = [rule for rule in rules if rule.wants(seen.kind, visit.due.url)]
         if wanting and _is_news(db, seen):
-            found = _seen(db, _id_of(db, seen))
+            sql = "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?"
+            found = _seen(db, *db.execute(sql, (seen.page_id, seen.at)).fetchone())
             for rule in wanting:
                 _insert(db, rule.name, found, seen.kind, seen.at)
 
@@ -91,9 +92,7 @@ def _wanted(rule: AlertFilter | None, seen: _Seen, alerts: Sequence[_Alert]) -> 
     if rule is None:
         # A rule that is not in the settings any more gets only withdrawals.
         return seen.kind if any(alert.kind == seen.kind for alert in alerts) else None
-    if seen.role != "page" or not rule.wants(seen.kind, seen.url):
-        return None
-    return seen.kind
+    return seen.kind if seen.role == "page" and rule.wants(seen.kind, seen.url) else None
 
 
 def _agree(
@@ -133,12 +132,6 @@ def _is_news(db: Connection, seen: Observation) -> bool:
     sql = "SELECT kind FROM finding WHERE page_id = ? AND at < ? ORDER BY at DESC, id DESC LIMIT 1"
     rows = db.execute(sql, (seen.page_id, seen.at)).fetchall()
     return any(row[0] in {"new", "changed", "unchanged"} for row in rows)
-
-
-def _id_of(db: Connection, seen: Observation) -> int:
-    sql = "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?"
-    row = db.execute(sql, (seen.page_id, seen.at)).fetchone()
-    return int(row[0])
 
 
 def _seen(db: Connection, observation_id: int) -> _Seen:

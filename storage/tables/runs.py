@@ -183,12 +183,7 @@ def append(db: Connection, run_id: int, it: Outlook) -> None:
         "INSERT INTO capped_queue VALUES (?, ?, ?, ?, ?)",
         [(it.at, *values_of(queue)) for queue in it.capped],
     )
-    _thin(db, it.at - _ALL_S)
-
-
-def _thin(db: Connection, before: float) -> None:
-    """Keep the last outlook of each day that ended before a time."""
-    ended = before // _DAY_S * _DAY_S
+    ended = (it.at - _ALL_S) // _DAY_S * _DAY_S
     old = (
         "SELECT at FROM outlook AS early WHERE at < ?1 AND EXISTS (SELECT 1 FROM outlook AS late "
         f"WHERE late.at > early.at AND late.at < (CAST(early.at / {_DAY_S} AS INT) + 1) * {_DAY_S})"

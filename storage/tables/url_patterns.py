@@ -327,7 +327,10 @@ def bound(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dic
     They are copies by a closed pattern, or beyond the cap of a bounded one.
     """
     copied = _copies(db, admitted, targets)
-    signs = _signs(targets)
+    columns = zip(
+        targets.urls, targets.trap_shapes, targets.trap_kinds, targets.trap_caps, strict=True
+    )
+    signs = {url: (shape, kind, cap) for url, shape, kind, cap in columns if shape and kind}
     bounded = [
         (page, signs[page.url])
         for page in admitted
@@ -375,16 +378,6 @@ def _beyond_caps(db: Connection, bounded: Sequence[tuple[Admitted, _Sign]]) -> d
         [(p.host_id, shape, kind, p.page_id in refused) for p, (shape, kind, _) in bounded],
     )
     return refused
-
-
-def _signs(targets: Targets) -> Mapping[str, _Sign]:
-    return {
-        url: (shape, kind, cap)
-        for url, shape, kind, cap in zip(
-            targets.urls, targets.trap_shapes, targets.trap_kinds, targets.trap_caps, strict=True
-        )
-        if shape is not None and kind is not None
-    }
 
 
 def _counts(db: Connection, keys: Iterable[tuple[int, str, str]]) -> Counter[tuple[int, str, str]]:
@@ -468,14 +461,36 @@ async def reach(db: Reader, host_ids: Collection[int]) -> dict[str, int]:
         "  count(*) FILTER (WHERE held_back IS NULL AND last_at IS NULL) AS waiting, "
         "  count(held_back) AS held "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value WHERE role = 'page'",
-        (_list(host_ids),),
+        (as_json(sorted(host_ids)),),
     )
     return dict(next(iter(rows)))
 
 
 async def throttles(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
-    """Return the reasons that hold URLs of these hosts back, the largest first."""
-    found = [*await _traps(db, host_ids), *await _others(db, host_ids)]
+    """Return the reasons that hold URLs of these hosts back, the largest first.
+
+    Of patterns these are the closed ones of copies, and the bounded ones with URLs beyond the cap.
+    """
+    columns = _pattern(
+        sampled=f"(SELECT count(*) {_OF_PATTERN} AND p.last_at > trap.closed_at "
+        "  AND p.found_at > trap.closed_at)",
+        example=f"iif(trap.kind = ?2, (SELECT url {_OF_PATTERN} "
+        "  AND p.held_back = trap.kind ORDER BY p.id LIMIT 1), NULL)",
+    )
+    hosts = as_json(sorted(host_ids))
+    traps = await db.execute_fetchall(
+        f"SELECT {columns} FROM json_each(?1) AS k CROSS JOIN trap ON trap.host_id = k.value "
+        "WHERE iif(trap.kind = ?2, trap.closed_at IS NOT NULL, trap.refused > 0)",
+        (hosts, KIND),
+    )
+    others = await db.execute_fetchall(
+        # Beside min() SQLite takes the other columns from the row that has it.
+        "SELECT p.host_id, p.held_back, NULL, 0, count(*), 0, 0, NULL, p.url, min(p.id) "
+        "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value "
+        "WHERE p.held_back NOT LIKE 'trap: %' GROUP BY 1, 2",
+        (hosts,),
+    )
+    found = map(row_to(Throttle), [*traps, *(row[:-1] for row in others)])
     return sorted(found, key=lambda each: (-each.held, each.kind, each.shape or ""))
 
 
@@ -486,37 +501,3 @@ async def held(db: Reader, host_id: int, kind: str, limit: int) -> list[str]:
 
 
 _OF_PATTERN = "FROM page AS p WHERE p.host_id = trap.host_id AND p.pattern = trap.shape"
-
-
-async def _traps(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
-    """Return the closed patterns of copies, and the bounded patterns with URLs beyond the cap."""
-    columns = _pattern(
-        sampled=f"(SELECT count(*) {_OF_PATTERN} AND p.last_at > trap.closed_at "
-        "  AND p.found_at > trap.closed_at)",
-        example=f"iif(trap.kind = ?2, (SELECT url {_OF_PATTERN} "
-        "  AND p.held_back = trap.kind ORDER BY p.id LIMIT 1), NULL)",
-    )
-    rows = await db.execute_fetchall(
-        f"SELECT {columns} FROM json_each(?1) AS k CROSS JOIN trap ON trap.host_id = k.value "
-        "WHERE iif(trap.kind = ?2, trap.closed_at IS NOT NULL, trap.refused > 0)",
-        (_list(host_ids), KIND),
-    )
-    return list(map(row_to(Throttle), rows))
-
-
-async def _others(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
-    rows = await db.execute_fetchall(
-        # Beside min() SQLite takes the other columns from the row that has it.
-        "SELECT p.host_id, p.held_back, count(*) AS held, p.url, min(p.id) "
-        "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value "
-        "WHERE p.held_back NOT LIKE 'trap: %' GROUP BY 1, 2",
-        (_list(host_ids),),
-    )
-    return [
-        Throttle(row["host_id"], row["held_back"], None, 0, row["held"], example=row["url"])
-        for row in rows
-    ]
-
-
-def _list(host_ids: Collection[int]) -> str:
-    return as_json(sorted(host_ids))

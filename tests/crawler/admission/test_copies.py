@@ -130,6 +130,19 @@ async def test_memory_is_bounded_and_what_is_forgotten_is_an_original(
     assert await site.copied("/1?x=1", text(1)) == {"/1?x=1": None}
 
 
+async def test_a_page_is_the_original_of_its_last_text_only(site: Site) -> None:
+    for n in range(10):
+        await site.visit("/list", text(n))
+    assert len(site._copies._digests) == 2
+    assert await site.copied("/other?x=1", text(8)) == {"/other?x=1": None}
+    assert await site.copied("/list?x=1", text(9)) == {"/list?x=1": "/list"}
+    # What a simpler page has taken over stays its own.
+    assert await site.copied("/b?x=1", text(20)) == {"/b?x=1": None}
+    assert await site.copied("/b", text(20)) == {"/b?x=1": "/b"}
+    await site.visit("/b?x=1", text(21))
+    assert await site.copied("/b?y=1", text(20)) == {"/b?y=1": "/b"}
+
+
 _PAGES = st.lists(
     st.tuples(st.integers(0, 3), st.sampled_from(["", "&print=1", "&sort=up", "&sort=up&print=1"])),
     unique=True,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.cli.simulate import is_ephemeral, load
+from freshet.crawler.cli.simulate import load
 from freshet.crawler.reduce.parser_process import _Worker
 from tests.console import freshet
 
@@ -154,10 +154,8 @@ def test_a_web_has_the_size_and_changes_for_the_days_asked_for() -> None:
     assert load("showcase", seed=5, days=90.0).end_at - web.start_at == 90 * DAY_S
 
 
-def test_a_newsroom_alone_is_a_web_of_what_counts_for_hours() -> None:
+def test_a_newsroom_has_its_manual_last() -> None:
     assert list(load("newsroom:items=12,docs=9", seed=5, days=2.0).sites)[-1] == "docs"
-    assert is_ephemeral("newsroom:items=12")
-    assert not is_ephemeral("showcase")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from freshet.storage.database import reading
 from freshet.storage.queries import overview
 from freshet.storage.queries.overview import Holdings, WaitingHost
 from freshet.storage.tables import hosts
+from freshet.storage.tables.observations import COLUMNS
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 NOW = 1_000_000.0
@@ -124,3 +125,7 @@ async def test_the_size_on_disk_includes_the_write_ahead_log(tmp_path: Path) -> 
     assert overview.file_bytes(path) == 10
     path.with_name("crawl.db-wal").write_bytes(b"x" * 5)
     assert overview.file_bytes(path) == 15
+
+
+def test_an_export_of_estimates_has_all_that_is_stored_of_them() -> None:
+    assert list(overview.EXPORTS["estimates"]["columns"])[1:] == list(COLUMNS[1:])
