@@ -263,14 +263,10 @@ async def test_nothing_is_left_of_the_work(store: SmallStore) -> None:
     assert await maintenance.doomed(store.path, Retention(10, inf), NOW) == [
         Rows(what, table, 0, 0)
         for what, table in [
-            ("bodies", "body"),
-            ("sketches", "version"),
-            ("failures", "observation"),
-            ("links that went", "link"),
-            ("links that went, off site", "offsite_link"),
-            ("alerts sent", "alert"),
-            ("messages sent", "alert_message"),
+            ("bodies", "body"), ("sketches", "version"), ("failures", "observation"),
+            ("links that went", "link"), ("links that went, off site", "offsite_link"),
+            ("alerts sent", "alert"), ("messages sent", "alert_message"),
             ("deletions told", "change"),
         ]
-    ]
+    ]  # fmt: skip
     assert ask(store, "SELECT name FROM sqlite_temp_master") == []

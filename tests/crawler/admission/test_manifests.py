@@ -34,9 +34,8 @@ def test_a_sitemap_gives_its_pages_packed_or_not(packed: bool) -> None:
 
 
 def test_the_sitemaps_of_an_index_are_read_where_they_lie_beside_it() -> None:
-    data = index(
-        "https://a.example/one.xml.gz", "https://a.example/two.xml?v=1", "https://a.example/"
-    )
+    names = ("one.xml.gz", "two.xml?v=1", "")
+    data = index(*(f"https://a.example/{name}" for name in names))
     found = read(data, one_xml_gz=gzip.compress(sitemap("https://a.example/1")))
     assert found == [
         WatchedSite("one.xml.gz, entry 1", "https://a.example/1"),
@@ -52,9 +51,8 @@ def test_no_name_leads_out_of_the_folder() -> None:
         asked.append(name)
         return None
 
-    urls = [
-        f"https://a.example/x/{name}" for name in ("..", ".hidden", "%2e%2e", "a%2fb", "ok.xml")
-    ]
+    names = ("..", ".hidden", "%2e%2e", "a%2fb", "ok.xml")
+    urls = [f"https://a.example/x/{name}" for name in names]
     importers.read_manifest(index(*urls, "https://a.example/\\..\\x"), beside)
     assert asked == ["ok.xml"]
 

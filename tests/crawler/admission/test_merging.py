@@ -49,9 +49,8 @@ def test_what_was_there_stays_what_came_is_read_and_twice_is_once(
     assert found.data.startswith(old)
     wanted = {page(site.url) for site in found.sites}
     assert urls(found.data, name)[: len(urls(old, name))] == urls(old, name)
-    assert set(urls(found.data, name)) == set(urls(old, name)) | {
-        page(site.url) for site in found.added
-    }
+    added = {page(site.url) for site in found.added}
+    assert set(urls(found.data, name)) == set(urls(old, name)) | added
     assert len(read_sites(found.data, name).problems) == len(read_sites(old, name).problems)
     again = merged(found.data, name, sites)
     assert (again.data, again.added) == (found.data, ())

@@ -84,11 +84,8 @@ def test_the_tables_say_what_was_found_and_at_what_price(weekly: SmallStore) -> 
     result = discover("http://one.example/anything", "--db", weekly.path)
     assert result.exit_code == 0, result.output
     for words in (
-        "23 pages, 18 of them found in 6 steps of 7 days",
-        "/mirror",
-        "cliq_win",
-        "100.0 %",
-    ):
+        "23 pages, 18 of them found in 6 steps of 7 days", "/mirror", "cliq_win", "100.0 %",
+    ):  # fmt: skip
         assert words in result.stdout
 
 

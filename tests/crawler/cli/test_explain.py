@@ -67,24 +67,12 @@ def test_every_fact_is_printed_under_its_name(store: SmallStore) -> None:
     assert "another try is due at" in lines[1]
     assert "its host is paused until" in lines[1]
     for fact in (
-        f"requested as {HOST}/a",
-        "role page",
-        "depth 1",
-        "failed tries 1",
-        'ETag "v1"',
-        "Last-Modified Thu, 13 Nov 2025 03:05:12 GMT",
-        f"aliases {HOST}/old-a (temporary)",
-        "verdict allowed",
-        "group User-agent: *",
-        "Crawl-delay 2.5 s",
-        "host queue one.example",
-        "delay 2.5 s",
-        "failures in a row 3",
-        "size 4.3 kB, body not kept",
-        "type text/html, utf-8",
-        "language en",
-        "meta robots noindex, noarchive",
-    ):
+        f"requested as {HOST}/a", "role page", "depth 1", "failed tries 1", 'ETag "v1"',
+        "Last-Modified Thu, 13 Nov 2025 03:05:12 GMT", f"aliases {HOST}/old-a (temporary)",
+        "verdict allowed", "group User-agent: *", "Crawl-delay 2.5 s", "host queue one.example",
+        "delay 2.5 s", "failures in a row 3", "size 4.3 kB, body not kept", "type text/html, utf-8",
+        "language en", "meta robots noindex, noarchive",
+    ):  # fmt: skip
         assert fact in lines
     assert f"link from {HOST}/ “Read [this]”" in text
     assert "an older copy; the file is unreachable since" in text

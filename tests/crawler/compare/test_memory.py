@@ -75,9 +75,8 @@ def test_the_newest_deltas_are_kept_within_bounds() -> None:
     def delta(at: int, items: int) -> Delta:
         return Delta(float(at), "changed", tuple(Item(1, n, -1, n) for n in range(items)), ())
 
-    assert [d.at for d in bounded(delta(at, 1) for at in range(20))] == [
-        float(at) for at in range(20 - MOST_DELTAS, 20)
-    ]
+    newest = [d.at for d in bounded(delta(at, 1) for at in range(20))]
+    assert newest == list(range(20 - MOST_DELTAS, 20))
     big = [delta(0, 1), delta(1, MOST_ITEMS), delta(2, 1)]
     assert [d.at for d in bounded(big)] == [2.0]
 

@@ -115,10 +115,8 @@ def pages_with(deltas: Sequence[Delta]) -> dict[int, tuple[bytes, list[Delta]]]:
 
 def test_a_rebuild_is_none_of_the_changes_of_its_first_pages() -> None:
     deltas = [delta(5, 6), delta(5, 6), delta(5, 6, UNCHANGED)]
-    assert settled(pages_with(deltas), 10, Template()) == [
-        Correction(0, 1.0, CHANGED, UNCHANGED),
-        Correction(1, 1.0, CHANGED, UNCHANGED),
-    ]
+    corrected = [Correction(n, 1.0, CHANGED, UNCHANGED) for n in (0, 1)]
+    assert settled(pages_with(deltas), 10, Template()) == corrected
 
 
 OWN = Delta(1.0, CHANGED, (item(5), item(8, TITLE)), (item(6), item(9, TITLE)))

@@ -35,10 +35,8 @@ def test_a_page_names_them_in_its_head() -> None:
     html = b'<html><head><link rel="hub" href="/h"><link rel="self" href="/s"></head></html>'
     links = parse(html, URL, "text/html").hub_links
     assert advertised((), links, URL) == Advertised("https://a.example/h", "https://a.example/s")
-    over = ["<https://other.example/>; rel=hub"]
-    assert advertised(over, links, URL) == Advertised(
-        "https://other.example/", "https://a.example/s"
-    )
+    over, hub = ["<https://other.example/>; rel=hub"], "https://other.example/"
+    assert advertised(over, links, URL) == Advertised(hub, "https://a.example/s")
 
 
 @pytest.mark.parametrize(

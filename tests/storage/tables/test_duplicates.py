@@ -24,13 +24,10 @@ async def store(tmp_path: Path) -> AsyncIterator[SketchedStore]:
             near_duplicates.begin(connection, Parameters(0.9, 9, 14))
             near_duplicates.survey(connection, 100)
             placements = [
-                LeaderChoice(1, 1, keys=(1,)),
-                LeaderChoice(2, 1, 0.9, 0.03),
-                LeaderChoice(3, 1, 0.95, 0.02),
-                LeaderChoice(4, 4, keys=(2,)),
-                LeaderChoice(5, 4, 1.0, 0.0),
-                LeaderChoice(6, 6, keys=(3,)),
-            ]
+                LeaderChoice(1, 1, keys=(1,)), LeaderChoice(2, 1, 0.9, 0.03),
+                LeaderChoice(3, 1, 0.95, 0.02), LeaderChoice(4, 4, keys=(2,)),
+                LeaderChoice(5, 4, 1.0, 0.0), LeaderChoice(6, 6, keys=(3,)),
+            ]  # fmt: skip
             near_duplicates.place(connection, placements, AT)
         yield store
 

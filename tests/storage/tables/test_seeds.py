@@ -49,7 +49,5 @@ async def test_all_seeds_of_a_page_move_with_its_redirect(store: CrawlStore) -> 
     moved = redirected(await store.taken("/"), "https://new.example/")
     await store.apply(replace(moved, new_root="https://new.example/"))
     assert [(s.root_url, s.page_id) for s in await runs.load(store.database.reader)] == [
-        ("https://new.example/", 3),
-        ("https://new.example/", 3),
-        ("https://b.example/x", 2),
-    ]
+        ("https://new.example/", 3), ("https://new.example/", 3), ("https://b.example/x", 2),
+    ]  # fmt: skip
