@@ -391,6 +391,8 @@ def _require(path: Path) -> None:
     """Refuse a path without a store."""
     if not path.exists():
         raise StoreError(f"{path}: there is no such file; `freshet crawl --db {path}` makes one")
+    if path.is_dir():
+        raise StoreError(f"{path}: it is a folder, not a file")
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

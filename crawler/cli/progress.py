@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import structlog
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live as LiveDisplay
 from rich.table import Table
 from rich.text import Text
@@ -93,12 +94,12 @@ class Screen:
             if isinstance(entry, Visit) and entry.observation.kind == "changed":
                 self._changes.append(_change_line(entry))
 
-    def __rich__(self) -> Table:
-        """Return the current lines."""
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the current lines."""
         now = self._live.pool.clock.now()
         table = Table.grid(padding=(0, 1))
         # The terminal writes ^C behind the last line, which must not break there.
-        table.width = err.width - 4
+        table.width = options.max_width - 4
         if self._live.snapshot is None:
             table.add_row(self._counts_line(now))
             table.add_row(Text(self._hosts_line(now), style="dim"))
@@ -109,7 +110,7 @@ class Screen:
             table.add_row(Text(line, style="dim", no_wrap=True, overflow="ellipsis"))
         for change in self._changes:
             table.add_row(change)
-        return table
+        yield table
 
     def _counts_line(self, now: float) -> Text:
         tally, seconds = self._live.tally, max(now - self._started_at, 1e-3)
