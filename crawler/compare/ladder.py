@@ -428,7 +428,8 @@ class Detector:
         self, due: DueUrl, new: Sketch, at: float, text_version: str | None
     ) -> Verdict:
         """Judge a page that was not seen before: it is new, unless it has moved here."""
-        history = await self._past.predecessor(due.page_id) if due.redirects else None
+        # Also where a link to the new URL was found before the redirect.
+        history = await self._past.predecessor(due.page_id)
         if history is None or history.text_version != text_version:
             return Verdict("new")
         past = PageRecord.of(history)

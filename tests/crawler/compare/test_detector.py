@@ -49,9 +49,9 @@ def history(texts: list[str], still: int = 0) -> PageHistory:
     return PageHistory(sketch(texts).to_bytes(), None, still)
 
 
-def due(last: list[str] | None, redirects: int = 0) -> DueUrl:
+def due(last: list[str] | None) -> DueUrl:
     digests = None if last is None else Digests(b"body", sketch(last).text_digest)
-    return DueUrl(1, URL, URL, 1, 0.0, redirects=redirects, digests=digests)
+    return DueUrl(1, URL, URL, 1, 0.0, digests=digests)
 
 
 async def test_a_history_that_was_read_already_is_not_read_again() -> None:
@@ -61,12 +61,13 @@ async def test_a_history_that_was_read_already_is_not_read_again() -> None:
     assert store.asked == ["host"]
 
 
-async def test_of_a_first_text_and_of_an_equal_one_nothing_is_asked() -> None:
+async def test_of_a_first_text_only_its_old_url_is_asked_for_and_of_an_equal_one_nothing() -> None:
     store = Store(history(OLD))
     assert await store.detector().detect(due(None), sketch(NEW), 1.0) == Verdict("new")
+    assert store.asked == ["predecessor"]
     found = await store.detector().detect(due(OLD), sketch(OLD), 1.0)
     assert found == Verdict("unchanged", "text", keeps_sketch=False)
-    assert store.asked == []
+    assert store.asked == ["predecessor"]
 
 
 async def test_a_text_of_another_extraction_is_a_new_baseline_that_forgets_the_blocks() -> None:
@@ -83,7 +84,7 @@ async def test_a_text_of_another_extraction_is_a_new_baseline_that_forgets_the_b
 
 async def test_what_moved_here_is_not_compared_across_extractions() -> None:
     store = Store(None, before=history(OLD))
-    moved = due(None, redirects=1)
+    moved = due(None)
     found = await store.detector().detect(moved, sketch(NEW), 1.0, text_version="2")
     assert found == Verdict("new")
 
@@ -119,7 +120,7 @@ async def test_a_text_that_had_none_before_is_a_change_by_its_bytes() -> None:
 
 async def test_a_page_that_moved_is_compared_with_what_it_was() -> None:
     store = Store(None, before=history(OLD))
-    moved = due(None, redirects=1)
+    moved = due(None)
     same = await store.detector().detect(moved, sketch(OLD), 1.0)
     assert (same.kind, same.rung, same.keeps_sketch) == ("unchanged", "text", True)
     edited = await store.detector().detect(moved, sketch(NEW), 1.0)
@@ -132,7 +133,7 @@ async def test_another_text_behind_a_redirect_is_a_page_of_its_own() -> None:
     store = Store(None, before=history(OLD))
     other = sketch(["This is the home page of a shop that sells bicycles and bells."])
     for detector in (store.detector(), Store(None).detector()):
-        assert await detector.detect(due(None, redirects=1), other, 1.0) == Verdict("new")
+        assert await detector.detect(due(None), other, 1.0) == Verdict("new")
 
 
 async def test_under_a_threshold_small_changes_are_none() -> None:
