@@ -426,7 +426,10 @@ class Frontier:
         if not queue.requests:
             hosts = (h for h in queue.hosts.values() if _may_be_visited(h, now))
             turn = next((h for h in hosts if self.agenda.waiting(h.host_id)), None)
-            if turn is not None and not self.robots.is_fresh(turn.host_id, now):
+            if turn is None:
+                # Its work went while it waited for its time; new work wakes it.
+                return
+            if not self.robots.is_fresh(turn.host_id, now):
                 self._want_robots(turn)
         if not self._has_room(queue):
             self._crowd(queue)

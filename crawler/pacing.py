@@ -43,7 +43,7 @@ class Pacer:
         if not per_day > 0:
             raise ValueError(f"per_day is {per_day!r}; it must be above 0")
         self._per_s = per_day / _DAY_S
-        self._most = max(1.0, self._per_s * _KEPT_S)
+        self._least_most = self._most = max(1.0, self._per_s * _KEPT_S)
         self._enough = 1.0 - min(0.5, 1e-9 + self._per_s * _CLOCK_S)
 
     @property
@@ -59,6 +59,15 @@ class Pacer:
         """
         self._flow(now)
         self._set(per_day)
+
+    def save(self, most: float) -> None:
+        """Keep so many requests for later, if they are more than half a minute's."""
+        self._most = max(self._least_most, most)
+
+    def saved(self, now: float) -> float:
+        """Return how many requests may start at once."""
+        self._flow(now)
+        return self._balance
 
     def flowed(self, now: float) -> float:
         """Return the number of requests that the budget has allowed since the start."""
@@ -98,5 +107,6 @@ class Pacer:
         # A clock that was set back neither adds nor takes.
         balance = self._balance + max(0.0, now - self._at) * self._per_s
         self._at = now
-        self._balance = min(balance, self._most)
+        # What was saved stays, whatever may be saved from now on.
+        self._balance = min(balance, max(self._most, self._balance))
         self.forgone += balance - self._balance

@@ -9,7 +9,7 @@ The time and the random generator are arguments.
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import ceil, inf, log
 from random import Random
 
 from freshet.crawler.bounds import ROBOTS_BYTES, SITEMAP_URL_CHARS
@@ -37,6 +37,10 @@ class _Entry:
     recheck_at: float
     failures: int = 0
 
+
+#: The longest pause of a host whose robots.txt is unreachable: it may be gone for good.
+_LONGEST_PAUSE_S = 30 * 86_400.0
+_MOST_DOUBLINGS = 20.0
 
 _NONE = RobotsTxt(closed=True, size_bytes=0)
 
@@ -101,11 +105,19 @@ class RobotsCache:
         failures = (entry.failures if entry else 0) + 1 if failed else 0
         previous = entry.record if entry else None
         record = after_fetch(previous, fetched, now, self.rules.stale_max_age_s)
-        pause = back_off_s(self.politeness, failures, self.rng) if failed else self.rules.max_age_s
+        pause = self._pause_s(failures) if failed else self.rules.max_age_s
         self._entries[host_id] = _Entry(replace(record, body=b""), now + pause, failures)
         if record is fetched:
             self._keep(host_id, origin, in_force(fetched) if file is _NONE else file)
         return record
+
+    def _pause_s(self, failures: int) -> float:
+        """Return the pause after so many failures: at its longest it doubles, for a host is dead."""
+        rules = self.politeness
+        grows = log(rules.back_off_max_s / rules.back_off_initial_s, rules.back_off_factor)
+        doublings = min(max(0.0, failures - 1 - ceil(grows)), _MOST_DOUBLINGS)
+        longest = max(rules.back_off_max_s, _LONGEST_PAUSE_S)
+        return min(back_off_s(rules, failures, self.rng) * 2**doublings, longest)
 
     def bar(self, host_id: int, reason: str, detail: str) -> None:
         """Forbid all requests to a host in this run, because of its name or address."""

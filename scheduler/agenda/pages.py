@@ -11,6 +11,7 @@ much as it could have been expected to be there. A sitemap names pages and tells
 one that was never read is worth ten pages.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from math import inf
 from typing import Any, Final
@@ -37,10 +38,12 @@ _FAILED_DAYS: Final = 1 / 24
 _FAILED_FACTOR: Final = 4.0
 #: How often they failed is forgotten at a start; no page waits longer for that.
 _FAILED_MOST_DAYS: Final = 1.0
-#: Each time in a row that a page is gone, a visit to it is worth so much less; and one at a URL
-#: that has never been there, which is most often a dead link.
+#: When a page is gone for the first time, a visit to it is worth so much less.
 _GONE_FACTOR: Final = 0.1
-_NEVER_THERE_FACTOR: Final = 0.01
+#: URLs that lead to no content are thought to lead to some at the rate at which those of the host
+#: did, as if so many had in so many days before.
+_TURNED: Final = 0.5
+_EMPTY_DAYS: Final = 20_000.0
 _MOST_TIMES: Final = 30
 #: Kinds that say nothing of where a URL leads.
 _SILENT: Final = ("failed", "refused")
@@ -62,6 +65,7 @@ _ROW: Final = np.dtype(
         ("importance", np.float64),
         ("since", np.float64),
         ("asked", np.float64),
+        ("absent", np.float64),
         ("captured", np.bool_),
         ("away", np.bool_),
         ("gone", np.int16),
@@ -81,7 +85,8 @@ class PageTable:
     """Columns that grow, by name: ``table["host"]`` is (n,), written only by its owner.
 
     ``host`` and ``area`` are integer codes; ``since`` is when the copy was last known to be right,
-    or the page found, ``asked`` when it was last requested; from one visit to the next there are at
+    or the page found, ``asked`` when it was last requested, ``absent`` since when its URL has led to
+    no content (inf: it leads to some, or was never requested); from one visit to the next there are at
     least ``least`` days, and if it can be at most ``most``; ``gone`` and ``failures`` count in a
     row;
     ``taken`` pages are being requested, and nothing is requested again before ``not_before``. An
@@ -96,6 +101,8 @@ class PageTable:
         self._recheck_days = min(max(recheck_days, _LEAST_ALIAS_DAYS), _MOST_ALIAS_DAYS)
         self._table = Column[np.void](_ROW)
         self._row_of: dict[int, int] = {}
+        #: URLs of each host (code) that led to content after all, and for how many days to none.
+        self._turned: defaultdict[int, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
 
     def __len__(self) -> int:
         return len(self._table)
@@ -117,6 +124,7 @@ class PageTable:
         self._table.append(len(page_id))
         added = self._rows[len(self) - len(page_id) :]
         added["page_id"] = page_id
+        added["absent"] = inf
         for name, values in columns.items():
             added[name] = values
         self._row_of.update(zip(page_id.tolist(), rows.tolist(), strict=True))
@@ -125,8 +133,9 @@ class PageTable:
     def shift(self, by: float, now: float) -> None:
         """Follow a jump of the time by some days: nothing is known of the days to come."""
         self._rows["not_before"] += by
-        for name in ("found_at", "since", "asked"):
-            np.minimum(self._rows[name], now, out=self._rows[name])
+        for name in ("found_at", "since", "asked", "absent"):
+            known = np.isfinite(self._rows[name])
+            self._rows[name][known] = np.minimum(self._rows[name], now)[known]
 
     def recall_gone(self, visits: VisitResults) -> None:
         """Count for each page how often in a row it was gone at its last visits."""
@@ -160,11 +169,33 @@ class PageTable:
         waited *= new_page * self.existing(now)
         waited[rows["sitemap"]] *= _SITEMAP
         found: Floats = np.where(rows["captured"], worth, rows["importance"] * waited)
-        gone = rows["gone"] > 0
-        factor = np.where(rows["captured"][gone], _GONE_FACTOR, _NEVER_THERE_FACTOR)
-        found[gone] *= factor ** rows["gone"][gone]
+        found[rows["gone"] > 0] *= _GONE_FACTOR
+        empty = self.empty
+        found[empty] = self._of_turning(np.flatnonzero(empty), now)
         overdue = rows["captured"] & (rows["since"] + rows["most"] <= now)
         found[overdue] = _OVERDUE * (now - rows["since"][overdue])
+        return found
+
+    @property
+    def empty(self) -> Bools:
+        """Return (n,), whether a URL led to no content, the last two times if it ever had."""
+        rows = self._rows
+        found: Bools = np.isfinite(rows["absent"]) & (~rows["captured"] | (rows["gone"] > 1))
+        return found
+
+    def _of_turning(self, some: Rows, now: float) -> Floats:
+        """Return (m,), the value of a visit to empty URLs: one may lead to content by now."""
+        rows = self._rows
+        host = rows["host"]
+        known = np.isfinite(rows["absent"])
+        days = np.bincount(host[known], (rows["asked"] - rows["absent"])[known], int(host.max()) + 1)
+        turned = np.zeros(len(days))
+        for code, (times, before) in self._turned.items():
+            turned[code] += times
+            days[code] += before
+        rate = ((turned + _TURNED) / (days + _EMPTY_DAYS))[host[some]]
+        x = rate * np.maximum(now - rows["asked"][some], 0.0)
+        found: Floats = rows["importance"][some] * (x + np.expm1(-x)) / rate
         return found
 
     def existing(self, now: float) -> Floats:
@@ -245,11 +276,13 @@ class PageTable:
             page["away"], page["captured"] = False, visit.due.digests is not None
         match found.kind:
             case "new" | "changed" | "unchanged":
+                self._leads_to_content(page, at)
                 page["captured"], page["since"] = True, at
                 page["gone"] = page["failures"] = 0
                 page["not_before"] = -inf
             case "gone":
                 page["gone"] = np.minimum(page["gone"] + 1, _MOST_TIMES)
+                page["absent"] = np.minimum(page["absent"], at)
                 page["since"], page["failures"] = at, 0
             case "failed":
                 # A host that is down is no fault of the page that asked it.
@@ -262,11 +295,19 @@ class PageTable:
                 page["not_before"] = visit.retry_at / _DAY_S
             case _:
                 alias = visit.alias
+                page["absent"] = np.minimum(page["absent"], at)
                 page["failures"] = 0
                 if alias is not None:
                     page["away"], page["captured"] = True, False
                 for_good = np.array([alias is not None and alias.kind == "permanent"])
                 page["not_before"] = self.elsewhere_until(np.array([at]), page["since"], for_good)
+
+    def _leads_to_content(self, page: NDArray[np.void], at: float) -> None:
+        absent = float(page["absent"][0])
+        if absent < inf:
+            times, days = self._turned[int(page["host"][0])]
+            self._turned[int(page["host"][0])] = times + 1, days + at - absent
+            page["absent"] = inf
 
     @staticmethod
     def _tried_again(visit: Visit, failures: int) -> float:

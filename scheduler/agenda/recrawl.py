@@ -40,7 +40,8 @@ from freshet.scheduler.agenda.new_pages import HubPages, recall
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.queue import DiscoveryQuota, ReadyQueue, worthiest
 from freshet.scheduler.agenda.ranker import Ranker
-from freshet.scheduler.agenda.rankers import IntervalRanker
+from freshet.scheduler.agenda.rankers import IntervalRanker, PolicyRanker
+from freshet.scheduler.agenda.sessions import Sessions
 from freshet.scheduler.agenda.terms import TermsOf
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
@@ -65,13 +66,18 @@ _READ: Final = 500
 #: Seconds after which pages are valued again whatever happens: half of the time for which a request
 #: must last, but at least and at most that many.
 _VALUE_AGAIN_S: Final = 60.0
-_VALUE_AGAIN_MOST_S: Final = 900.0
+_VALUE_AGAIN_MOST_S: Final = 3_600.0
 #: Seconds between two valuations at least, in all and for each page: one takes 4 % of that.
 _REST_S: Final = 0.01
 _REST_S_A_PAGE: Final = 8e-6
 #: What is not favoured comes after all that is; what comes at once is no exception to that.
 _AFTER: Final = 1e-150
 _AT_ONCE: Final = 1e120
+#: Overdue visits and those that come at once are worth more.
+_CANNOT_WAIT: Final = 1e100
+#: The share of requests for URLs that led to no content, and how many are saved for them.
+_EMPTY_SHARE: Final = 0.02
+_EMPTY_MOST: Final = 10.0
 #: Times a piece of work, by its name.
 Timed: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
@@ -91,6 +97,7 @@ class Valuation:
         reveals: (n,), how many new pages a visit to each page is expected to reveal.
         hazard: (n,), the changes expected since the last visit, where pages are drawn; else empty.
         unknown, per_day: new pages that are thought to be there unknown, and those a day.
+        opened: the hosts (codes) whose session begins.
     """
 
     at: float
@@ -104,6 +111,7 @@ class Valuation:
     hazard: Floats
     unknown: float
     per_day: float
+    opened: Rows
 
 
 class RecrawlAgenda:
@@ -112,6 +120,7 @@ class RecrawlAgenda:
     Where it works in threads (``many`` pages or more), ``wake`` is called when one has ended; its
     work is ``timed``.
     ``away`` says which hosts are unreachable: their pages take no room in the ready queue.
+    ``saved`` says how many requests of the budget have been saved, ``save`` how many may be.
     """
 
     def __init__(
@@ -145,6 +154,8 @@ class RecrawlAgenda:
         self.wake: Callable[[], None] = lambda: None
         self.timed: Timed = lambda _work: nullcontext()
         self.away: Callable[[float], Collection[int]] = lambda _now: ()
+        self.saved: Callable[[float], float] = lambda _now: 0.0
+        self.save: Callable[[float], None] = lambda _most: None
         self._begin(ranker)
 
     def _begin(self, ranker: Ranker) -> None:
@@ -153,6 +164,11 @@ class RecrawlAgenda:
         self.pages, self._hubs = PageTable(self._recheck_days), HubPages()
         self._evidence = PendingEvidence(self._reader, self.pages)
         self.queue = ReadyQueue()
+        self.sessions = Sessions()
+        #: Hosts (ids) that were told of a change: they need not wait for their session.
+        self._called: set[int] = set()
+        #: Requests that URLs without content may have.
+        self._for_empty = 1.0
         #: The last valuation of all pages; None before the first.
         self.valuation: Valuation | None = None
         self._sources: Rows = np.zeros(0, np.intp)
@@ -246,8 +262,10 @@ class RecrawlAgenda:
         self.quota.took(discovers=due.reason == "discovery", captured=due.digests is not None)
         self._wanted = max(_LEAST, self._wanted - 1)
         row = self.pages.row(due.page_id)
+        self._for_empty = min(self._for_empty + _EMPTY_SHARE, _EMPTY_MOST)
         if row is not None:
             self.pages["paid"][row] = self.queue.paid[-1]
+            self._for_empty -= float(self.pages.empty[row])
         self._audits_due += self.audit_share
         return due
 
@@ -267,7 +285,11 @@ class RecrawlAgenda:
 
     def waiting(self, host_id: int) -> bool:
         """Return whether a page of this host is in the ready queue."""
-        return host_id in self.queue
+        return host_id in self.queue and not self._is_closed(host_id)
+
+    def _is_closed(self, host_id: int) -> bool:
+        code, closed = self._host_codes[host_id], self.sessions.closed
+        return code < len(closed) and bool(closed[code])
 
     def done(self, acknowledged: Acknowledged) -> None:
         """Note a commit; it is learnt at the next valuation."""
@@ -383,6 +405,7 @@ class RecrawlAgenda:
             found.page_id, host=codes, importance=terms.importance,
             least=terms.least_days, most=terms.most_days,
             since=found.since / _DAY_S, asked=found.asked / _DAY_S, captured=found.captured,
+            absent=np.where(found.gone | found.elsewhere, found.since / _DAY_S, inf),
             away=found.alias, gone=found.gone.astype(np.int16), area=terms.area,
             found_at=found.found_at / _DAY_S, not_before=self._not_before(found),
             sitemap=found.sitemap, half_life=terms.half_life_days,
@@ -404,10 +427,15 @@ class RecrawlAgenda:
         self._is_altered = self._is_drained = False
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
         counts, away = list(self.queue.counts()), self.away(now)
+        self.sessions.grow(len(self.host_ids))
         free = np.full(len(self.host_ids), _OF_A_HOST)
         for host_id, count in counts:
             free[self._host_codes[host_id]] -= count
-        taken = sum(count for host_id, count in counts if host_id not in away)
+        taken = sum(
+            count
+            for host_id, count in counts
+            if host_id not in away and not self._is_closed(host_id)
+        )
         self._room = max(0, self._wanted - taken)
         work = partial(
             self._appraise,
@@ -416,6 +444,7 @@ class RecrawlAgenda:
             free,
             favoured=self.quota.favoured,
             sampling=self._audits_due >= 1,
+            saved=self.saved(now),
         )
         if len(self.pages) < self._many:
             return await self._fill(work(), now)
@@ -431,6 +460,7 @@ class RecrawlAgenda:
         *,
         favoured: bool | None,
         sampling: bool,
+        saved: float,
     ) -> Valuation:
         """Learn from visits, value all pages and choose the worthiest that may be requested.
 
@@ -465,6 +495,11 @@ class RecrawlAgenda:
         worth[urgent] = _AT_ONCE * urgency
         discovers: Bools = (new > fresh) | ~pages["captured"]
         left = np.where(pages.may_be_asked(now), worth, 0.0)
+        self._price(now)
+        empty = pages.empty
+        left[empty & ((worth < self.sessions.price) | (self._for_empty < 1))] = 0.0
+        opened = self._sessions_begun(now, left, new, turn, saved)
+        left[self.sessions.closed[pages["host"]]] = 0.0
         if favoured is not None:
             left[discovers != favoured] *= _AFTER
         return Valuation(
@@ -479,6 +514,43 @@ class RecrawlAgenda:
             hazard=ranker.beliefs(now).hazard if sampling else np.empty(0),
             unknown=revealing.unknown,
             per_day=revealing.per_day,
+            opened=opened,
+        )
+
+    def _price(self, now: float) -> None:
+        """Compute the price of a request, by a ranker whose values have one."""
+        if not isinstance(self.ranker, PolicyRanker) and self.sessions.should_reprice(now):
+            held = self.pages["captured"] & (self.pages["gone"] == 0)
+            rate = self.ranker.beliefs(now).rate
+            self.sessions.reprice(rate[held], self.pages["importance"][held], self.budget, now)
+
+    def _sessions_begun(
+        self, now: float, worth: Floats, new: Floats, turn: float, saved: float
+    ) -> Rows:
+        """Open the hosts whose time has come; return their codes.
+
+        ``worth`` and ``new`` (n,) are those of visits now, in all and for what they reveal.
+        """
+        pages, sessions, host = self.pages, self.sessions, self.pages["host"]
+        if isinstance(self.ranker, PolicyRanker):
+            # What a visit is worth by another policy has no price.
+            sessions.closed = np.zeros(len(self.host_ids), np.bool_)
+            return np.zeros(0, np.intp)
+        if not sessions.close(now).any():
+            return np.zeros(0, np.intp)
+        hosts, held = len(sessions.closed), pages["captured"] & (pages["gone"] == 0)
+        tomorrow = now + 1.0
+        later = pages.weighted(
+            self.ranker.worth(tomorrow) + new, tomorrow, turn, self.quota.terms.missing
+        )
+        later[worth <= 0] = 0.0
+        at_once = np.bincount(host[worth >= _CANNOT_WAIT], minlength=hosts) > 0
+        counts = np.bincount(host[held], minlength=hosts)
+        at_once |= (counts == 0) & (np.bincount(host[worth > 0], minlength=hosts) > 0)
+        called, self._called = self._called, set()
+        at_once[[self._host_codes[each] for each in called]] = True
+        return sessions.open(
+            later, host, at_once=at_once, pages=counts, saved=saved, now=now, budget=self.budget
         )
 
     async def _fill(self, found: Valuation, now: float) -> set[int]:
@@ -486,7 +558,8 @@ class RecrawlAgenda:
         self.valuation = found
         self._sources = found.sources
         self.queue.revalue(lambda due: self._now_worth(due, found.worth))
-        supplied: set[int] = set()
+        self.save(self.sessions.saves)
+        supplied = {self.host_ids[code] for code in found.opened.tolist()}
         full = len(self.queue) + len(found.chosen)
         for first in range(0, len(found.chosen), _READ):
             supplied |= await self._bring(found.chosen[first : first + _READ], found, now)

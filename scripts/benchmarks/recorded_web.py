@@ -7,11 +7,15 @@ The recording is SQLite: ``pages``, their ``versions`` (a blob, or none from the
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from bisect import bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from email.utils import formatdate, parsedate_to_datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from math import inf
 from pathlib import Path
 from posixpath import splitext
 from urllib.parse import quote, unquote, urlsplit
@@ -23,7 +27,8 @@ from freshet.crawler.fetch.client import Request
 from freshet.crawler.fetch.responses import judge
 from freshet.storage.records import FetchResult, Validators
 
-_EXCHANGE_S = 0.05
+#: A page is due from the time of the answer that named it: at once, in a time that stands still.
+_EXCHANGE_S = 0.0
 _TYPES = {
     ".txt": "text/plain; charset=utf-8",
     ".xml": "application/xml",
@@ -31,6 +36,7 @@ _TYPES = {
     ".atom": "application/atom+xml",
     ".rdf": "application/rdf+xml",
 }
+_SITEMAP = "/sitemap.xml"
 _NOT_FOUND = b"<!doctype html><title>Not found</title><h1>Not found</h1>"
 
 
@@ -49,11 +55,12 @@ class Recording:
         origin: https and the site's own host.
         start: the URL of its start page.
         begin, end: Unix seconds that it covers.
-        ids: of pages and other files, by path.
+        ids: of pages and other files, by path; ``pages`` are those of pages.
         versions: by id, in order.
     """
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         self._connection = sqlite3.connect(path)
         said = dict(self._connection.execute("SELECT key, value FROM meta"))
         self.hosts = frozenset(said["hosts"].split(","))
@@ -61,8 +68,9 @@ class Recording:
         self.root = said.get("entry") or f"{said.get('base', '')}/"
         self.start = self.origin + self.root
         self.begin, self.end = float(said["t_start"]), float(said["t_end"])
-        rows = self._connection.execute("SELECT url, id FROM pages")
-        self.ids: dict[str, int] = dict(rows)
+        rows = self._connection.execute("SELECT url, id, kind FROM pages").fetchall()
+        self.ids: dict[str, int] = {url: number for url, number, _ in rows}
+        self.pages = frozenset(number for _, number, kind in rows if kind == "html")
         self.versions: defaultdict[int, list[Version]] = defaultdict(list)
         for page, at, blob in self._connection.execute(
             "SELECT page, time, blob FROM versions ORDER BY page, time"
@@ -89,20 +97,23 @@ class Recording:
         """The bytes of a blob."""
         return self._body(blob)
 
+    @cached_property
+    def _links(self) -> Mapping[int, Sequence[tuple[int, float, float]]]:
+        """The links of each page: the target, and from when to when."""
+        found = defaultdict(list)
+        for page, target, since, until in self._connection.execute("SELECT * FROM links"):
+            found[page].append((target, since, inf if until is None else until))
+        return found
+
     def reachable(self, now: float) -> set[int]:
         """The pages that can be reached by links from the start page."""
-        leads_to = defaultdict(list)
-        for page, target in self._connection.execute(
-            "SELECT src, dst FROM links WHERE t0 <= :now AND coalesce(t1 > :now, 1)", {"now": now}
-        ):
-            leads_to[page].append(target)
         found, open_ = set(), [self.ids[self.root]]
         while open_:
             page = open_.pop()
             version = self.at(page, now)
             if page not in found and version is not None and version.blob is not None:
                 found.add(page)
-                open_ += leads_to[page]
+                open_ += [to for to, since, until in self._links.get(page, ()) if since <= now < until]
         return found
 
     def _decoded(self, blob: int) -> bytes:
@@ -118,55 +129,58 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """``page`` is what was shown, None where nothing of the recording was."""
+class Answer:
+    """``page`` is what was shown and ``blob`` its bytes, None where nothing of the recording was."""
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     page: int | None = None
+    blob: int | None = None
 
 
 class RecordedWeb:
     """A :class:`freshet.crawler.fetch.client.Fetcher`; an exchange takes none of the clock's time.
 
-    Answers carry ETag and Last-Modified, and conditional requests are heeded.
+    Answers carry ETag and Last-Modified, and conditional requests are heeded. The recording is
+    ``ahead`` of the clock by so many seconds. Its ``sitemap`` is its own one, if any, or it names
+    all pages: ``honest`` with the time of each one's last version, or ``daily`` with midnight.
 
     Attributes:
         asked: Unix seconds of all requests.
         shown: the page and the Unix seconds of those that showed one (200 or 304).
         statuses: how often each was the answer; those for robots.txt count apart, in ``robots``.
+        kinds: requests by what they met.
     """
 
-    def __init__(self, recording: Recording, clock: Clock) -> None:
-        self._recording = recording
+    def __init__(
+        self, recording: Recording, clock: Clock, *, ahead: float = 0.0, sitemap: str = "own"
+    ) -> None:
+        self.recording = recording
         self._clock = clock
+        self._ahead = ahead
+        self._sitemap = sitemap
         self.asked: list[float] = []
         self.shown: list[tuple[int, float]] = []
         self.statuses: Counter[int] = Counter()
         self.robots = 0
+        self.kinds: Counter[str] = Counter()
+
+    def forget(self) -> None:
+        """Count from now on."""
+        for each in (self.asked, self.statuses, self.kinds):
+            each.clear()
+        self.robots = 0
 
     async def fetch(self, request: Request) -> FetchResult:
         """Answer as the site would have."""
-        now = self._clock.now()
-        self.asked.append(now)
-        parts = urlsplit(request.url)
-        if parts.hostname not in self._recording.hosts:
+        validators = request.validators or Validators()
+        answer, now = self.answer(request.url, validators), self._clock.now()
+        if answer is None:
             return FetchResult(
                 request.url, "failed", now, _EXCHANGE_S, None, "no_such_host",
                 "not a host of this recording",
             )  # fmt: skip
-        validators = request.validators or Validators()
-        if parts.scheme == "https":
-            answer = self._answer(unquote(parts.path or "/"), validators, now)
-        else:
-            answer = _moved(f"https{request.url.removeprefix('http')}")
-        if parts.path == "/robots.txt":
-            self.robots += 1
-        else:
-            self.statuses[answer.status] += 1
-        if answer.page is not None:
-            self.shown.append((answer.page, now))
         headers = tuple((name.encode(), value.encode()) for name, value in answer.headers)
         location = dict(headers).get(b"Location")
         conditional = validators != Validators()
@@ -180,8 +194,41 @@ class RecordedWeb:
     async def close(self) -> None:
         """Do nothing: nothing is open."""
 
-    def _answer(self, path: str, validators: Validators, now: float) -> _Answer:
-        site = self._recording
+    def answer(self, url: str, validators: Validators | None = None) -> Answer | None:
+        """Count a request and answer it; None: there is no such host."""
+        now = self._clock.now()
+        self.asked.append(now)
+        parts = urlsplit(url)
+        if parts.hostname not in self.recording.hosts:
+            self.kinds["no such host"] += 1
+            return None
+        if parts.scheme == "https":
+            path = unquote(parts.path or "/")
+            answer = self._answer(path, validators or Validators(), now + self._ahead)
+        else:
+            answer = _moved(f"https{url.removeprefix('http')}")
+        if parts.path == "/robots.txt":
+            self.robots += 1
+        else:
+            self.statuses[answer.status] += 1
+        if answer.page is not None:
+            self.shown.append((answer.page, now))
+        self.kinds[self._kind(parts.path, answer)] += 1
+        return answer
+
+    def _kind(self, path: str, answer: Answer) -> str:
+        if path == "/robots.txt":
+            return "robots.txt"
+        if answer.status >= 400:
+            return "missing"
+        if answer.status == 301:
+            return "redirects"
+        return "pages" if answer.page in self.recording.pages else "sitemaps and feeds"
+
+    def _answer(self, path: str, validators: Validators, now: float) -> Answer:
+        site = self.recording
+        if self._sitemap != "own" and path in {"/robots.txt", _SITEMAP}:
+            return self._announced(path, validators, now)
         if path != site.root and path in {"/", site.root.rsplit("/", 1)[0]}:
             return _moved(site.root)
         if path not in site.ids:
@@ -192,20 +239,51 @@ class RecordedWeb:
         version = site.at(site.ids[path], now) if path in site.ids else None
         if version is None or version.blob is None:
             status = 404 if version is None else 410
-            return _Answer(status, (("Content-Type", "text/html; charset=utf-8"),), _NOT_FOUND)
-        tag, date = f'"{version.blob}"', formatdate(version.at, usegmt=True)
+            return Answer(status, (("Content-Type", "text/html; charset=utf-8"),), _NOT_FOUND)
         kind = _TYPES.get(splitext(path)[1], "text/html; charset=utf-8")
+        page, blob = site.ids[path], version.blob
+        return self._shown(
+            kind, f'"{blob}"', version.at, validators, lambda: site.body(blob), page, blob
+        )
+
+    def _shown(  # noqa: PLR0913 - one call for each kind of answer
+        self, kind: str, tag: str, at: float, validators: Validators,
+        body: Callable[[], bytes], page: int | None = None, blob: int | None = None,
+    ) -> Answer:  # fmt: skip
+        date = formatdate(at - self._ahead, usegmt=True)
         headers = (("Content-Type", kind), ("ETag", tag), ("Last-Modified", date))
-        if _still(validators, tag, version.at):
-            return _Answer(304, headers, page=site.ids[path])
-        return _Answer(200, headers, site.body(version.blob), site.ids[path])
+        if _still(validators, tag, at - self._ahead):
+            return Answer(304, headers, page=page, blob=blob)
+        return Answer(200, headers, body(), page, blob)
+
+    def _announced(self, path: str, validators: Validators, now: float) -> Answer:
+        """The robots.txt that names the sitemap, and the sitemap."""
+        site = self.recording
+        if path == "/robots.txt":
+            text = f"User-agent: *\nDisallow:\nSitemap: {site.origin}{_SITEMAP}\n"
+            return Answer(200, (("Content-Type", "text/plain"),), text.encode())
+        alive = {url: site.at(page, now) for url, page in site.ids.items() if page in site.pages}
+        lines = [
+            f"<url><loc>{site.origin}{quote(url)}</loc><lastmod>{self._stamp(it.at, now)}</lastmod></url>"
+            for url, it in sorted(alive.items())
+            if it is not None and it.blob is not None
+        ]
+        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+        text = f'<?xml version="1.0"?>\n<urlset xmlns="{space}">{"".join(lines)}</urlset>'
+        last = max((it.at for it in alive.values() if it is not None), default=0)
+        tag = f'"{zlib.crc32(text.encode()):x}"'
+        return self._shown("application/xml", tag, last, validators, text.encode)
+
+    def _stamp(self, at: float, now: float) -> str:
+        shown = now - now % 86_400 if self._sitemap == "daily" else at
+        return datetime.fromtimestamp(shown - self._ahead, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _moved(to: str) -> _Answer:
-    return _Answer(301, (("Location", to),))
+def _moved(to: str) -> Answer:
+    return Answer(301, (("Location", to),))
 
 
-def _still(validators: Validators, tag: str, modified_at: int) -> bool:
+def _still(validators: Validators, tag: str, modified_at: float) -> bool:
     """RFC 9110, section 13.2.2: the ETag decides where there is one."""
     if validators.etag is not None:
         return validators.etag == tag

@@ -1,0 +1,140 @@
+"""Sessions: the spells in which a host is visited, so that one robots.txt serves many visits.
+
+A robots.txt counts for 24 hours. Where the budget pays for few requests a day, that file alone
+would eat much of it; so visits are saved up. At a price λ of a request a host is opened when, a day
+from now, its pages would be worth
+
+    Σ_i (W_i − λ)⁺ ≥ K λ
+
+above the price: of n pages alike, K = 4 makes that 2√n visits a session. What is due many times a
+day comes to that at once, and the host never closes. No more hosts are opened than the budget can
+serve, the one with most to gain first; and none is left closed while requests go unused: when as
+many as a session takes are saved, the best one opens. A host of which there is no copy yet, and one
+with a visit that cannot wait, open at once.
+
+The price is that at which visits at the ages τ_i, h(D_i τ_i) μ_i/D_i = λ, take nine tenths of the
+budget, Σ 1/τ_i = 0.9 R.
+
+    W   worth of a visit   importance · days      D   changes a day    h(x) = x − 1 + e^{−x}
+    μ   importance         R   requests a day
+
+Reference: ours.
+"""
+
+from math import inf
+from typing import Final
+
+import numpy as np
+
+from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.sources import Rows
+
+#: For how long a host stays open, in days: somewhat less than its robots.txt counts.
+SESSION_DAYS: Final = 23 / 24
+#: K.
+_ENOUGH: Final = 4.0
+_FOR_PAGES: Final = 0.9
+#: The price is computed again after so many days.
+_PRICE_DAYS: Final = 0.25
+_HALVINGS: Final = 40
+_LEAST_RATE: Final = 1e-6
+_X: Final[Floats] = np.geomspace(1e-6, 1e6, 481)
+_LN_H: Final[Floats] = np.log(
+    np.where(_X < 1e-3, _X**2 / 2 - _X**3 / 6, _X + np.expm1(-_X))
+)
+
+
+def price(rate: Floats, importance: Floats, budget: float) -> float:
+    """Return λ for pages (n,) that change at these rates a day; 0 without any.
+
+    >>> rate = np.full(100, 0.01)  # each visited every 111 days
+    >>> lam = price(rate, np.ones(100), 1.0)
+    >>> round(float((1.1111 - 1 + np.exp(-1.1111)) / 0.01 / lam), 3)
+    1.0
+    """
+    counts = importance > 0
+    if not counts.any() or budget == inf:
+        return 0.0
+    d = np.maximum(rate[counts], _LEAST_RATE)
+    ln = np.log(d / importance[counts])
+    low, high = -60.0, 60.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        x = np.exp(np.interp(middle + ln, _LN_H, np.log(_X)))
+        low, high = (middle, high) if (d / x).sum() > _FOR_PAGES * budget else (low, middle)
+    return float(np.exp(high))
+
+
+class Sessions:
+    """Says which hosts are open; hosts are codes, days are Unix days.
+
+    Attributes:
+        price: λ.
+        saves: how many requests are saved at most.
+        closed: (H,), the hosts that may not be visited.
+    """
+
+    def __init__(self) -> None:
+        self.price = 0.0
+        self.saves = 0.0
+        self.closed: Bools = np.zeros(0, np.bool_)
+        self._until: Floats = np.zeros(0)
+        self._priced_at = -inf
+
+    def grow(self, hosts: int) -> None:
+        """Take in new hosts, which are closed."""
+        more = hosts - len(self._until)
+        self._until = np.append(self._until, np.zeros(more))
+        self.closed = np.append(self.closed, np.ones(more, np.bool_))
+
+    def close(self, now: float) -> Bools:
+        """Close the hosts whose time is over; return the closed ones, (H,)."""
+        self.closed = self._until <= now
+        return self.closed
+
+    def reprice(self, rate: Floats, importance: Floats, budget: float, now: float) -> None:
+        """Compute the price for held pages (n,)."""
+        self._priced_at = now
+        self.price = price(rate, importance, budget)
+
+    def should_reprice(self, now: float) -> bool:
+        """Return whether the price may have moved since it was computed."""
+        return now >= self._priced_at + _PRICE_DAYS
+
+    def open(
+        self, worth: Floats, host: Rows, *, at_once: Bools, pages: Ints, saved: float, now: float,
+        budget: float,
+    ) -> Rows:  # fmt: skip
+        """Open the hosts that should be; return their codes.
+
+        ``worth`` (n,) is that of visits a day from now, 0 where a page may not be asked, ``host``
+        (n,) their hosts. Those ``at_once`` (H,) are opened anyway; ``pages`` (H,) counts each
+        host's; ``saved`` are requests.
+        """
+        hosts, closed = len(self.closed), self.closed
+        above = worth > self.price
+        gain = np.bincount(host[above], (worth - self.price)[above], minlength=hosts)
+        visits = np.bincount(host[above], minlength=hosts)
+        a_session = budget * SESSION_DAYS
+        chosen = closed & at_once
+        enough = 2 * np.sqrt(np.maximum(pages, 1)) + 1
+        room = saved + a_session - float(visits[~closed | chosen].sum())
+        is_due = (gain >= _ENOUGH * self.price) & (visits > 0)
+        is_due &= saved + a_session > np.minimum(visits, enough)
+        wants = np.flatnonzero(closed & ~chosen & is_due)
+        for code in wants[np.argsort(-gain[wants])].tolist():
+            if room <= 0:
+                break
+            chosen[code] = True
+            room -= float(visits[code])
+        left = closed & ~chosen
+        if left.any():
+            some = np.bincount(host, worth, minlength=hosts)
+            best = int(np.argmax(np.where(left, gain + 1e-9 * some, -1.0)))
+            self.saves = float(enough[best]) if enough[best] > a_session else 0.0
+            is_idle = not visits[~left].any()
+            chosen[best] |= is_idle and some[best] > 0 and saved + a_session >= enough[best]
+        found = np.flatnonzero(chosen)
+        self._until[found] = now + SESSION_DAYS
+        self.closed = closed & ~chosen
+        return found
