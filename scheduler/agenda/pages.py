@@ -188,7 +188,7 @@ class PageTable:
         rows = self._rows
         host = rows["host"]
         known = np.isfinite(rows["absent"])
-        days = np.bincount(host[known], (rows["asked"] - rows["absent"])[known], int(host.max()) + 1)
+        days = np.bincount(host[known], (rows["asked"] - rows["absent"])[known], int(host.max(initial=-1)) + 1)
         turned = np.zeros(len(days))
         for code, (times, before) in self._turned.items():
             turned[code] += times

@@ -550,8 +550,9 @@ class RecrawlAgenda:
         called, self._called = self._called, set()
         at_once[[self._host_codes[each] for each in called]] = True
         return sessions.open(
-            later, host, at_once=at_once, pages=counts, saved=saved, now=now, budget=self.budget
-        )
+            worth, later, host,
+            at_once=at_once, pages=counts, saved=saved, now=now, budget=self.budget,
+        )  # fmt: skip
 
     async def _fill(self, found: Valuation, now: float) -> set[int]:
         """Load the chosen pages into the ready queue, and sort it."""

@@ -102,23 +102,24 @@ class Sessions:
         return now >= self._priced_at + _PRICE_DAYS
 
     def open(
-        self, worth: Floats, host: Rows, *, at_once: Bools, pages: Ints, saved: float, now: float,
-        budget: float,
+        self, worth: Floats, later: Floats, host: Rows, *, at_once: Bools, pages: Ints,
+        saved: float, now: float, budget: float,
     ) -> Rows:  # fmt: skip
         """Open the hosts that should be; return their codes.
 
-        ``worth`` (n,) is that of visits a day from now, 0 where a page may not be asked, ``host``
-        (n,) their hosts. Those ``at_once`` (H,) are opened anyway; ``pages`` (H,) counts each
-        host's; ``saved`` are requests.
+        ``worth`` and ``later`` (n,) are those of visits now and a day from now, 0 where a page may
+        not be asked, ``host`` (n,) their hosts. Those ``at_once`` (H,) are opened anyway; ``pages``
+        (H,) counts each host's; ``saved`` are requests.
         """
         hosts, closed = len(self.closed), self.closed
-        above = worth > self.price
-        gain = np.bincount(host[above], (worth - self.price)[above], minlength=hosts)
+        above = later > self.price
+        gain = np.bincount(host[above], (later - self.price)[above], minlength=hosts)
         visits = np.bincount(host[above], minlength=hosts)
         a_session = budget * SESSION_DAYS
         chosen = closed & at_once
         enough = 2 * np.sqrt(np.maximum(pages, 1)) + 1
-        room = saved + a_session - float(visits[~closed | chosen].sum())
+        waiting = np.bincount(host[worth > self.price], minlength=hosts)
+        room = saved + a_session - float(waiting[~closed | chosen].sum())
         is_due = (gain >= _ENOUGH * self.price) & (visits > 0)
         is_due &= saved + a_session > np.minimum(visits, enough)
         wants = np.flatnonzero(closed & ~chosen & is_due)
@@ -129,11 +130,11 @@ class Sessions:
             room -= float(visits[code])
         left = closed & ~chosen
         if left.any():
-            some = np.bincount(host, worth, minlength=hosts)
+            some = np.bincount(host, later, minlength=hosts)
             best = int(np.argmax(np.where(left, gain + 1e-9 * some, -1.0)))
             self.saves = float(enough[best]) if enough[best] > a_session else 0.0
-            is_idle = not visits[~left].any()
-            chosen[best] |= is_idle and some[best] > 0 and saved + a_session >= enough[best]
+            is_idle = not visits[~left].any() and saved + a_session >= enough[best]
+            chosen[best] |= some[best] > 0 and (is_idle or saved >= max(1.0, self.saves))
         found = np.flatnonzero(chosen)
         self._until[found] = now + SESSION_DAYS
         self.closed = closed & ~chosen

@@ -108,5 +108,6 @@ def daemon(
 def _visits(web: RecordedWeb, begin: float) -> dict[int, list[float]]:
     found: dict[int, list[float]] = {}
     for page, at in web.shown:
-        found.setdefault(page, []).append((at - begin) / DAY_S)
+        # The first crawl is that of the first moment.
+        found.setdefault(page, []).append(max(0.0, (at - begin) / DAY_S))
     return found
