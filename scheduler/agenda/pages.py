@@ -203,9 +203,10 @@ class PageTable:
         rows = self._rows
         captured, host = rows["captured"].astype(np.float64), rows["host"]
         dying = self._dying()[host]
-        age = np.maximum(np.where(rows["gone"] > 0, rows["since"], now) - rows["found_at"], 0.0)
+        vain = np.isfinite(rows["absent"]) & ~rows["captured"]
+        age = np.maximum(np.where(vain, rows["since"], now) - rows["found_at"], 0.0)
         living = np.exp(-dying * age)
-        dead = np.where((captured == 0) & (rows["gone"] > 0), living, 0.0)
+        dead = np.where(vain, living, 0.0)
         on_host = _share(captured, dead, host, 1.0, 1.0)
         found: Floats = living * _share(
             captured, dead, host * AREAS + rows["area"], _OF_THE_HOST, on_host

@@ -546,7 +546,9 @@ class RecrawlAgenda:
         later[worth <= 0] = 0.0
         at_once = np.bincount(host[worth >= _CANNOT_WAIT], minlength=hosts) > 0
         counts = np.bincount(host[held], minlength=hosts)
-        at_once |= (counts == 0) & (np.bincount(host[worth > 0], minlength=hosts) > 0)
+        asked = pages["captured"] | np.isfinite(pages["absent"])
+        is_new = np.bincount(host[asked], minlength=hosts) == 0
+        at_once |= is_new & (np.bincount(host[worth > 0], minlength=hosts) > 0)
         called, self._called = self._called, set()
         at_once[[self._host_codes[each] for each in called]] = True
         return sessions.open(

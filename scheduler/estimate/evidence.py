@@ -119,6 +119,8 @@ class VisitResults:
         changed: True where the page had changed; False where nothing was compared.
         gone: True where the page was gone.
         moved: True where the bytes differed from before, changed or not.
+        quiet: days for which a page had been as it was at its first visit, by its Last-Modified;
+            None: that is known of none.
     """
 
     row: Rows
@@ -127,13 +129,15 @@ class VisitResults:
     changed: Bools
     gone: Bools
     moved: Bools
+    quiet: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.row)
 
     def take(self, some: slice | Rows) -> VisitResults:
         """Return the visits of a slice, or at these places in this order."""
-        return VisitResults(**{field: getattr(self, field)[some] for field in self.__slots__})
+        columns = {name: getattr(self, name) for name in self.__slots__}
+        return VisitResults(**{n: None if c is None else c[some] for n, c in columns.items()})
 
     @classmethod
     def one(
