@@ -112,7 +112,7 @@ class RobotsCache:
         return record
 
     def _pause_s(self, failures: int) -> float:
-        """Return the pause after so many failures: at its longest it doubles, for a host is dead."""
+        """Return the pause after so many failures: a dead host's grows on to a month."""
         rules = self.politeness
         grows = log(rules.back_off_max_s / rules.back_off_initial_s, rules.back_off_factor)
         doublings = min(max(0.0, failures - 1 - ceil(grows)), _MOST_DOUBLINGS)

@@ -85,10 +85,10 @@ class PageTable:
     """Columns that grow, by name: ``table["host"]`` is (n,), written only by its owner.
 
     ``host`` and ``area`` are integer codes; ``since`` is when the copy was last known to be right,
-    or the page found, ``asked`` when it was last requested, ``absent`` since when its URL has led to
-    no content (inf: it leads to some, or was never requested); from one visit to the next there are at
-    least ``least`` days, and if it can be at most ``most``; ``gone`` and ``failures`` count in a
-    row;
+    or the page found, ``asked`` when it was last requested, ``absent`` since when its URL has led
+    to no content (inf: it leads to some, or was never requested); from one visit to the next there
+    are at least ``least`` days, and if it can be at most ``most``; ``gone`` and ``failures`` count
+    in a row;
     ``taken`` pages are being requested, and nothing is requested again before ``not_before``. An
     ``away`` page leads to another one: there is no copy of it. Where it does so for good it is
     asked again after ``recheck_days``, and then each time when it has done so for as long again.
@@ -188,7 +188,9 @@ class PageTable:
         rows = self._rows
         host = rows["host"]
         known = np.isfinite(rows["absent"])
-        days = np.bincount(host[known], (rows["asked"] - rows["absent"])[known], int(host.max(initial=-1)) + 1)
+        days = np.bincount(
+            host[known], (rows["asked"] - rows["absent"])[known], int(host.max(initial=-1)) + 1
+        )
         turned = np.zeros(len(days))
         for code, (times, before) in self._turned.items():
             turned[code] += times
@@ -203,7 +205,7 @@ class PageTable:
         rows = self._rows
         captured, host = rows["captured"].astype(np.float64), rows["host"]
         dying = self._dying()[host]
-        vain = np.isfinite(rows["absent"]) & ~rows["captured"]
+        vain = ((rows["gone"] > 0) | rows["away"]) & ~rows["captured"]
         age = np.maximum(np.where(vain, rows["since"], now) - rows["found_at"], 0.0)
         living = np.exp(-dying * age)
         dead = np.where(vain, living, 0.0)

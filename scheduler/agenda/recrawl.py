@@ -46,7 +46,7 @@ from freshet.scheduler.agenda.terms import TermsOf
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import Rows
-from freshet.storage.entries import Host, Reason
+from freshet.storage.entries import CLAIM_KINDS, Host, Reason
 from freshet.storage.queries import columns
 from freshet.storage.queries.columns import WatchedPages
 from freshet.storage.records import Acknowledged, Churn, DueUrl, Visit
@@ -78,6 +78,8 @@ _CANNOT_WAIT: Final = 1e100
 #: The share of requests for URLs that led to no content, and how many are saved for them.
 _EMPTY_SHARE: Final = 0.02
 _EMPTY_MOST: Final = 10.0
+#: Claims that nobody polled for: they need not wait for a session.
+_PUSHED: Final = tuple(CLAIM_KINDS.index(kind) for kind in ("websub", "ping"))
 #: Times a piece of work, by its name.
 Timed: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
@@ -299,7 +301,11 @@ class RecrawlAgenda:
                 it = acknowledged.entry.observation
                 self._churned.append((it.page_id, it.at / _DAY_S, acknowledged.churn))
         self._found.extend(acknowledged.pages)
-        self._evidence.claimed(acknowledged.claims)
+        said = acknowledged.claims
+        self._evidence.claimed(said)
+        rows, _ = self.pages.rows(said.page_id[np.isin(said.kind, _PUSHED)])
+        self._called.update(self.host_ids[code] for code in self.pages["host"][rows].tolist())
+        self._must_value |= len(rows) > 0
         for _, page_ids in acknowledged.withdrawn:
             self._withdrawn.extend(page_ids)
 

@@ -39,9 +39,7 @@ _PRICE_DAYS: Final = 0.25
 _HALVINGS: Final = 40
 _LEAST_RATE: Final = 1e-6
 _X: Final[Floats] = np.geomspace(1e-6, 1e6, 481)
-_LN_H: Final[Floats] = np.log(
-    np.where(_X < 1e-3, _X**2 / 2 - _X**3 / 6, _X + np.expm1(-_X))
-)
+_LN_H: Final[Floats] = np.log(np.where(_X < 1e-3, _X**2 / 2 - _X**3 / 6, _X + np.expm1(-_X)))
 
 
 def price(rate: Floats, importance: Floats, budget: float) -> float:
@@ -134,7 +132,8 @@ class Sessions:
             best = int(np.argmax(np.where(left, gain + 1e-9 * some, -1.0)))
             self.saves = float(enough[best]) if enough[best] > a_session else 0.0
             is_idle = not visits[~left].any() and saved + a_session >= enough[best]
-            chosen[best] |= some[best] > 0 and (is_idle or saved >= max(1.0, self.saves))
+            is_unused = not chosen.any() and saved >= max(1.0, self.saves)
+            chosen[best] |= some[best] > 0 and (is_idle or is_unused)
         found = np.flatnonzero(chosen)
         self._until[found] = now + SESSION_DAYS
         self.closed = closed & ~chosen

@@ -136,8 +136,9 @@ class VisitResults:
 
     def take(self, some: slice | Rows) -> VisitResults:
         """Return the visits of a slice, or at these places in this order."""
-        columns = {name: getattr(self, name) for name in self.__slots__}
-        return VisitResults(**{n: None if c is None else c[some] for n, c in columns.items()})
+        quiet = None if self.quiet is None else self.quiet[some]
+        columns = {name: getattr(self, name)[some] for name in self.__slots__ if name != "quiet"}
+        return VisitResults(**columns, quiet=quiet)
 
     @classmethod
     def one(

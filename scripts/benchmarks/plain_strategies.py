@@ -1,9 +1,9 @@
 """Plain strategies of a crawler on a recorded site: the requests that they make, all counted.
 
 Each gets so many requests, at even times, but for *recrawl*, which saves them for a whole crawl.
-Robots.txt is asked again when 24 hours have passed since, together with the next page. The first crawl
-is free. A URL that leads elsewhere, or to nothing, is asked again after 60 days, three times at
-most; new links are asked at once. Two know what no crawler does: *rates known* the true changes a
+Robots.txt is asked again when 24 hours have passed since, together with the next page. The first
+crawl is free. A URL that leads elsewhere, or to nothing, is asked again after 60 days, three times
+at most; new links are asked at once. Two know what no crawler does: *rates known* the true changes a
 day of each page, and *clairvoyant* all changes and births so far: it visits what costs most at the
 moment and needs nothing else.
 """
@@ -159,7 +159,9 @@ class Crawler:
 _Choice: TypeAlias = Callable[[Crawler], str]
 
 
-def _evenly(window: Window, links: Links, requests: int, choose: _Choice, *, explores: bool = True) -> Crawler:
+def _evenly(
+    window: Window, links: Links, requests: int, choose: _Choice, *, explores: bool = True
+) -> Crawler:
     """Ask at even times what is new, or else what is chosen."""
     crawler, saved = Crawler(window, links), 0
     for number in range(1, requests + 1):

@@ -113,7 +113,9 @@ class Recording:
             version = self.at(page, now)
             if page not in found and version is not None and version.blob is not None:
                 found.add(page)
-                open_ += [to for to, since, until in self._links.get(page, ()) if since <= now < until]
+                open_ += [
+                    to for to, since, until in self._links.get(page, ()) if since <= now < until
+                ]
         return found
 
     def _decoded(self, blob: int) -> bytes:
@@ -130,7 +132,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``page`` is what was shown and ``blob`` its bytes, None where nothing of the recording was."""
+    """``page`` is what was shown, ``blob`` its bytes; None where nothing of the recording was."""
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()
@@ -246,7 +248,7 @@ class RecordedWeb:
             kind, f'"{blob}"', version.at, validators, lambda: site.body(blob), page, blob
         )
 
-    def _shown(  # noqa: PLR0913 - one call for each kind of answer
+    def _shown(
         self, kind: str, tag: str, at: float, validators: Validators,
         body: Callable[[], bytes], page: int | None = None, blob: int | None = None,
     ) -> Answer:  # fmt: skip
@@ -264,7 +266,8 @@ class RecordedWeb:
             return Answer(200, (("Content-Type", "text/plain"),), text.encode())
         alive = {url: site.at(page, now) for url, page in site.ids.items() if page in site.pages}
         lines = [
-            f"<url><loc>{site.origin}{quote(url)}</loc><lastmod>{self._stamp(it.at, now)}</lastmod></url>"
+            f"<url><loc>{site.origin}{quote(url)}</loc>"
+            f"<lastmod>{self._stamp(it.at, now)}</lastmod></url>"
             for url, it in sorted(alive.items())
             if it is not None and it.blob is not None
         ]

@@ -2,19 +2,24 @@
 
 The whole daemon runs on recorded sites in virtual time. A first complete crawl is free for
 everybody; from then on every request counts: robots.txt, sitemaps, feeds, redirects, dead links.
-One request for each page and 60 or 20 days. Costs are those of :mod:`site_windows`, strategies
-those of :mod:`plain_strategies`.
+One request for each page and 60 or 20 days. Costs are those of
+:mod:`scripts.benchmarks.site_windows`, strategies those of
+:mod:`scripts.benchmarks.plain_strategies`.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from random import Random
+from statistics import geometric_mean
 from time import process_time
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import uvloop
@@ -27,9 +32,14 @@ from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.storage.records import FetchResult
-from scripts.benchmarks.recorded_web import RecordedWeb
+from scripts.benchmarks import command
+from scripts.benchmarks.daemon_sites import recorded
+from scripts.benchmarks.plain_strategies import ORACLES, PLAIN, Links
+from scripts.benchmarks.recorded_web import RecordedWeb, Recording
 from scripts.benchmarks.site_windows import DAY_S, Bill, Window
 from tests.integration.quick import unwatched
+
+Row: TypeAlias = dict[str, Any]
 
 #: The network is not used, but a crawler beyond loopback must say who it is.
 _SETTINGS = {"crawl.contact": "https://example.org/bench", "store.bodies_per_page": 1}
@@ -40,9 +50,7 @@ class Sites:
 
     def __init__(self, windows: Sequence[Window], clock: Clock, sitemap: str) -> None:
         self.webs = [
-            RecordedWeb(
-                window.site, clock, ahead=window.begin - clock.now(), sitemap=sitemap
-            )
+            RecordedWeb(window.site, clock, ahead=window.begin - clock.now(), sitemap=sitemap)
             for window in windows
         ]
         self._of_host = {host: web for web in self.webs for host in web.recording.hosts}
@@ -91,9 +99,7 @@ def daemon(
             web.forget()
         begin = clock.now()
         order = DaemonOrder(db, seeds, budget, policy, days * DAY_S)
-        await keep(
-            settings, order, watch=unwatched, fetcher=sites, clock=clock, rng=Random(seed)
-        )
+        await keep(settings, order, watch=unwatched, fetcher=sites, clock=clock, rng=Random(seed))
         return begin
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -111,3 +117,126 @@ def _visits(web: RecordedWeb, begin: float) -> dict[int, list[float]]:
         # The first crawl is that of the first moment.
         found.setdefault(page, []).append(max(0.0, (at - begin) / DAY_S))
     return found
+
+
+def compared(window: Window, db: Path, interval: float, options: argparse.Namespace) -> Row:
+    """One window under every strategy: the costs, and what the daemon did."""
+    links, requests = Links(window), round(window.mean_pages * window.days / interval)
+    costs = {}
+    for name, strategy in {**PLAIN, **ORACLES}.items():
+        crawler = strategy(window, links, requests)
+        costs[name] = round(window.bill(crawler.visits).cost, 4)
+    (kept,) = daemon([window], db, interval, sitemap=options.sitemap, policy=options.policy)
+    best = min(costs[name] for name in PLAIN)
+    return {
+        "site": window.site.path.stem,
+        "first_day": window.first,
+        "interval": interval,
+        "pages": round(window.mean_pages, 1),
+        "requests": requests,
+        "costs": costs,
+        "daemon": described(kept),
+        "of_best_plain": round(kept.bill.cost / best, 3) if best else None,
+    }
+
+
+def described(kept: Kept) -> Row:
+    """What the daemon made of a window."""
+    bill, total = kept.bill, max(1, sum(kept.kinds.values()))
+    return {
+        "cost": round(bill.cost, 4),
+        "stale": round(bill.stale, 4),
+        "requests": total,
+        "shares": {kind: round(n / total, 4) for kind, n in sorted(kept.kinds.items())},
+        "useful": round(kept.useful, 4),
+        "new": bill.came,
+        "found": len(bill.delays),
+        "median_delay_days": round(bill.median_delay, 1) if bill.median_delay < inf else None,
+        "cpu_s": round(kept.seconds, 1),
+    }
+
+
+def together(windows: Sequence[Window], db: Path, interval: float, sitemap: str) -> Row:
+    """All windows under one budget, beside the best plain strategy for each with its own share."""
+    kept = daemon(windows, db, interval, sitemap=sitemap)
+    bills = defaultdict[str, Bill](Bill)
+    for window in windows:
+        links, requests = Links(window), round(window.mean_pages * window.days / interval)
+        for name, strategy in PLAIN.items():
+            bills[name] += window.bill(strategy(window, links, requests).visits)
+    costs = {name: round(bill.cost, 4) for name, bill in bills.items()}
+    cost = sum((each.bill for each in kept), Bill()).cost
+    return {
+        "sites": [window.site.path.stem for window in windows],
+        "interval": interval,
+        "costs": costs,
+        "daemon": round(cost, 4),
+        "of_best_plain": round(cost / min(costs.values()), 3),
+        "each": [described(each) for each in kept],
+    }
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The windows as a table in Markdown."""
+    names = [*PLAIN, *ORACLES]
+    lines = [
+        f"| site, first day, interval | {' | '.join(names)} | daemon | of the best plain |",
+        "|---" * (len(names) + 3) + "|",
+    ]
+    for row in rows:
+        costs = " | ".join(f"{row['costs'][name]:.4f}" for name in names)
+        place = f"{row['site']}, {row['first_day']:g}, {row['interval']:g}"
+        share = "–" if row["of_best_plain"] is None else f"{row['of_best_plain']:.2f}"
+        lines.append(f"| {place} | {costs} | {row['daemon']['cost']:.4f} | {share} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """The command ``scripts/bench_sites``."""
+    parser = command.arguments(__doc__)
+    parser.add_argument(
+        "directory", type=Path, metavar="DIR",
+        help="recorded sites: *.sqlite.zst, or *.sqlite as scripts/record_site writes them",
+    )  # fmt: skip
+    parser.add_argument("--site", action="append", help="only this one; repeatable")
+    parser.add_argument("--interval", type=float, action="append", help="days; default 60 and 20")
+    parser.add_argument("--days", type=float, default=360.0, help="of a window")
+    parser.add_argument("--windows", type=int, default=2, help="of a site, one after the other")
+    parser.add_argument(
+        "--sitemap", choices=("own", "honest", "daily"), default="own",
+        help="what the daemon finds: the recorded ones, or one with true or with daily times",
+    )  # fmt: skip
+    parser.add_argument("--policy", default="site_clock", help="how pages are ranked")
+    parser.add_argument("--together", action="store_true", help="also all under one budget")
+    parser.add_argument("--quick", action="store_true", help="one window of 180 days, 60 days")
+    options = parser.parse_args()
+    intervals = [60.0] if options.quick else options.interval or [60.0, 20.0]
+    days, number = (180.0, 1) if options.quick else (options.days, options.windows)
+    rows: list[Row] = []
+    joint: list[Row] = []
+    with command.workspace() as workspace:
+        paths = [*recorded(options.directory, workspace), *options.directory.glob("*.sqlite")]
+        sites = [Recording(p) for p in sorted(paths) if not options.site or p.stem in options.site]
+        for k in range(number):
+            windows = [
+                Window.of(site, k * days, days, sitemap=options.sitemap != "own")
+                for site in sites
+                if site.end >= site.begin + (k + 1) * days * DAY_S
+            ]
+            for interval in intervals:
+                for window in windows:
+                    rows.append(compared(window, workspace / "store.db", interval, options))
+                    command.say(table(rows).splitlines()[-1])
+                if options.together and len(windows) > 1:
+                    joint.append(
+                        together(windows, workspace / "store.db", interval, options.sitemap)
+                    )
+                    command.say(f"together, {interval:g} days: {joint[-1]['of_best_plain']}")
+    command.say(table(rows))
+    means = {
+        f"{interval:g} days": round(
+            geometric_mean(r["of_best_plain"] for r in rows if r["interval"] == interval), 3
+        )
+        for interval in intervals
+    }
+    command.finish({"geometric_means": means, "windows": rows, "together": joint}, options.output)

@@ -25,6 +25,15 @@ def starts(pacer: Pacer, pauses: list[float]) -> list[float]:
     return times
 
 
+def test_what_is_saved_for_a_session_stays_when_less_may_be_saved() -> None:
+    pacer = Pacer(1.0, 0.0)
+    pacer.save(15.0)
+    assert pacer.saved(100 * DAY_S) == 15.0
+    pacer.save(0.0)
+    assert pacer.saved(101 * DAY_S) == 15.0
+    assert pacer.forgone == 86.0
+
+
 @given(st.floats(1, 1e7), st.lists(st.floats(0, 5_000), min_size=1, max_size=60))
 def test_no_hour_brings_more_than_its_share_and_the_reserve(
     per_day: float, pauses: list[float]

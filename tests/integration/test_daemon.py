@@ -280,7 +280,7 @@ async def test_what_it_thinks_of_a_page_can_be_told(showcase_run: Stage) -> None
     busy, quiet = found["http://news.localhost/"], found["http://news.localhost/about"]
     assert busy is not None
     assert quiet is not None
-    assert busy.rate.lower < busy.rate.per_day < busy.rate.upper
+    assert busy.rate.lower < busy.rate.per_day <= busy.rate.upper
     assert busy.rate.per_day > 5 * quiet.rate.per_day
     assert busy.importance == Importance(1.0, "site list", "http://news.localhost/", 1.0)
     assert busy.due_in_days is not None

@@ -51,6 +51,18 @@ def test_a_verdict_names_the_rule() -> None:
     assert verdict.rule == "Disallow: /private"
 
 
+def test_the_pause_of_a_dead_host_grows_to_a_month() -> None:
+    known, now, pauses = book(), 0.0, list[float]()
+    for _ in range(20):
+        known.settle(1, ORIGIN, unreachable(now), now)
+        until, _ = known.closed(1, now)
+        pauses.append(until - now)
+        now = until
+    assert pauses[6] < 8 * 3_600
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == 30 * 86_400
+
+
 def test_an_unreachable_robots_txt_without_a_copy_closes_the_host_and_backs_off() -> None:
     known, now = book(), NOON
     for bare in (5.0, 20.0, 80.0):

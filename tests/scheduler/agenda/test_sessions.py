@@ -1,0 +1,79 @@
+"""Sessions: when a host opens, and for how many requests is saved."""
+
+import numpy as np
+import pytest
+
+from freshet.scheduler.agenda.pages import PageTable
+from freshet.scheduler.agenda.sessions import SESSION_DAYS, Sessions, price
+
+N, RATE = 100, 0.01
+
+
+def index(age: np.ndarray) -> np.ndarray:
+    return (RATE * age + np.expm1(-RATE * age)) / RATE
+
+
+@pytest.mark.parametrize("budget", [0.5, 2.0, 5.0])
+def test_a_host_of_alike_pages_opens_when_a_session_of_two_roots_of_them_is_due(
+    budget: float,
+) -> None:
+    sessions, host = Sessions(), np.zeros(N, np.intp)
+    sessions.grow(1)
+    sessions.reprice(np.full(N, RATE), np.ones(N), budget, 0.0)
+    # As in a rotation, one page after the other comes to the price.
+    turn = N / (0.9 * budget)
+    for day in np.arange(0.0, 100.0, 0.05):
+        age = turn + day - np.arange(N) * turn / N
+        opened = sessions.open(
+            index(age), index(age + 1), host, at_once=np.zeros(1, np.bool_),
+            pages=np.array([N]), saved=budget * day, now=day, budget=budget,
+        )  # fmt: skip
+        if len(opened):
+            break
+    visits = budget * (day + SESSION_DAYS)
+    assert visits == pytest.approx(2 * N**0.5, rel=0.15)
+    assert sessions.saves == pytest.approx(2 * N**0.5 + 1)
+    assert not sessions.close(day + SESSION_DAYS - 0.01)[0]
+    assert sessions.close(day + SESSION_DAYS)[0]
+
+
+def test_no_more_hosts_open_than_the_budget_serves_and_none_stays_closed_while_it_is_idle() -> None:
+    sessions, host = Sessions(), np.repeat(np.arange(3), 10)
+    sessions.grow(3)
+    sessions.price = 1.0
+    worth = np.repeat([5.0, 9.0, 0.5], 10)
+
+    def opened(saved: float, *, at_once: int | None = None) -> list[int]:
+        first = np.arange(3) == (-1 if at_once is None else at_once)
+        return sessions.open(
+            worth, worth, host, at_once=first, pages=np.full(3, 10), saved=saved, now=0.0, budget=1
+        ).tolist()
+
+    assert opened(2.0) == []  # not enough for a session of any
+    assert opened(9.0) == [1]  # the one with most to gain; ten visits wait there
+    assert opened(0.0, at_once=2) == [2]
+    assert opened(8.0) == [0]  # as many are saved as may be: nothing is left unused
+
+
+def test_where_nothing_is_due_the_price_is_none() -> None:
+    assert price(np.zeros(0), np.zeros(0), 1.0) == 0.0
+    assert price(np.ones(3), np.ones(3), np.inf) == 0.0
+
+
+def test_a_url_without_content_is_worth_what_the_like_of_it_turned_into() -> None:
+    def worth(turned: int) -> float:
+        table = PageTable()
+        ids = np.arange(3)
+        day = np.zeros(3)
+        table.add(
+            ids, host=np.zeros(3, np.intp), importance=np.ones(3), asked=day + 10.0, absent=day,
+            not_before=day - np.inf, most=day + np.inf,
+        )  # fmt: skip
+        for row in range(turned):
+            table._leads_to_content(table._rows[row : row + 1], 10.0)
+        assert table.empty.tolist() == [row >= turned for row in range(3)]
+        return float(table.weighted(np.zeros(3), now=110.0)[2])
+
+    d = 0.5 / (20_000 + 30)
+    assert worth(0) == pytest.approx((100 * d + np.expm1(-100 * d)) / d, rel=1e-6)
+    assert worth(2) == pytest.approx(5 * worth(0), rel=0.01)
