@@ -2,10 +2,10 @@
 
 Each gets so many requests, at even times, but for *recrawl*, which saves them for a whole crawl.
 Robots.txt is asked again when 24 hours have passed since, together with the next page. The first
-crawl is free. A URL that leads elsewhere, or to nothing, is asked again after 60 days, three times
-at most; new links are asked at once. Two know what no crawler does: *rates known* the true changes a
-day of each page, and *clairvoyant* all changes and births so far: it visits what costs most at the
-moment and needs nothing else.
+crawl is free. A URL that leads elsewhere, or to nothing, is asked again after 60 days, three
+times at most; new links are asked at once. Two know what no crawler does: *rates known* the true
+changes a day of each page, and *clairvoyant* all changes and births so far: it visits what costs
+most at the moment and needs nothing else.
 """
 
 from __future__ import annotations

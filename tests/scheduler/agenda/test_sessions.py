@@ -45,9 +45,10 @@ def test_no_more_hosts_open_than_the_budget_serves_and_none_stays_closed_while_i
 
     def opened(saved: float, *, at_once: int | None = None) -> list[int]:
         first = np.arange(3) == (-1 if at_once is None else at_once)
-        return sessions.open(
+        found = sessions.open(
             worth, worth, host, at_once=first, pages=np.full(3, 10), saved=saved, now=0.0, budget=1
-        ).tolist()
+        )
+        return [int(code) for code in found]
 
     assert opened(2.0) == []  # not enough for a session of any
     assert opened(9.0) == [1]  # the one with most to gain; ten visits wait there
