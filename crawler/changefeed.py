@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ from freshet.crawler.documents import Documents, StoredDocument
 from freshet.storage.database import reading
 from freshet.storage.queries import page
 from freshet.storage.tables import changefeed
-from freshet.storage.tables.changefeed import ChangeKind, Position
+from freshet.storage.tables.changefeed import ChangeKind
 
 #: How often a waiting consumer looks whether something was committed: microseconds of work.
 _POLL_S: Final = 0.1
@@ -94,7 +94,7 @@ class Changefeed:
                 made = await self.documents.read(db, wanted)
         told = [
             Change(
-                seq=str(Position(after.epoch, each.seq)),
+                seq=str(replace(after, seq=each.seq)),
                 id=each.url,
                 deleted=each.version_id is None,
                 moved_to=each.moved_to,

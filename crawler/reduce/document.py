@@ -226,7 +226,8 @@ class _About:
 
 
 def _words(text: str | None) -> str:
-    return " ".join(unescape(text or "").split())
+    # JSON may escape half characters, which UTF-8 cannot hold.
+    return " ".join(unescape(text or "").split()).encode("utf-8", "replace").decode()
 
 
 def _iso(text: str) -> str | None:

@@ -199,7 +199,7 @@ class Trials:
                 found.started_anew += 1
                 last.clear()
                 continue
-            number = int(cursor.rpartition("-")[2])
+            number = int(cursor.split("-")[1])
             found.entries += 1
             found.told_twice += bool(again)
             found.older_after_newer += number < last.get(name, 0)

@@ -225,7 +225,8 @@ async def test_a_continuous_feed_ends_with_its_limit_or_with_an_error(
 async def test_a_cursor_older_than_what_is_kept_is_gone_and_says_how_to_start_anew(
     site: Site,
 ) -> None:
-    cursor = (await site.json(f"{FEED}?limit=1"))["last_seq"]
+    cursor = await site.seq()
+    await site.loses("/a")
     rules = Retention(10, inf, deletion_age_s=30 * DAY_S)
     await maintenance.prune(site.store.database, rules, START + 40 * DAY_S)
     status, _, body = await site.ask(f"{FEED}?since={cursor}")
