@@ -18,6 +18,8 @@ from freshet.storage.tables.changefeed import ChangeKind
 
 #: How often a waiting consumer looks whether something was committed: microseconds of work.
 _POLL_S: Final = 0.1
+#: Seconds after which a consumer that waits looks whether the store was replaced.
+HEARTBEAT_S: Final = 60.0
 #: Entries of one read: a snapshot of the store is held for so long.
 BATCH: Final = 200
 
@@ -80,8 +82,7 @@ class Changefeed:
         Raises:
             ValueError: ``since`` is no cursor.
             CursorGone: what changed since is not known in full: start anew.
-            StoreError: the store cannot be read.
-            ParserLost: a document could not be made now: try again later.
+            StoreError: the store cannot be read, or a document cannot be made now.
         """
         async with page.snapshot(self.path) as db:
             after = await changefeed.position(db, since)

@@ -97,7 +97,7 @@ def begin_epoch(db: Connection) -> None:
 # -- reading -----------------------------------------------------------------
 
 _CURSOR: Final = re.compile(r"([0-9a-f]{16})-(\d{1,18})(?:-(\d{1,18}))?")
-#: Rows that are looked at in one query, whether they match or not.
+#: Rows that are looked at in one query where not all match.
 _ROWS: Final = 1_000
 _START_ANEW: Final = "empty your copy, and start anew at 0"
 
@@ -194,9 +194,10 @@ async def changes(
     Only those whose whole URL matches are returned; noise is left out unless asked for.
     """
     found: list[LastChange] = []
-    seq, rows = after.seq, _ROWS
-    while len(found) < limit and rows == _ROWS:
-        told = await db.execute_fetchall(_CHANGES, (seq, noise, _ROWS))
+    seq, most = after.seq, limit if match is None else _ROWS
+    rows = most
+    while len(found) < limit and rows == most:
+        told = await db.execute_fetchall(_CHANGES, (seq, noise, most))
         read = list(map(row_to(LastChange), told))
         rows = len(read)
         for change in read:

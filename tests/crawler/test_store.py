@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import freshet
+from freshet.crawler import documents
 from tests.console import freshet as console
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
@@ -44,6 +45,13 @@ def crawled(tmp_path: Path) -> SmallStore:
 
 def tell(small: SmallStore, page: int, kind: str, version_id: int | None) -> None:
     small.insert("change", page_id=page, kind=kind, version_id=version_id, at=T0)
+
+
+def test_an_unread_pdf_says_why(crawled: SmallStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "reads_pdf", lambda: False)
+    crawled.execute("UPDATE version SET content_type = 'application/pdf'")
+    with freshet.Store(crawled.path) as store:
+        assert "wants the extra `pdf`" in (store.page(f"{HOST}/offer").missing or "")
 
 
 def store_threads() -> list[str]:

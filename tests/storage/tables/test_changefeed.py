@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from freshet.storage import maintenance
 from freshet.storage.database import reading
-from freshet.storage.entries import AliasKind, Amendment, Kind, Retraction
+from freshet.storage.entries import AliasKind, Amendment, Kind, Retraction, Rung
 from freshet.storage.maintenance import Retention
 from freshet.storage.queries import page
 from freshet.storage.records import DueUrl, Visit
@@ -46,14 +46,10 @@ async def kinds(store: CrawlStore, *, noise: bool = False) -> list[str]:
 
 def seen(due: DueUrl, text: str, kind: Kind, at: float, *, noindex: bool = False) -> Visit:
     """A visit that captured a text."""
-    found = captured(due, text, at=at)
-    return replace(
-        found,
-        observation=replace(
-            found.observation, kind=kind, rung="frame" if kind == "unchanged" else None
-        ),
-        capture=replace(capture(text), noindex=noindex),
-    )
+    found = visit(due, kind, at)
+    rung: Rung | None = "frame" if kind == "unchanged" else None
+    observation = replace(found.observation, rung=rung)
+    return replace(found, observation=observation, capture=replace(capture(text), noindex=noindex))
 
 
 def what_happens(due: DueUrl, action: str, n: int) -> Visit:
@@ -103,15 +99,23 @@ def test_a_mirror_is_what_a_new_reader_gets(
 async def _mirrored(history: list[tuple[str, str, int]], *, noise: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with crawl_store(Path(folder, "db")) as store:
-            await store.admit(*PATHS)
-            due = {path: await store.taken(path) for path in PATHS}
-            mirror: dict[str, int] = {}
-            last: dict[str, int] = {}
-            cursor = "0"
-            for n, (path, action, limit) in enumerate(history):
+            await store.admit(*PATHS, "/end")
+            due = {path: await store.taken(path) for path in (*PATHS, "/end")}
+            mirror, last, cursor = dict[str, int](), dict[str, int](), "0"
+            # In the end the consumer reads all that is left.
+            for n, (path, action, limit) in enumerate((*history, ("/end", "failed", 100))):
                 await store.apply(what_happens(due[path], action, n))
-                cursor = await _follow(store, (mirror, last), cursor, limit, noise=noise)
-            await _follow(store, (mirror, last), cursor, 100, noise=noise)
+                place = await changefeed.position(store.database.reader, cursor)
+                found, place = await changefeed.changes(
+                    store.database.reader, place, limit, noise=noise
+                )
+                cursor = str(place)
+                for change in found:
+                    assert change.seq > last.get(change.url, 0)
+                    last[change.url] = change.seq
+                    mirror.pop(change.url, None)
+                    if change.version_id is not None:
+                        mirror[change.url] = change.version_id
             entries = await told(store, noise=noise)
             assert mirror == {each.url: each.version_id for each in entries if each.version_id}
             kept = await page.document_sources(store.database.reader, list(mirror.values()))
@@ -121,22 +125,6 @@ async def _mirrored(history: list[tuple[str, str, int]], *, noise: bool) -> None
                 "AND version_id IS NOT NULL AND last_kind IN ('new', 'changed')"
             )
             assert dict(rows).items() <= mirror.items()
-
-
-async def _follow(
-    store: CrawlStore, held: tuple[dict[str, int], ...], cursor: str, limit: int, *, noise: bool
-) -> str:
-    mirror, last = held
-    place = await changefeed.position(store.database.reader, cursor)
-    found, after = await changefeed.changes(store.database.reader, place, limit, noise=noise)
-    for change in found:
-        assert change.seq > last.get(change.url, 0)
-        last[change.url] = change.seq
-        if change.version_id is None:
-            mirror.pop(change.url, None)
-        else:
-            mirror[change.url] = change.version_id
-    return str(after)
 
 
 async def happened(store: CrawlStore, *actions: str) -> DueUrl:
@@ -253,9 +241,8 @@ async def test_a_cursor_before_deletions_that_are_not_kept_is_refused(store: Cra
     before = str(await changefeed.position(store.database.reader, "now"))
     await store.apply(visit(due, "gone", START + 1))
     after = str(await changefeed.position(store.database.reader, "now"))
-    await maintenance.prune(
-        store.database, Retention(1, inf, deletion_age_s=DAY_S), START + 3 * DAY_S
-    )
+    rules = Retention(1, inf, deletion_age_s=DAY_S)
+    await maintenance.prune(store.database, rules, START + 3 * DAY_S)
     with pytest.raises(CursorGone, match="not kept"):
         await told(store, before)
     assert await told(store, after) == []
@@ -264,9 +251,7 @@ async def test_a_cursor_before_deletions_that_are_not_kept_is_refused(store: Cra
     (first,), place = await changefeed.changes(store.database.reader, place, 1)
     assert [first, *await told(store, str(place))] == await told(store)
     await store.apply(*(visit(each, "gone", START + 4 * DAY_S) for each in others))
-    await maintenance.prune(
-        store.database, Retention(1, inf, deletion_age_s=DAY_S), START + 6 * DAY_S
-    )
+    await maintenance.prune(store.database, rules, START + 6 * DAY_S)
     with pytest.raises(CursorGone, match="not kept"):
         await told(store, str(place))
 
