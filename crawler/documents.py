@@ -182,8 +182,7 @@ class Documents:
         """
         it = await final(db, typed)
         version = await document_version(db, it.page_id, wanted)
-        (found,) = (await self.read(db, [version.version_id])).values()
-        return found
+        return (await self.read(db, [version.version_id]))[version.version_id]
 
     async def _read(self, db: Reader, source: DocumentSource) -> StoredDocument:
         key = _key(source)

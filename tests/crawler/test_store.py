@@ -47,18 +47,13 @@ def tell(small: SmallStore, page: int, kind: str, version_id: int | None) -> Non
     small.insert("change", page_id=page, kind=kind, version_id=version_id, at=T0)
 
 
-def test_an_unread_pdf_says_why(crawled: SmallStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "reads_pdf", lambda: False)
-    crawled.execute("UPDATE version SET content_type = 'application/pdf'")
-    with freshet.Store(crawled.path) as store:
-        assert "wants the extra `pdf`" in (store.page(f"{HOST}/offer").missing or "")
-
-
 def store_threads() -> list[str]:
     return [each.name for each in threading.enumerate() if each.name == "freshet-store"]
 
 
-def test_a_document_has_what_the_page_says_and_when_it_was_fetched(crawled: SmallStore) -> None:
+def test_a_document_has_what_the_page_says_and_when_it_was_fetched(
+    crawled: SmallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with freshet.Store(crawled.path) as store:
         page = store.page(f"{HOST}/offer")
         assert (page.url, page.title, page.version) == (f"{HOST}/offer", "T", 2)
@@ -67,6 +62,9 @@ def test_a_document_has_what_the_page_says_and_when_it_was_fetched(crawled: Smal
         assert "It costs 11.49 today." in page.markdown
         assert list(page.by_id().values()) == list(page.blocks)
         assert page.as_json()["blocks"][0]["id"] in page.by_id()
+        monkeypatch.setattr(documents, "reads_pdf", lambda: False)
+        crawled.execute("UPDATE version SET content_type = 'application/pdf'")
+        assert "wants the extra `pdf`" in (store.page(f"{HOST}/offer").missing or "")
 
 
 @pytest.mark.parametrize(

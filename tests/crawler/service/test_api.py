@@ -59,9 +59,8 @@ class Site:
         async with self.client.request(method, target, headers=headers) as response:
             body = await response.text()
             if method == "GET":
-                assert (
-                    undescribed(target.raw_path, response.status, response.content_type, body) == []
-                )
+                told = response.status, response.content_type, body
+                assert undescribed(target.raw_path, *told) == []
             self.seen.add((route_of(target.raw_path), response.status))
             self.used |= {(route_of(target.raw_path), name) for name in target.query}
             return response.status, response.headers, body
