@@ -170,8 +170,10 @@ async def position(db: Reader, since: str) -> Position:
 
 
 _COLUMNS: Final = columns_of(
-    LastChange, "c", url="p.url", title="p.title", moved_to="iif(c.kind = 'moved', t.url, NULL)",
-    resemblance="f.resemblance", blocks_added="f.blocks_added", blocks_removed="f.blocks_removed",
+    LastChange, "c", url="p.url", title="p.title", resemblance="f.resemblance",
+    blocks_added="f.blocks_added", blocks_removed="f.blocks_removed",
+    # By its last name; out of scope, or where the old URL serves something again, as it was told.
+    moved_to="iif(c.kind = 'moved', coalesce(t.url, f.detail), NULL)",
 )  # fmt: skip
 #: The changes in their order, behind one number; with noise or without.
 _CHANGES: Final = (

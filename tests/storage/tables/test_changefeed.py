@@ -64,6 +64,10 @@ def what_happens(due: DueUrl, action: str, n: int) -> Visit:
             way: AliasKind = "permanent" if action == "moved" else "temporary"
             found = redirected(due, "/target", way, at)
             return replace(found, observation=replace(found.observation, reason=way))
+        case "left":
+            found = visit(due, "redirected", at)
+            there = replace(found.observation, status=301, detail="https://b.example/")
+            return replace(found, observation=replace(there, reason="out_of_scope"))
         case "robots":
             found = visit(due, "refused", at)
             return replace(found, observation=replace(found.observation, reason="robots"))
@@ -77,7 +81,7 @@ def what_happens(due: DueUrl, action: str, n: int) -> Visit:
 
 ACTIONS = (
     "changed", "noise", "gone", "moved", "away", "robots", "failed", "unchanged", "noindex",
-    "taken back",
+    "taken back", "left",
 )  # fmt: skip
 
 
@@ -148,7 +152,6 @@ async def happened(store: CrawlStore, *actions: str) -> DueUrl:
         (["changed", "noindex"], ["noindex"]),
         (["changed", "gone", "failed"], ["gone"]),
         (["changed", "gone", "unchanged"], ["new"]),
-        (["changed", "moved"], ["moved"]),
         (["changed", "moved", "changed"], ["new"]),
         (["changed", "robots"], ["robots"]),
         (["changed", "changed", "taken back"], ["changed"]),
@@ -172,11 +175,12 @@ async def test_noise_is_told_to_those_who_ask(store: CrawlStore) -> None:
     assert await kinds(store, noise=True) == ["changed"]
 
 
-async def test_a_move_tells_where_to(store: CrawlStore) -> None:
-    await happened(store, "changed", "moved")
-    assert [(each.kind, each.moved_to) for each in await told(store)] == [
-        ("moved", "https://a.example/target")
-    ]
+@pytest.mark.parametrize(
+    ("how", "where"), [("moved", "https://a.example/target"), ("left", "https://b.example/")]
+)
+async def test_a_move_tells_where_to(store: CrawlStore, how: str, where: str) -> None:
+    await happened(store, "changed", how)
+    assert [(each.kind, each.moved_to) for each in await told(store)] == [("moved", where)]
 
 
 def amend(store: CrawlStore, due: DueUrl, amendment: Amendment) -> None:
@@ -257,9 +261,7 @@ async def test_a_cursor_before_deletions_that_are_not_kept_is_refused(store: Cra
 
 
 @pytest.mark.parametrize("absent", ["failed", "robots"])
-async def test_a_document_keeps_its_body_behind_noise_of_any_age(
-    store: CrawlStore, absent: str
-) -> None:
+async def test_a_body_is_kept_behind_noise_of_any_age(store: CrawlStore, absent: str) -> None:
     await happened(store, "changed", "noise", "noise", absent)
     await maintenance.prune(store.database, Retention(1, DAY_S), START + 9 * DAY_S)
     kept = await store.rows("SELECT v.id FROM version AS v JOIN body ON digest = body_digest")
