@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -14,10 +14,12 @@ from freshet.crawler.documents import Documents, StoredDocument
 from freshet.storage.database import reading
 from freshet.storage.queries import page
 from freshet.storage.tables import changefeed
-from freshet.storage.tables.changefeed import ChangeKind, Position
+from freshet.storage.tables.changefeed import ChangeKind
 
 #: How often a waiting consumer looks whether something was committed: microseconds of work.
 _POLL_S: Final = 0.1
+#: Seconds after which a consumer that waits looks whether the store was replaced.
+HEARTBEAT_S: Final = 60.0
 #: Entries of one read: a snapshot of the store is held for so long.
 BATCH: Final = 200
 
@@ -80,8 +82,7 @@ class Changefeed:
         Raises:
             ValueError: ``since`` is no cursor.
             CursorGone: what changed since is not known in full: start anew.
-            StoreError: the store cannot be read.
-            ParserLost: a document could not be made now: try again later.
+            StoreError: the store cannot be read, or a document cannot be made now.
         """
         async with page.snapshot(self.path) as db:
             after = await changefeed.position(db, since)
@@ -94,7 +95,7 @@ class Changefeed:
                 made = await self.documents.read(db, wanted)
         told = [
             Change(
-                seq=str(Position(after.epoch, each.seq)),
+                seq=str(replace(after, seq=each.seq)),
                 id=each.url,
                 deleted=each.version_id is None,
                 moved_to=each.moved_to,

@@ -29,6 +29,7 @@ from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.layout import Layout
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
 from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.tally import UsageError
 from freshet.crawler.urls import origin
@@ -155,8 +156,7 @@ class Documents:
         """Return the documents of these versions, by version; retracted ones are left out.
 
         Raises:
-            StoreError: the store is damaged or cannot be read.
-            ParserLost: the parser's process failed, not the page: try again later.
+            StoreError: the store is damaged or cannot be read, or the parser's process failed.
         """
         sources = await page.document_sources(db, version_ids)
         if not self._is_open:
@@ -164,7 +164,11 @@ class Documents:
             self._cache, self._is_open = _opened(cache_of(self._path)), True
         found = {}
         for each in sources.values():
-            found[each.version_id] = await self._read(db, each)
+            try:
+                found[each.version_id] = await self._read(db, each)
+            except ParserLost as error:
+                why = f"the text of {each.url} could not be made now ({error}); try again"
+                raise StoreError(f"{self._path}: {why}") from error
             # Others have a turn between: a document may be long.
             await asyncio.sleep(0)
         return found
@@ -178,12 +182,7 @@ class Documents:
         """
         it = await final(db, typed)
         version = await document_version(db, it.page_id, wanted)
-        try:
-            (found,) = (await self.read(db, [version.version_id])).values()
-        except ParserLost as error:
-            why = f"its text could not be made now ({error}); try again"
-            raise UnknownPage(f"{it.url}: {why}") from error
-        return found
+        return (await self.read(db, [version.version_id]))[version.version_id]
 
     async def _read(self, db: Reader, source: DocumentSource) -> StoredDocument:
         key = _key(source)
@@ -192,6 +191,8 @@ class Documents:
         body = await page.body(db, source.version_id)
         if body is None:
             return _stored(source, Document(), _not_kept(source.number))
+        if is_pdf(media_type(source.content_type)) and not reads_pdf():
+            return _stored(source, Document(), "the text of PDF wants the extra `pdf` of freshet")
         made = await self._parser.document(body, source.url, source.content_type)
         if isinstance(made, Unparsable):
             why = f"version {source.number} cannot be parsed: {made.reason}"

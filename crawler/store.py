@@ -15,7 +15,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.changefeed import Change, Changefeed
+from freshet.crawler.changefeed import HEARTBEAT_S, Change, Changefeed
 from freshet.crawler.documents import (
     Documents,
     StoredDocument,
@@ -26,7 +26,7 @@ from freshet.crawler.documents import (
 )
 from freshet.crawler.importance import pattern
 from freshet.crawler.network import parser_of
-from freshet.crawler.reduce.parser_process import Parser, ParserLost
+from freshet.crawler.reduce.parser_process import Parser
 from freshet.storage.database import StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries.page import PastObservation
@@ -37,8 +37,6 @@ Batch: TypeAlias = tuple[list[Change], str]
 #: A version: its number in the history, from the end if negative, or a moment.
 Version: TypeAlias = int | str | datetime
 
-#: Seconds after which a consumer that waits looks whether the store was replaced.
-_HEARTBEAT_S: Final = 60.0
 _BEGINS_WITHIN_S: Final = 0.1
 _SIGNALS_WITHIN_S: Final = 0.5
 _CLOSED: Final = "the store was closed in this program"
@@ -181,7 +179,7 @@ class _Changes:
             self._ends_at = now + self._wait_s
         elif now >= self._ends_at:
             return None
-        return self._ask(self.cursor, min(self._ends_at - now, _HEARTBEAT_S))
+        return self._ask(self.cursor, min(self._ends_at - now, HEARTBEAT_S))
 
     def _told(self, batch: Batch) -> Iterator[Change]:
         changes, cursor = batch
@@ -197,7 +195,6 @@ class _Worker:
     """An event loop on a thread of its own, with a parser and the cache of documents."""
 
     def __init__(self, path: Path, settings: Settings) -> None:
-        self._path = path
         self._parser = parser_of(settings)
         self._documents = Documents(path, self._parser)
         self._lock, self._is_closed = threading.RLock(), False
@@ -230,9 +227,6 @@ class _Worker:
             self._tasks.add(task)
             try:
                 return await work(self._documents, self._parser)
-            except ParserLost as error:
-                why = f"a document could not be made now ({error}); try again"
-                raise StoreError(f"{self._path}: {why}") from error
             finally:
                 self._tasks.discard(task)
 

@@ -18,7 +18,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -188,7 +188,10 @@ class Database:
         _sign(self.lock, self.owner, f"{time.time():.3f} {words}")
 
     async def close(self) -> None:
-        """Close both connections and release the lock."""
+        """Close both connections and release the lock, however often the caller is cancelled."""
+        await _finished(self._close())
+
+    async def _close(self) -> None:
         with store_errors(self.path):
             await self.reader.close()
             await _run(self.thread, self.connection.close)
@@ -234,9 +237,8 @@ async def _run(
     except asyncio.CancelledError:
         if given_up is not None:
             given_up.set()
-        await asyncio.wait([running])
-        if not running.cancelled():
-            running.exception()
+        with suppress(Exception):
+            await _finished(running)
         raise
 
 
@@ -276,14 +278,27 @@ async def reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     _require(path)
     with store_errors(path):
         connection = _reader(path)
-        # Opening is not cancelled: the thread of a connection answers an event loop that exists.
-        opening = asyncio.ensure_future(connection)
         try:
-            await asyncio.shield(opening)
+            await _finished(connection)
             yield connection
         finally:
-            await asyncio.wait([opening])
-            await connection.close()
+            await _finished(connection.close())
+
+
+async def _finished(work: Awaitable[object]) -> None:
+    """Await the end of ``work``, however often the caller is cancelled, who is so then.
+
+    The thread of a connection answers an event loop that exists, and a program's end waits for it.
+    """
+    working, cancelled = asyncio.ensure_future(work), None
+    while not working.done():
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    await working
 
 
 def write_beside(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:

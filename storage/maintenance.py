@@ -321,7 +321,7 @@ class Retention:
 
     Attributes:
         bodies_per_page: newest significant versions of a page that keep their bodies.
-        body_age_s: age at which bodies of older versions are deleted; the newest stays.
+        body_age_s: age at which bodies are deleted; the newest and the last significant one stay.
         gone_body_age_s: time since the last visit after which bodies of a gone page are deleted.
         sketches_per_page: newest versions of a page that keep their sketch.
         failure_age_s: age at which visits without content are deleted, except a page's last one.
@@ -394,7 +394,7 @@ _RULES: Final = (
         "    row_number() OVER (PARTITION BY page_id, significant ORDER BY id DESC) AS m "
         f"  FROM (SELECT *, id IN ({SIGNIFICANT}) AS significant FROM version "
         f"    WHERE page_id NOT IN ({_GONE}))) "
-        "WHERE n = 1 OR (significant AND m <= :per_page AND at >= :body)) "
+        "WHERE n = 1 OR (significant AND (m = 1 OR m <= :per_page AND at >= :body))) "
         "AND digest NOT IN (SELECT body_digest FROM change AS c JOIN version AS v "
         f"  ON v.id = c.version_id WHERE c.page_id NOT IN ({_GONE}))",
         "DELETE FROM body WHERE digest IN (SELECT a FROM {})",

@@ -8,18 +8,14 @@ from typing import Annotated, Literal
 import typer
 
 from freshet.crawler import terminal
-from freshet.crawler.changefeed import BATCH, Changefeed
+from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Changefeed
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings
 from freshet.crawler.documents import Documents
 from freshet.crawler.importance import pattern
 from freshet.crawler.network import parser_of
-from freshet.crawler.reduce.parser_process import ParserLost
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import fail, replacing
 from freshet.storage.tables.changefeed import CursorGone
-
-#: Seconds after which a continuous feed looks whether the store was replaced.
-_HEARTBEAT_S = 60.0
 
 
 def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
@@ -80,8 +76,6 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
             raise UsageError(f"--since {error}") from error
         except CursorGone as error:
             raise CrawlError(f"{db}: {error} (--since 0)") from error
-        except ParserLost as error:
-            raise CrawlError(f"{db}: a document was not made ({error}); try again") from error
         finally:
             if changes.documents is not None:
                 changes.documents.close()
@@ -98,7 +92,7 @@ async def _print(
     limit: int,
     cursor_file: Path | None,
 ) -> None:
-    wait_s = 0.0 if feed == "normal" else _HEARTBEAT_S
+    wait_s = 0.0 if feed == "normal" else HEARTBEAT_S
     while True:
         found, cursor = await changes.awaited(place, wait_s, min(limit, BATCH))
         for change in found:

@@ -95,8 +95,7 @@ def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             terminal.run(_forget(db, choice, refused=keep_refusing))
             forget_documents(db, [each.page_id for each in choice.pages])
             if archives:
-                with terminal.told_in_one_line():
-                    _remove(folders, choice)
+                _remove(folders, choice)
         _require_overwritten(db)
     if json:
         print_json(

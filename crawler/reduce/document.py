@@ -18,11 +18,11 @@ from selectolax.lexbor import LexborHTMLParser
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.content import chosen
 from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, body_of, pieces_of
-from freshet.crawler.reduce.other_formats import is_json, is_pdf, media_type, read_pdf
+from freshet.crawler.reduce.other_formats import is_json, is_pdf, media_type, read_pdf, reads_pdf
 from freshet.crawler.reduce.page import PARSER_OPTIONS, http_url, is_plain, refuse_depth
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
-DOCUMENT_VERSION: Final = "2"
+DOCUMENT_VERSION: Final = "2+pdf" if reads_pdf() else "2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,8 @@ class _About:
 
 
 def _words(text: str | None) -> str:
-    return " ".join(unescape(text or "").split())
+    # JSON may escape half characters, which UTF-8 cannot hold.
+    return " ".join(unescape(text or "").split()).encode("utf-8", "replace").decode()
 
 
 def _iso(text: str) -> str | None:

@@ -63,7 +63,7 @@ class StoreApi:
     def __init__(self, path: Path, settings: Settings) -> None:
         """Answer from the store at ``path``, which need not exist yet."""
         self._path, self._parser = path, parser_of(settings)
-        self._documents: Documents | None = None
+        self._documents = Documents(path, self._parser)
         self._description = description()
         self.routes: dict[str, Route] = {
             "/v1/openapi.json": self._describe, _FEED: self._changefeed, _ATOM: self._atom,
@@ -72,8 +72,7 @@ class StoreApi:
 
     async def close(self) -> None:
         """End the parser's process, and close the cache of documents."""
-        if self._documents is not None:
-            self._documents.close()
+        self._documents.close()
         await self._parser.close()
 
     async def _describe(self, request: web.BaseRequest) -> Answer:
@@ -95,9 +94,8 @@ class StoreApi:
                 now = await changefeed.position(db, "now")
             except ValueError as error:
                 raise UsageError(f"since: {error}") from error
-        changes = Changefeed(
-            self._path, self._read() if docs else None, noise=asked["all"], match=match
-        )
+        made = self._documents if docs else None
+        changes = Changefeed(self._path, made, noise=asked["all"], match=match)
         wait_s = asked["heartbeat"] / 1_000
         if feed == "normal":
             name = f"{now} {DOCUMENT_VERSION} {request.query_string}"
@@ -152,7 +150,7 @@ class StoreApi:
 
     async def _document(self, version_id: int, form: str) -> AsyncGenerator[bytes, None]:
         async with page.snapshot(self._path) as db:
-            found = (await self._read().read(db, [version_id])).get(version_id)
+            found = (await self._documents.read(db, [version_id])).get(version_id)
         if found is None:
             raise UnknownPage("this version was taken back just now")
         if found.missing is not None and form != "json":
@@ -161,11 +159,6 @@ class StoreApi:
             yield as_line(found.as_json())
         else:
             yield f"{getattr(found, form)}\n".encode("utf-8", "replace")
-
-    def _read(self) -> Documents:
-        """Return the documents; their cache is opened when the store is known to be one."""
-        self._documents = self._documents or Documents(self._path, self._parser)
-        return self._documents
 
     # -- parameters ------------------------------------------------------------------
 

@@ -27,7 +27,6 @@ from prometheus_client.exposition import choose_encoder
 from freshet.config.settings import Operation
 from freshet.crawler.clock import dated
 from freshet.crawler.documents import UnknownPage
-from freshet.crawler.reduce.parser_process import ParserLost
 from freshet.crawler.service.listening import BoundedServer
 from freshet.crawler.service.logs import hide, read_secret
 from freshet.crawler.tally import CrawlError, UsageError
@@ -84,7 +83,7 @@ class HttpRefusal(Exception):
                 return cls(HTTPStatus.NOT_FOUND, error)
             case UsageError():
                 return cls(HTTPStatus.BAD_REQUEST, error)
-            case ParserLost() | StoreError():
+            case StoreError():
                 return cls(HTTPStatus.SERVICE_UNAVAILABLE, error, **_LATER)
         return None
 

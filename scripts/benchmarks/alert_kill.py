@@ -31,11 +31,9 @@ from typing import Any, TypeAlias
 
 from freshet.scheduler.agenda.site_clock_ranker import prepare
 from scripts.benchmarks import command
-from scripts.benchmarks.crawling import freshet
-from scripts.benchmarks.living_web import LivingWeb, Load, living
+from scripts.benchmarks.living_web import UNSLOWED, LivingWeb, Load, living
 from scripts.benchmarks.store_inspection import inspect
 
-_OPTIONS = ("--budget", "108000/hour", "--delay", "0", "--config", "freshet.toml")
 _CONTACT = "https://bench.example/"
 _SECRET = b"a secret of thirty-two bytes ...."
 _RULE = """
@@ -46,17 +44,13 @@ kinds = ["new", "changed", "gone"]
 url = "http://127.0.0.1:{port}/"
 secret = "whsec_{secret}"
 """
-_SETTINGS = """
+_SETTINGS = f"""
 [crawl]
-contact = "{contact}"
+contact = "{{contact}}"
 [change]
 probe = false
-[politeness]
-slow_factor = 0.0
-crawl_delay_cap_s = 0.0
-connections_per_host = 4
-[alerts]
-timeout_s = {timeout_s}
+{UNSLOWED}[alerts]
+timeout_s = {{timeout_s}}
 back_off_initial_s = 0.05
 back_off_factor = 1.0
 """
@@ -241,7 +235,7 @@ class Trials:
     def _kill(self, store: Path) -> None:
         self._begin_life(store)
         size, begun_at = self._web.log.stat().st_size, time()
-        with freshet("daemon", store, self._web.seeds(), *_OPTIONS) as running:
+        with self._web.daemon(store) as running:
             while self._web.log.stat().st_size == size:
                 if running.wait(0.02) or time() > begun_at + _STARTS_WITHIN_S:
                     break

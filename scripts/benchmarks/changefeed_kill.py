@@ -21,14 +21,10 @@ from typing import Any
 
 from freshet.scheduler.agenda.site_clock_ranker import prepare
 from scripts.benchmarks import command
-from scripts.benchmarks.crawling import CrawlProcess, freshet, started
-from scripts.benchmarks.living_web import LivingWeb, Load, living
+from scripts.benchmarks.crawling import CrawlProcess, started
+from scripts.benchmarks.living_web import UNSLOWED, LivingWeb, Load, living, new_store
 
-_OPTIONS = ("--budget", "108000/hour", "--delay", "0", "--config", "freshet.toml")
-_SETTINGS = (
-    "[change]\nprobe = false\n[store]\nbodies_per_page = 1\nbody_age_days = 1\n"
-    "[politeness]\nslow_factor = 0.0\ncrawl_delay_cap_s = 0.0\nconnections_per_host = 4\n"
-)
+_SETTINGS = f"[change]\nprobe = false\n[store]\nbodies_per_page = 1\nbody_age_days = 1\n{UNSLOWED}"
 _LATEST_S = 3.0
 _STARTS_WITHIN_S = 60.0
 _KILLS_PER_STORE = 20
@@ -49,7 +45,7 @@ _TRUTH = """
         ORDER BY f.at DESC, f.id DESC LIMIT 1)
     FROM page AS p WHERE p.role = 'page' AND NOT p.noindex AND (
         SELECT kind FROM finding WHERE page_id = p.id AND (kind IN ('new', 'changed', 'unchanged',
-        'gone') OR kind = 'redirected' AND reason = 'permanent'
+        'gone') OR kind = 'redirected' AND status IN (301, 308) AND reason <> 'respelled'
         OR kind = 'refused' AND reason = 'robots') ORDER BY at DESC, id DESC LIMIT 1
     ) IN ('new', 'changed', 'unchanged')
 """
@@ -129,11 +125,8 @@ class Trials:
     def run(self, kills: int) -> None:
         """Kill so many times; each store's mirror is compared in the end."""
         while self.findings.kills < kills:
-            number = len(list(self._directory.glob("store-*")))
-            store = self._directory / f"store-{number}" / "store.db"
-            store.parent.mkdir()
-            (store.parent / "freshet.toml").write_text(_SETTINGS, "utf-8")
-            with self._daemon(store) as first:
+            store = new_store(self._directory, _SETTINGS)
+            with self._web.daemon(store) as first:
                 _await_entry(store, first, after=0)
                 first.wait(_LATEST_S)
                 _end(first)
@@ -143,12 +136,9 @@ class Trials:
             self._compare(store)
             command.say(f"{self.findings.kills} kills, {self.findings.mirror_differs} differ")
 
-    def _daemon(self, store: Path) -> AbstractContextManager[CrawlProcess]:
-        return freshet("daemon", store, self._web.seeds(), *_OPTIONS)
-
     def _kill(self, store: Path) -> None:
         whom = self._rng.choice(("daemon", "consumer", "both"))
-        with self._daemon(store) as daemon, _consumer(store, "continuous") as consumer:
+        with self._web.daemon(store) as daemon, _consumer(store, "continuous") as consumer:
             _await_entry(store, daemon, after=_newest(store))
             daemon.wait(self._rng.uniform(0, _LATEST_S))
             if whom != "consumer":
@@ -199,7 +189,7 @@ class Trials:
                 found.started_anew += 1
                 last.clear()
                 continue
-            number = int(cursor.rpartition("-")[2])
+            number = int(cursor.split("-")[1])
             found.entries += 1
             found.told_twice += bool(again)
             found.older_after_newer += number < last.get(name, 0)

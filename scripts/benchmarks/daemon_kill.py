@@ -21,21 +21,21 @@ from typing import Any
 
 from freshet.scheduler.agenda.site_clock_ranker import prepare
 from scripts.benchmarks import command
-from scripts.benchmarks.crawling import CrawlProcess, freshet
+from scripts.benchmarks.crawling import CrawlProcess
 from scripts.benchmarks.daemon_replay import Differences, replayed
 from scripts.benchmarks.kill import acknowledged_in
-from scripts.benchmarks.living_web import Asked, LivingWeb, Load, living
+from scripts.benchmarks.living_web import (
+    REQUESTS_PER_S,
+    UNSLOWED,
+    Asked,
+    LivingWeb,
+    Load,
+    living,
+    new_store,
+)
 from scripts.benchmarks.store_inspection import inspect
 
-#: Requests a second.
-_RATE = 30.0
-_OPTIONS = (
-    "--budget", f"{3_600 * _RATE:g}/hour", "--delay", "0", "--verbose", "--config", "freshet.toml",
-)  # fmt: skip
-_SETTINGS = (
-    "[change]\nprobe = false\n"
-    "[politeness]\nslow_factor = 0.0\ncrawl_delay_cap_s = 0.0\nconnections_per_host = 4\n"
-)
+_SETTINGS = f"[change]\nprobe = false\n{UNSLOWED}"
 #: Kills come so long after a daemon's first request, but for one in so many, which comes before.
 _LATEST_S = 3.0
 _ONE_IN = 6
@@ -90,10 +90,7 @@ class Trials:
     def run(self, kills: int) -> None:
         """Kill so many times; a store is left alone for a while, and compared, in the end."""
         while self.findings.kills < kills:
-            number = len(list(self._directory.glob("store-*")))
-            store = _Store(self._directory / f"store-{number}" / "store.db")
-            store.path.parent.mkdir()
-            (store.path.parent / "freshet.toml").write_text(_SETTINGS, "utf-8")
+            store = _Store(new_store(self._directory, _SETTINGS))
             for _ in range(min(_KILLS_PER_STORE, kills - self.findings.kills)):
                 early = self.findings.kills % _ONE_IN == 1
                 self._invoke(store, self._rng.uniform(0, _LATEST_S), early=early)
@@ -107,7 +104,7 @@ class Trials:
 
     def _invoke(self, store: _Store, moment_s: float, *, early: bool = False) -> None:
         findings, before = self.findings, len(self._web.asked())
-        with freshet("daemon", store.path, self._web.seeds(), *_OPTIONS) as running:
+        with self._web.daemon(store.path, "--verbose") as running:
             if not early:
                 self._first_request(running)
             running.wait(moment_s)
@@ -151,13 +148,13 @@ class Trials:
 
     def _check_pace(self, started_at: float, asked: list[Asked]) -> None:
         times = sorted(each.started_at for each in asked)
-        ahead = [n - _RATE * (at - started_at) for n, at in enumerate(times, 1)]
+        ahead = [n - REQUESTS_PER_S * (at - started_at) for n, at in enumerate(times, 1)]
         self.findings.ahead = max([self.findings.ahead, *ahead])
 
     def _compare(self, path: Path) -> None:
         for policy in POLICIES:
             split = self._rng.uniform(0.1, 0.9)
-            found = asyncio.run(replayed(path, policy, 86_400 * _RATE, split))
+            found = asyncio.run(replayed(path, policy, 86_400 * REQUESTS_PER_S, split))
             self.findings.differences.setdefault(policy, []).append(found)
 
 

@@ -18,13 +18,10 @@ from time import monotonic
 from typing import Any
 
 from scripts.benchmarks import command
-from scripts.benchmarks.crawling import freshet
-from scripts.benchmarks.living_web import Load, living
+from scripts.benchmarks.living_web import UNSLOWED, Load, living
 from scripts.benchmarks.memory_watch import MemoryWatch, Sample
 
-_PER_HOUR = 108_000
 _DAYS_PER_S = 1 / 40
-_SETTINGS = "[politeness]\nslow_factor = 0.0\ncrawl_delay_cap_s = 0.0\nconnections_per_host = 4\n"
 _HOUR_S = 3_600.0
 _SERIES_POINTS = 20
 _BY_TABLE = (
@@ -48,25 +45,11 @@ def soak(seconds: float, policy: str, directory: Path) -> dict[str, Any]:
     """Run a daemon for so long."""
     load = Load(days_per_s=_DAYS_PER_S, span_days=2 + seconds * _DAYS_PER_S)
     store = directory / "store.db"
-    (directory / "freshet.toml").write_text(_SETTINGS, "utf-8")
-    options = [
-        "--policy",
-        policy,
-        "--budget",
-        f"{_PER_HOUR}/hour",
-        "--delay",
-        "0",
-        "--config",
-        "freshet.toml",
-    ]
+    (directory / "freshet.toml").write_text(UNSLOWED, "utf-8")
+    options = ("--policy", policy, "--time-limit", str(seconds))
     with living(load, directory / "exchanges.log") as web:
         begun_at = monotonic()
-        with (
-            freshet(
-                "daemon", store, web.seeds(), *options, "--time-limit", str(seconds)
-            ) as running,
-            MemoryWatch(running.pid) as watch,
-        ):
+        with web.daemon(store, *options) as running, MemoryWatch(running.pid) as watch:
             running.wait(seconds / 2)
             half = _file(store)
             # Before the daemon ends, which throws old bodies away.

@@ -6,13 +6,20 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from freshet.crawler.urls import canonical
+from scripts.benchmarks.crawling import CrawlProcess, freshet
 
 _ROOT = Path(__file__).parents[2]
+#: Of a daemon that asks the web as often as its budget lets it.
+REQUESTS_PER_S = 30.0
+_OPTIONS = (
+    "--budget", f"{3_600 * REQUESTS_PER_S:g}/hour", "--delay", "0", "--config", "freshet.toml",
+)  # fmt: skip
+UNSLOWED = "[politeness]\nslow_factor = 0.0\ncrawl_delay_cap_s = 0.0\nconnections_per_host = 4\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,10 @@ class LivingWeb:
         """The front page of every site."""
         return list(self.roots.values())
 
+    def daemon(self, store: Path, *options: str) -> AbstractContextManager[CrawlProcess]:
+        """Start a daemon that keeps the web fresh; ``freshet.toml`` stands beside the store."""
+        return freshet("daemon", store, self.seeds(), *_OPTIONS, *options)
+
     def asked(self) -> list[Asked]:
         """All exchanges so far, in the order of their ends, by canonical URL."""
         text = self.log.read_text("utf-8")
@@ -56,6 +67,14 @@ class LivingWeb:
             for e in lines
             if (root := self.roots.get(e["host"])) is not None
         ]
+
+
+def new_store(directory: Path, settings: str) -> Path:
+    """Make a folder for one more store, with settings; return where the store is to be."""
+    folder = directory / f"store-{len(list(directory.glob('store-*')))}"
+    folder.mkdir()
+    (folder / "freshet.toml").write_text(settings, "utf-8")
+    return folder / "store.db"
 
 
 @contextmanager

@@ -10,7 +10,7 @@ and asks for those after it is told the last state of every page whose document 
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from sqlite3 import Connection
 from typing import Final, Literal, TypeAlias
@@ -55,7 +55,8 @@ def tell(db: Connection, page_ids: Iterable[int], now: float) -> None:
             continue
         found_id, found_at, found = significant
         newest = max(found or 0, told if exists else 0) or version
-        if newest != told:
+        # Noise that was taken back leaves the document as it was.
+        if newest != told or (noise or 0) > version:
             seen = (found_at, found_id) if newest == found else last
             _enter(db, page_id, "new" if told is None else "changed", newest, seen)
         if version > newest and version != noise:
@@ -95,8 +96,8 @@ def begin_epoch(db: Connection) -> None:
 
 # -- reading -----------------------------------------------------------------
 
-_CURSOR: Final = re.compile(r"([0-9a-f]{16})-(\d{1,18})")
-#: Rows that are looked at in one query, whether they match or not.
+_CURSOR: Final = re.compile(r"([0-9a-f]{16})-(\d{1,18})(?:-(\d{1,18}))?")
+#: Rows that are looked at in one query where not all match.
 _ROWS: Final = 1_000
 _START_ANEW: Final = "empty your copy, and start anew at 0"
 
@@ -107,14 +108,18 @@ class CursorGone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a store's changefeed: all changes up to number ``seq`` have been told."""
+    """A place in a store's changefeed: all changes up to number ``seq`` have been told.
+
+    The consumer began after number ``begun``: it holds nothing that was deleted until then.
+    """
 
     epoch: str
     seq: int
+    begun: int
 
     def __str__(self) -> str:
         """Return the cursor that consumers keep."""
-        return f"{self.epoch}-{self.seq}"
+        return f"{self.epoch}-{self.seq}" + (f"-{self.begun}" if self.begun > self.seq else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,24 +153,27 @@ async def position(db: Reader, since: str) -> Position:
     sql = "SELECT epoch, kept_from, coalesce((SELECT max(seq) FROM change), 0) FROM changefeed"
     ((epoch, kept_from, last),) = await db.execute_fetchall(sql)
     if since in {"0", "now"}:
-        return Position(epoch, 0 if since == "0" else max(last, kept_from))
+        begun = max(last, kept_from)
+        return Position(epoch, 0 if since == "0" else begun, begun)
     found = _CURSOR.fullmatch(since)
     if found is None:
         raise ValueError(
             f"{since[:80]!r} is no cursor; accepted are 0, now and what a feed returned"
         )
-    place = Position(found[1], int(found[2]))
+    place = Position(found[1], int(found[2]), int(found[3] or found[2]))
     if place.epoch != epoch:
         why = "the cursor belongs to another store, or to this one before it was restored"
         raise CursorGone(f"{why}; {_START_ANEW}")
-    if place.seq < kept_from:
+    if max(place.seq, place.begun) < kept_from:
         raise CursorGone(f"deletions since the cursor are not kept any more; {_START_ANEW}")
     return place
 
 
 _COLUMNS: Final = columns_of(
-    LastChange, "c", url="p.url", title="p.title", moved_to="iif(c.kind = 'moved', t.url, NULL)",
-    resemblance="f.resemblance", blocks_added="f.blocks_added", blocks_removed="f.blocks_removed",
+    LastChange, "c", url="p.url", title="p.title", resemblance="f.resemblance",
+    blocks_added="f.blocks_added", blocks_removed="f.blocks_removed",
+    # By its last name; out of scope, or where the old URL serves something again, as it was told.
+    moved_to="iif(c.kind = 'moved', coalesce(t.url, f.detail), NULL)",
 )  # fmt: skip
 #: The changes in their order, behind one number; with noise or without.
 _CHANGES: Final = (
@@ -188,9 +196,10 @@ async def changes(
     Only those whose whole URL matches are returned; noise is left out unless asked for.
     """
     found: list[LastChange] = []
-    seq, rows = after.seq, _ROWS
-    while len(found) < limit and rows == _ROWS:
-        told = await db.execute_fetchall(_CHANGES, (seq, noise, _ROWS))
+    seq, most = after.seq, limit if match is None else _ROWS
+    rows = most
+    while len(found) < limit and rows == most:
+        told = await db.execute_fetchall(_CHANGES, (seq, noise, most))
         read = list(map(row_to(LastChange), told))
         rows = len(read)
         for change in read:
@@ -199,7 +208,7 @@ async def changes(
                 found.append(change)
             if len(found) == limit:
                 break
-    return found, Position(after.epoch, seq)
+    return found, replace(after, seq=seq)
 
 
 async def newest(db: Reader, limit: int) -> list[LastChange]:

@@ -11,7 +11,8 @@ LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise'
 LEFT JOIN change AS n ON n.page_id = p.id AND n.kind = 'noise'
 LEFT JOIN finding AS f ON f.id = (SELECT id FROM finding WHERE page_id = p.id
     AND (kind IN ('new', 'changed', 'unchanged', 'gone')
-        OR kind = 'redirected' AND reason = 'permanent'
+        OR kind = 'redirected'
+            AND (reason = 'permanent' OR reason = 'out_of_scope' AND status IN (301, 308))
         OR kind = 'refused' AND reason = 'robots')
     ORDER BY at DESC, id DESC LIMIT 1)
 LEFT JOIN finding AS s ON s.id = (SELECT id FROM finding WHERE page_id = p.id

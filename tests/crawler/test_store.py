@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import freshet
+from freshet.crawler import documents
 from tests.console import freshet as console
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
@@ -50,7 +51,9 @@ def store_threads() -> list[str]:
     return [each.name for each in threading.enumerate() if each.name == "freshet-store"]
 
 
-def test_a_document_has_what_the_page_says_and_when_it_was_fetched(crawled: SmallStore) -> None:
+def test_a_document_has_what_the_page_says_and_when_it_was_fetched(
+    crawled: SmallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with freshet.Store(crawled.path) as store:
         page = store.page(f"{HOST}/offer")
         assert (page.url, page.title, page.version) == (f"{HOST}/offer", "T", 2)
@@ -59,6 +62,9 @@ def test_a_document_has_what_the_page_says_and_when_it_was_fetched(crawled: Smal
         assert "It costs 11.49 today." in page.markdown
         assert list(page.by_id().values()) == list(page.blocks)
         assert page.as_json()["blocks"][0]["id"] in page.by_id()
+        monkeypatch.setattr(documents, "reads_pdf", lambda: False)
+        crawled.execute("UPDATE version SET content_type = 'application/pdf'")
+        assert "wants the extra `pdf`" in (store.page(f"{HOST}/offer").missing or "")
 
 
 @pytest.mark.parametrize(

@@ -67,10 +67,8 @@ async def kept(db: Path, receiver: str) -> tuple[str, str]:
 
     async def tell(hub: Hub) -> None:
         said = {
-            "hub.mode": "denied",
-            "hub.topic": SITE,
-            "hub.reason": "no {} for {}".format(*shared()),
-        }
+            "hub.mode": "denied", "hub.topic": SITE, "hub.reason": "no {} for {}".format(*shared()),
+        }  # fmt: skip
         await hub.get(hub.asked[0][1]["hub.callback"], said)
 
     hub.after(2.0, SITE, tell)

@@ -228,6 +228,26 @@ async def test_a_missing_folder_and_a_folder_are_clear_errors(tmp_path: Path) ->
         await open_store(tmp_path)
 
 
+async def test_a_reader_that_is_cancelled_twice_leaves_no_thread(made: Path) -> None:
+    before, reads = set(threading.enumerate()), asyncio.Event()
+
+    async def read() -> None:
+        async with reading(made) as connection:
+            await connection.execute_fetchall("SELECT 1")
+            reads.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(read())
+    await reads.wait()
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0)
+    await asyncio.wait([task])
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
 async def test_reading_a_store_that_does_not_exist_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="freshet crawl --db"):
         async with reading(tmp_path / "none.db"):

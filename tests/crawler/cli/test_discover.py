@@ -65,10 +65,8 @@ def test_the_pages_that_reveal_the_new_ones_are_chosen(weekly: SmallStore) -> No
     assert chosen["share"] == pytest.approx(1.0)
     assert chosen["visited_at"] == iso(WEEKS * 7 * DAY_S)
     assert found["past"]["od_win"] == {
-        "coverage": 1.0,
-        "overhead": pytest.approx(1 / 3),
-        "depth": 1,
-    }
+        "coverage": 1.0, "overhead": pytest.approx(1 / 3), "depth": 1,
+    }  # fmt: skip
     assert found["past"]["greedy with hindsight"]["coverage"] == 1.0
 
 

@@ -51,10 +51,8 @@ def test_an_archive_of_others_goes_through_its_robots_txt(tmp_path: Path) -> Non
     assert found["other_exchanges"]["refused_again"] == 1
     assert found["damages"] == {}
     assert kinds(tmp_path / "new.db") == {
-        "http://a.test/": "new",
-        "http://a.test/secret": "refused",
-        "http://a.test/lost": "gone",
-    }
+        "http://a.test/": "new", "http://a.test/secret": "refused", "http://a.test/lost": "gone",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

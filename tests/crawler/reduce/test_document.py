@@ -96,6 +96,8 @@ def test_nonsense_is_not_metadata() -> None:
         "<script type=application/ld+json>" + "[" * 100_000 + "</script>"
     )
     assert found == Document()
+    half = '<script type="application/ld+json">{"@type":"Report","headline":"a\\ud800b"}</script>'
+    assert read(half).title == "a?b"
 
 
 def test_text_and_json_are_documents_too() -> None:

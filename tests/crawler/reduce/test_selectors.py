@@ -30,10 +30,8 @@ def test_ignored_elements_are_dropped_with_all_below_them() -> None:
 
 def test_an_included_element_within_another_counts_once() -> None:
     assert texts(PAGE, SelectorHints(include=("main", "p.seen"))) == (
-        "Seen by 12",
-        "Some words of the main element.",
-        "and Seen by 12 more",
-    )
+        "Seen by 12", "Some words of the main element.", "and Seen by 12 more",
+    )  # fmt: skip
 
 
 def test_included_elements_count_even_where_they_look_like_frame_if_there_are_any() -> None:

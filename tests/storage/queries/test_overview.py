@@ -17,10 +17,8 @@ async def test_an_empty_store_holds_nothing(tmp_path: Path) -> None:
     async with reading(empty.path) as connection:
         assert await overview.holdings(connection) == Holdings(*[0] * 11)
         assert await overview.frontier_counts(connection, NOW) == {
-            "due": 0,
-            "waiting": 0,
-            "deferred": 0,
-        }
+            "due": 0, "waiting": 0, "deferred": 0,
+        }  # fmt: skip
 
 
 async def test_pages_are_captured_urls_that_are_no_alias_sitemap_or_mere_link(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from freshet.storage import maintenance
 from freshet.storage.database import reading
-from freshet.storage.entries import AliasKind, Amendment, Kind, Retraction
+from freshet.storage.entries import AliasKind, Amendment, Kind, Retraction, Rung
 from freshet.storage.maintenance import Retention
 from freshet.storage.queries import page
 from freshet.storage.records import DueUrl, Visit
@@ -46,12 +46,10 @@ async def kinds(store: CrawlStore, *, noise: bool = False) -> list[str]:
 
 def seen(due: DueUrl, text: str, kind: Kind, at: float, *, noindex: bool = False) -> Visit:
     """A visit that captured a text."""
-    found = captured(due, text, at=at)
-    return replace(
-        found,
-        observation=replace(found.observation, kind=kind),
-        capture=replace(capture(text), noindex=noindex),
-    )
+    found = visit(due, kind, at)
+    rung: Rung | None = "frame" if kind == "unchanged" else None
+    observation = replace(found.observation, rung=rung)
+    return replace(found, observation=observation, capture=replace(capture(text), noindex=noindex))
 
 
 def what_happens(due: DueUrl, action: str, n: int) -> Visit:
@@ -66,6 +64,10 @@ def what_happens(due: DueUrl, action: str, n: int) -> Visit:
             way: AliasKind = "permanent" if action == "moved" else "temporary"
             found = redirected(due, "/target", way, at)
             return replace(found, observation=replace(found.observation, reason=way))
+        case "left":
+            found = visit(due, "redirected", at)
+            there = replace(found.observation, status=301, detail="https://b.example/")
+            return replace(found, observation=replace(there, reason="out_of_scope"))
         case "robots":
             found = visit(due, "refused", at)
             return replace(found, observation=replace(found.observation, reason="robots"))
@@ -79,7 +81,7 @@ def what_happens(due: DueUrl, action: str, n: int) -> Visit:
 
 ACTIONS = (
     "changed", "noise", "gone", "moved", "away", "robots", "failed", "unchanged", "noindex",
-    "taken back",
+    "taken back", "left",
 )  # fmt: skip
 
 
@@ -87,48 +89,46 @@ ACTIONS = (
     st.lists(
         st.tuples(st.sampled_from(PATHS), st.sampled_from(ACTIONS), st.sampled_from((0, 1, 2, 9))),
         max_size=25,
-    )
+    ),
+    st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_a_mirror_is_what_a_new_reader_gets(history: list[tuple[str, str, int]]) -> None:
+def test_a_mirror_is_what_a_new_reader_gets(
+    history: list[tuple[str, str, int]], noise: bool
+) -> None:
     """Whatever happens, and however seldom and little the consumer asks."""
-    asyncio.run(_mirrored(history))
+    asyncio.run(_mirrored(history, noise=noise))
 
 
-async def _mirrored(history: list[tuple[str, str, int]]) -> None:
+async def _mirrored(history: list[tuple[str, str, int]], *, noise: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with crawl_store(Path(folder, "db")) as store:
-            await store.admit(*PATHS)
-            due = {path: await store.taken(path) for path in PATHS}
-            mirror: dict[str, int] = {}
-            last: dict[str, int] = {}
-            cursor = "0"
-            for n, (path, action, limit) in enumerate(history):
+            await store.admit(*PATHS, "/end")
+            due = {path: await store.taken(path) for path in (*PATHS, "/end")}
+            mirror, last, cursor = dict[str, int](), dict[str, int](), "0"
+            # In the end the consumer reads all that is left.
+            for n, (path, action, limit) in enumerate((*history, ("/end", "failed", 100))):
                 await store.apply(what_happens(due[path], action, n))
-                cursor = await _follow(store, mirror, last, cursor, limit)
-            await _follow(store, mirror, last, cursor, 100)
-            whole = {each.url: each.version_id for each in await told(store) if each.version_id}
-            assert mirror == whole
+                place = await changefeed.position(store.database.reader, cursor)
+                found, place = await changefeed.changes(
+                    store.database.reader, place, limit, noise=noise
+                )
+                cursor = str(place)
+                for change in found:
+                    assert change.seq > last.get(change.url, 0)
+                    last[change.url] = change.seq
+                    mirror.pop(change.url, None)
+                    if change.version_id is not None:
+                        mirror[change.url] = change.version_id
+            entries = await told(store, noise=noise)
+            assert mirror == {each.url: each.version_id for each in entries if each.version_id}
+            kept = await page.document_sources(store.database.reader, list(mirror.values()))
+            assert {each.url: each.version_id for each in kept.values()} == mirror
             rows = await store.rows(
                 "SELECT url, version_id FROM page WHERE role = 'page' AND NOT noindex "
                 "AND version_id IS NOT NULL AND last_kind IN ('new', 'changed')"
             )
             assert dict(rows).items() <= mirror.items()
-
-
-async def _follow(
-    store: CrawlStore, mirror: dict[str, int], last: dict[str, int], cursor: str, limit: int
-) -> str:
-    place = await changefeed.position(store.database.reader, cursor)
-    found, after = await changefeed.changes(store.database.reader, place, limit)
-    for change in found:
-        assert change.seq > last.get(change.url, 0)
-        last[change.url] = change.seq
-        if change.version_id is None:
-            mirror.pop(change.url, None)
-        else:
-            mirror[change.url] = change.version_id
-    return str(after)
 
 
 async def happened(store: CrawlStore, *actions: str) -> DueUrl:
@@ -152,10 +152,10 @@ async def happened(store: CrawlStore, *actions: str) -> DueUrl:
         (["changed", "noindex"], ["noindex"]),
         (["changed", "gone", "failed"], ["gone"]),
         (["changed", "gone", "unchanged"], ["new"]),
-        (["changed", "moved"], ["moved"]),
         (["changed", "moved", "changed"], ["new"]),
         (["changed", "robots"], ["robots"]),
         (["changed", "changed", "taken back"], ["changed"]),
+        (["changed", "noise", "taken back"], ["changed"]),
         (["changed", "taken back"], ["withdrawn"]),
     ],
     ids="-".join,
@@ -175,11 +175,12 @@ async def test_noise_is_told_to_those_who_ask(store: CrawlStore) -> None:
     assert await kinds(store, noise=True) == ["changed"]
 
 
-async def test_a_move_tells_where_to(store: CrawlStore) -> None:
-    await happened(store, "changed", "moved")
-    assert [(each.kind, each.moved_to) for each in await told(store)] == [
-        ("moved", "https://a.example/target")
-    ]
+@pytest.mark.parametrize(
+    ("how", "where"), [("moved", "https://a.example/target"), ("left", "https://b.example/")]
+)
+async def test_a_move_tells_where_to(store: CrawlStore, how: str, where: str) -> None:
+    await happened(store, "changed", how)
+    assert [(each.kind, each.moved_to) for each in await told(store)] == [("moved", where)]
 
 
 def amend(store: CrawlStore, due: DueUrl, amendment: Amendment) -> None:
@@ -238,23 +239,30 @@ async def test_a_copy_of_a_store_knows_no_cursor_of_the_store(
 
 
 async def test_a_cursor_before_deletions_that_are_not_kept_is_refused(store: CrawlStore) -> None:
-    await store.admit("/a", "/b")
-    due, other = await store.taken("/a"), await store.taken("/b")
-    await store.apply(captured(due), captured(other))
+    await store.admit(*PATHS)
+    due, *others = [await store.taken(path) for path in PATHS]
+    await store.apply(*map(captured, (due, *others)))
     before = str(await changefeed.position(store.database.reader, "now"))
     await store.apply(visit(due, "gone", START + 1))
     after = str(await changefeed.position(store.database.reader, "now"))
-    await maintenance.prune(
-        store.database, Retention(1, inf, deletion_age_s=DAY_S), START + 3 * DAY_S
-    )
+    rules = Retention(1, inf, deletion_age_s=DAY_S)
+    await maintenance.prune(store.database, rules, START + 3 * DAY_S)
     with pytest.raises(CursorGone, match="not kept"):
         await told(store, before)
     assert await told(store, after) == []
-    assert await kinds(store) == ["new"]
+    # Who begins anew may take a part at a time: it never held what was deleted before.
+    place = await changefeed.position(store.database.reader, "0")
+    (first,), place = await changefeed.changes(store.database.reader, place, 1)
+    assert [first, *await told(store, str(place))] == await told(store)
+    await store.apply(*(visit(each, "gone", START + 4 * DAY_S) for each in others))
+    await maintenance.prune(store.database, rules, START + 6 * DAY_S)
+    with pytest.raises(CursorGone, match="not kept"):
+        await told(store, str(place))
 
 
-async def test_a_document_keeps_its_body_behind_noise_of_any_age(store: CrawlStore) -> None:
-    await happened(store, "changed", "noise", "noise")
+@pytest.mark.parametrize("absent", ["failed", "robots"])
+async def test_a_body_is_kept_behind_noise_of_any_age(store: CrawlStore, absent: str) -> None:
+    await happened(store, "changed", "noise", "noise", absent)
     await maintenance.prune(store.database, Retention(1, DAY_S), START + 9 * DAY_S)
     kept = await store.rows("SELECT v.id FROM version AS v JOIN body ON digest = body_digest")
     assert kept == [(1,), (3,)]

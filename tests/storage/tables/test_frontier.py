@@ -53,10 +53,8 @@ async def test_a_host_gives_no_more_than_the_limit_and_only_what_is_due(store: C
     await store.apply(replace(visit(first, "failed"), retry_at=START + 60))
     loaded = await store.due(START, limit=3)
     assert [due.url for due in loaded] == [
-        *(url_of(f"/{i}") for i in (1, 2, 3)),
-        "https://b.example/x",
-        "https://b.example/y",
-    ]
+        *(url_of(f"/{i}") for i in (1, 2, 3)), "https://b.example/x", "https://b.example/y",
+    ]  # fmt: skip
     assert (await store.due(START + 60, limit=3))[0].url == url_of("/0")
 
 
