@@ -181,7 +181,7 @@ class Documents:
             UnknownPage: the store does not have it.
         """
         it = await final(db, typed)
-        version = await document_version(db, it.page_id, wanted)
+        version = await document_version(db, it, wanted)
         return (await self.read(db, [version.version_id]))[version.version_id]
 
     async def _read(self, db: Reader, source: DocumentSource) -> StoredDocument:
@@ -347,23 +347,25 @@ def version_of(
         at = datetime.fromisoformat(wanted).astimezone().timestamp()
     except (ValueError, OverflowError) as error:
         raise UsageError(
-            f"version {wanted}: accepted are {numbers}, or a date such as 2026-03-31T12:00"
+            f"{wanted}: no version or time; accepted are {numbers}, or such as 2026-03-31T12:00"
         ) from error
     then = [version for version in counted if version.at <= at]
     if not then:
         first = calendar(stored[0].at).astimezone()
-        raise UnknownPage(f"version {wanted}: the first is of {first:%Y-%m-%d %H:%M:%S}")
+        raise UnknownPage(f"{wanted}: no version then; the first is of {first:%Y-%m-%d %H:%M:%S}")
     return then[-1]
 
 
-async def document_version(db: Reader, page_id: int, wanted: str | None = None) -> StoredVersion:
+async def document_version(
+    db: Reader, it: KnownUrl | OtherName, wanted: str | None = None
+) -> StoredVersion:
     """Return the version of a page's document, or the one wanted; raises as :func:`version_of`."""
-    stored = await page.versions(db, page_id)
+    stored = await page.versions(db, it.page_id)
     if not stored:
-        raise UnknownPage("the store has no content of this page")
+        raise UnknownPage(f"{it.url}: no visit brought content; `freshet history` shows the visits")
     if wanted is not None:
         return version_of(stored, [each for each in stored if each.significant], wanted)
-    told = await changefeed.document_of(db, page_id)
+    told = await changefeed.document_of(db, it.page_id)
     return next((each for each in stored if each.version_id == told), stored[-1])
 
 

@@ -99,14 +99,14 @@ def test_the_product_has_at_most_250_modules() -> None:
     assert len(modules()) <= 250
 
 
-def test_the_product_has_at_most_60800_lines() -> None:
-    """Hold 57,800 lines, 1,000 for the faults of the first version, 2,000 for what comes out."""
+def test_the_product_has_at_most_61300_lines() -> None:
+    """Hold 57,800 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites."""
     product = files("freshet", *PACKAGES, endings=(".py", ".pyx", ".pxd"))
-    assert line_count(product) <= 60_800
+    assert line_count(product) <= 61_300
 
 
-def test_the_tests_have_at_most_47600_lines() -> None:
-    assert line_count(files("tests")) <= 47_600
+def test_the_tests_have_at_most_48000_lines() -> None:
+    assert line_count(files("tests")) <= 48_000
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
@@ -137,8 +137,8 @@ def test_everything_is_imported_as_freshet() -> None:
     assert short == []
 
 
-def test_the_product_has_at_most_460_public_classes() -> None:
-    assert sum(len(each.classes()) for each in modules().values()) <= 460
+def test_the_product_has_at_most_461_public_classes() -> None:
+    assert sum(len(each.classes()) for each in modules().values()) <= 461
 
 
 def test_no_class_name_is_defined_twice() -> None:

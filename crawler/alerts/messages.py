@@ -18,7 +18,7 @@ from freshet.crawler.compare.diff import align, in_one_line
 from freshet.crawler.documents import UnknownPage, read_text
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.terminal import plain
+from freshet.crawler.terminal import counted, plain
 from freshet.storage.database import Database, StoreError, StoreUnavailable, reading
 from freshet.storage.queries import page
 from freshet.storage.queries.overview import PageChange
@@ -101,7 +101,8 @@ async def change_summary(
 
 def in_counts(change: Summarised) -> str:
     """Return a text with the numbers of added and removed blocks."""
-    return f"{change.blocks_added or 0} blocks added, {change.blocks_removed or 0} removed"
+    added = counted(change.blocks_added or 0, "block")
+    return f"{added} added, {change.blocks_removed or 0} removed"
 
 
 log = logging.getLogger(__name__)

@@ -73,7 +73,8 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
         try:
             await _print(changes, place, feed, limit=limit or sys.maxsize, cursor_file=cursor_file)
         except ValueError as error:
-            raise UsageError(f"--since {error}") from error
+            named = "--since" if since else f"--cursor-file {cursor_file}:"
+            raise UsageError(f"{named} {error}") from error
         except CursorGone as error:
             raise CrawlError(f"{db}: {error} (--since 0)") from error
         finally:
@@ -115,6 +116,6 @@ def _cursor_in(file: Path | None) -> str | None:
     if file is None or not file.exists():
         return None
     try:
-        return file.read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"--cursor-file {file}: cannot be read: {error}", 2)
+        return file.read_text("ascii", "replace").strip()
+    except OSError as error:
+        fail(f"--cursor-file {file}: cannot be read: {error.strerror}", 2)

@@ -22,7 +22,7 @@ from freshet.crawler.reduce.other_formats import is_json, is_pdf, media_type, re
 from freshet.crawler.reduce.page import PARSER_OPTIONS, http_url, is_plain, refuse_depth
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
-DOCUMENT_VERSION: Final = "2+pdf" if reads_pdf() else "2"
+DOCUMENT_VERSION: Final = "3+pdf" if reads_pdf() else "3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,13 @@ class Document:
     @property
     def text(self) -> str:
         """The main content without any markup: blocks are paragraphs, cells end with a tab."""
-        lines = _ROW_ENDS.sub("\n", _CELL_ENDS.sub("\t", self.html))
+        one_line = _CELLS.sub(lambda cell: cell[0].replace("<br>", " "), self.html)
+        lines = _ROW_ENDS.sub("\n", _CELL_ENDS.sub("\t", one_line))
         text = unescape(_TAGS.sub("", _BLOCK_ENDS.sub("\n\n", lines)))
         return _BLANKS.sub("\n\n", _LINE_ENDS.sub("\n", text)).strip()
 
 
+_CELLS: Final = re.compile(r"<t[dh]\b.*?</t[dh]>", re.DOTALL)
 _CELL_ENDS: Final = re.compile(r"</t[dh]>(?=<t)")
 _ROW_ENDS: Final = re.compile(r"<br>|</(?:li|dt|dd|tr|caption)>|(?<!^)<(?:ul|ol|dl)>")
 _BLOCK_ENDS: Final = re.compile(r"</(?:p|h[1-6]|ul|ol|dl|table|pre|blockquote)>")

@@ -9,6 +9,7 @@ strikethrough of GitHub.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -24,6 +25,7 @@ _LEVELS: Final = 100
 #: Lists and quotes deeper than this in each other are written at this level.
 _INDENTS: Final = 8
 _MOST_COLUMNS: Final = 100
+_MOST_ROWS: Final = 1_000
 #: Blocks of an item of a list, and characters of a cell of a table; beyond it is a layout.
 _PARTS: Final = 6
 _LONGEST_CELL: Final = 1_000
@@ -292,18 +294,26 @@ class MarkdownWriter:
 
     def _table(self, node: Element) -> Written:
         rows, html = [], []
+        # By column: how many of the next rows a cell above takes, too.
+        taken = Counter[int]()
         for row in _rows(node):
             texts: list[str] = []
             cells = []
             for cell in row.elements:
+                _pass_over(taken, texts)
                 blocks = [self.inline(piece.nodes) for piece in pieces_of(cell)]
                 text = " ".join(" ".join(text for text, _ in blocks).split())
                 inner = "<br>".join(html for _, html in blocks if html)
                 span = min(_number(cell.attributes.get("colspan"), 1), _MOST_COLUMNS)
+                high = max(1, min(_number(cell.attributes.get("rowspan"), 1), _MOST_ROWS))
+                columns = range(len(texts), min(len(texts) + span, _MOST_COLUMNS))
+                taken.update(dict.fromkeys(columns, high - 1))
                 texts += [text.replace("|", "\\|"), *[""] * (span - 1)]
-                wide = f' colspan="{span}"' if span > 1 else ""
+                spans = (("colspan", span), ("rowspan", high))
+                size = "".join(f' {name}="{count}"' for name, count in spans if count > 1)
                 tag = "th" if cell.tag == "th" else "td"
-                cells.append(f"<{tag}{wide}>{inner}</{tag}>")
+                cells.append(f"<{tag}{size}>{inner}</{tag}>")
+            _pass_over(taken, texts)
             if any(texts):
                 rows.append(texts[:_MOST_COLUMNS])
                 html.append(_in("tr", "".join(cells)))
@@ -394,6 +404,13 @@ def _in(tag: str, html: str) -> str:
 
 def _target(url: str) -> str:
     return url.replace("(", "%28").replace(")", "%29")
+
+
+def _pass_over(taken: Counter[int], texts: list[str]) -> None:
+    """Add empty cells to a row up to the first column that no cell above takes."""
+    while taken[len(texts)]:
+        taken[len(texts)] -= 1
+        texts.append("")
 
 
 def _number(text: str | None, default: int) -> int:

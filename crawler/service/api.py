@@ -136,7 +136,7 @@ class StoreApi:
                 raise UnknownPage(f"{urls[0]} is not known")
             final = known.alias or known
             try:
-                version = await document_version(db, final.page_id, wanted)
+                version = await document_version(db, final, wanted)
             except UsageError as error:
                 raise error if asked["as_of"] else UnknownPage(error) from error
             (source,) = (await page.document_sources(db, [version.version_id])).values()

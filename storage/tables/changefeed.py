@@ -150,11 +150,14 @@ async def position(db: Reader, since: str) -> Position:
         ValueError: the text is none of these.
         CursorGone: the cursor belongs to another store, or deletions after it are not kept.
     """
-    sql = "SELECT epoch, kept_from, coalesce((SELECT max(seq) FROM change), 0) FROM changefeed"
+    # The last number that was given, also if its row has been deleted since.
+    sql = (
+        "SELECT epoch, kept_from, coalesce((SELECT seq FROM sqlite_sequence "
+        "WHERE name = 'change'), 0) FROM changefeed"
+    )
     ((epoch, kept_from, last),) = await db.execute_fetchall(sql)
     if since in {"0", "now"}:
-        begun = max(last, kept_from)
-        return Position(epoch, 0 if since == "0" else begun, begun)
+        return Position(epoch, 0 if since == "0" else last, last)
     found = _CURSOR.fullmatch(since)
     if found is None:
         raise ValueError(
@@ -163,6 +166,9 @@ async def position(db: Reader, since: str) -> Position:
     place = Position(found[1], int(found[2]), int(found[3] or found[2]))
     if place.epoch != epoch:
         why = "the cursor belongs to another store, or to this one before it was restored"
+        raise CursorGone(f"{why}; {_START_ANEW}")
+    if place.seq > last:
+        why = "the cursor is of changes that the store has lost: an older copy stands in its place"
         raise CursorGone(f"{why}; {_START_ANEW}")
     if max(place.seq, place.begun) < kept_from:
         raise CursorGone(f"deletions since the cursor are not kept any more; {_START_ANEW}")

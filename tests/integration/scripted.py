@@ -12,7 +12,7 @@ from aiohttp import web
 class Page:
     """An answer; ``{origin:NAME}`` in its texts becomes the origin of another host."""
 
-    body: str = ""
+    body: str | bytes = ""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -45,7 +45,8 @@ async def scripted(
         page = hosts.get(name, {}).get(request.path_qs, Page("not here", 404))
         headers = {key: filled(value) for key, value in page.headers.items()}
         headers.setdefault("Content-Type", "text/html; charset=utf-8")
-        return web.Response(body=filled(page.body).encode(), status=page.status, headers=headers)
+        body = page.body if isinstance(page.body, bytes) else filled(page.body).encode()
+        return web.Response(body=body, status=page.status, headers=headers)
 
     def filled(text: str) -> str:
         for name in hosts:

@@ -54,6 +54,11 @@ def content(words: str) -> Page:
 PAGES = {"/": content("home"), "/a": content("apples"), "/b": content("beetroot"), "/gone": LOST}
 
 
+def remarked(page: Page) -> Page:
+    assert isinstance(page.body, str)
+    return replace(page, body=page.body + "<!-- -->")
+
+
 async def crawled(web: Scripted, db: Path, **settings: object) -> CrawlReport:
     seeds = seeds_from_arguments([web.origin("h")]).seeds
     return await crawl(
@@ -185,8 +190,8 @@ async def test_a_page_that_proves_to_be_a_block_page_was_one_at_earlier_visits(
         await crawled(web, db, change__probe=False)
         await crawled(web, db, change__probe=False)
         assert [kind for kind, _, _ in findings(db, "/gone")] == ["new", "unchanged"]
-        pages["/gone"] = replace(Everywhere.lost, body=Everywhere.lost.body + "<!-- -->")
-        pages["/a"] = replace(PAGES["/a"], body=PAGES["/a"].body + "<!-- -->")
+        pages["/gone"] = remarked(Everywhere.lost)
+        pages["/a"] = remarked(PAGES["/a"])
         await crawled(web, db)
     assert [kind for kind, _, _ in findings(db, "/gone")] == ["failed"] * 3
     assert last(db, "/gone") == ("failed", "soft_404", False)

@@ -103,7 +103,7 @@ def test_what_waits_is_sent_and_counted(tmp_path: Path) -> None:
     data = message["data"]
     assert isinstance(data, dict)
     assert data["title"] == "A page"
-    assert data["summary"] == "1 blocks added, 2 removed"
+    assert data["summary"] == "1 block added, 2 removed"
     assert data["last_seen"] == "1970-01-01T00:01:40.000000Z"
 
 

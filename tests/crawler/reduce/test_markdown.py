@@ -64,6 +64,17 @@ def test_tables_of_data_are_tables_and_those_of_layout_are_not() -> None:
     assert read("<table><tr><td><h1>T</h1><td><p>x</table>").blocks == ("# T", "x")
 
 
+def test_a_cell_of_many_rows_leaves_its_place_empty_in_the_others() -> None:
+    found = read(
+        "<table><tr><th>A<th>B<th>C<tr><td rowspan=2 colspan=2>x<td>1<br>2<tr><td>3"
+        "<tr><td>y<td>4<td rowspan=0>5<tr><td>z<td>6<td>7</table>"
+    )
+    rows = found.markdown.splitlines()[2:]
+    assert rows == ["| x |  | 1 2 |", "|  |  | 3 |", "| y | 4 | 5 |", "| z | 6 | 7 |"]
+    assert '<td colspan="2" rowspan="2">x</td>' in found.html
+    assert found.text.splitlines()[:2] == ["A\tB\tC", "x\t1 2"]
+
+
 def test_quotes_breaks_and_marks() -> None:
     found = read(
         "<blockquote><p>q1</p><p>q2</p></blockquote><p>a<br>b<br><br>1. c *d* _e_ f_g</p><p># h</p>"

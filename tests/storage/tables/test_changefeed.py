@@ -238,6 +238,13 @@ async def test_a_copy_of_a_store_knows_no_cursor_of_the_store(
             cursors.append(str(await changefeed.position(reader, "now")))
 
 
+async def test_a_cursor_of_changes_that_the_store_has_lost_is_refused(store: CrawlStore) -> None:
+    now = await changefeed.position(store.database.reader, "now")
+    assert await changefeed.position(store.database.reader, str(now)) == now
+    with pytest.raises(CursorGone, match="an older copy stands in its place; empty your copy"):
+        await changefeed.position(store.database.reader, f"{now.epoch}-{now.seq + 1}")
+
+
 async def test_a_cursor_before_deletions_that_are_not_kept_is_refused(store: CrawlStore) -> None:
     await store.admit(*PATHS)
     due, *others = [await store.taken(path) for path in PATHS]
