@@ -105,8 +105,8 @@ def test_the_product_has_at_most_61300_lines() -> None:
     assert line_count(product) <= 61_300
 
 
-def test_the_tests_have_at_most_48000_lines() -> None:
-    assert line_count(files("tests")) <= 48_000
+def test_the_tests_have_at_most_48100_lines() -> None:
+    assert line_count(files("tests")) <= 48_100
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
