@@ -3,11 +3,31 @@
 Everything else is imported inside :func:`run`, which takes a second.
 """
 
+import ctypes
 import os
 import sys
 from contextlib import suppress
 from gc import freeze, set_threshold
 from types import TracebackType
+from typing import Final
+
+#: Parameters of glibc's mallopt, and how the environment names them for the processes that parse.
+#: By itself it keeps buffers of up to 32 MB when they are freed, and a heap for each thread.
+_HEAP: Final = (
+    ("MALLOC_TRIM_THRESHOLD_", -1, 1 << 20),
+    ("MALLOC_MMAP_THRESHOLD_", -3, 1 << 20),
+    ("MALLOC_ARENA_MAX", -8, 2),
+)
+
+
+def _return_freed_memory() -> None:
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is None:
+        return
+    for name, parameter, value in _HEAP:
+        if name not in os.environ:
+            os.environ[name] = str(value)
+            mallopt(parameter, value)
 
 
 def run() -> None:
@@ -21,6 +41,7 @@ def run() -> None:
     # To a full pipe that somebody made non-blocking, Python would lose the rest in silence.
     with suppress(OSError, AttributeError):
         os.set_blocking(sys.stdout.fileno(), True)
+    _return_freed_memory()
     try:
         # Nothing here multiplies matrices: numpy need not start a thread for each core.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
