@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Final, TypeAlias
 
 import aiosqlite
@@ -102,19 +102,6 @@ class PendingEvidence:
         return _new_evidence(visits, await claims.load(self._reader), self._pages.rows, self._asked)
 
 
-def _with_quiet_days(visits: VisitResults, said: Claims, rows_of: RowsOf) -> VisitResults:
-    """Add for how long, by Last-Modified, pages had been as they were at their first visits."""
-    rows, known = rows_of(said.page_id)
-    of_header = known & (said.kind == _NO_NEWS)
-    row, at = rows[of_header[known]], said.received_at[of_header] / _DAY_S
-    days = np.maximum(at - said.until[of_header] / _DAY_S, 0.0)
-    found = dict(zip(zip(row.tolist(), at.tolist(), strict=True), days.tolist(), strict=True))
-    quiet = np.zeros(len(visits))
-    for k in np.flatnonzero(~visits.compared & ~visits.gone).tolist() if found else ():
-        quiet[k] = found.get((int(visits.row[k]), float(visits.at[k])), 0.0)
-    return replace(visits, quiet=quiet)
-
-
 def _new_evidence(
     visits: VisitResults, said: Claims, rows_of: RowsOf, pages: Mapping[int, int]
 ) -> NewEvidence:
@@ -123,7 +110,6 @@ def _new_evidence(
     Sitemaps and feeds are pages, too: a visit to the page of a source that finds no claim moved
     is a batch as well.
     """
-    visits = _with_quiet_days(visits, said, rows_of)
     asked_rows, is_watched = rows_of(np.array(list(pages.values()), np.int64))
     sources = np.array(list(pages), np.int64)[is_watched]
     asked = dict(zip(sources.tolist(), asked_rows.tolist(), strict=True))

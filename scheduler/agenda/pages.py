@@ -205,7 +205,9 @@ class PageTable:
         rows = self._rows
         captured, host = rows["captured"].astype(np.float64), rows["host"]
         dying = self._dying()[host]
-        vain = ((rows["gone"] > 0) | rows["away"]) & ~rows["captured"]
+        # A host without any content is another name of one: its other URLs lead elsewhere, too.
+        is_name = (np.bincount(host, captured) == 0)[host]
+        vain = ((rows["gone"] > 0) | (rows["away"] & is_name)) & ~rows["captured"]
         age = np.maximum(np.where(vain, rows["since"], now) - rows["found_at"], 0.0)
         living = np.exp(-dying * age)
         dead = np.where(vain, living, 0.0)

@@ -94,7 +94,6 @@ class SiteClockRanker:
         table = np.zeros(len(visits), VISIT)
         for name in ("row", "at", "compared", "changed", "gone", "moved"):
             table[name] = getattr(visits, name)
-        table["quiet"] = 0.0 if visits.quiet is None else visits.quiet
         self._count = int(_count(self._there.rows, table, self._count, self._budget))
         site = self._site_of.rows[visits.row]
         order = np.argsort(site, kind="stable")

@@ -119,8 +119,6 @@ class VisitResults:
         changed: True where the page had changed; False where nothing was compared.
         gone: True where the page was gone.
         moved: True where the bytes differed from before, changed or not.
-        quiet: days for which a page had been as it was at its first visit, by its Last-Modified;
-            None: that is known of none.
     """
 
     row: Rows
@@ -129,16 +127,13 @@ class VisitResults:
     changed: Bools
     gone: Bools
     moved: Bools
-    quiet: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.row)
 
     def take(self, some: slice | Rows) -> VisitResults:
         """Return the visits of a slice, or at these places in this order."""
-        quiet = None if self.quiet is None else self.quiet[some]
-        columns = {name: getattr(self, name)[some] for name in self.__slots__ if name != "quiet"}
-        return VisitResults(**columns, quiet=quiet)
+        return VisitResults(**{field: getattr(self, field)[some] for field in self.__slots__})
 
     @classmethod
     def one(

@@ -64,8 +64,6 @@ VISIT: Final = np.dtype(
         ("gone", np.bool_),
         # Whether its bytes were others, changed or not.
         ("moved", np.bool_),
-        # The days before the first visit in which it had not changed.
-        ("quiet", np.float64),
         # The mean days between two visits to a page, if all are visited in turn.
         ("turn", np.float64),
         # Filled in: the day of the visit before, −inf if none, and the changes expected.
@@ -130,9 +128,6 @@ _FIT_EVERY: Final = 200
 _STEPS: Final = 30
 _STEPS_OF_AREAS: Final = 10
 _MEMORY: Final = 500.0
-#: What a quiet day before the first visit counts, and how many count at most.
-QUIET: Final = 1.0
-_MOST_QUIET: Final = 360.0
 #: A change of the mean time between visits by this factor begins bins of another width.
 _ANOTHER_WIDTH: Final = 4.0
 
@@ -206,8 +201,6 @@ def learn(
             _learn_one(pages, site, clock, visit)
         else:
             _commit(pages, site, clock, visit.row)
-            if visit.quiet > 0 and visit.begin == -np.inf:
-                _add_quiet(pages, site, visit.row, visit.quiet)
             page.last = max(page.last, visit.at)
             _mark(pages, clock, site, visit.row)
     return len(visits)
@@ -237,16 +230,6 @@ def _meet(pages: Pages, site: SiteState, row: int, gone: bool) -> None:
     if page.alive == gone:
         page.alive = not gone
         facts.alive += -1 if gone else 1
-
-
-@part
-def _add_quiet(pages: Pages, site: SiteState, row: int, quiet: float) -> None:
-    """Learn that a page had not changed for some days before its first visit."""
-    page, days = pages.page[row], QUIET * min(quiet, _MOST_QUIET)
-    add_interval(pages.likelihood[row], days, 0.0, False)
-    add_interval(pages.plain_likelihood[row], days, 0.0, False)
-    page.rate = mean_rate(pages.likelihood[row], site.prior[page.area])
-    page.plain_rate = mean_rate(pages.plain_likelihood[row], site.plain_prior[page.area])
 
 
 @part
