@@ -173,7 +173,7 @@ async def test_a_store_is_followed_beside_a_daemon_which_drains_at_the_end(host:
             async for change in store.changefeed(wait=True):
                 assert change.doc is not None
                 assert change.doc.url == change.id
-                if store.history(change.id)[0].kind == "new" and len(host.visits) > 2:
+                if store.history(change.id)[-1].kind == "new" and len(host.visits) > 2:
                     break
         told = await asyncio.to_thread(console, "status", "--db", host.db, "--json")
         assert f'"process": {os.getpid()}' in told.stdout
