@@ -1,9 +1,9 @@
 """Pacing of requests under a budget.
 
 The budget flows in evenly; the unused part is kept for half a minute, or as one request if less
-than one flows in by then. *Invariant.* In any span of time no more requests start than flow in
-during it, plus that reserve. Consequence: no burst at a start, after a pause, or when a host that
-was down for a day is back.
+than one flows in by then, or as what the agenda saves for a session. *Invariant.* In any span of
+time no more requests start than flow in during it, plus that reserve. Consequence: no burst at a
+start, after a pause, or when a host that was down for a day is back, but for a session's.
 """
 
 from math import inf
@@ -43,7 +43,7 @@ class Pacer:
         if not per_day > 0:
             raise ValueError(f"per_day is {per_day!r}; it must be above 0")
         self._per_s = per_day / _DAY_S
-        self._least_most = self._most = max(1.0, self._per_s * _KEPT_S)
+        self._reserve = self._most = max(1.0, self._per_s * _KEPT_S)
         self._enough = 1.0 - min(0.5, 1e-9 + self._per_s * _CLOCK_S)
 
     @property
@@ -62,7 +62,7 @@ class Pacer:
 
     def save(self, most: float) -> None:
         """Keep so many requests for later, if they are more than half a minute's."""
-        self._most = max(self._least_most, most)
+        self._most = max(self._reserve, most)
 
     def saved(self, now: float) -> float:
         """Return how many requests may start at once."""

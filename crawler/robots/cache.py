@@ -9,7 +9,7 @@ The time and the random generator are arguments.
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
-from math import ceil, inf, log
+from math import ceil, inf, log2
 from random import Random
 
 from freshet.crawler.bounds import ROBOTS_BYTES, SITEMAP_URL_CHARS
@@ -40,7 +40,7 @@ class _Entry:
 
 #: The longest pause of a host whose robots.txt is unreachable: it may be gone for good.
 _LONGEST_PAUSE_S = 30 * 86_400.0
-_MOST_DOUBLINGS = 20.0
+_MOST_DOUBLINGS = 20
 
 _NONE = RobotsTxt(closed=True, size_bytes=0)
 
@@ -112,12 +112,15 @@ class RobotsCache:
         return record
 
     def _pause_s(self, failures: int) -> float:
-        """Return the pause after so many failures: a dead host's grows on to a month."""
+        """Return the pause after so many failures: from its longest on it doubles, to a month."""
         rules = self.politeness
-        grows = log(rules.back_off_max_s / rules.back_off_initial_s, rules.back_off_factor)
-        doublings = min(max(0.0, failures - 1 - ceil(grows)), _MOST_DOUBLINGS)
-        longest = max(rules.back_off_max_s, _LONGEST_PAUSE_S)
-        return min(back_off_s(rules, failures, self.rng) * 2**doublings, longest)
+        pause, longest = back_off_s(rules, failures, self.rng), rules.back_off_max_s
+        if rules.back_off_factor <= 1 or rules.back_off_initial_s >= longest:
+            return pause
+        # The failures after which the pause is at its longest.
+        full = 1 + ceil(log2(longest / rules.back_off_initial_s) / log2(rules.back_off_factor))
+        doublings = min(max(0, failures - full), _MOST_DOUBLINGS)
+        return min(pause * float(2**doublings), max(longest, _LONGEST_PAUSE_S))
 
     def bar(self, host_id: int, reason: str, detail: str) -> None:
         """Forbid all requests to a host in this run, because of its name or address."""

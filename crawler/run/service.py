@@ -311,7 +311,7 @@ class Service:
             spent=it.pool.pacer.spent,
             commits=self._commits,
             backlog=it.pool.unacknowledged,
-            queued=len(it.recorder.agenda.queue),
+            queued=it.recorder.agenda.offered(),
             parked=self._parked,
             held=not it.pool.pacer.allows(it.pool.clock.now()),
             store_is_away=it.outages.is_on,

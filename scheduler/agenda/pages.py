@@ -85,14 +85,13 @@ class PageTable:
     """Columns that grow, by name: ``table["host"]`` is (n,), written only by its owner.
 
     ``host`` and ``area`` are integer codes; ``since`` is when the copy was last known to be right,
-    or the page found, ``asked`` when it was last requested, ``absent`` since when its URL has led
-    to no content (inf: it leads to some, or was never requested); from one visit to the next there
-    are at least ``least`` days, and if it can be at most ``most``; ``gone`` and ``failures`` count
-    in a row;
-    ``taken`` pages are being requested, and nothing is requested again before ``not_before``. An
-    ``away`` page leads to another one: there is no copy of it. Where it does so for good it is
-    asked again after ``recheck_days``, and then each time when it has done so for as long again.
-    ``half_life`` says whether it is an ephemeral source, as
+    or the page found, ``asked`` when it was last requested, ``absent`` what ``since`` was when its
+    URL led to no content (inf: it leads to some, or was never requested); from one visit to the
+    next there are at least ``least`` days, and if it can be at most ``most``; ``gone`` and
+    ``failures`` count in a row; ``taken`` pages are being requested, and nothing is requested again
+    before ``not_before``. An ``away`` page leads to another one: there is no copy of it. Where it
+    does so for good it is asked again after ``recheck_days``, and then each time when it has done
+    so for as long again. ``half_life`` says whether it is an ephemeral source, as
     :class:`~scheduler.agenda.terms.Terms` has it. ``paid`` is what a page was worth when it was
     taken last, 0 before.
     """
@@ -101,7 +100,7 @@ class PageTable:
         self._recheck_days = min(max(recheck_days, _LEAST_ALIAS_DAYS), _MOST_ALIAS_DAYS)
         self._table = Column[np.void](_ROW)
         self._row_of: dict[int, int] = {}
-        #: URLs of each host (code) that led to content after all, and for how many days to none.
+        #: Of each host (code), the pages that were gone and came back, and the days until then.
         self._turned: defaultdict[int, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
 
     def __len__(self) -> int:
@@ -138,7 +137,7 @@ class PageTable:
             self._rows[name][known] = np.minimum(self._rows[name], now)[known]
 
     def recall_gone(self, visits: VisitResults) -> None:
-        """Count for each page how often in a row it was gone at its last visits."""
+        """Count how often in a row pages were gone at their last visits, and which came back."""
         there = ~visits.gone
         last_there = np.full(len(self), -1)
         last_there[visits.row[there]] = np.flatnonzero(there)
@@ -146,6 +145,14 @@ class PageTable:
         times = np.bincount(visits.row[since], minlength=len(self))
         gone = self._rows["gone"] > 0
         self._rows["gone"][gone] = np.clip(times[gone], 1, _MOST_TIMES)
+        since, absent = self._rows["found_at"].tolist(), dict[int, float]()
+        for k in np.flatnonzero(np.isin(visits.row, visits.row[visits.gone])).tolist():
+            row, at = int(visits.row[k]), float(visits.at[k])
+            if visits.gone[k]:
+                absent.setdefault(row, since[row])
+            else:
+                since[row] = at
+                self._count_turned(row, at, absent.pop(row, inf))
 
     def may_be_asked(self, now: float) -> Bools:
         """Return (n,), whether a page is neither in flight nor deferred."""
@@ -281,13 +288,14 @@ class PageTable:
             page["away"], page["captured"] = False, visit.due.digests is not None
         match found.kind:
             case "new" | "changed" | "unchanged":
-                self._leads_to_content(page, at)
+                self._count_turned(row, at, float(page["absent"][0]) if page["gone"] else inf)
+                page["absent"] = inf
                 page["captured"], page["since"] = True, at
                 page["gone"] = page["failures"] = 0
                 page["not_before"] = -inf
             case "gone":
                 page["gone"] = np.minimum(page["gone"] + 1, _MOST_TIMES)
-                page["absent"] = np.minimum(page["absent"], at)
+                page["absent"] = np.minimum(page["absent"], page["since"])
                 page["since"], page["failures"] = at, 0
             case "failed":
                 # A host that is down is no fault of the page that asked it.
@@ -300,19 +308,19 @@ class PageTable:
                 page["not_before"] = visit.retry_at / _DAY_S
             case _:
                 alias = visit.alias
-                page["absent"] = np.minimum(page["absent"], at)
+                page["absent"] = np.minimum(page["absent"], page["since"])
                 page["failures"] = 0
                 if alias is not None:
                     page["away"], page["captured"] = True, False
                 for_good = np.array([alias is not None and alias.kind == "permanent"])
                 page["not_before"] = self.elsewhere_until(np.array([at]), page["since"], for_good)
 
-    def _leads_to_content(self, page: NDArray[np.void], at: float) -> None:
-        absent = float(page["absent"][0])
+    def _count_turned(self, row: int, at: float, absent: float) -> None:
+        """Count a page that is back, if it was ``absent`` since a day."""
         if absent < inf:
-            times, days = self._turned[int(page["host"][0])]
-            self._turned[int(page["host"][0])] = times + 1, days + at - absent
-            page["absent"] = inf
+            host = int(self._rows["host"][row])
+            times, days = self._turned[host]
+            self._turned[host] = times + 1, days + at - absent
 
     @staticmethod
     def _tried_again(visit: Visit, failures: int) -> float:

@@ -66,7 +66,7 @@ _READ: Final = 500
 #: Seconds after which pages are valued again whatever happens: half of the time for which a request
 #: must last, but at least and at most that many.
 _VALUE_AGAIN_S: Final = 60.0
-_VALUE_AGAIN_MOST_S: Final = 3_600.0
+_VALUE_AGAIN_MOST_S: Final = 900.0
 #: Seconds between two valuations at least, in all and for each page: one takes 4 % of that.
 _REST_S: Final = 0.01
 _REST_S_A_PAGE: Final = 8e-6
@@ -289,6 +289,11 @@ class RecrawlAgenda:
         """Return whether a page of this host is in the ready queue."""
         return host_id in self.queue and not self._is_closed(host_id)
 
+    def offered(self, away: Collection[int] = ()) -> int:
+        """Count the pages in the ready queue of open hosts that are not ``away``."""
+        counts = self.queue.counts()
+        return sum(n for host, n in counts if host not in away and not self._is_closed(host))
+
     def _is_closed(self, host_id: int) -> bool:
         code, closed = self._host_codes[host_id], self.sessions.closed
         return code < len(closed) and bool(closed[code])
@@ -329,6 +334,7 @@ class RecrawlAgenda:
         """Follow a jump of the time."""
         self._valued_at += by
         self.pages.shift(by / _DAY_S, now / _DAY_S)
+        self.sessions.shift(by / _DAY_S)
 
     async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
         """Learn what is new, and fill the ready queue when it runs low."""
@@ -437,12 +443,8 @@ class RecrawlAgenda:
         free = np.full(len(self.host_ids), _OF_A_HOST)
         for host_id, count in counts:
             free[self._host_codes[host_id]] -= count
-        taken = sum(
-            count
-            for host_id, count in counts
-            if host_id not in away and not self._is_closed(host_id)
-        )
-        self._room = max(0, self._wanted - taken)
+        self._room = max(0, self._wanted - self.offered(away))
+        called, self._called = self._called, set()
         work = partial(
             self._appraise,
             self._evidence.new(),
@@ -451,6 +453,7 @@ class RecrawlAgenda:
             favoured=self.quota.favoured,
             sampling=self._audits_due >= 1,
             saved=self.saved(now),
+            called=np.array([self._host_codes[each] for each in called], np.intp),
         )
         if len(self.pages) < self._many:
             return await self._fill(work(), now)
@@ -467,6 +470,7 @@ class RecrawlAgenda:
         favoured: bool | None,
         sampling: bool,
         saved: float,
+        called: Rows,
     ) -> Valuation:
         """Learn from visits, value all pages and choose the worthiest that may be requested.
 
@@ -504,7 +508,7 @@ class RecrawlAgenda:
         self._price(now)
         empty = pages.empty
         left[empty & ((worth < self.sessions.price) | (self._for_empty < 1))] = 0.0
-        opened = self._sessions_begun(now, left, new, turn, saved)
+        opened = self._sessions_begun(now, left, new, turn, saved=saved, called=called)
         left[self.sessions.closed[pages["host"]]] = 0.0
         if favoured is not None:
             left[discovers != favoured] *= _AFTER
@@ -531,9 +535,9 @@ class RecrawlAgenda:
             self.sessions.reprice(rate[held], self.pages["importance"][held], self.budget, now)
 
     def _sessions_begun(
-        self, now: float, worth: Floats, new: Floats, turn: float, saved: float
+        self, now: float, worth: Floats, new: Floats, turn: float, *, saved: float, called: Rows
     ) -> Rows:
-        """Open the hosts whose time has come; return their codes.
+        """Open the hosts whose time has come, and the ``called`` ones; return their codes.
 
         ``worth`` and ``new`` (n,) are those of visits now, in all and for what they reveal.
         """
@@ -555,8 +559,7 @@ class RecrawlAgenda:
         asked = pages["captured"] | np.isfinite(pages["absent"])
         is_new = np.bincount(host[asked], minlength=hosts) == 0
         at_once |= is_new & (np.bincount(host[worth > 0], minlength=hosts) > 0)
-        called, self._called = self._called, set()
-        at_once[[self._host_codes[each] for each in called]] = True
+        at_once[called] = True
         return sessions.open(
             worth, later, host,
             at_once=at_once, pages=counts, saved=saved, now=now, budget=self.budget,

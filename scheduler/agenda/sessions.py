@@ -64,7 +64,7 @@ def price(rate: Floats, importance: Floats, budget: float) -> float:
 
 
 class Sessions:
-    """Says which hosts are open; hosts are codes, days are Unix days.
+    """The open hosts; hosts are codes, days are Unix days.
 
     Attributes:
         price: λ.
@@ -90,8 +90,13 @@ class Sessions:
         self.closed = self._until <= now
         return self.closed
 
+    def shift(self, by: float) -> None:
+        """Follow a jump of the time."""
+        self._until += by
+        self._priced_at += by
+
     def reprice(self, rate: Floats, importance: Floats, budget: float, now: float) -> None:
-        """Compute the price for held pages (n,)."""
+        """Compute the price from the held pages (n,)."""
         self._priced_at = now
         self.price = price(rate, importance, budget)
 

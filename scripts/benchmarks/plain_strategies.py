@@ -22,7 +22,7 @@ import numpy as np
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.reduce.page import parse
-from freshet.crawler.urls import canonical
+from freshet.crawler.urls import canonical, resolve
 from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive, StormCrawlerAdaptive
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policy import IntervalPolicy, Pace, Revisit
@@ -51,7 +51,7 @@ class Links:
             return ()
         if answer.blob is None:
             location = dict(answer.headers).get("Location", "")
-            return self._inside([f"https://{urlsplit(url).netloc}{location}"])
+            return self._inside([resolve(location, url) or url])
         key = url, answer.blob
         if key not in self._read:
             kind = dict(answer.headers)["Content-Type"]

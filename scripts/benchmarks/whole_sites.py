@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -233,10 +234,12 @@ def main() -> None:
                     )
                     command.say(f"together, {interval:g} days: {joint[-1]['of_best_plain']}")
     command.say(table(rows))
-    means = {
-        f"{interval:g} days": round(
-            geometric_mean(r["of_best_plain"] for r in rows if r["interval"] == interval), 3
-        )
-        for interval in intervals
-    }
+    if not rows:
+        sys.exit(f"{options.directory}: no recording (of those named) has {days:g} days")
+    means = {}
+    for interval in intervals:
+        # A site that nothing happened to in a window has no share.
+        of_all = (row["of_best_plain"] for row in rows if row["interval"] == interval)
+        shares = [share for share in of_all if share]
+        means[f"{interval:g} days"] = round(geometric_mean(shares), 3) if shares else None
     command.finish({"geometric_means": means, "windows": rows, "together": joint}, options.output)

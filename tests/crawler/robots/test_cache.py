@@ -52,6 +52,14 @@ def test_a_verdict_names_the_rule() -> None:
     assert verdict.rule == "Disallow: /private"
 
 
+def test_a_pause_that_must_not_grow_stays_as_it_is() -> None:
+    rules = PolitenessRules(back_off_factor=1.0, back_off_jitter=0.0)
+    known = RobotsCache("freshet", RobotsRules(), rules, Random(0))
+    for _ in range(9):
+        known.settle(1, ORIGIN, unreachable(NOON), NOON)
+    assert known.closed(1, NOON)[0] == NOON + rules.back_off_initial_s
+
+
 def test_the_pause_of_a_dead_host_grows_to_a_month() -> None:
     known, now, pauses = book(), 0.0, list[float]()
     for _ in range(20):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import numpy as np
@@ -10,15 +10,18 @@ import pytest
 
 from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.agenda.terms import DiscoveryTerms, Terms
 from freshet.scheduler.arrays import Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.storage.database import reading
+from freshet.storage.entries import CLAIM_KINDS, no_claims
 from freshet.storage.records import (
     Acknowledged,
     Churn,
     Digests,
     DueUrl,
+    Note,
     Observation,
     Targets,
     Visit,
@@ -73,6 +76,46 @@ async def supplied(agenda: RecrawlAgenda, now: float) -> tuple[set[int], list[st
     while (due := agenda.next(frozenset({1}), now)) is not None:
         urls.append(due.url)
     return found, urls
+
+
+async def test_a_closed_host_offers_nothing_until_a_session_is_saved_or_a_push_calls(
+    site: SmallStore,
+) -> None:
+    for number in range(1, 31):
+        site.page(f"/{number}", checked_at=86_400.0)
+        site.observe(number, 86_400.0, "new")
+    pushed = np.array([CLAIM_KINDS.index("ping")])
+    claims = replace(
+        no_claims(), page_id=np.array([1]), kind=pushed, source_id=np.array([9]),
+        since=np.zeros(1), until=np.zeros(1), received_at=np.zeros(1),
+    )  # fmt: skip
+    async with reading(site.path) as connection:
+        agenda = RecrawlAgenda(connection, SiteClockRanker(0.5), Said(), Random(0))
+        agenda.budget, agenda.saved = 0.5, lambda _now: saved
+        await agenda.open()
+
+        async def opened(day: float) -> bool:
+            agenda._must_value = True
+            _, hosts = await agenda.replenish(day * 86_400.0)
+            assert agenda.waiting(1) == (agenda.offered() > 0)
+            return 1 in hosts
+
+        saved = 3.0
+        assert not await opened(2.0)
+        # Nothing is due, so nobody takes the daemon for stuck.
+        assert (agenda.offered(), agenda.waiting(1)) == (0, False)
+        agenda.done(Acknowledged(Note(0.0), claims=claims))
+        assert agenda.hungry
+        assert await opened(2.1)
+        agenda.done(Acknowledged(Note(0.0), claims=claims))  # it is open already
+        assert not await opened(3.0)
+        assert not await opened(4.0)
+        # What a closed host left in the ready queue is not offered.
+        assert (len(agenda.queue), agenda.offered(), agenda.waiting(1)) == (2, 0, False)
+        saved = agenda.sessions.saves
+        assert saved == pytest.approx(2 * 30**0.5 + 1)
+        assert await opened(5.0)
+        assert agenda.offered() == 2
 
 
 async def test_in_a_thread_the_same_is_worth_the_most(site: SmallStore) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.sessions import SESSION_DAYS, Sessions, price
+from freshet.scheduler.estimate.evidence import VisitResults
 
 N, RATE = 100, 0.01
 
@@ -35,6 +36,9 @@ def test_a_host_of_alike_pages_opens_when_a_session_of_two_roots_of_them_is_due(
     assert sessions.saves == pytest.approx(2 * N**0.5 + 1)
     assert not sessions.close(day + SESSION_DAYS - 0.01)[0]
     assert sessions.close(day + SESSION_DAYS)[0]
+    sessions.shift(-50.0)  # the clock is set back
+    assert sessions.close(day + SESSION_DAYS - 50.0)[0]
+    assert sessions.should_reprice(0.26 - 50.0)
 
 
 def test_no_more_hosts_open_than_the_budget_serves_and_none_stays_closed_while_it_is_idle() -> None:
@@ -63,15 +67,15 @@ def test_where_nothing_is_due_the_price_is_none() -> None:
 
 def test_a_url_without_content_is_worth_what_the_like_of_it_turned_into() -> None:
     def worth(turned: int) -> float:
-        table = PageTable()
-        ids = np.arange(3)
-        day = np.zeros(3)
+        table, day = PageTable(), np.zeros(3)
+        absent = np.where(np.arange(3) < turned, np.inf, 0.0)
         table.add(
-            ids, host=np.zeros(3, np.intp), importance=np.ones(3), asked=day + 10.0, absent=day,
-            not_before=day - np.inf, most=day + np.inf,
+            np.arange(3), host=np.zeros(3, np.intp), importance=np.ones(3), asked=day + 10.0,
+            absent=absent, captured=np.isinf(absent), not_before=day - np.inf, most=day + np.inf,
         )  # fmt: skip
-        for row in range(turned):
-            table._leads_to_content(table._rows[row : row + 1], 10.0)
+        rows, no = np.repeat(np.arange(turned), 2), np.zeros(2 * turned, np.bool_)
+        gone = np.arange(2 * turned) % 2 == 0
+        table.recall_gone(VisitResults(rows, np.where(gone, 3.0, 10.0), no, no, gone, no))
         assert table.empty.tolist() == [row >= turned for row in range(3)]
         return float(table.weighted(np.zeros(3), now=110.0)[2])
 
