@@ -23,6 +23,7 @@ class Pacer:
     Attributes:
         spent: requests started.
         forgone: requests that the budget allowed and no host could take.
+        saves: requests that are kept for a session at most; 0: none are.
 
     Raises:
         ValueError: if the budget is not above 0.
@@ -34,7 +35,7 @@ class Pacer:
 
     def __init__(self, per_day: float, now: float) -> None:
         self.spent = 0
-        self.forgone = 0.0
+        self.forgone = self.saves = 0.0
         self._at = now
         self._balance = 0.0
         self._set(per_day)
@@ -62,6 +63,7 @@ class Pacer:
 
     def save(self, most: float) -> None:
         """Keep so many requests for later, if they are more than half a minute's."""
+        self.saves = most
         self._most = max(self._reserve, most)
 
     def saved(self, now: float) -> float:

@@ -148,6 +148,9 @@ class Screen:
         elif snapshot.next_url is not None:
             wait = snapshot.next_at - now
             parts.append(f"next{f' in {span(wait)}' if wait >= 1 else ''}: {snapshot.next_url}")
+        elif (pacer := self._live.pool.pacer).saves:
+            saved = min(pacer.saved(now), pacer.saves)
+            parts.append(f"saving requests for a session: {saved:.0f} of {pacer.saves:.0f}")
         if snapshot.outlook is not None and snapshot.outlook.waiting:
             parts.append(f"{counted(snapshot.outlook.waiting, 'new page')} waiting")
         if snapshot.outlook is not None and snapshot.outlook.capped:

@@ -99,7 +99,7 @@ class StatusRecorder:
 
     def snapshot(self, now: float) -> DaemonSnapshot:
         """Return the status of this moment, without new forecasts."""
-        upcoming = self.agenda.queue.worthiest()
+        upcoming = self.agenda.queue.worthiest(self.agenda.is_closed)
         return DaemonSnapshot(
             spent=self._pacer.spent,
             flowed=self._pacer.flowed(now),
@@ -122,7 +122,7 @@ class StatusRecorder:
             return self._expected(followed, pages, beliefs, limits, now / _DAY_S)
 
         found, capped = await asyncio.to_thread(work) if len(pages) > _MANY else work()
-        upcoming = self.agenda.queue.worthiest()
+        upcoming = self.agenda.queue.worthiest(self.agenda.is_closed)
         shares, last = self.agenda.quota, self.agenda.valuation
         self.last = Outlook(
             at=now,

@@ -75,9 +75,10 @@ class ReadyQueue:
         fits = due.reason == "audit" or (due.reason == "discovery") == favoured
         return fits, worth
 
-    def worthiest(self) -> DueUrl | None:
-        """Return the page that comes next if its host is ready."""
-        first = max(self._hosts.values(), key=lambda row: row[0][0], default=None)
+    def worthiest(self, is_closed: Callable[[int], bool]) -> DueUrl | None:
+        """Return the page that comes next if its host, none of the closed ones, is ready."""
+        rows = (row for host_id, row in self._hosts.items() if not is_closed(host_id))
+        first = max(rows, key=lambda row: row[0][0], default=None)
         return None if first is None else first[0][1]
 
     def withdraw(self, host_id: int, page_id: int) -> DueUrl | None:

@@ -287,14 +287,15 @@ class RecrawlAgenda:
 
     def waiting(self, host_id: int) -> bool:
         """Return whether a page of this host is in the ready queue."""
-        return host_id in self.queue and not self._is_closed(host_id)
+        return host_id in self.queue and not self.is_closed(host_id)
 
     def offered(self, away: Collection[int] = ()) -> int:
         """Count the pages in the ready queue of open hosts that are not ``away``."""
         counts = self.queue.counts()
-        return sum(n for host, n in counts if host not in away and not self._is_closed(host))
+        return sum(n for host, n in counts if host not in away and not self.is_closed(host))
 
-    def _is_closed(self, host_id: int) -> bool:
+    def is_closed(self, host_id: int) -> bool:
+        """Return whether a host waits for its session."""
         code, closed = self._host_codes[host_id], self.sessions.closed
         return code < len(closed) and bool(closed[code])
 

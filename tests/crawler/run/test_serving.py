@@ -55,7 +55,7 @@ class Daemon:
         )  # fmt: skip
 
     def attended(self, service: Service) -> None:
-        agenda = SimpleNamespace(pages=[1, 2], offered=lambda: 2)
+        agenda = SimpleNamespace(pages=[1, 2], queue=[1, 2], offered=lambda: 2)
         recorder: Any = SimpleNamespace(last=None, agenda=agenda)
         service.attend(cast(Any, self.pool), recorder, cast(Any, self.outages), cast(Any, None))
 

@@ -75,9 +75,11 @@ def test_it_remembers_what_the_last_pages_were_worth_when_they_were_taken() -> N
 
 def test_the_worthiest_is_told_whether_or_not_its_host_is_ready() -> None:
     queue = ReadyQueue()
-    assert queue.worthiest() is None
+    assert queue.worthiest(lambda _: False) is None
     queue.add(1.0, due(1))
     queue.add(2.0, due(2, host=2))
-    assert queue.worthiest() == due(2, host=2)
+    assert queue.worthiest(lambda _: False) == due(2, host=2)
     assert queue.best({1}) == due(1)
-    assert queue.worthiest() == due(2, host=2)
+    assert queue.worthiest(lambda _: False) == due(2, host=2)
+    # One that is closed until its session does not come next.
+    assert queue.worthiest(lambda host_id: host_id == 2) is None
