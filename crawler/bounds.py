@@ -37,7 +37,10 @@ VALIDATOR_CHARS: Final = 1_024
 #: Bytes of bodies in memory over all requests, read ahead, on the wire and decoded. Beyond them a
 #: request waits before it reads on, except for bodies of less than 64 KiB and the one that began
 #: first. With these beginnings, and with what is made of the longest body, it is 128 MiB in all.
-HELD_BYTES: Final = 32 << 20
+HELD_BYTES: Final = 16 << 20
+#: Bytes of pages that were slow to parse and wait to be parsed once more, which are held beside
+#: those; each counts as a megabyte at least. Beyond them such a page is to be requested again.
+SLOW_BYTES: Final = 16 << 20
 #: Bytes of parsed robots.txt in memory. One of 500 kB takes up to 19 MB, one of 3 kB takes 40 kB.
 ROBOTS_BYTES: Final = 64 << 20
 #: Bytes that wait in the kernel for one connection, which does not read on without memory.

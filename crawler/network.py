@@ -91,8 +91,10 @@ _WALL_TIMES: Final = 12.0
 _WALL_LEAST_S: Final = 60.0
 
 
-def parser_of(settings: Settings, clock: Clock | None = None) -> Parser:
-    """Make a parser; the caller closes it.
+def parser_of(
+    settings: Settings, clock: Clock | None = None, network: Network | None = None
+) -> Parser:
+    """Make a parser; the caller closes it. ``network`` fetches what it parses.
 
     Under a virtual clock the wall time of its answers is not limited: no figure of a simulation
     depends on the load of the machine.
@@ -113,4 +115,5 @@ def parser_of(settings: Settings, clock: Clock | None = None) -> Parser:
         max_links=parse.max_links,
         agent_token=settings.crawl.product.lower(),
         hints=hints,
+        **({"set_aside": network.fetcher.held.release} if network else {}),
     )

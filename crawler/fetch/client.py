@@ -99,7 +99,7 @@ class HeldBytes:
 
     *Invariant.* Beyond ``most`` only bodies that are still short, and the task that began first,
     are read on. Consequence: however many bodies come at once, they take the memory of a few, and
-    one of them always comes to its end.
+    one of them always comes to its end, if what waits for long is released (``release``).
     """
 
     def __init__(self, most: int = HELD_BYTES) -> None:
@@ -115,7 +115,7 @@ class HeldBytes:
         if task is not None and task not in self._held:
             self._held[task] = _AHEAD_BYTES
             self._total += _AHEAD_BYTES
-            task.add_done_callback(self._release)
+            task.add_done_callback(self.release)
         is_long = self._held.get(task, 0) >= _AHEAD_BYTES + _TURN_BYTES
         waited = False
         while waits and is_long and self._is_full(size):
@@ -145,8 +145,9 @@ class HeldBytes:
         self._freed.clear()
         return True
 
-    def _release(self, task: asyncio.Task[object]) -> None:
-        self._total -= self._held.pop(task)
+    def release(self, task: asyncio.Task[object] | None = None) -> None:
+        """Count no longer what a task holds; by default the current one."""
+        self._total -= self._held.pop(task or asyncio.current_task(), 0)
         self._freed.set()
 
 
@@ -415,7 +416,7 @@ class NetworkFetcher:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._limits = limits
-        self._held = HeldBytes()
+        self.held = HeldBytes()
         self._now = now
         headers = {"User-Agent": user_agent, "Accept-Encoding": _ACCEPT_ENCODING}
         if accept_language:
@@ -518,7 +519,7 @@ class NetworkFetcher:
             limits.body_timeout_s,
             get_running_loop().time(),
         )
-        await intake.read(response.content.iter_any(), pace, self._held)
+        await intake.read(response.content.iter_any(), pace, self.held)
         if response.broke_off:
             raise Unfetched("cut_short", "the connection was reset before the body's end")
         return intake

@@ -1,12 +1,12 @@
 """A parser that never stops the event loop.
 
 Invariant: the work in the event loop's process is bounded by counts that no arrangement
-of bytes evades (:func:`crawler.reduce.nesting.is_calm`). Consequence: any other body costs at
-most one process, which the kernel kills at its limit of processor time (the same on a busy machine
-and on an idle one) or memory: the page is unparsable, and no small page has waited. What takes
-longer than a fifth of the limit begins again in a second process, where the later pages of that
-host wait, too. Any other end of a process is the crawler's failure, not the page's:
-:class:`ParserLost`.
+of bytes evades (:func:`crawler.reduce.nesting.is_calm`). Consequence: any other body costs one
+process, which the kernel kills at its limit of processor time (the same on a busy machine and on an
+idle one) or memory: the page is unparsable, and no small page has waited. What takes longer than a
+tenth of the limit waits behind other slow pages and begins again, as do the later pages of that
+host. Consequence: any other page waits for one slow page at most. Any other end of the process
+is the crawler's failure, not the page's: :class:`ParserLost`.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
-from freshet.crawler.bounds import meet
+from freshet.crawler.bounds import SLOW_BYTES, meet
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.document import Document, document
 from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, Blocks, SelectorHints, hints_of
@@ -38,13 +38,16 @@ from freshet.storage.records import Links
 
 Result = TypeVar("Result")
 
-#: Address space of the process; pages of 10 MiB were seen to take 320 MB of it.
-_MEMORY_LIMIT_BYTES: Final = 512 << 20
+#: Address space of the process, so that all processes stay below 400 MB. 10 MiB of running text
+#: take 135 MB of it, 5 MiB of links 190 MB, 3 MiB of short table cells 220 MB.
+_MEMORY_LIMIT_BYTES: Final = 224 << 20
 #: Deeper trees are refused: 20,000 levels take Lexbor 0.4 s, 100,000 more than 30 s.
 _DEEPEST: Final = 20_000
-#: Share of the time limit in the first process, and hosts that are remembered to need the second.
-_QUICK: Final = 0.2
+#: Share of the time limit for a first try, and hosts that are remembered to need more.
+_QUICK: Final = 0.1
 _SLOW_HOSTS: Final = 1_024
+#: What a page counts at least of the bytes of slow pages that wait.
+_LEAST_SLOW_BYTES: Final = 1 << 20
 #: A process that holds more than this after an answer is ended to free the memory.
 _RETIRE_BYTES: Final = 128 << 20
 #: Signals by which the page itself ends the process.
@@ -74,7 +77,8 @@ class Parser:
 
     ``inline_bytes`` bounds a body that is parsed in the event loop's process, where 256 KiB
     cost 12 ms, and 200 ms at the very worst; ``time_limit_s`` is the processor time for any
-    other body, ``wall_limit_s`` the longest wait for an answer (None: no limit). The rest is for
+    other body, ``wall_limit_s`` the longest wait for an answer (None: no limit). ``set_aside`` is
+    called by the task of a page that waits as a slow one. The rest is for
     :func:`freshet.crawler.reduce.page.parse`, ``hints`` by site.
     """
 
@@ -87,14 +91,18 @@ class Parser:
         max_links: int = 50_000,
         agent_token: str = "freshet",
         hints: Mapping[str, SelectorHints] | None = None,
+        set_aside: Callable[[], None] = lambda: None,
     ) -> None:
         self._inline_bytes = inline_bytes
         self._max_links = max_links
         self._agent_token = agent_token
         self._hints = hints or {}
+        self._set_aside = set_aside
+        self._time_limit_s = time_limit_s
         self._quick_s = _QUICK * time_limit_s
-        self._quick = _Worker(self._quick_s, wall_limit_s)
-        self._slow = _Worker(time_limit_s, wall_limit_s)
+        self._worker = _Worker(wall_limit_s)
+        self._slow_turn = asyncio.Lock()
+        self._slow_bytes = 0
         self._slow_hosts = LruCache[str, bool](_SLOW_HOSTS)
 
     def text_version(self, url: str, content_type: str | None = None) -> str:
@@ -128,7 +136,8 @@ class Parser:
             deepest=None if inline else _DEEPEST,
         )
         if not inline:
-            return await self._apart(url, ParsedPage, partial(read, body, url, content_type))
+            call = partial(read, body, url, content_type)
+            return await self._apart(url, len(body), ParsedPage, call)
         try:
             return read(body, url, content_type)
         except Exception as error:  # noqa: BLE001  # one odd page must not end the crawl
@@ -136,35 +145,44 @@ class Parser:
 
     async def parse_feed(self, body: bytes, url: str) -> Feed | Unparsable:
         """Read as :func:`crawler.reduce.sitemaps.read_feed`, out of the event loop's process."""
-        return await self._apart(url, Feed, partial(read_feed, body, url))
+        return await self._apart(url, len(body), Feed, partial(read_feed, body, url))
 
     async def document(
         self, body: bytes, url: str, content_type: str | None
     ) -> Document | Unparsable:
         """Read as :func:`freshet.crawler.reduce.document.document`, out of this process."""
         read = partial(document, body, url, content_type, deepest=_DEEPEST)
-        return await self._apart(url, Document, read)
+        return await self._apart(url, len(body), Document, read)
 
     async def close(self) -> None:
-        """End the processes, if there are any, and wait for them."""
-        await self._quick.close()
-        await self._slow.close()
+        """End the process, if there is one, and wait for it."""
+        await self._worker.close()
 
     async def _apart(
-        self, url: str, kind: Callable[..., Result], function: Callable[[], Result]
+        self, url: str, size: int, kind: Callable[..., Result], function: Callable[[], Result]
     ) -> Result | Unparsable:
-        """Call the function in the first process, or in the second if that is too slow."""
+        """Call the function in the process; once more behind other slow pages if it takes long."""
         host, time = origin(url).host, asyncio.get_running_loop().time
         if host not in self._slow_hosts:
             with contextlib.suppress(_OutOfTime):
-                return await self._quick.call(kind, function)
+                return await self._worker.call(kind, function, self._quick_s)
             meet("time for a page", host)
         self._slow_hosts[host] = True
-        began_at = time()
+        size = max(size, _LEAST_SLOW_BYTES)
+        if self._slow_bytes + size > SLOW_BYTES:
+            meet("pages that are slow to parse", host)
+            raise ParserLost("too many slow pages wait for the parser")
+        self._slow_bytes += size
+        self._set_aside()
         try:
-            result = await self._slow.call(kind, function)
+            # Only one of them waits with the pages of other hosts.
+            async with self._slow_turn:
+                began_at = time()
+                result = await self._worker.call(kind, function, self._time_limit_s)
         except _OutOfTime as error:
             return Unparsable(str(error))
+        finally:
+            self._slow_bytes -= size
         if time() - began_at < self._quick_s:
             self._slow_hosts.pop(host, None)
         return result
@@ -197,26 +215,25 @@ def _as_tuples(value: Any) -> Any:
 class _Worker:
     """One process that answers one call at a time; started anew after any call that failed."""
 
-    _time_limit_s: float
     _wall_limit_s: float | None
     _process: Process | None = field(default=None, init=False)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def call(
-        self, kind: Callable[..., Result], function: Callable[[], Result]
+        self, kind: Callable[..., Result], function: Callable[[], Result], time_limit_s: float
     ) -> Result | Unparsable:
         """Return the function's result, of that kind, or the reason why the page has none.
 
         Raises:
             ParserLost: the process failed, not the function.
-            _OutOfTime: the function takes too long.
+            _OutOfTime: the function takes more processor time than ``time_limit_s``.
         """
         async with self._turn:
             if self._process is None:
-                self._process = await _started(self._time_limit_s, self._wall_limit_s)
+                self._process = await _started(self._wall_limit_s)
             process, result, reusable, answered = self._process, None, False, False
             try:
-                answer = await self._exchange(process, pickle.dumps(function))
+                answer = await self._exchange(process, pickle.dumps((time_limit_s, function)))
                 answered, words = bool(answer), answer.decode("utf-8", "surrogatepass")
                 # Of a large page each form takes much memory.
                 del answer
@@ -236,7 +253,7 @@ class _Worker:
                     self._process = None
                     await _ended(process)
             if not answered:
-                problem = self._cause(process)
+                problem = _cause(process, time_limit_s)
             return Unparsable(str(problem)) if result is None else result
 
     async def _exchange(self, process: Process, call: bytes) -> bytes:
@@ -246,20 +263,6 @@ class _Worker:
             stdin.write(call)
             await stdin.drain()
             return await _received(process)
-
-    def _cause(self, process: Process) -> str:
-        """Explain how the page ended the process without an answer.
-
-        Raises:
-            ParserLost: it was not the page.
-            _OutOfTime: it was its time limit.
-        """
-        if process.returncode == -signal.SIGPROF:
-            limit = f"{self._time_limit_s:g} s of processor time"
-            raise _OutOfTime(f"parsing took more than {limit}")
-        if process.returncode in _CRASHES:
-            return "the parser's process crashed, most likely for want of memory"
-        raise ParserLost(f"the parser's process ended with status {process.returncode}")
 
     async def close(self) -> None:
         """End the process; a call that waits for its answer raises :class:`ParserLost`."""
@@ -271,12 +274,26 @@ class _Worker:
                 await _ended(process)
 
 
-async def _started(time_limit_s: float, wall_limit_s: float | None) -> Process:
+def _cause(process: Process, time_limit_s: float) -> str:
+    """Explain how the page ended the process without an answer.
+
+    Raises:
+        ParserLost: it was not the page.
+        _OutOfTime: it was its time limit.
+    """
+    if process.returncode == -signal.SIGPROF:
+        raise _OutOfTime(f"parsing took more than {time_limit_s:g} s of processor time")
+    if process.returncode in _CRASHES:
+        return "the parser's process crashed, most likely for want of memory"
+    raise ParserLost(f"the parser's process ended with status {process.returncode}")
+
+
+async def _started(wall_limit_s: float | None) -> Process:
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "freshet.crawler.reduce.parser_worker"),
-            *(str(time_limit_s), str(_MEMORY_LIMIT_BYTES), str(os.getpid())),
+            *(str(_MEMORY_LIMIT_BYTES), str(os.getpid())),
             stdin=PIPE,
             stdout=PIPE,
             cwd=_ROOT,

@@ -1,9 +1,10 @@
 """The process that parses hostile bodies, started by ``parser_process``.
 
 Reads calls from standard input and writes answers to standard output, each a frame of its
-length (8 bytes, big-endian) and its bytes. A call is a function of this project without
-arguments, pickled; an answer is JSON, ``[result, problem, memory held in bytes]``, of which the
-parent need not believe more than its types: a hostile body may have taken over this process.
+length (8 bytes, big-endian) and its bytes. A call is its limit of processor time and a function of
+this project without arguments, pickled; an answer is JSON, ``[result, problem, memory held in
+bytes]``, of which the parent need not believe more than its types: a hostile body may have taken
+over this process.
 
 It ends at the end of its input, when its parent dies, and by SIGPROF, which comes although no line
 of Python is reached, and does not count time in which the process waited.
@@ -28,8 +29,8 @@ FRAME: Final = Struct(">Q")
 _PR_SET_PDEATHSIG: Final = 1
 
 
-def main(time_limit_s: float, memory_limit_bytes: int, parent: int) -> None:
-    """Answer calls until the input ends; ``time_limit_s`` is the processor time of one call."""
+def main(memory_limit_bytes: int, parent: int) -> None:
+    """Answer calls until the input ends."""
     _confine(memory_limit_bytes, parent)
     calls = sys.stdin.buffer
     # Output that a library prints must not be taken for an answer.
@@ -37,7 +38,6 @@ def main(time_limit_s: float, memory_limit_bytes: int, parent: int) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     send(answers, b"")
     while call := _receive(calls):
-        signal.setitimer(signal.ITIMER_PROF, time_limit_s)
         answer = _answer(call)
         signal.setitimer(signal.ITIMER_PROF, 0)
         send(answers, answer)
@@ -58,7 +58,10 @@ def _confine(memory_limit_bytes: int, parent: int) -> None:
 
 def _answer(call: bytes) -> bytes:
     try:
-        function: Callable[[], object] = pickle.loads(call)  # noqa: S301  # from our own parent
+        time_limit_s: float
+        function: Callable[[], object]
+        time_limit_s, function = pickle.loads(call)  # noqa: S301  # from our own parent
+        signal.setitimer(signal.ITIMER_PROF, time_limit_s)
         result = function()
         # An answer may be too large for the memory that is left, too.
         return _as_json(result, None)
@@ -95,4 +98,4 @@ def _receive(stream: IO[bytes]) -> bytes:
 
 if __name__ == "__main__":
     with contextlib.suppress(BrokenPipeError):
-        main(float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+        main(int(sys.argv[1]), int(sys.argv[2]))

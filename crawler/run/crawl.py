@@ -109,7 +109,7 @@ async def crawl(
         database = await open_store(order.db)
         stack.push_async_callback(database.close)
         await require_readable(database.reader, order.db)
-        parser = parser_of(settings, clock)
+        parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
         was_killed = await resumed(database, clock)
         run_id, is_resumed = await _open_run(database, settings, order, clock.now())

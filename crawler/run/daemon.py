@@ -193,7 +193,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         stack.push_async_callback(database.close)
         await require_readable(database.reader, order.db)
         await _prepared()
-        parser = parser_of(settings, clock)
+        parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
         was_killed = await resumed(database, clock)
         run_id = await open_run(database, settings, order, clock.now())

@@ -505,10 +505,11 @@ class _ParserQueue(Row):
         if request.host.endswith(".11"):
             yield from self._honest(request)
             return
-        # Each paragraph opens all the formatting elements again that were left open.
-        opened = "".join(f"<font size={n}>" for n in range(3_000))
-        body = (opened + "<p>x" * 100_000).encode()
-        yield head(200, _HTML, f"Content-Length: {len(body)}") + body
+        yield from whole(self.slow(int(request.host.rpartition(".")[2])), _HTML)
+
+    def slow(self, number: int) -> bytes:
+        """The page of a host: each paragraph opens again all elements that were left open."""
+        return _unclosed(3_000, 100_000)
 
     def _honest(self, request: Request) -> Pieces:
         if request.path == "/":
@@ -522,6 +523,22 @@ class _ParserQueue(Row):
         outcome.figures["waited_s"] = round(waited, 1)
         if waited > 15.0:
             yield f"an honest large page waited {waited:.1f} s"
+
+
+class _ParserMemory(_ParserQueue):
+    """Likewise with pages of up to 8 MB; of each host more pages follow."""
+
+    name, faults = "parser_memory", "6, 18"
+    seconds, least_rate = 40.0, 0.5
+
+    def slow(self, number: int) -> bytes:
+        return _unclosed((300, 1_000, 3_000)[number % 3], (600_000, 2_000_000)[number % 2])
+
+
+@cache
+def _unclosed(elements: int, paragraphs: int) -> bytes:
+    opened = "".join(f"<font size={n}>" for n in range(elements))
+    return html(links([f"/{n}" for n in range(20)]), opened, "<p>x" * paragraphs)
 
 
 class _Polite(Row):
@@ -780,8 +797,8 @@ _CLASSES: Sequence[type[Row]] = (
     _SitemapStall, _SitemapRejected, _SitemapsAtOnce, _ManySitemapsAtOnce, _BodiesAtOnce,
     _BombsAtOnce,
     _RobotsWildcards, _Flood1xx, _OddValidators, _IndexEndless, _SitemapFlood, _SeedRedirect,
-    _ParserQueue, _PoliteAbort, _PoliteKill, _PoliteKillInFlight, _Userinfo, _SilentSeeds,
-    _GzipMembers, _SitemapEncoding, _ImportBomb, _WarcHeads, _WarcInterim, _WarcFakeHeads,
-    _WarcFakeHeadsPlain, _DeepToml, _LongSiteLine,
+    _ParserQueue, _ParserMemory, _PoliteAbort, _PoliteKill, _PoliteKillInFlight, _Userinfo,
+    _SilentSeeds, _GzipMembers, _SitemapEncoding, _ImportBomb, _WarcHeads, _WarcInterim,
+    _WarcFakeHeads, _WarcFakeHeadsPlain, _DeepToml, _LongSiteLine,
 )  # fmt: skip
 ROWS: Mapping[str, Row] = {each.name: each() for each in _CLASSES}

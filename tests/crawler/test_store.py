@@ -256,7 +256,7 @@ async def test_closing_ends_a_coroutine_that_waits(crawled: SmallStore) -> None:
 def test_a_forgotten_store_leaves_no_thread_and_no_process(crawled: SmallStore) -> None:
     store = freshet.Store(crawled.path)
     store.page(f"{HOST}/offer")
-    process = store._worker._parser._quick._process
+    process = store._worker._parser._worker._process
     assert process is not None
     changes = iter(store.changefeed())
     assert next(changes).kind == "changed"
@@ -271,7 +271,7 @@ def test_a_forgotten_store_leaves_no_thread_and_no_process(crawled: SmallStore) 
 PROGRAM = """
 import sys, freshet
 store = freshet.Store(sys.argv[1])
-print(len(list(store.changefeed())), store._worker._parser._quick._process.pid, flush=True)
+print(len(list(store.changefeed())), store._worker._parser._worker._process.pid, flush=True)
 if sys.argv[2] == "wait":
     for change in store.changefeed("now", wait=True):
         pass

@@ -18,7 +18,7 @@ import pytest
 
 from tests.console import unix
 from tests.integration.hubs import free_port
-from tests.integration.scripted import Page, scripted
+from tests.integration.scripted import Page, Scripted, scripted
 
 PROGRAM = "from freshet.crawler.cli import run; run()"
 LOCAL = ("--allow-private-addresses", "--delay", "0", "--json")
@@ -121,6 +121,23 @@ async def test_counts_agree_and_noise_pushes_no_version_out(shell: Shell) -> Non
     assert (found["before"]["number"], found["after"]["number"]) == (1, 2)
 
 
+def hidden(address: str, key: int) -> str:
+    """An e-mail address as Cloudflare hides it, with a key of each answer."""
+    coded = bytes((key, *(key ^ each for each in address.encode()))).hex()
+    return f"<i data-cfemail={coded}>[email&#160;protected]</i>"
+
+
+async def test_terms_whose_addresses_are_hidden_or_shown_have_not_changed(shell: Shell) -> None:
+    site = {"/": page(0)}
+    addresses = "<i>legal@h.example</i>", hidden("legal@h.example", 17), hidden("dpo@h.example", 23)
+    changed = []
+    async with scripted({"h": site}) as web:
+        for hours, address in enumerate(addresses, 2):
+            site["/"] = page(0, f"<p>Write to {address}.</p><p>Updated {hours} hours ago</p>")
+            changed.append((await shell.json("crawl", f"{web.origin('h')}/", *LOCAL))["changed"])
+    assert changed == [0, 0, 1]
+
+
 LONG = "".join(
     f"<p>Sentence {n} of the article says a lot of what it is about.</p>" for n in range(9)
 )
@@ -181,6 +198,25 @@ async def test_a_clock_that_was_ahead_once_does_not_date_later_runs(shell: Shell
     assert abs(unix(found["observations"][-1]["at"]) - time.time()) < 3_600
 
 
+#: A clock that is set to the next day once there is a file of this name.
+SET = """import os, time; real = time.time
+time.time = lambda: real() + 86_400 * os.path.exists("set")"""
+
+
+async def test_a_clock_that_is_set_after_the_start_dates_what_follows(shell: Shell) -> None:
+    site = {"/": page(0, links("/1", "/2")), "/1": page(1), "/2": page(2)}
+    async with scripted({"h": site}) as web:
+        url = f"{web.origin('h')}/"
+        crawl = await shell.start("crawl", url, *LOCAL, "--delay", "2", before=SET)
+        while not web.asked("h"):  # noqa: ASYNC110 - of another process
+            await asyncio.sleep(0.05)
+        (shell.directory / "set").touch()
+        _, said = await crawl.communicate()
+        found = await shell.json("history", url + web.asked("h")[-1][1:], "--json")
+    assert abs(unix(found["observations"][-1]["at"]) - time.time() - 86_400) < 3_600
+    assert b"clock was set ahead by 24.0 h" in said
+
+
 async def test_a_warning_stays_on_the_terminal_and_the_progress_tells_what_is_left(
     shell: Shell,
 ) -> None:
@@ -230,6 +266,18 @@ def left_on_screen(said: str) -> list[str]:
     return rows
 
 
+async def problems_before(web: Scripted, url: str) -> set[str]:
+    """What a daemon names as its problems until it makes its first request."""
+    named = set[str]()
+    async with aiohttp.ClientSession() as client:
+        while not web.asked("h"):
+            await asyncio.sleep(0.01)
+            with suppress(aiohttp.ClientConnectionError):
+                async with client.get(url) as answer:
+                    named |= set((await answer.json())["problems"])
+    return named
+
+
 async def test_a_daemon_bears_its_operator_and_strangers(shell: Shell) -> None:
     settings, store = shell.directory / "daemon.toml", shell.directory / "crawl.db"
     pushed, listen = (f"127.0.0.1:{free_port()}" for _ in range(2))
@@ -250,8 +298,7 @@ async def test_a_daemon_bears_its_operator_and_strangers(shell: Shell) -> None:
             *LOCAL,
         )
         try:
-            while not web.asked("h"):  # noqa: ASYNC110 - of another process
-                await asyncio.sleep(0.05)
+            assert await problems_before(web, f"http://{listen}/healthz") == {"it is starting"}
             ping = {
                 "host": url.split("/")[2],
                 "key": "0123456789abcdef",

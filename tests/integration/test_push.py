@@ -130,6 +130,13 @@ async def test_a_lease_is_renewed_before_it_ends_and_survives_a_restart(tmp_path
     assert named.answers == [(200, "c4a1")] * 2
 
 
+async def test_a_lease_of_a_second_is_renewed_every_six_hours(tmp_path: Path) -> None:
+    named = hub()
+    named.topics[SITE] = Habits("subscribe", lease_s="1")
+    await kept(named, tmp_path / "push.db", 1.0)
+    assert 2 <= len(named.asked) <= 4
+
+
 async def test_what_leaves_the_scope_is_unsubscribed(tmp_path: Path) -> None:
     stage, named = Stage(tmp_path / "push.db"), hub()
     await kept(named, stage.db, 0.2)

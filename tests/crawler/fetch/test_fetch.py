@@ -389,7 +389,7 @@ async def test_the_time_that_a_body_waits_for_memory_is_not_its_own() -> None:
     held, intake = HeldBytes(1), Intake("", 10**6, may_cut=False, is_sniffed=False)
     first = asyncio.create_task(asyncio.sleep(0.4))
     held._held[first] = 1
-    first.add_done_callback(held._release)
+    first.add_done_callback(held.release)
     assert await asyncio.create_task(read()) == 600_000
     assert first.done()
 

@@ -30,7 +30,7 @@ SLOW = b"<p " + b"".join(b"a%d " % i for i in range(300_000)) + b">"
 
 
 def process_of(parser: Parser) -> int | None:
-    process = parser._quick._process
+    process = parser._worker._process
     return process.pid if process is not None else None
 
 
@@ -125,25 +125,38 @@ async def test_what_the_process_says_is_believed_for_its_types_only(
 
 async def test_a_page_comes_out_of_the_process_as_it_is(parser: Parser) -> None:
     page = ParsedPage(URL, None, title="\ud800", meta_refresh=(1.0, URL), hub_links=(("a", "b"),))
-    assert await parser._quick.call(ParsedPage, partial(copy, page)) == page
+    assert await parser._worker.call(ParsedPage, partial(copy, page), 5.0) == page
 
 
-async def test_slow_pages_hold_up_their_own_hosts_and_others_at_most_once() -> None:
-    parser, other, ends = Parser(time_limit_s=2.0), "https://other.example/", list[str]()
+async def test_slow_pages_wait_behind_others_which_wait_for_one_at_most() -> None:
+    aside, ends = list[asyncio.Task[object] | None](), list[str]()
+    parser = Parser(time_limit_s=2.0, set_aside=lambda: aside.append(asyncio.current_task()))
 
-    async def parse(body: bytes, url: str, name: str) -> None:
-        await parser.parse(body, url, None)
-        ends.append(name)
+    async def parse(body: bytes, host: str) -> None:
+        await parser.parse(body, f"https://{host}.example/", None)
+        ends.append(host)
 
-    slow = [asyncio.create_task(parse(SLOW, URL, f"slow {n}")) for n in range(2)]
-    await asyncio.gather(parse(LARGE, other, "honest"), *slow)
-    assert ends == ["honest", "slow 0", "slow 1"]
-    await asyncio.gather(parse(SLOW, URL, "slow 2"), parse(LARGE, other, "honest 2"))
-    assert ends[3:] == ["honest 2", "slow 2"]
+    slow = [asyncio.create_task(parse(SLOW, f"slow{n}")) for n in range(3)]
+    await asyncio.gather(parse(LARGE, "honest"), *slow)
+    assert ends == ["honest", "slow0", "slow1", "slow2"]
+    # What a slow page holds is no longer that of the pages that are read.
+    assert aside == slow
+    await asyncio.gather(parse(SLOW, "slow0"), parse(SLOW, "slow1"), parse(LARGE, "honest"))
+    assert ends[4:] == ["slow0", "honest", "slow1"]
     # A host whose pages are quick again is a host like others.
     parser._quick_s = 60.0
-    await parse(LARGE, URL, "quick")
-    assert not parser._slow_hosts
+    await parse(LARGE, "slow0")
+    assert len(parser._slow_hosts) == 2
+    await parser.close()
+
+
+async def test_of_slow_pages_only_a_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser_process, "SLOW_BYTES", 2 * len(SLOW))
+    parser = Parser(time_limit_s=0.5)
+    calls = (parser.parse(SLOW, f"https://{n}.example/", None) for n in range(3))
+    *slow, refused = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(each, Unparsable) for each in slow)
+    assert str(refused) == "too many slow pages wait for the parser"
     await parser.close()
 
 
@@ -177,7 +190,7 @@ async def test_a_process_that_gives_no_answer_for_too_long_is_not_the_page_s_fau
     pid = process_of(parser)
     assert pid is not None
     # Not from the start on: the process may take longer to start.
-    parser._quick._wall_limit_s = 0.3
+    parser._worker._wall_limit_s = 0.3
     os.kill(pid, signal.SIGSTOP)
     with pytest.raises(ParserLost, match=r"no answer within 0\.3 s"):
         await parser.parse(SMALL * 10_000, URL, None)
@@ -185,7 +198,7 @@ async def test_a_process_that_gives_no_answer_for_too_long_is_not_the_page_s_fau
 
 
 async def test_a_crash_is_the_page_s_doing(parser: Parser) -> None:
-    assert await parser._quick.call(ParsedPage, os.abort) == Unparsable(
+    assert await parser._worker.call(ParsedPage, os.abort, 5.0) == Unparsable(
         "the parser's process crashed, most likely for want of memory"
     )
 
@@ -213,7 +226,7 @@ async def test_the_answer_to_a_cancelled_call_is_not_taken_for_the_next(parser: 
     await parser.parse(LARGE, URL, None)
     cancelled = asyncio.create_task(parser.parse(SLOW, URL, None))
     await asyncio.sleep(0)
-    assert parser._quick._turn.locked()
+    assert parser._worker._turn.locked()
     cancelled.cancel()
     with pytest.raises(asyncio.CancelledError):
         await cancelled
@@ -226,7 +239,7 @@ async def test_closing_ends_a_call_that_is_under_way(parser: Parser) -> None:
     await parser.parse(LARGE, URL, None)
     call = asyncio.create_task(parser.parse(SLOW, URL, None))
     await asyncio.sleep(0)
-    assert parser._quick._turn.locked()
+    assert parser._worker._turn.locked()
     await parser.close()
     with pytest.raises(ParserLost):
         await call
@@ -248,7 +261,7 @@ async def test_the_end_of_the_process_is_left_to_who_waits_for_it(
 
     monkeypatch.setattr(os, "waitpid", late)
     await parser.parse(LARGE, URL, None)
-    process = parser._quick._process
+    process = parser._worker._process
     assert process is not None
     parser_process._kill(process)
     await asyncio.to_thread(dead.wait, 10)
