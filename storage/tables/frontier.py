@@ -15,12 +15,17 @@ from freshet.storage.records import DueUrl, Visit
 
 #: The priority of URLs that a former run deferred; others have their depth plus one.
 _DEFERRED = 0
+#: A dead link is asked again when it was dead for as long again; a run that begins a little early
+#: does not leave it to the next one. The longest pause, in seconds.
+_AS_LONG = 0.8
+_LONGEST_PAUSE_S = 365 * 86_400.0
 
 
 def begin_run(db: Connection, now: float, recheck_before: float) -> None:
     """Make every known page due, the deferred ones first.
 
-    A permanent redirect seen since ``recheck_before`` is assumed to hold.
+    A permanent redirect seen since ``recheck_before`` is assumed to hold. A page that was gone
+    waits until it was so for as long again: the pauses double. One that the user named does not.
     """
     sql = "UPDATE frontier SET priority = ?, due_at = ?, attempt = 0, deferred = NULL"
     db.execute(sql, (_DEFERRED, now))
@@ -28,8 +33,10 @@ def begin_run(db: Connection, now: float, recheck_before: float) -> None:
         "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
         "SELECT id, host_id, depth + 1, ?, iif(checked_at IS NULL, ?, ?) FROM page "
         "WHERE held_back IS NULL "
-        "AND NOT (alias_of IS NOT NULL AND alias_kind = 'permanent' AND alias_at >= ?)",
-        (now, "discovery", "refresh", recheck_before),
+        "AND NOT (alias_of IS NOT NULL AND alias_kind = 'permanent' AND alias_at >= ?) "
+        "AND NOT (last_kind IS 'gone' AND id NOT IN (SELECT page_id FROM seed WHERE page_id > 0) "
+        "AND ? - last_at < ? * min(last_at - coalesce(checked_at, found_at), ?))",
+        (now, "discovery", "refresh", recheck_before, now, _AS_LONG, _LONGEST_PAUSE_S),
     )
 
 

@@ -109,6 +109,31 @@ async def test_a_new_run_makes_every_known_page_due(store: CrawlStore) -> None:
     assert [d.reason for d in again] == ["refresh", "discovery", "refresh"]
 
 
+async def test_dead_links_are_asked_after_pauses_that_double_and_what_was_named_always(
+    store: CrawlStore,
+) -> None:
+    await store.admit("/named", "/dead")
+    with writing(store.database) as connection:
+        connection.execute(
+            "INSERT INTO seed (text, url, page_id, added_at) "
+            "SELECT url, url, id, 0 FROM page ORDER BY id LIMIT 1"
+        )
+    asked = []
+    for week in range(20):
+        now = START + (7 * week - (week % 2) / 24) * DAY_S
+        if week:
+            await store.new_run(now)
+        paths = await store.due_paths(now)
+        assert "/named" in paths
+        if "/dead" in paths:
+            asked.append(week)
+        for path in paths:
+            gone = visit(await store.taken(path, now), "gone")
+            at = replace(gone.observation, at=now + 60)
+            await store.apply(replace(gone, observation=at))
+    assert asked == [0, 1, 2, 4, 8, 15]
+
+
 async def test_what_a_run_deferred_is_due_first_in_the_next(store: CrawlStore) -> None:
     await store.admit("/a", "/b", "https://down.example/x")
     await store.apply(Note(START, targets=targets("/deep", depth=9)))
