@@ -13,6 +13,7 @@ from freshet.crawler import documents, terminal
 from freshet.crawler.cli import history
 from freshet.crawler.cli.options import DEFAULT_DB, AnyUrl, ConfigFile, Db, Json, read_settings
 from freshet.crawler.cli.page_forecast import LastVisit, PageForecast, Rate, forecast_page, rate_of
+from freshet.crawler.cli.status import beside
 from freshet.crawler.robots.parser import RobotsVerdict, in_force, is_fresh
 from freshet.crawler.terminal import (
     amount,
@@ -222,6 +223,8 @@ def _when(known: KnownUrl, place: FrontierPlace | None, settings: Settings, now:
             again_at = alias.at + settings.crawl.permanent_recheck_days * _DAY_S
             if again_at > now:
                 return f"an alias, visited again in the first run after {moment(again_at, now)}"
+        if known.asked_again_at is not None and known.asked_again_at > now:
+            return f"gone, visited again in the first run after {moment(known.asked_again_at, now)}"
         return "not due in this run; due again when the next one starts"
     if place.deferred is not None:
         return f"deferred to the next run ({place.deferred}), due first there"
@@ -265,6 +268,11 @@ def sentences(
         yield (
             f"Its host allows {amount(it.capped.most)} visits a day; "
             f"{amount(it.capped.wanted)} are wanted."
+        )
+    if it.rotation is not None:
+        yield (
+            f"Copies of its host were stale for {beside(it.rotation)} of the time for which "
+            "visits in turn would have left them so."
         )
     if obstacle:
         yield f"Now {obstacle}."

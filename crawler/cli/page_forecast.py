@@ -16,6 +16,8 @@ import numpy as np
 from freshet.config.settings import DaemonSettings, Settings
 from freshet.crawler.capacities import key_of
 from freshet.crawler.importance import DEFAULT, Importance, ruling, speaking
+from freshet.crawler.run.status import record
+from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
 from freshet.storage.entries import CappedQueue, Host, Kind
@@ -76,7 +78,8 @@ class PageForecast:
     ``reveals`` are the new pages that a visit is expected to find. An
     ephemeral source has ``arrival_rate`` new items a day, which lose half of their worth in
     ``half_life_hours``; its ``urgent`` items are fetched at once. ``capped`` is the page's host
-    queue if more visits are wanted there than politeness allows.
+    queue if more visits are wanted there than politeness allows. ``rotation`` says how stale the
+    copies of its host were beside a rotation.
     """
 
     budget: str
@@ -102,6 +105,7 @@ class PageForecast:
     planned: float | None
     due_in_days: float | None
     capped: CappedQueue | None
+    rotation: BesideRotation | None
     estimated_at: float | None
 
 
@@ -185,6 +189,7 @@ async def forecast_page(
         planned=valued.planned if captured else None,
         due_in_days=None if due_at is None else max(0.0, due_at - now) / _DAY_S,
         capped=next((it for it in capped if it.queue == key_of(host)), None),
+        rotation=dict((await record(connection, now))[1]).get(host.origin),
         estimated_at=valued.at if is_valued else None,
     )
 

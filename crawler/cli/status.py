@@ -8,7 +8,7 @@ from pathlib import Path
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
 from freshet.crawler.run.orders import bounded_as_json, deferred_as_json
-from freshet.crawler.run.status import AUDITED_S, DaemonStatus, Spent, daemon_status
+from freshet.crawler.run.status import AUDITED_S, RECORD_S, DaemonStatus, Spent, daemon_status
 from freshet.crawler.terminal import (
     amount,
     clock_time,
@@ -25,6 +25,7 @@ from freshet.crawler.terminal import (
     span,
     when,
 )
+from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.storage.entries import Outlook, RobotsRecord
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import Holdings, WaitingHost
@@ -55,19 +56,15 @@ def print_standing(it: DaemonStatus, now: float) -> None:
         {
             "budget": f"{amount(outlook.budget)} requests a day by {outlook.policy}, "
             f"one every {pause}",
-            "spent today": _spent(it.today, " since midnight UTC"),
-            "spent in 24 h": _spent(it.day, ""),
+            "spent": f"{_spent(it.today, 'today')}, {_spent(it.day, 'in 24 h')}",
             "forgone": None
             if outlook.forgone < 1
             else f"{amount(outlook.forgone)} in {span(outlook.at - outlook.began_at)}: no host "
             "could take them",
-            "discovery": None
+            "visits": None
             if found.share is None
-            else f"{percent(found.share)} of visits: {found.first_visits:,} first ones, "
-            f"{found.revealing_visits:,} to hub pages",
-            "refresh": None
-            if found.share is None
-            else f"{percent(1 - found.share)} of visits: {found.refreshing_visits:,}",
+            else f"{percent(found.share)} for discovery: {found.first_visits:,} first ones, "
+            f"{found.revealing_visits:,} to hub pages; refresh: {found.refreshing_visits:,}",
             "pages": f"{outlook.watched:,}: {outlook.captured:,} captured, "
             f"{outlook.waiting:,} new waiting, {outlook.gone:,} gone"
             if outlook.watched
@@ -78,6 +75,10 @@ def print_standing(it: DaemonStatus, now: float) -> None:
             else None,
             "fresh": _fresh(it),
             "harmonic cost": _harmonic(it),
+            "of a rotation": None
+            if it.rotation is None
+            else f"{beside(it.rotation)} as stale; {counted(it.rotation.changes, 'change')}, "
+            f"{span(RECORD_S)}",
             "price": None
             if outlook.price is None
             else f"{amount(outlook.price)}: pages worth less than this are not visited now",
@@ -90,6 +91,9 @@ def print_standing(it: DaemonStatus, now: float) -> None:
         },
     )
     _print_rates(outlook)
+    if len(it.by_host) > 1:
+        rows = [(host, beside(found), found.changes) for host, found in it.by_host]
+        show_list("Stale, of a rotation", ("host", "share", "changes"), rows, _QUEUES_SHOWN)
     show_list(
         "Hosts at their cap (visits a day)",
         ("host", "at most", "asked for", "refused", "pages"),
@@ -101,9 +105,14 @@ def print_standing(it: DaemonStatus, now: float) -> None:
     )
 
 
-def _spent(found: Spent, since: str) -> str:
+def beside(it: BesideRotation) -> str:
+    """Return a share of a rotation, with its interval."""
+    return f"{percent(it.ratio)} ({100 * it.lower:.0f} to {100 * it.upper:.0f} %)"
+
+
+def _spent(found: Spent, when: str) -> str:
     share = "" if found.share is None else f" ({percent(found.share)})"
-    return f"{found.requests:,} of {amount(found.flowed)} given{since}{share}"
+    return f"{found.requests:,} of {amount(found.flowed)} {when}{share}"
 
 
 def _fresh(it: DaemonStatus) -> str | None:

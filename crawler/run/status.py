@@ -9,11 +9,17 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
-from freshet.scheduler.agenda.audit import Staleness, staleness
+from freshet.scheduler.agenda.audit import (
+    BesideRotation,
+    Staleness,
+    beside_rotation,
+    stale_days,
+    staleness,
+)
 from freshet.storage.database import owner_of
 from freshet.storage.entries import Outlook
-from freshet.storage.queries import page
-from freshet.storage.tables import observations
+from freshet.storage.queries import columns, page
+from freshet.storage.tables import hosts, observations
 from freshet.storage.tables import runs as runs_tables
 from freshet.storage.tables.runs import CrawlRun, RunProgress
 
@@ -58,6 +64,9 @@ _DAY_S: Final = 86_400.0
 _HOUR_S: Final = 3_600.0
 #: Audits of this time measure the freshness of the copy.
 AUDITED_S: Final = 7 * _DAY_S
+#: Visits of this time tell what a rotation would have cost; of more pages, a sample does.
+RECORD_S: Final = 180 * _DAY_S
+_RECORD_VISITS: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +74,9 @@ class DaemonStatus:
     """A daemon at one moment.
 
     ``process`` is its id, None if it does not run. ``today`` begins at midnight UTC, ``day`` is the
-    last 24 hours. ``measured`` is by the audit sample of :data:`AUDITED_S`. ``next_url`` is the URL
-    that was next at the last outlook.
+    last 24 hours. ``measured`` is by the audit sample of :data:`AUDITED_S`. ``rotation`` is that of
+    all visits, ``by_host`` of each host where it can be said, the one with most changes first.
+    ``next_url`` is the URL that was next at the last outlook.
     """
 
     process: int | None
@@ -74,6 +84,8 @@ class DaemonStatus:
     today: Spent
     day: Spent
     measured: Staleness | None
+    rotation: BesideRotation | None
+    by_host: Sequence[tuple[str, BesideRotation]]
     next_url: str | None
 
     def as_json(self) -> dict[str, object]:
@@ -83,6 +95,7 @@ class DaemonStatus:
             asdict(queue) | {"refused": queue.refused} for queue in self.outlook.capped
         ]
         found["outlook"]["discovered"]["share"] = self.outlook.discovered.share
+        found["by_host"] = [{"host": host, **asdict(of_host)} for host, of_host in self.by_host]
         return found
 
 
@@ -100,12 +113,15 @@ async def daemon_status(
     midnight = now // _DAY_S * _DAY_S
     moments = await runs_tables.spendings(connection, min(midnight, now - _DAY_S) - 2 * _HOUR_S)
     moments.append(_as_of(now, run, last, runs=process is not None))
+    rotation, by_host = await record(connection, now)
     return DaemonStatus(
         process=process,
         outlook=last,
         today=spent(moments, midnight),
         day=spent(moments, now - _DAY_S),
         measured=await measured(connection, now),
+        rotation=rotation,
+        by_host=by_host,
         next_url=await runs_tables.upcoming(connection, last),
     )
 
@@ -128,6 +144,31 @@ async def measured(connection: aiosqlite.Connection, now: float) -> Staleness | 
         [stale for *_, stale in found],
         [audit.hazard for _, audit, _ in found],
     )
+
+
+async def record(
+    connection: aiosqlite.Connection, now: float
+) -> tuple[BesideRotation | None, list[tuple[str, BesideRotation]]]:
+    """Return how the visits since :data:`RECORD_S` stand beside a rotation: in all, and by host.
+
+    The rotation has a visit for each request that led to a page or to its end, and visits the same
+    pages as evenly.
+    """
+    it = await columns.host_visits(connection, now - RECORD_S, _RECORD_VISITS)
+    if not it.there.any():
+        return None, []
+    at, pages = it.at / _DAY_S, len(np.unique(it.page_id[it.there]))
+    turn = float(np.ptp(at)) * pages / len(at)
+    if not turn > 0:
+        return None, []
+    visit, own, turns = stale_days(it.page_id, at, it.changed, it.gone, turn)
+    at, host, by_host = at[visit], it.host_id[visit], []
+    for each in await hosts.load(connection, np.unique(host).tolist()):
+        mine = host == each.host_id
+        if (of_host := beside_rotation(at[mine], own[mine], turns[mine])) is not None:
+            by_host.append((each.origin, of_host))
+    by_host.sort(key=lambda pair: -pair[1].changes)
+    return beside_rotation(at, own, turns), by_host
 
 
 def _process(db: Path) -> int | None:

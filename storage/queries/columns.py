@@ -151,6 +151,39 @@ async def visit_columns(db: Reader, page_id: int | None = None) -> VisitColumns:
     return replace(found, page_id=where_now(found.page_id, moved))
 
 
+@dataclass(frozen=True, slots=True)
+class HostVisits(Columns):
+    """m visits of a sample of pages, with their hosts, in any order; columns of length m.
+
+    Attributes:
+        page_id, host_id: as stored.
+        at: Unix seconds.
+        changed, gone: whether the page had changed, or was gone.
+        there: whether the visit found content.
+    """
+
+    page_id: NDArray[np.int64]
+    host_id: NDArray[np.int64]
+    at: NDArray[np.float64]
+    changed: NDArray[np.bool_]
+    gone: NDArray[np.bool_]
+    there: NDArray[np.bool_]
+
+
+async def host_visits(db: Reader, since: float, most: int) -> HostVisits:
+    """Return the visits since a time to every kth page, k such that they are some ``most``."""
+    every = 1 + await visits(db) // most
+    chosen = columns_of(
+        HostVisits, page_id="f.page_id", changed="kind = 'changed'", gone="kind = 'gone'",
+        there="kind IN ('new', 'changed', 'unchanged')",
+    )  # fmt: skip
+    sql = (
+        f"SELECT {chosen} FROM page AS p CROSS JOIN finding AS f ON f.page_id = p.id "
+        "WHERE p.id % ? = 0 AND p.role = 'page' AND f.at >= ?"
+    )
+    return await load_columns(db, HostVisits, sql, (every, since))
+
+
 async def moves(db: Reader, page_id: int | None = None) -> dict[int, int]:
     """Return the new page of each page that has moved, to this page or to any.
 

@@ -13,6 +13,7 @@ from aiosqlite import Connection as Reader
 from freshet.storage.database import StoreError, as_json, columns_of, reading, row_to
 from freshet.storage.entries import AliasKind, Reason, Role
 from freshet.storage.records import Digests, Observation, Validators
+from freshet.storage.tables.frontier import ASKED_AGAIN
 from freshet.storage.tables.observations import SIGNIFICANT
 
 _NEIGHBOURS = 40
@@ -39,6 +40,7 @@ class KnownUrl:
 
     ``visited_at`` is the last visit of any kind. ``alias`` is None for a page in its own right.
     ``wish_s`` is for how many seconds the server wished its last response to be used, or None.
+    A dead link is left alone by new runs until ``asked_again_at``.
     """
 
     page_id: int
@@ -54,6 +56,7 @@ class KnownUrl:
     validators: Validators
     alias: OtherName | None
     wish_s: float | None
+    asked_again_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,10 @@ async def snapshot(path: Path) -> AsyncIterator[Reader]:
 async def find(db: Reader, urls: Sequence[str]) -> KnownUrl | None:
     """Return the first of these canonical URLs that the store knows, or None."""
     alias = "a.id, a.url, p.alias_kind, p.alias_at"
-    columns = columns_of(KnownUrl, "p", page_id="p.id", visited_at="p.last_at", alias=alias)
+    columns = columns_of(
+        KnownUrl, "p", page_id="p.id", visited_at="p.last_at", alias=alias,
+        asked_again_at=ASKED_AGAIN,
+    )  # fmt: skip
     rows = await db.execute_fetchall(
         f"SELECT {columns} "
         "FROM json_each(?) AS wanted CROSS JOIN page AS p ON p.url = wanted.value "

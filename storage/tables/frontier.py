@@ -15,10 +15,12 @@ from freshet.storage.records import DueUrl, Visit
 
 #: The priority of URLs that a former run deferred; others have their depth plus one.
 _DEFERRED = 0
-#: A dead link is asked again when it was dead for as long again; a run that begins a little early
-#: does not leave it to the next one. The longest pause, in seconds.
-_AS_LONG = 0.8
-_LONGEST_PAUSE_S = 365 * 86_400.0
+#: When a dead link of ``page AS p`` is asked again: when it was dead for as long again, or a year.
+#: A run that begins a little early does not leave it to the next one. NULL for other pages.
+ASKED_AGAIN = (
+    "iif(p.last_kind = 'gone' AND p.id NOT IN (SELECT page_id FROM seed WHERE page_id > 0), "
+    "p.last_at + 0.8 * min(p.last_at - coalesce(p.checked_at, p.found_at), 31536000.0), NULL)"
+)
 
 
 def begin_run(db: Connection, now: float, recheck_before: float) -> None:
@@ -31,12 +33,11 @@ def begin_run(db: Connection, now: float, recheck_before: float) -> None:
     db.execute(sql, (_DEFERRED, now))
     db.execute(
         "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
-        "SELECT id, host_id, depth + 1, ?, iif(checked_at IS NULL, ?, ?) FROM page "
+        "SELECT id, host_id, depth + 1, ?, iif(checked_at IS NULL, ?, ?) FROM page AS p "
         "WHERE held_back IS NULL "
         "AND NOT (alias_of IS NOT NULL AND alias_kind = 'permanent' AND alias_at >= ?) "
-        "AND NOT (last_kind IS 'gone' AND id NOT IN (SELECT page_id FROM seed WHERE page_id > 0) "
-        "AND ? - last_at < ? * min(last_at - coalesce(checked_at, found_at), ?))",
-        (now, "discovery", "refresh", recheck_before, now, _AS_LONG, _LONGEST_PAUSE_S),
+        f"AND coalesce({ASKED_AGAIN}, 0.0) <= ?",
+        (now, "discovery", "refresh", recheck_before, now),
     )
 
 

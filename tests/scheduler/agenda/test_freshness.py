@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.agenda.audit import MeasuredMean, staleness
+from freshet.scheduler.agenda.audit import MeasuredMean, beside_rotation, stale_days, staleness
+from freshet.scheduler.arrays import Floats as FloatArray
 from freshet.scheduler.costs import ein, harmonic_number
 
 DRAWS = st.lists(
@@ -87,3 +88,36 @@ def test_a_model_that_sees_no_changes_still_has_its_stale_pages_counted() -> Non
     assert found.binary.mean == pytest.approx(0.3)
     assert found.harmonic.mean == pytest.approx(0.3)
     assert found.binary.expected < 1e-8
+
+
+@pytest.mark.parametrize("often", [1.0, 4.0])
+def test_the_estimate_beside_a_rotation_holds_the_truth(often: float) -> None:
+    """Two kinds of pages: a tenth changes weekly; it is visited ``often`` as often as the rest."""
+    rng, days, n = np.random.default_rng(7), 720.0, 400
+    rate = np.where(np.arange(n) < n // 10, 1 / 7, 1 / 300)
+    weight = np.where(rate > 0.1, often, 1.0)
+    every = 60 * weight.mean() / weight
+    pages, at, changed = [], [], []
+    truth = turns = 0.0
+
+    def stale(visits: FloatArray, changes: FloatArray) -> float:
+        after = np.searchsorted(visits, changes)
+        first = np.unique(after, return_index=True)[1]
+        first = first[after[first] < len(visits)]
+        return float((visits[after[first]] - changes[first]).sum())
+
+    for page in range(n):
+        changes = np.sort(rng.uniform(0, days, rng.poisson(rate[page] * days)))
+        visits = np.arange(rng.uniform(0, every[page]), days, every[page])
+        pages += [page] * len(visits)
+        at += visits.tolist()
+        changed += [False, *(np.diff(np.searchsorted(changes, visits)) > 0).tolist()]
+        truth += stale(visits, changes)
+        turns += stale(np.arange(rng.uniform(0, 60), days, 60), changes)
+    day, seen = np.array(at), np.array(changed)
+    none = np.zeros(len(day), np.bool_)
+    visit, own, left = stale_days(np.array(pages), day, seen, none, 60.0)
+    found = beside_rotation(day[visit], own, left)
+    assert found is not None
+    assert found.lower < truth / turns < found.upper
+    assert found.upper / found.lower < 1.5
