@@ -39,6 +39,8 @@ Ending = Literal["nothing due", "interrupted", "limit", "requests", "paused", "c
 
 
 _ANSWERED = frozenset({"new", "changed", "unchanged"})
+#: A turn comes after so many seconds, whatever there is to do.
+_TURN_S = 600.0
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -258,7 +260,8 @@ class FetchPool:
         else:
             until = self._deadline
             if self._may_launch() and not self._is_store_away:
-                until = min(until, self._next_launch(now))
+                # Whoever looks after the pool sees by its turns that it lives.
+                until = min(until, self._next_launch(now), now + _TURN_S)
         # Only the passing of time brings new work; cancelled requests and probes are about to end.
         idle = not draining and len(self._tasks) == self.probes.waiting and not self.unacknowledged
         came = await self.clock.wait(self._changed, until, idle=idle)

@@ -66,7 +66,7 @@ _READ: Final = 500
 #: Seconds after which pages are valued again whatever happens: half of the time for which a request
 #: must last, but at least and at most that many.
 _VALUE_AGAIN_S: Final = 60.0
-_VALUE_AGAIN_MOST_S: Final = 900.0
+_VALUE_AGAIN_MOST_S: Final = 3_600.0
 #: Seconds between two valuations at least, in all and for each page: one takes 4 % of that.
 _REST_S: Final = 0.01
 _REST_S_A_PAGE: Final = 8e-6

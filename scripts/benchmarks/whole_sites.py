@@ -14,24 +14,36 @@ import asyncio
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from random import Random
 from statistics import geometric_mean
 from time import process_time
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
+import numpy as np
 import uvloop
 
 from freshet.config.loading import load
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import Clock, VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.run.status import record
+from freshet.scheduler.agenda import recrawl
+from freshet.scheduler.agenda.audit import BesideRotation
+from freshet.scheduler.agenda.pages import PageTable
+from freshet.scheduler.agenda.sessions import Sessions
+from freshet.scheduler.estimate.site_model import SiteLearner
+from freshet.scheduler.sources import Rows
+from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
 from scripts.benchmarks import command
 from scripts.benchmarks.daemon_sites import recorded
@@ -44,6 +56,22 @@ Row: TypeAlias = dict[str, Any]
 
 #: The network is not used, but a crawler beyond loopback must say who it is.
 _SETTINGS = {"crawl.contact": "https://example.org/bench", "store.bodies_per_page": 1}
+
+
+#: What can be switched off, to see what it brings: what is put in the place of what.
+WITHOUT: Final[Mapping[str, Sequence[tuple[object, str, object]]]] = {
+    "sessions": [(Sessions, "open", lambda self, *_, **__: _all_open(self))],
+    "worth of dead URLs": [(PageTable, "empty", property(lambda t: np.zeros(len(t), np.bool_)))],
+    "share of dead URLs": [(recrawl, "_EMPTY_SHARE", 1.0)],
+    "pauses of dead hosts": [(RobotsCache, "_pause_s", lambda *_: 6 * 3_600.0)],
+    "clock of the site": [(SiteLearner, "proven", property(lambda _: False))],
+}
+
+
+def _all_open(sessions: Sessions) -> Rows:
+    found = np.flatnonzero(sessions.closed)
+    sessions.closed = np.zeros(len(sessions.closed), np.bool_)
+    return found
 
 
 class Sites:
@@ -67,11 +95,15 @@ class Sites:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a strategy made of a window: its bill, and its requests by what they met."""
+    """What the daemon made of a window: its bill, and its requests by what they met.
+
+    ``record`` is what it says of itself beside a rotation.
+    """
 
     bill: Bill
     kinds: Mapping[str, int]
     seconds: float
+    record: BesideRotation | None
 
     @property
     def useful(self) -> float:
@@ -82,11 +114,11 @@ class Kept:
 
 def daemon(
     windows: Sequence[Window], db: Path, interval: float, *, sitemap: str = "own",
-    policy: str = "site_clock", seed: int = 1, factor: float = 1.0,
+    policy: str = "site_clock", seed: int = 1, without: str | None = None,
 ) -> list[Kept]:  # fmt: skip
-    """What the daemon made of these windows under one budget."""
+    """What the daemon made of these windows under one budget, ``without`` one of WITHOUT."""
     days = min(window.days for window in windows)
-    budget = factor * sum(window.mean_pages for window in windows) / interval
+    budget = sum(window.mean_pages for window in windows) / interval
     clock = VirtualClock(windows[0].begin)
     sites = Sites(windows, clock, sitemap)
     seeds = seeds_from_arguments([window.site.start for window in windows]).seeds
@@ -94,20 +126,23 @@ def daemon(
     db.unlink(missing_ok=True)
     started = process_time()
 
-    async def whole() -> float:
+    async def whole() -> tuple[float, BesideRotation | None]:
         await crawl(settings, CrawlOrder(db, seeds), watch=unwatched, fetcher=sites, clock=clock)
         for web in sites.webs:
             web.forget()
         begin = clock.now()
         order = DaemonOrder(db, seeds, budget, policy, days * DAY_S)
         await keep(settings, order, watch=unwatched, fetcher=sites, clock=clock, rng=Random(seed))
-        return begin
+        async with reading(db) as connection:
+            return begin, (await record(connection, clock.now()))[0]
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        begin = runner.run(whole())
+    with ExitStack() as stack, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        for owner, name, other in WITHOUT[without] if without else ():
+            stack.enter_context(patch.object(owner, name, other))
+        begin, own = runner.run(whole())
     took = process_time() - started
     return [
-        Kept(window.bill(_visits(web, begin)), dict(web.kinds), took / len(windows))
+        Kept(window.bill(_visits(web, begin)), dict(web.kinds), took / len(windows), own)
         for window, web in zip(windows, sites.webs, strict=True)
     ]
 
@@ -123,11 +158,14 @@ def _visits(web: RecordedWeb, begin: float) -> dict[int, list[float]]:
 def compared(window: Window, db: Path, interval: float, options: argparse.Namespace) -> Row:
     """One window under every strategy: the costs, and what the daemon did."""
     links, requests = Links(window), round(window.mean_pages * window.days / interval)
-    costs = {}
+    costs, bills = {}, {}
     for name, strategy in {**PLAIN, **ORACLES}.items():
-        crawler = strategy(window, links, requests)
-        costs[name] = round(window.bill(crawler.visits).cost, 4)
-    (kept,) = daemon([window], db, interval, sitemap=options.sitemap, policy=options.policy)
+        bills[name] = window.bill(strategy(window, links, requests).visits)
+        costs[name] = round(bills[name].cost, 4)
+    (kept,) = daemon(
+        [window], db, interval,
+        sitemap=options.sitemap, policy=options.policy, without=options.without,
+    )  # fmt: skip
     best = min(costs[name] for name in PLAIN)
     return {
         "site": window.site.path.stem,
@@ -136,8 +174,18 @@ def compared(window: Window, db: Path, interval: float, options: argparse.Namesp
         "pages": round(window.mean_pages, 1),
         "requests": requests,
         "costs": costs,
-        "daemon": described(kept),
+        "daemon": described(kept) | {"of_rotation": _of_rotation(kept, bills["rotation"])},
+        "rotation": _new_pages(bills["rotation"]),
         "of_best_plain": round(kept.bill.cost / best, 3) if best else None,
+    }
+
+
+def _of_rotation(kept: Kept, rotation: Bill) -> Row:
+    """For how long copies were stale or missing beside a rotation, and the daemon's estimate."""
+    own = kept.record
+    return {
+        "truth": round(kept.bill.stale / rotation.stale, 3) if rotation.stale else None,
+        "estimate": own and [round(each, 3) for each in (own.lower, own.ratio, own.upper)],
     }
 
 
@@ -150,10 +198,17 @@ def described(kept: Kept) -> Row:
         "requests": total,
         "shares": {kind: round(n / total, 4) for kind, n in sorted(kept.kinds.items())},
         "useful": round(kept.useful, 4),
+        "cpu_s": round(kept.seconds, 1),
+        **_new_pages(bill),
+    }
+
+
+def _new_pages(bill: Bill) -> Row:
+    delay = bill.median_delay
+    return {
         "new": bill.came,
         "found": len(bill.delays),
-        "median_delay_days": round(bill.median_delay, 1) if bill.median_delay < inf else None,
-        "cpu_s": round(kept.seconds, 1),
+        "median_delay_days": round(delay, 1) if delay < inf else None,
     }
 
 
@@ -208,6 +263,7 @@ def main() -> None:
         help="what the daemon finds: the recorded ones, or one with true or with daily times",
     )  # fmt: skip
     parser.add_argument("--policy", default="site_clock", help="how pages are ranked")
+    parser.add_argument("--without", choices=WITHOUT, help="switch this off in the daemon")
     parser.add_argument("--together", action="store_true", help="also all under one budget")
     parser.add_argument("--quick", action="store_true", help="one window of 180 days, 60 days")
     options = parser.parse_args()

@@ -1,0 +1,109 @@
+"""Daemons with few requests a day, end to end: what they spend on what is no page."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from urllib.parse import urlsplit
+
+from freshet.config.loading import load
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.clock import VirtualClock
+from freshet.crawler.fetch.client import Request
+from freshet.crawler.run.crawl import CrawlOrder, crawl
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
+from freshet.storage.records import FetchResult
+from tests.integration.quick import unwatched
+
+DAY_S = 86_400.0
+PAGES = 40
+HTML = ((b"Content-Type", b"text/html"),)
+
+
+@dataclass(slots=True)
+class Small:
+    """Hosts of forty pages; /old/N of them redirects for good, other hosts do not exist.
+
+    An exchange takes no time; each page changes every 50 days.
+    """
+
+    clock: VirtualClock
+    hosts: tuple[str, ...]
+    links: tuple[str, ...] = ()
+    asked: list[tuple[float, str]] = field(default_factory=list)
+
+    async def fetch(self, request: Request) -> FetchResult:
+        now, parts = self.clock.now(), urlsplit(request.url)
+        self.asked.append((now, request.url))
+        path = parts.path
+        if parts.hostname not in self.hosts:
+            return FetchResult(request.url, "failed", now, 0.0, None, "no_such_host", "no address")
+        if path.startswith("/old/"):
+            to = f"http://{parts.hostname}/{int(path[5:]) % PAGES}"
+            return FetchResult(
+                request.url, "redirected", now, 0.0, 301, location=to,
+                headers=((b"Location", to.encode()),),
+            )  # fmt: skip
+        number = 0 if path == "/" else int(path[1:]) if path[1:].isdigit() else PAGES
+        if number >= PAGES:
+            return FetchResult(request.url, "gone", now, 0.0, 404, "http_404", "gone")
+        version = int(now / DAY_S + number) // 50
+        links = [f"/{n}" for n in range(1, PAGES)] + list(self.links) if number == 0 else []
+        words = " ".join(f"word{version * 31 + n}of{number}" for n in range(60))
+        body = f"<p>{words}</p>" + "".join(f'<p><a href="{to}">{to}</a></p>' for to in links)
+        return FetchResult(
+            request.url, "fetched", now, 0.0, 200, headers=HTML,
+            wire_body=body.encode(), body=body.encode(),
+        )  # fmt: skip
+
+    async def close(self) -> None:
+        pass
+
+
+async def kept(
+    db: Path, site: Small, *, days: float, budget: float, delay_s: float = 1.0
+) -> Counter[str]:
+    """Crawl the hosts, keep them for some days; count the daemon's requests by what they met."""
+    seeds = seeds_from_arguments([f"http://{host}/" for host in site.hosts]).seeds
+    settings, _ = load(
+        None, {"crawl.contact": "https://example.org/bot", "politeness.delay_s": delay_s}
+    )
+    await crawl(settings, CrawlOrder(db, seeds), watch=unwatched, fetcher=site, clock=site.clock)
+    site.asked.clear()
+    order = DaemonOrder(db, seeds, budget, "site_clock", days * DAY_S)
+    await keep(settings, order, watch=unwatched, fetcher=site, clock=site.clock, rng=Random(1))
+    return Counter(_kind(site, url) for _, url in site.asked)
+
+
+def _kind(site: Small, url: str) -> str:
+    parts = urlsplit(url)
+    if parts.hostname not in site.hosts:
+        return "dead host"
+    if parts.path == "/robots.txt":
+        return "robots.txt"
+    return "alias" if parts.path.startswith("/old/") else "page"
+
+
+async def test_aliases_and_a_dead_subdomain_take_little_of_a_small_budget(tmp_path: Path) -> None:
+    clock = VirtualClock(1_800_000_000.0)
+    old = [f"/old/{n}" for n in range(300)]
+    dead = [f"http://dead.a.example/{n}" for n in range(50)]
+    site = Small(clock, ("a.example",), tuple(old + dead))
+    kinds = await kept(tmp_path / "crawl.db", site, days=150.0, budget=PAGES / 30)
+    spent = sum(kinds.values())
+    assert spent > 0.95 * 150 * PAGES / 30
+    assert kinds["page"] > 0.85 * spent
+    assert kinds["alias"] + kinds["dead host"] < 0.05 * spent
+
+
+async def test_two_slow_hosts_share_a_budget_and_leave_none_of_it(tmp_path: Path) -> None:
+    clock = VirtualClock(1_800_000_000.0)
+    site = Small(clock, ("a.example", "b.example"))
+    kinds = await kept(tmp_path / "crawl.db", site, days=60.0, budget=PAGES / 10, delay_s=3_600.0)
+    spent = sum(kinds.values())
+    assert spent > 0.95 * 60 * PAGES / 10
+    assert kinds["page"] > 0.8 * spent
+    pages = Counter(url for _, url in site.asked if not url.endswith("robots.txt"))
+    visits = [pages[f"http://{host}/{n}"] for host in site.hosts for n in range(1, PAGES)]
+    assert min(visits) >= 1
