@@ -28,8 +28,10 @@ _MANY: Final = 20_000
 _CAPPED: Final = 50
 #: Estimates in one batch: some 10 ms of the event loop, and of the writer.
 _BATCH: Final = 500
-#: Up to this number of pages all estimates are written each time.
+#: Up to this number of pages an estimate is also written again after a hundredth of the time in
+#: which all pages could be visited.
 _FEW: Final = 2_000
+_OF_A_TURN: Final = 0.01
 #: Pause between two batches if pages are many.
 _PAUSE_S: Final = 0.05
 #: An estimate is written again after a visit, after a day, or when the chance that the page has
@@ -207,7 +209,8 @@ class StatusRecorder:
         now["asked"] = self.agenda.pages["asked"][:n]
         days = found.at - written["at"]
         expected = np.exp(-written["hazard"] - written["rate"] * days)
-        outdated = (days > _KEPT_DAYS) | (written["asked"] != now["asked"]) | (n <= _FEW)
+        kept = min(_KEPT_DAYS, _OF_A_TURN * n / self.agenda.budget) if n <= _FEW else _KEPT_DAYS
+        outdated = (days > kept) | (written["asked"] != now["asked"])
         outdated |= np.abs(expected - np.exp(-now["hazard"])) > _UNLIKE
         rows: Rows = np.flatnonzero(outdated & (now["asked"] <= found.at))
         written[rows] = now[rows]

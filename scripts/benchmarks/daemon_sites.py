@@ -212,7 +212,8 @@ def _changes(
         if blob is None:
             continue
         # Without a likeness it stood after a deletion: it is there again, not another.
-        if before is not None and main != before and (likeness or 2.0) <= significant:
+        is_other = before is not None and main != before and likeness is not None
+        if is_other and likeness <= significant:
             yield (at - start) / _DAY_S
         before = main
 

@@ -132,7 +132,12 @@ def daemon(
             web.forget()
         begin = clock.now()
         order = DaemonOrder(db, seeds, budget, policy, days * DAY_S)
-        await keep(settings, order, watch=unwatched, fetcher=sites, clock=clock, rng=Random(seed))
+        report = await keep(
+            settings, order, watch=unwatched, fetcher=sites, clock=clock, rng=Random(seed)
+        )
+        if report.ending == "interrupted":
+            # A daemon takes the signals; what it made of half a window is no figure.
+            sys.exit("interrupted")
         async with reading(db) as connection:
             return begin, (await record(connection, clock.now()))[0]
 

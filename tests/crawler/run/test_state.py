@@ -104,6 +104,7 @@ async def test_a_page_is_due_when_it_is_worth_what_the_last_one_was(database: Da
     assert {each.due_at for each in await noted(notes)} == {None}
     assert state.agenda.next([1], NOW) is not None
     (price,) = state.agenda.queue.paid
+    notes = StatusRecorder(state, Pacer(24.0, NOW), NOW)
     due = {each.page_id: each.due_at for each in await noted(notes)}
     waits = {page: at for page, at in due.items() if at is not None and at > NOW and page < 6}
     assert waits
