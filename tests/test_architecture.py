@@ -99,14 +99,14 @@ def test_the_product_has_at_most_250_modules() -> None:
     assert len(modules()) <= 250
 
 
-def test_the_product_has_at_most_61300_lines() -> None:
-    """Hold 57,800 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites."""
+def test_the_product_has_at_most_61500_lines() -> None:
+    """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites."""
     product = files("freshet", *PACKAGES, endings=(".py", ".pyx", ".pxd"))
-    assert line_count(product) <= 61_300
+    assert line_count(product) <= 61_500
 
 
-def test_the_tests_have_at_most_48100_lines() -> None:
-    assert line_count(files("tests")) <= 48_100
+def test_the_tests_have_at_most_48300_lines() -> None:
+    assert line_count(files("tests")) <= 48_300
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
@@ -137,8 +137,8 @@ def test_everything_is_imported_as_freshet() -> None:
     assert short == []
 
 
-def test_the_product_has_at_most_461_public_classes() -> None:
-    assert sum(len(each.classes()) for each in modules().values()) <= 461
+def test_the_product_has_at_most_463_public_classes() -> None:
+    assert sum(len(each.classes()) for each in modules().values()) <= 463
 
 
 def test_no_class_name_is_defined_twice() -> None:
