@@ -131,7 +131,7 @@ class Store:
                 ).awaited(place, wait_s)
             )
 
-        return _Changes(more, since or "0", inf if wait is True else float(wait))
+        return _Changes(more, "0" if since is None else since, inf if wait is True else float(wait))
 
     def _read(self, work: Callable[[Reader, Documents, Parser], Awaitable[T]]) -> T:
         async def done(made: Documents, parser: Parser) -> T:

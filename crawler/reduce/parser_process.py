@@ -93,7 +93,7 @@ class Parser:
         hints: Mapping[str, SelectorHints] | None = None,
         set_aside: Callable[[], None] = lambda: None,
     ) -> None:
-        self._inline_bytes = inline_bytes
+        self.time_limit_s, self._inline_bytes = time_limit_s, inline_bytes
         self._max_links = max_links
         self._agent_token = agent_token
         self._hints = hints or {}

@@ -34,23 +34,28 @@ def touched(db: Connection, visits: Iterable[Visit]) -> set[int]:
     """Return the pages whose documents may have changed by these visits."""
     found, silent = set[int](), []
     for visit in visits:
-        if visit.capture is not None or visit.observation.kind not in _SILENT:
+        told = visit.capture is not None or visit.noindex
+        if told or visit.observation.kind not in _SILENT:
             found.add(visit.due.page_id)
         elif visit.observation.kind == "unchanged":
             silent.append(visit.due.page_id)
         found.update(each.page_id for each in visit.retractions)
-    # A page without a document may be back as it was.
-    sql = "SELECT page_id FROM change JOIN json_each(?) ON page_id = value WHERE version_id IS NULL"
+    # A page without a document may be back as it was, or be no longer withheld.
+    sql = (
+        "SELECT value FROM json_each(?) WHERE NOT EXISTS "
+        "(SELECT 1 FROM change WHERE page_id = value AND version_id IS NOT NULL)"
+    )
     return found.union(row[0] for row in db.execute(sql, (as_json(silent),)))
 
 
 def tell(db: Connection, page_ids: Iterable[int], now: float) -> None:
     """Enter what has changed of these pages' documents, after all else of a batch was written."""
     for row in db.execute(_STATES, (as_json(sorted(page_ids)),)).fetchall():
-        page_id, missing, last_id, last_at, version, *significant, told, noise, exists = row
+        page_id, missing, last_id, last_at, version, *significant, told, noise, exists, was = row
         last = now if last_at is None else last_at, last_id
         if missing is not None:
-            if told is not None:
+            # Another reason is told, too; what was forgotten stays so until it is back.
+            if told is not None or was not in {None, missing, "forgotten"}:
                 _enter(db, page_id, missing, None, last)
             continue
         found_id, found_at, found = significant

@@ -5,7 +5,7 @@ SELECT p.id,
         WHEN f.kind = 'redirected' THEN 'moved' WHEN f.kind = 'refused' THEN 'robots'
         WHEN p.version_id IS NULL THEN 'withdrawn' WHEN p.noindex THEN 'noindex' END,
     f.id, f.at, p.version_id, s.id, s.at, s.version_id, c.version_id, n.version_id,
-    EXISTS (SELECT 1 FROM version WHERE id = c.version_id)
+    EXISTS (SELECT 1 FROM version WHERE id = c.version_id), c.kind
 FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value
 LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise'
 LEFT JOIN change AS n ON n.page_id = p.id AND n.kind = 'noise'

@@ -4,18 +4,22 @@ import asyncio
 import gc
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
 import freshet
 from freshet.crawler import documents
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from tests.console import freshet as console
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
@@ -65,6 +69,29 @@ def test_a_document_has_what_the_page_says_and_when_it_was_fetched(
         monkeypatch.setattr(documents, "reads_pdf", lambda: False)
         crawled.execute("UPDATE version SET content_type = 'application/pdf'")
         assert "wants the extra `pdf`" in (store.page(f"{HOST}/offer").missing or "")
+
+
+def test_a_page_that_cannot_be_parsed_is_not_parsed_again(
+    crawled: SmallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for answer in (Unparsable("too long"), documents.Document(blocks=("not asked for",))):
+        monkeypatch.setattr(Parser, "document", AsyncMock(return_value=answer))
+        with freshet.Store(crawled.path) as store:
+            assert "too long" in (store.page(f"{HOST}/offer").missing or "")
+
+
+def test_what_is_forgotten_while_it_is_read_is_not_cached(
+    crawled: SmallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def forgetful(*_: object) -> documents.Document:
+        crawled.execute("DELETE FROM version")
+        return documents.Document()
+
+    monkeypatch.setattr(Parser, "document", forgetful)
+    with freshet.Store(crawled.path) as store:
+        store.page(f"{HOST}/offer")
+    with closing(sqlite3.connect(documents.cache_of(crawled.path))) as cache:
+        assert cache.execute("SELECT * FROM document").fetchall() == []
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,30 @@ async def test_entries_have_documents_and_say_where_pages_went(site: Site) -> No
     assert json.loads(alone.stdout) == document
     cache_of(site.db).write_bytes(b"damaged")
     assert (await site.typed("changefeed", "--include-docs")).stdout == result.stdout
+    with closing(sqlite3.connect(site.db)) as db, db:
+        sql = "UPDATE body SET zstd = x'00' WHERE digest = ?"
+        db.execute(sql, (bytes.fromhex(document["digest"]),))
+    cache_of(site.db).unlink()
+    lines = (await site.typed("changefeed", "--include-docs")).stdout.splitlines()
+    damaged = ["are damaged" in each for each in lines]
+    assert (len(damaged), sum(damaged)) == (len(entries) + 1, 1)
+
+
+@pytest.mark.parametrize("status", [200, 304])
+async def test_a_header_that_forbids_to_index_the_same_bytes_is_told(
+    site: Site, status: int
+) -> None:
+    known = site.pages["/kept"] = replace(site.pages["/kept"], headers={"ETag": '"1"'})
+    await site.crawl()
+    assert len(await site.told()) == 5
+    body = known.body if status == 200 else ""
+    site.pages["/kept"] = Page(body, status, {"X-Robots-Tag": "noindex"})
+    await site.crawl()
+    assert await site.told() == [("/kept", "noindex")]
+    site.pages["/kept"] = known
+    for expected in ([("/kept", "new")], []):
+        await site.crawl()
+        assert await site.told() == expected
 
 
 async def test_a_cursor_file_goes_on_where_it_ended(site: Site) -> None:
@@ -121,6 +147,8 @@ async def test_a_cursor_file_goes_on_where_it_ended(site: Site) -> None:
         *entries, _ = map(json.loads, result.stdout.splitlines())
         seen += [each["id"] for each in entries]
     assert len(seen) == len(set(seen)) == 5
+    place.write_text("")
+    assert (await site.typed("changefeed", "--cursor-file", place)).exit_code == 2
 
 
 async def test_a_waiting_consumer_is_told_at_the_commit(site: Site) -> None:

@@ -151,6 +151,7 @@ async def happened(store: CrawlStore, *actions: str) -> DueUrl:
         (["noindex"], []),
         (["changed", "noindex"], ["noindex"]),
         (["changed", "gone", "failed"], ["gone"]),
+        (["changed", "gone", "moved"], ["moved"]),
         (["changed", "gone", "unchanged"], ["new"]),
         (["changed", "moved", "changed"], ["new"]),
         (["changed", "robots"], ["robots"]),
