@@ -248,7 +248,8 @@ class Visit:
     requests. ``amendments`` correct earlier observations of the page, ``retractions`` name captures
     that were no content, ``copies`` count for patterns of bounded URLs. ``said`` are claims when
     pages changed. ``noindex`` is what the headers of content say, None if nothing; ``signs`` and
-    ``wish_s`` come from the headers, None without a response. ``advertised`` is the hub that the page names.
+    ``wish_s`` come from the headers, None without a response. ``advertised`` is the hub that the
+    page names.
     """
 
     due: DueUrl

@@ -219,8 +219,10 @@ def test_a_feed_goes_on_after_the_last_change_that_was_handed_out(crawled: Small
 
 async def test_coroutines_wait_for_commits_and_hold_up_nobody(crawled: SmallStore) -> None:
     with freshet.Store(crawled.path) as store:
-        before = [each async for each in store.changefeed()]
-        assert [each.kind for each in before] == ["changed", "new", "gone"]
+        emptied: list[str] = []
+        lost = store.changefeed(f"{'0' * 16}-1", start_anew=lambda: emptied.append("once"))
+        before = [each async for each in lost]
+        assert ([each.kind for each in before], emptied) == (["changed", "new", "gone"], ["once"])
         turns = 0
 
         async def beside() -> None:

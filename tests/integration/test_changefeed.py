@@ -185,4 +185,5 @@ async def test_versions_of_a_text_are_read_by_number_and_by_time(site: Site) -> 
     assert "<h1>" in (await text("--format", "html")).stdout
     wrong, long_ago = await text("--version", "7"), await text("--as-of", "2001-01-01")
     assert (wrong.exit_code, "1 to 2" in wrong.stderr) == (2, True)
+    assert "not a time" in (await text("--as-of", "1")).stderr
     assert (long_ago.exit_code, "the first is of" in long_ago.stderr) == (1, True)

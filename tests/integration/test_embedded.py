@@ -129,6 +129,7 @@ async def test_a_wrong_setting_is_the_line_of_the_command(host: Host) -> None:
         await host.crawl(host.site, settings={"politeness.delay_s": -1})
     result = await asyncio.to_thread(console, "crawl", host.site, "--delay", "-1", "--db", host.db)
     line = f"freshet: {caught.value}\n".replace("-1:", "-1.0:")
+    line = line.replace("settings:", "command line:")
     assert (result.exit_code, result.stderr) == (2, line)
     with pytest.raises(ValueError, match="did you mean politeness"):
         await host.crawl(host.site, settings={"politeness.delay": 1})
