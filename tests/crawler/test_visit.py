@@ -224,7 +224,7 @@ async def test_of_equal_bytes_nothing_is_kept_but_the_validators(stages: Stages)
     visit = await stages.take(answer(ETag='"2"'), SEEN)
     expected = Visit(
         due=SEEN, observation=visit.observation, validators=Validators('"2"'),
-        host=visit.host, signs=visit.signs,
+        noindex=False, host=visit.host, signs=visit.signs,
     )  # fmt: skip
     assert visit == expected
     assert (visit.observation.kind, visit.observation.rung) == ("unchanged", "body")
