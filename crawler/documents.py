@@ -160,6 +160,7 @@ class Documents:
         self._path = path
         self._cache: sqlite3.Connection | None = None
         self._is_open, self._keeping = False, asyncio.Lock()
+        self._unpacker = zstandard.ZstdDecompressor()
 
     async def read(self, db: Reader, version_ids: Sequence[int]) -> dict[int, StoredDocument]:
         """Return the documents of these versions, by version; retracted ones are left out.
@@ -231,7 +232,7 @@ class Documents:
         with suppress(sqlite3.Error, zstandard.ZstdError, ValueError, TypeError, KeyError):
             sql = "SELECT zstd FROM document WHERE page_id = ? AND key = ?"
             if (row := self._cache.execute(sql, (page_id, key)).fetchone()) is not None:
-                said = json.loads(zstandard.decompress(row[0]))
+                said = json.loads(self._unpacker.decompress(row[0]))
                 if "reason" in said:
                     return Unparsable(**said)
                 said["headings"] = tuple(map(tuple, said["headings"]))
