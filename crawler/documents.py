@@ -75,9 +75,9 @@ class StoredDocument(Document):
 
     def as_json(self) -> dict[str, Any]:
         """Return the metadata, and the content as Markdown and by blocks."""
-        own = _values(self)
-        del own["html"]
-        return {"url": self.url, "version": self.version} | own | {
+        said: dict[str, Any] = {"url": self.url, "version": self.version} | _values(self)
+        del said["html"]
+        return said | {
             "fetched_at": iso(self.fetched_at.timestamp()),
             "changed_at": iso(self.changed_at.timestamp()),
             "headings": [{"level": level, "text": text} for level, text in self.headings],

@@ -71,27 +71,21 @@ def test_a_document_has_what_the_page_says_and_when_it_was_fetched(
         assert "wants the extra `pdf`" in (store.page(f"{HOST}/offer").missing or "")
 
 
-def test_a_page_that_cannot_be_parsed_is_not_parsed_again(
-    crawled: SmallStore, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("meanwhile", "made"), [("SELECT 1", 1), ("DELETE FROM version", 0)])
+def test_what_cannot_be_parsed_is_cached_but_not_what_is_forgotten_meanwhile(
+    crawled: SmallStore, monkeypatch: pytest.MonkeyPatch, meanwhile: str, made: int
 ) -> None:
-    for answer in (Unparsable("too long"), documents.Document(blocks=("not asked for",))):
-        monkeypatch.setattr(Parser, "document", AsyncMock(return_value=answer))
+    async def parsed(*_: object) -> Unparsable:
+        crawled.execute(meanwhile)
+        return Unparsable("too long")
+
+    monkeypatch.setattr(Parser, "document", parsed)
+    for _ in range(made + 1):
         with freshet.Store(crawled.path) as store:
             assert "too long" in (store.page(f"{HOST}/offer").missing or "")
-
-
-def test_what_is_forgotten_while_it_is_read_is_not_cached(
-    crawled: SmallStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def forgetful(*_: object) -> documents.Document:
-        crawled.execute("DELETE FROM version")
-        return documents.Document()
-
-    monkeypatch.setattr(Parser, "document", forgetful)
-    with freshet.Store(crawled.path) as store:
-        store.page(f"{HOST}/offer")
+        monkeypatch.setattr(Parser, "document", AsyncMock(side_effect=AssertionError))
     with closing(sqlite3.connect(documents.cache_of(crawled.path))) as cache:
-        assert cache.execute("SELECT * FROM document").fetchall() == []
+        assert len(cache.execute("SELECT * FROM document").fetchall()) == made
 
 
 @pytest.mark.parametrize(
