@@ -181,16 +181,20 @@ async def position(db: Reader, since: str) -> Position:
 
 
 _COLUMNS: Final = columns_of(
-    LastChange, "c", url="p.url", title="p.title", resemblance="f.resemblance",
-    blocks_added="f.blocks_added", blocks_removed="f.blocks_removed",
+    LastChange, "c", url="p.url", title="p.title",
+    resemblance="iif(a.kind IS 'failed', NULL, f.resemblance)",
+    blocks_added="iif(a.kind IS 'failed', NULL, f.blocks_added)",
+    blocks_removed="iif(a.kind IS 'failed', NULL, f.blocks_removed)",
     # By its last name; out of scope, or where the old URL serves something again, as it was told.
-    moved_to="iif(c.kind = 'moved', coalesce(t.url, f.detail), NULL)",
+    moved_to="iif(c.kind = 'moved', coalesce(t.url, a.detail, f.detail), NULL)",
 )  # fmt: skip
-#: The changes in their order, behind one number; with noise or without.
+#: The changes in their order, behind one number; with noise or without. The view ``finding`` is not
+#: joined: SQLite would make all of its rows before.
 _CHANGES: Final = (
     f"SELECT {_COLUMNS} FROM change AS c JOIN page AS p ON p.id = c.page_id "
-    "LEFT JOIN page AS t ON t.id = p.alias_of LEFT JOIN finding AS f ON f.id = c.observation_id "
-    "WHERE c.seq > ? AND (c.kind <> 'noise' OR ?) ORDER BY c.seq LIMIT ?"
+    "LEFT JOIN page AS t ON t.id = p.alias_of "
+    "LEFT JOIN observation AS f ON f.id = c.observation_id "
+    "LEFT JOIN amendment AS a ON a.observation_id = f.id WHERE c.seq > ? AND (c.kind <> 'noise' OR ?) ORDER BY c.seq LIMIT ?"
 )
 
 

@@ -221,6 +221,10 @@ async def test_a_filter_passes_over_what_does_not_match(store: CrawlStore) -> No
     found, after = await changefeed.changes(reader, start, 9, match=re.compile(".*/b"))
     assert [each.url[-2:] for each in found] == ["/b"]
     assert after == await changefeed.position(reader, "now")
+    # No statement reads all observations.
+    for sql, values in ((changefeed._STATES, ("[1]",)), (changefeed._CHANGES, (0, False, 1))):
+        plan = str(await store.rows(f"EXPLAIN QUERY PLAN {sql}", values))
+        assert ("MATERIALIZE" in plan, "SCAN o" in plan) == (False, False)
 
 
 async def test_a_copy_of_a_store_knows_no_cursor_of_the_store(
