@@ -194,7 +194,8 @@ _CHANGES: Final = (
     f"SELECT {_COLUMNS} FROM change AS c JOIN page AS p ON p.id = c.page_id "
     "LEFT JOIN page AS t ON t.id = p.alias_of "
     "LEFT JOIN observation AS f ON f.id = c.observation_id "
-    "LEFT JOIN amendment AS a ON a.observation_id = f.id WHERE c.seq > ? AND (c.kind <> 'noise' OR ?) ORDER BY c.seq LIMIT ?"
+    "LEFT JOIN amendment AS a ON a.observation_id = f.id "
+    "WHERE c.seq > ? AND (c.kind <> 'noise' OR ?) ORDER BY c.seq LIMIT ?"
 )
 
 

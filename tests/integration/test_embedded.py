@@ -155,8 +155,7 @@ async def test_sites_may_come_from_a_file_and_the_scope_of_a_store_stays(
 ) -> None:
     file = tmp_path / "sites.csv"
     file.write_text(f"url,importance\n{host.site},3\n")
-    settings = {**QUICK, "crawl.scope": "prefix"}
-    report = await freshet.crawl(file, store=host.db, settings=settings)
+    report = await freshet.crawl(file, store=host.db, settings={**QUICK, "crawl.scope": "prefix"})
     assert report.pages > 5
     assert host.rows("SELECT importance FROM seed") == [(3.0,)]
     await host.crawl()
