@@ -20,7 +20,7 @@ from pydantic_settings import EnvSettingsSource
 from freshet.config.settings import Settings
 
 #: For each setting (``group.key``) where its value came from: ``default``, ``file PATH``,
-#: ``environment NAME`` or ``command line``.
+#: ``environment NAME``, ``command line`` or, of a program, ``settings``.
 Origins: TypeAlias = Mapping[str, str]
 
 _PREFIX = "FRESHET_"
@@ -50,17 +50,19 @@ class _Given:
 _Layer: TypeAlias = dict[str, _Given]
 
 
-def load(file: Path | None, overrides: Mapping[str, object]) -> tuple[Settings, Origins]:
+def load(
+    file: Path | None, overrides: Mapping[str, object], origin: str = "command line"
+) -> tuple[Settings, Origins]:
     """Read the settings from all their sources.
 
     ``file`` is the requested one; without it ``./freshet.toml`` is read where it
-    exists, else the user's own. ``overrides`` are the command line's values by dotted
+    exists, else the user's own. ``overrides`` are the values of ``origin`` by dotted
     name. Raises :class:`ConfigError`.
     """
     path = file if file is not None else _usual_file()
     given = _defaults()
     names = tuple(given)
-    typed = {name: _Given(value, "command line") for name, value in overrides.items()}
+    typed = {name: _Given(value, origin) for name, value in overrides.items()}
     for layer in (_file(path) if path else {}, _environment(), typed):
         _refuse_unknown(layer, names)
         given |= layer

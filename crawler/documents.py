@@ -17,7 +17,7 @@ from datetime import datetime
 from difflib import SequenceMatcher
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import zstandard
 from aiosqlite import Connection as Reader
@@ -31,9 +31,9 @@ from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
-from freshet.crawler.tally import UsageError
+from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.urls import origin
-from freshet.storage.database import StoreError
+from freshet.storage.database import StoreError, reading
 from freshet.storage.queries import page
 from freshet.storage.queries.page import DocumentSource, KnownUrl, OtherName, StoredVersion
 from freshet.storage.records import PageHistory
@@ -46,7 +46,10 @@ _SCHEMA: Final = (
     "(page_id INTEGER PRIMARY KEY, key BLOB NOT NULL, zstd BLOB NOT NULL) STRICT"
 )
 _BUSY_TIMEOUT_S: Final = 0.2
+_FORGETS_WITHIN_S: Final = 10.0
 _LEVEL: Final = 1
+#: Documents that are put into the cache together.
+_KEPT_AT_ONCE: Final = 16
 _ID_BYTES: Final = 8
 
 
@@ -72,8 +75,9 @@ class StoredDocument(Document):
 
     def as_json(self) -> dict[str, Any]:
         """Return the metadata, and the content as Markdown and by blocks."""
-        own = {name: value for name, value in asdict(self).items() if name != "html"}
-        return {"url": self.url, "version": self.version, **own} | {
+        said: dict[str, Any] = {"url": self.url, "version": self.version} | _values(self)
+        del said["html"]
+        return said | {
             "fetched_at": iso(self.fetched_at.timestamp()),
             "changed_at": iso(self.changed_at.timestamp()),
             "headings": [{"level": level, "text": text} for level, text in self.headings],
@@ -83,7 +87,7 @@ class StoredDocument(Document):
 
 
 def _stored(of: DocumentSource, made: Document, missing: str | None = None) -> StoredDocument:
-    said = {each.name: getattr(made, each.name) for each in fields(made)}
+    said = _values(made)
     for name in ("title", "language", "canonical_url"):
         said[name] = said[name] or getattr(of, name)
     return StoredDocument(
@@ -96,6 +100,11 @@ def _stored(of: DocumentSource, made: Document, missing: str | None = None) -> S
         digest=of.digest.hex(),
         missing=missing,
     )
+
+
+def _values(made: Document | Unparsable) -> dict[str, Any]:
+    # Not asdict(), which copies every text: half of the time of a document from the cache.
+    return {each.name: getattr(made, each.name) for each in fields(made)}
 
 
 def _identified(blocks: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -150,7 +159,8 @@ class Documents:
         self._parser = parser
         self._path = path
         self._cache: sqlite3.Connection | None = None
-        self._is_open = False
+        self._is_open, self._keeping = False, asyncio.Lock()
+        self._unpacker = zstandard.ZstdDecompressor()
 
     async def read(self, db: Reader, version_ids: Sequence[int]) -> dict[int, StoredDocument]:
         """Return the documents of these versions, by version; retracted ones are left out.
@@ -162,15 +172,20 @@ class Documents:
         if not self._is_open:
             # Now it is known that there is a store.
             self._cache, self._is_open = _opened(cache_of(self._path)), True
-        found = {}
-        for each in sources.values():
-            try:
-                found[each.version_id] = await self._read(db, each)
-            except ParserLost as error:
-                why = f"the text of {each.url} could not be made now ({error}); try again"
-                raise StoreError(f"{self._path}: {why}") from error
-            # Others have a turn between: a document may be long.
-            await asyncio.sleep(0)
+        found, made = dict[int, StoredDocument](), _Made()
+        try:
+            for each in sources.values():
+                try:
+                    found[each.version_id] = await self._read(db, each, made)
+                except ParserLost as error:
+                    why = f"the text of {each.url} could not be made now ({error}); try again"
+                    raise StoreError(f"{self._path}: {why}") from error
+                if len(made) == _KEPT_AT_ONCE:
+                    await self._keep(made)
+                # Others have a turn between: a document may be long.
+                await asyncio.sleep(0)
+        finally:
+            await self._keep(made)
         return found
 
     async def find(self, db: Reader, typed: str, wanted: str | None = None) -> StoredDocument:
@@ -184,43 +199,70 @@ class Documents:
         version = await document_version(db, it, wanted)
         return (await self.read(db, [version.version_id]))[version.version_id]
 
-    async def _read(self, db: Reader, source: DocumentSource) -> StoredDocument:
-        key = _key(source)
-        if (cached := self._cached(source.page_id, key)) is not None:
-            return _stored(source, cached)
-        body = await page.body(db, source.version_id)
-        if body is None:
-            return _stored(source, Document(), _not_kept(source.number))
-        if is_pdf(media_type(source.content_type)) and not reads_pdf():
-            return _stored(source, Document(), "the text of PDF wants the extra `pdf` of freshet")
-        made = await self._parser.document(body, source.url, source.content_type)
-        if isinstance(made, Unparsable):
-            why = f"version {source.number} cannot be parsed: {made.reason}"
+    async def _read(self, db: Reader, source: DocumentSource, made: "_Made") -> StoredDocument:
+        key = self._key(source)
+        if (found := self._cached(source.page_id, key)) is None:
+            try:
+                body = await page.body(db, source.version_id)
+            except StoreError:
+                # Of this page alone: all others are read.
+                why = f"the kept bytes of version {source.number} are damaged"
+                return _stored(source, Document(), why)
+            if body is None:
+                return _stored(source, Document(), _not_kept(source.number))
+            if is_pdf(media_type(source.content_type)) and not reads_pdf():
+                why = "the text of PDF wants the extra `pdf` of freshet"
+                return _stored(source, Document(), why)
+            found = await self._parser.document(body, source.url, source.content_type)
+            made[source.version_id] = key, found
+        if isinstance(found, Unparsable):
+            why = f"version {source.number} cannot be parsed: {found.reason}"
             return _stored(source, Document(), why)
-        self._keep(source.page_id, key, made)
-        return _stored(source, made)
+        return _stored(source, found)
 
-    def _cached(self, page_id: int, key: bytes) -> Document | None:
+    def _key(self, source: DocumentSource) -> bytes:
+        """Name all that a document is made of; more time may parse what could not be parsed."""
+        of = source.url, source.content_type, source.digest.hex()
+        parts = DOCUMENT_VERSION, self._parser.time_limit_s, *of
+        return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
+
+    def _cached(self, page_id: int, key: bytes) -> Document | Unparsable | None:
         if self._cache is None:
             return None
         with suppress(sqlite3.Error, zstandard.ZstdError, ValueError, TypeError, KeyError):
             sql = "SELECT zstd FROM document WHERE page_id = ? AND key = ?"
             if (row := self._cache.execute(sql, (page_id, key)).fetchone()) is not None:
-                said = json.loads(zstandard.decompress(row[0]))
+                said = json.loads(self._unpacker.decompress(row[0]))
+                if "reason" in said:
+                    return Unparsable(**said)
                 said["headings"] = tuple(map(tuple, said["headings"]))
                 return Document(**said | {"blocks": tuple(said["blocks"])})
         return None
 
-    def _keep(self, page_id: int, key: bytes, made: Document) -> None:
-        if self._cache is None:
+    async def _keep(self, made: "_Made") -> None:
+        """Move what was made into the cache, but for what the store does not have any more."""
+        cache, rows = self._cache, []
+        if cache is None or not made:
             return
-        words = json.dumps(asdict(made), ensure_ascii=False).encode("utf-8", "replace")
-        packed = zstandard.compress(words, _LEVEL)
-        try:
-            sql = "INSERT OR REPLACE INTO document VALUES (?, ?, ?)"
-            self._cache.execute(sql, (page_id, key, packed))
-        except sqlite3.Error as error:
-            log.debug("a document is not cached: %s", error)
+        async with self._keeping:
+            try:
+                # First: `forget` empties the store before it waits for this.
+                cache.execute("BEGIN IMMEDIATE")
+                async with reading(self._path) as db:
+                    now = await page.document_sources(db, list(made))
+                for version_id, source in now.items():
+                    key, found = made[version_id]
+                    if key == self._key(source):
+                        words = json.dumps(_values(found), ensure_ascii=False)
+                        packed = zstandard.compress(words.encode("utf-8", "replace"), _LEVEL)
+                        rows.append((source.page_id, key, packed))
+                cache.executemany("INSERT OR REPLACE INTO document VALUES (?, ?, ?)", rows)
+            except (sqlite3.Error, StoreError) as error:
+                log.debug("documents are not cached: %s", error)
+            finally:
+                made.clear()
+                with suppress(sqlite3.Error):
+                    cache.execute("COMMIT")
 
     def close(self) -> None:
         """Close the cache."""
@@ -228,10 +270,20 @@ class Documents:
             self._cache.close()
 
 
+#: What was made of versions: its key, and the document or why there is none.
+_Made: TypeAlias = dict[int, tuple[bytes, Document | Unparsable]]
+
+
 def forget_documents(store: Path, page_ids: Iterable[int]) -> None:
-    """Delete the cached documents of pages, and overwrite them."""
-    if not cache_of(store).exists() or (cache := _opened(cache_of(store))) is None:
+    """Delete the cached documents of pages, and overwrite them.
+
+    Raises:
+        CrawlError: another program does not let go of the cache.
+    """
+    if not cache_of(store).exists():
         return
+    if (cache := _opened(cache_of(store), _FORGETS_WITHIN_S)) is None:
+        raise CrawlError(f"{cache_of(store)}: cannot be emptied; end what reads it, and run again")
     with closing(cache):
         ids = [(page_id,) for page_id in page_ids]
         cache.executemany("DELETE FROM document WHERE page_id = ?", ids)
@@ -245,13 +297,13 @@ def cache_of(store: Path) -> Path:
     return whole.with_name(whole.name + ".documents")
 
 
-def _opened(file: Path) -> sqlite3.Connection | None:
+def _opened(file: Path, timeout_s: float = _BUSY_TIMEOUT_S) -> sqlite3.Connection | None:
     """Open the cache, or make it; None where that cannot be done: documents are made each time."""
     for _ in range(2):
         try:
             with suppress(FileExistsError):
                 os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
-            cache = sqlite3.connect(file, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
+            cache = sqlite3.connect(file, timeout=timeout_s, isolation_level=None)
             cache.execute("PRAGMA journal_mode = WAL")
             # Losing some documents to a power cut costs nothing.
             cache.execute("PRAGMA synchronous = OFF")
@@ -268,11 +320,6 @@ def _opened(file: Path) -> sqlite3.Connection | None:
         else:
             return cache
     return None
-
-
-def _key(source: DocumentSource) -> bytes:
-    parts = DOCUMENT_VERSION, source.url, source.content_type, source.digest.hex()
-    return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
 
 
 # -- pages -------------------------------------------------------------------

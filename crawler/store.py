@@ -30,6 +30,7 @@ from freshet.crawler.reduce.parser_process import Parser
 from freshet.storage.database import StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries.page import PastObservation
+from freshet.storage.tables.changefeed import CursorGone
 
 T = TypeVar("T")
 #: Changes in their order, and the cursor after them.
@@ -113,14 +114,16 @@ class Store:
         wait: float | bool = False,
         match: str | None = None,
         all: bool = False,  # noqa: A002 - the word of the command line
+        start_anew: Callable[[], object] | None = None,
     ) -> "_Changes":
         """Return the changes since a cursor (None: all, ``now``: none), for ``for``, ``async for``.
 
         ``docs`` adds their documents. At the end it waits for more until none has come for ``wait``
         seconds; True is for ever. ``match`` is a pattern of whole URLs, in which ``*`` is anything.
 
-        Iterating raises CursorGone where what changed since is not known in full, ValueError for
-        what is no cursor, and StoreError.
+        Iterating raises CursorGone where what changed since is not known in full; with
+        ``start_anew`` it calls that, which is to empty the consumer's copy, and begins at the
+        start. It raises ValueError for what is no cursor, and StoreError.
         """
         wanted = None if match is None else pattern(match)
 
@@ -131,7 +134,8 @@ class Store:
                 ).awaited(place, wait_s)
             )
 
-        return _Changes(more, since or "0", inf if wait is True else float(wait))
+        place, wait_s = "0" if since is None else since, inf if wait is True else float(wait)
+        return _Changes(more, place, wait_s, start_anew)
 
     def _read(self, work: Callable[[Reader, Documents, Parser], Awaitable[T]]) -> T:
         async def done(made: Documents, parser: Parser) -> T:
@@ -148,17 +152,24 @@ class _Changes:
     """
 
     def __init__(
-        self, ask: "Callable[[str, float], futures.Future[Batch]]", since: str, wait_s: float
+        self,
+        ask: "Callable[[str, float], futures.Future[Batch]]",
+        since: str,
+        wait_s: float,
+        start_anew: Callable[[], object] | None,
     ) -> None:
         self.cursor = since
-        self._ask = ask
-        self._wait_s = wait_s
+        self._ask, self._wait_s, self._start_anew = ask, wait_s, start_anew
         self._ends_at: float | None = None
 
     def __iter__(self) -> Iterator[Change]:
         self._ends_at = None
         while (work := self._next()) is not None:
-            yield from self._told(_result(work))
+            try:
+                batch = _result(work)
+            except CursorGone as error:
+                batch = self._from_the_start(error)
+            yield from self._told(batch)
 
     async def __aiter__(self) -> AsyncIterator[Change]:
         self._ends_at = None
@@ -169,8 +180,17 @@ class _Changes:
                 if (task := asyncio.current_task()) is None or task.cancelling():
                     raise
                 raise StoreError(_CLOSED) from error
+            except CursorGone as error:
+                batch = self._from_the_start(error)
             for change in self._told(batch):
                 yield change
+
+    def _from_the_start(self, error: CursorGone) -> Batch:
+        if self._start_anew is None:
+            raise error
+        self._start_anew()
+        self._ends_at = None
+        return [], "0"
 
     def _next(self) -> "futures.Future[Batch] | None":
         """Ask for more, unless there was nothing for the whole time."""

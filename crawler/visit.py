@@ -65,6 +65,7 @@ _PREFIX_BYTES: Final = 2_048
 _ALIASES: Final[dict[int | None, AliasKind]] = {301: "permanent", 308: "permanent", 200: "refresh"}
 _TOO_MANY_REQUESTS: Final = 429
 _ANSWERED: Final = frozenset({"fetched", "not_modified"})
+_CONTENT: Final = frozenset({"new", "changed", "unchanged"})
 _WITHOUT_CONTENT: Final = frozenset({"failed", "redirected"})
 #: Block pages that mean "too many requests": the host gets a pause, the page another visit.
 _TURNED_AWAY: Final = frozenset(
@@ -221,14 +222,10 @@ class Reducer:
         )
 
     def _directives(self, result: FetchResult, parsed: ParsedPage) -> Directives:
-        token = self.agent_token
-        header = parse_directives(result.header_values("X-Robots-Tag"), token, is_header=True)
-        meta = parse_directives(parsed.robots_meta, token, is_header=False)
-        return Directives(
-            header.nofollow or meta.nofollow,
-            header.noindex or meta.noindex,
-            header.noarchive or meta.noarchive,
-        )
+        header = _header_directives(result, self.agent_token)
+        meta = parse_directives(parsed.robots_meta, self.agent_token, is_header=False)
+        nofollow, noarchive = header.nofollow or meta.nofollow, header.noarchive or meta.noarchive
+        return Directives(nofollow, meta.noindex, noarchive)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,6 +289,7 @@ class Recorder:
     redirects: Redirects
     copies: Copies
     headers: HostHeaders
+    agent_token: str
     retries: Retries
     frontier: Frontier
     clock: Clock
@@ -311,6 +309,7 @@ class Recorder:
         copies = () if text is None else await self.copies.find(due, text)
         signs, wish_s, said = self.headers.signals(due, role, seen, result, _said(content))
         retry_at, charged = self._retry(due, seen, found)
+        noindex = self._noindex(result, verdict) if role == "page" else None
         if seen.reason in _TURNED_AWAY and result.outcome == "fetched":
             now = self.clock.now()
             self.frontier.turned_away(due.host_id, now, result.retry_after_s, seen.reason or "")
@@ -318,7 +317,9 @@ class Recorder:
             due=due,
             observation=seen,
             role=role,
-            validators=_validators(result),
+            # Asked without them, the server also says that the header has gone.
+            validators=Validators() if noindex else _validators(result),
+            noindex=noindex,
             capture=_kept(content, verdict),
             links=found.links,
             offsite=found.offsite,
@@ -359,6 +360,13 @@ class Recorder:
                 return self.redirects.found(due, content, verdict)
             case _:
                 return FoundUrls()
+
+    def _noindex(self, result: FetchResult, verdict: Verdict) -> bool | None:
+        """Return whether the headers of content forbid to index it; a 304 need not have them."""
+        if verdict.kind not in _CONTENT:
+            return None
+        said = _header_directives(result, self.agent_token).noindex
+        return said if said or result.outcome == "fetched" else None
 
     def _retry(self, due: DueUrl, seen: Observation, found: FoundUrls) -> tuple[float | None, bool]:
         """Return the time of the next try, and whether this one is charged."""
@@ -495,6 +503,10 @@ def _said(content: Reduced) -> Claimed | None:
             return said
         case _:
             return None
+
+
+def _header_directives(result: FetchResult, token: str) -> Directives:
+    return parse_directives(result.header_values("X-Robots-Tag"), token, is_header=True)
 
 
 def _validators(result: FetchResult) -> Validators | None:

@@ -206,7 +206,7 @@ class Capture:
     """The stored content of a page whose bytes differ from those of the last visit.
 
     ``body`` is zstd-compressed, None if it is not kept; ``sketch`` is versioned bytes, None without
-    text.
+    text; ``noindex`` is what the page itself says.
     """
 
     digests: Digests
@@ -247,8 +247,9 @@ class Visit:
     (``charged`` adds to its attempts), to be requested at ``fetch_url``. ``fetches`` counts
     requests. ``amendments`` correct earlier observations of the page, ``retractions`` name captures
     that were no content, ``copies`` count for patterns of bounded URLs. ``said`` are claims when
-    pages changed. ``signs`` and ``wish_s`` come from the headers, None without a response.
-    ``advertised`` is the hub that the page names.
+    pages changed. ``noindex`` is what the headers of content say, None if nothing; ``signs`` and
+    ``wish_s`` come from the headers, None without a response. ``advertised`` is the hub that the
+    page names.
     """
 
     due: DueUrl
@@ -272,6 +273,7 @@ class Visit:
     retractions: tuple[entries.Retraction, ...] = ()
     copies: tuple[entries.CopyFinding, ...] = ()
     said: entries.Said | None = None
+    noindex: bool | None = None
     signs: entries.HeaderSigns | None = None
     wish_s: float | None = None
     advertised: entries.Advertised | None = None

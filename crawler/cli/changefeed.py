@@ -67,13 +67,13 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
         db, Documents(db, parser) if include_docs else None, noise=noise,
         match=pattern(matching) if matching is not None else None,
     )  # fmt: skip
-    place = since or _cursor_in(cursor_file) or "0"
+    place = _cursor_in(cursor_file) if since is None else since
 
     async def printed() -> None:
         try:
             await _print(changes, place, feed, limit=limit or sys.maxsize, cursor_file=cursor_file)
         except ValueError as error:
-            named = "--since" if since else f"--cursor-file {cursor_file}:"
+            named = f"--cursor-file {cursor_file}:" if since is None else "--since"
             raise UsageError(f"{named} {error}") from error
         except CursorGone as error:
             raise CrawlError(f"{db}: {error} (--since 0)") from error
@@ -112,9 +112,9 @@ async def _print(
         sys.stdout.write(dumps({"last_seq": place}) + "\n")
 
 
-def _cursor_in(file: Path | None) -> str | None:
+def _cursor_in(file: Path | None) -> str:
     if file is None or not file.exists():
-        return None
+        return "0"
     try:
         return file.read_text("ascii", "replace").strip()
     except OSError as error:

@@ -157,6 +157,8 @@ def text_command(
         fail("--version and --as-of exclude each other", 2)
     if version is not None and not version.removeprefix("-").isdecimal():
         fail(f"--version {version}: not a number as in `freshet history`; -1 is the last", 2)
+    if as_of is not None and as_of.isdecimal():
+        fail(f"--as-of {as_of}: not a time such as 2026-03-31T12:00", 2)
     with told_in_one_line(), Store(db, config=config) as store:
         found = store.page(url, version or as_of)
     if form == "json":

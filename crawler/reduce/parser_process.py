@@ -98,7 +98,7 @@ class Parser:
         self._agent_token = agent_token
         self._hints = hints or {}
         self._set_aside = set_aside
-        self._time_limit_s = time_limit_s
+        self.time_limit_s = time_limit_s
         self._quick_s = _QUICK * time_limit_s
         self._worker = _Worker(wall_limit_s)
         self._slow_turn = asyncio.Lock()
@@ -178,7 +178,7 @@ class Parser:
             # Only one of them waits with the pages of other hosts.
             async with self._slow_turn:
                 began_at = time()
-                result = await self._worker.call(kind, function, self._time_limit_s)
+                result = await self._worker.call(kind, function, self.time_limit_s)
         except _OutOfTime as error:
             return Unparsable(str(error))
         finally:

@@ -141,7 +141,8 @@ async def _loaded(
         async with page.snapshot(store) as db:
             scope = await runs.latest_scope(db)
         chosen |= {} if scope is None else {"crawl.scope": scope}
-    return load(None if config is None else Path(config), chosen | dict(settings or {}))[0]
+    file = None if config is None else Path(config)
+    return load(file, chosen | dict(settings or {}), "settings")[0]
 
 
 def _seeds(sites: Sites) -> Sequence[StoredSeed]:

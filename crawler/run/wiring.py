@@ -218,6 +218,7 @@ class Assembly:
                     self.admission.proof,
                 ),
                 headers=headers,
+                agent_token=self._agent_token,
                 retries=self._retries,
                 frontier=self.frontier,
                 clock=context.clock,

@@ -128,6 +128,8 @@ class StoreApi:
         wanted = asked["as_of"] if asked["version"] is None else str(asked["version"])
         if asked["as_of"] is not None and asked["version"] is not None:
             raise UsageError("version and as_of exclude each other")
+        if asked["as_of"] is not None and asked["as_of"].isdecimal():
+            raise UsageError(f"as_of={asked['as_of'][:80]}: not a time such as 2026-03-31T12:00Z")
         # A URL as it is, which cannot have a query, is understood, too.
         urls = spellings(named if "://" in named else unquote(named))
         async with page.snapshot(self._path) as db:

@@ -34,23 +34,28 @@ def touched(db: Connection, visits: Iterable[Visit]) -> set[int]:
     """Return the pages whose documents may have changed by these visits."""
     found, silent = set[int](), []
     for visit in visits:
-        if visit.capture is not None or visit.observation.kind not in _SILENT:
+        told = visit.capture is not None or visit.noindex
+        if told or visit.observation.kind not in _SILENT:
             found.add(visit.due.page_id)
         elif visit.observation.kind == "unchanged":
             silent.append(visit.due.page_id)
         found.update(each.page_id for each in visit.retractions)
-    # A page without a document may be back as it was.
-    sql = "SELECT page_id FROM change JOIN json_each(?) ON page_id = value WHERE version_id IS NULL"
+    # A page without a document may be back as it was, or be no longer withheld.
+    sql = (
+        "SELECT value FROM json_each(?) WHERE NOT EXISTS "
+        "(SELECT 1 FROM change WHERE page_id = value AND version_id IS NOT NULL)"
+    )
     return found.union(row[0] for row in db.execute(sql, (as_json(silent),)))
 
 
 def tell(db: Connection, page_ids: Iterable[int], now: float) -> None:
     """Enter what has changed of these pages' documents, after all else of a batch was written."""
     for row in db.execute(_STATES, (as_json(sorted(page_ids)),)).fetchall():
-        page_id, missing, last_id, last_at, version, *significant, told, noise, exists = row
+        page_id, missing, last_id, last_at, version, *significant, told, noise, exists, was = row
         last = now if last_at is None else last_at, last_id
         if missing is not None:
-            if told is not None:
+            # Another reason is told, too; what was forgotten stays so until it is back.
+            if told is not None or was not in {None, missing, "forgotten"}:
                 _enter(db, page_id, missing, None, last)
             continue
         found_id, found_at, found = significant
@@ -176,15 +181,20 @@ async def position(db: Reader, since: str) -> Position:
 
 
 _COLUMNS: Final = columns_of(
-    LastChange, "c", url="p.url", title="p.title", resemblance="f.resemblance",
-    blocks_added="f.blocks_added", blocks_removed="f.blocks_removed",
+    LastChange, "c", url="p.url", title="p.title",
+    resemblance="iif(a.kind IS 'failed', NULL, f.resemblance)",
+    blocks_added="iif(a.kind IS 'failed', NULL, f.blocks_added)",
+    blocks_removed="iif(a.kind IS 'failed', NULL, f.blocks_removed)",
     # By its last name; out of scope, or where the old URL serves something again, as it was told.
-    moved_to="iif(c.kind = 'moved', coalesce(t.url, f.detail), NULL)",
+    moved_to="iif(c.kind = 'moved', coalesce(t.url, a.detail, f.detail), NULL)",
 )  # fmt: skip
-#: The changes in their order, behind one number; with noise or without.
+#: The changes in their order, behind one number; with noise or without. The view ``finding`` is not
+#: joined: SQLite would make all of its rows before.
 _CHANGES: Final = (
     f"SELECT {_COLUMNS} FROM change AS c JOIN page AS p ON p.id = c.page_id "
-    "LEFT JOIN page AS t ON t.id = p.alias_of LEFT JOIN finding AS f ON f.id = c.observation_id "
+    "LEFT JOIN page AS t ON t.id = p.alias_of "
+    "LEFT JOIN observation AS f ON f.id = c.observation_id "
+    "LEFT JOIN amendment AS a ON a.observation_id = f.id "
     "WHERE c.seq > ? AND (c.kind <> 'noise' OR ?) ORDER BY c.seq LIMIT ?"
 )
 

@@ -1,20 +1,23 @@
 -- Of each page: why there is no document (by the last finding f that tells it), the newest version,
--- the last significant one with its finding s, and what consumers were told.
+-- the last significant one with its finding s, and what consumers were told. The view finding is not
+-- joined: SQLite would make all of its rows before.
 SELECT p.id,
-    CASE WHEN p.role <> 'page' OR f.kind = 'gone' THEN 'gone'
-        WHEN f.kind = 'redirected' THEN 'moved' WHEN f.kind = 'refused' THEN 'robots'
+    CASE WHEN p.role <> 'page' OR coalesce(a.kind, f.kind) = 'gone' THEN 'gone'
+        WHEN coalesce(a.kind, f.kind) = 'redirected' THEN 'moved'
+        WHEN coalesce(a.kind, f.kind) = 'refused' THEN 'robots'
         WHEN p.version_id IS NULL THEN 'withdrawn' WHEN p.noindex THEN 'noindex' END,
     f.id, f.at, p.version_id, s.id, s.at, s.version_id, c.version_id, n.version_id,
-    EXISTS (SELECT 1 FROM version WHERE id = c.version_id)
+    EXISTS (SELECT 1 FROM version WHERE id = c.version_id), c.kind
 FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value
 LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise'
 LEFT JOIN change AS n ON n.page_id = p.id AND n.kind = 'noise'
-LEFT JOIN finding AS f ON f.id = (SELECT id FROM finding WHERE page_id = p.id
+LEFT JOIN observation AS f ON f.id = (SELECT id FROM finding WHERE page_id = p.id
     AND (kind IN ('new', 'changed', 'unchanged', 'gone')
         OR kind = 'redirected'
             AND (reason = 'permanent' OR reason = 'out_of_scope' AND status IN (301, 308))
         OR kind = 'refused' AND reason = 'robots')
     ORDER BY at DESC, id DESC LIMIT 1)
-LEFT JOIN finding AS s ON s.id = (SELECT id FROM finding WHERE page_id = p.id
+LEFT JOIN amendment AS a ON a.observation_id = f.id
+LEFT JOIN observation AS s ON s.id = (SELECT id FROM finding WHERE page_id = p.id
     AND kind IN ('new', 'changed') AND version_id IN (SELECT id FROM version)
     ORDER BY at DESC, id DESC LIMIT 1)

@@ -122,6 +122,9 @@ def record(db: Connection, visits: Sequence[Visit]) -> None:
             if (c := v.capture) is not None
         ],
     )  # fmt: skip
+    # Of the page itself (1), of a header (2).
+    sql = "UPDATE page SET noindex = (noindex & 1) | ?1 WHERE id = ?2 AND noindex & 2 <> ?1"
+    db.executemany(sql, [(2 * v.noindex, v.due.page_id) for v in visits if v.noindex is not None])
     db.executemany(
         "UPDATE page SET alias_of = NULL, alias_kind = NULL, alias_at = NULL "
         "WHERE id = ? AND alias_kind IS NOT NULL",

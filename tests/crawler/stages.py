@@ -159,6 +159,7 @@ class Stages:
                 redirects=redirects,
                 copies=Copies(self.admission.pattern, self.past.texts, self.admission.proof),
                 headers=headers,
+                agent_token="freshet",
                 retries=Retries(PolitenessRules(), 3, Random(0)),
                 frontier=self.world.frontier,
                 clock=self.clock,

@@ -4,18 +4,22 @@ import asyncio
 import gc
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
 import freshet
 from freshet.crawler import documents
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from tests.console import freshet as console
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
@@ -65,6 +69,23 @@ def test_a_document_has_what_the_page_says_and_when_it_was_fetched(
         monkeypatch.setattr(documents, "reads_pdf", lambda: False)
         crawled.execute("UPDATE version SET content_type = 'application/pdf'")
         assert "wants the extra `pdf`" in (store.page(f"{HOST}/offer").missing or "")
+
+
+@pytest.mark.parametrize(("meanwhile", "made"), [("SELECT 1", 1), ("DELETE FROM version", 0)])
+def test_what_cannot_be_parsed_is_cached_but_not_what_is_forgotten_meanwhile(
+    crawled: SmallStore, monkeypatch: pytest.MonkeyPatch, meanwhile: str, made: int
+) -> None:
+    async def parsed(*_: object) -> Unparsable:
+        crawled.execute(meanwhile)
+        return Unparsable("too long")
+
+    monkeypatch.setattr(Parser, "document", parsed)
+    for _ in range(made + 1):
+        with freshet.Store(crawled.path) as store:
+            assert "too long" in (store.page(f"{HOST}/offer").missing or "")
+        monkeypatch.setattr(Parser, "document", AsyncMock(side_effect=AssertionError))
+    with closing(sqlite3.connect(documents.cache_of(crawled.path))) as cache:
+        assert len(cache.execute("SELECT * FROM document").fetchall()) == made
 
 
 @pytest.mark.parametrize(
@@ -126,17 +147,13 @@ def test_a_store_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
     (tmp_path / "other.db").write_bytes(b"text")
     with pytest.raises(freshet.StoreError, match="it is not a Freshet store"):
         freshet.Store(tmp_path / "other.db")
-    assert store_threads() == []
-    assert [each.name for each in tmp_path.iterdir()] == ["other.db"]
-
-
-def test_a_wrong_setting_is_the_line_of_the_command(crawled: SmallStore, tmp_path: Path) -> None:
-    config = tmp_path / "wrong.toml"
-    config.write_text("[parse]\ntime_limit_s = -1\n")
+    (config := tmp_path / "wrong.toml").write_text("[parse]\ntime_limit_s = -1\n")
     with pytest.raises(freshet.ConfigError) as caught:
-        freshet.Store(crawled.path, config=config)
-    result = console("text", f"{HOST}/offer", "--db", crawled.path, "--config", config)
+        freshet.Store(tmp_path / "other.db", config=config)
+    result = console("text", HOST, "--db", tmp_path / "other.db", "--config", config)
     assert (result.exit_code, result.stderr) == (2, f"freshet: {caught.value}\n")
+    assert store_threads() == []
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["other.db", "wrong.toml"]
 
 
 def test_the_store_is_opened_read_only(crawled: SmallStore) -> None:
@@ -176,10 +193,7 @@ def test_changes_come_in_order_and_go_on_from_a_cursor(crawled: SmallStore) -> N
         assert list(store.changefeed("now")) == []
         assert [each.doc for each in store.changefeed(docs=False)] == [None] * 3
         assert [each.id for each in store.changefeed(match="*/go*")] == [f"{HOST}/gone"]
-
-
-def test_a_feed_goes_on_after_the_last_change_that_was_handed_out(crawled: SmallStore) -> None:
-    with freshet.Store(crawled.path) as store:
+        # Iterated again, it goes on after the last change that was handed out.
         changes = store.changefeed(match="*e*")
         for first in changes:
             assert changes.cursor == first.seq
@@ -192,8 +206,10 @@ def test_a_feed_goes_on_after_the_last_change_that_was_handed_out(crawled: Small
 
 async def test_coroutines_wait_for_commits_and_hold_up_nobody(crawled: SmallStore) -> None:
     with freshet.Store(crawled.path) as store:
-        before = [each async for each in store.changefeed()]
-        assert [each.kind for each in before] == ["changed", "new", "gone"]
+        emptied: list[str] = []
+        lost = store.changefeed(f"{'0' * 16}-1", start_anew=lambda: emptied.append("once"))
+        before = [each async for each in lost]
+        assert ([each.kind for each in before], emptied) == (["changed", "new", "gone"], ["once"])
         turns = 0
 
         async def beside() -> None:
@@ -212,14 +228,9 @@ async def test_coroutines_wait_for_commits_and_hold_up_nobody(crawled: SmallStor
         assert turns == 3
 
 
-async def waits(store: freshet.Store) -> None:
-    async for _ in store.changefeed("now", wait=True):
-        raise AssertionError
-
-
 async def test_a_cancelled_consumer_leaves_the_store_as_it_was(crawled: SmallStore) -> None:
     with freshet.Store(crawled.path) as store:
-        task = asyncio.create_task(waits(store))
+        task = asyncio.ensure_future(anext(aiter(store.changefeed("now", wait=True))))
         await asyncio.sleep(0)
         assert store.page(f"{HOST}/offer").version == 2
         task.cancel()
@@ -229,28 +240,23 @@ async def test_a_cancelled_consumer_leaves_the_store_as_it_was(crawled: SmallSto
     assert store_threads() == []
 
 
-def test_closing_ends_whoever_waits(crawled: SmallStore) -> None:
+async def test_closing_ends_threads_and_coroutines_that_wait(crawled: SmallStore) -> None:
     store = freshet.Store(crawled.path)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(list, store.changefeed("now", wait=True))
         while not waiting.running():
             pass
         store.page(f"{HOST}/offer")
+        task = asyncio.ensure_future(anext(aiter(store.changefeed("now", wait=True))))
+        await asyncio.sleep(0)
         store.close()
         with pytest.raises(freshet.StoreError, match="was closed"):
             waiting.result()
     with pytest.raises(freshet.StoreError, match="was closed"):
+        await task
+    with pytest.raises(freshet.StoreError, match="was closed"):
         store.page(f"{HOST}/offer")
     store.close()
-
-
-async def test_closing_ends_a_coroutine_that_waits(crawled: SmallStore) -> None:
-    store = freshet.Store(crawled.path)
-    task = asyncio.create_task(waits(store))
-    await asyncio.sleep(0)
-    store.close()
-    with pytest.raises(freshet.StoreError, match="was closed"):
-        await task
 
 
 def test_a_forgotten_store_leaves_no_thread_and_no_process(crawled: SmallStore) -> None:

@@ -218,13 +218,11 @@ async def test_of_an_unchanged_text_no_second_sketch_is_kept(stages: Stages) -> 
     assert visit.observation.kind == "unchanged"
     assert visit.capture is not None
     assert (visit.capture.sketch, visit.capture.body is None) == (None, False)
-
-
-async def test_of_equal_bytes_nothing_is_kept_but_the_validators(stages: Stages) -> None:
+    # Of equal bytes nothing is kept but the validators.
     visit = await stages.take(answer(ETag='"2"'), SEEN)
     expected = Visit(
         due=SEEN, observation=visit.observation, validators=Validators('"2"'),
-        host=visit.host, signs=visit.signs,
+        noindex=False, host=visit.host, signs=visit.signs,
     )  # fmt: skip
     assert visit == expected
     assert (visit.observation.kind, visit.observation.rung) == ("unchanged", "body")

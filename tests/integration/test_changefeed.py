@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +113,26 @@ async def test_entries_have_documents_and_say_where_pages_went(site: Site) -> No
     assert json.loads(alone.stdout) == document
     cache_of(site.db).write_bytes(b"damaged")
     assert (await site.typed("changefeed", "--include-docs")).stdout == result.stdout
+    with closing(sqlite3.connect(site.db)) as db, db:
+        sql = "UPDATE body SET zstd = x'00' WHERE digest = ?"
+        db.execute(sql, (bytes.fromhex(document["digest"]),))
+    cache_of(site.db).unlink()
+    lines = (await site.typed("changefeed", "--include-docs")).stdout.splitlines()
+    assert (len(lines), sum("are damaged" in each for each in lines)) == (len(entries) + 1, 1)
 
 
-async def test_a_cursor_file_goes_on_where_it_ended(site: Site) -> None:
+@pytest.mark.parametrize("status", [200, 304])
+async def test_noindex_beside_the_same_bytes_is_told(site: Site, status: int) -> None:
+    known = replace(site.pages["/kept"], headers={"ETag": '"1"'})
+    hidden = Page(known.body if status == 200 else "", status, {"X-Robots-Tag": "noindex"})
+    await site.told()
+    for page, kinds in ((known, []), (hidden, ["noindex"]), (known, ["new"]), (known, [])):
+        site.pages["/kept"] = page
+        await site.crawl()
+        assert await site.told() == [("/kept", kind) for kind in kinds]
+
+
+async def test_a_cursor_file_goes_on_and_what_cannot_be_followed_is_one_line(site: Site) -> None:
     place = site.db.with_name("place")
     seen = []
     for _ in range(4):
@@ -121,6 +140,15 @@ async def test_a_cursor_file_goes_on_where_it_ended(site: Site) -> None:
         *entries, _ = map(json.loads, result.stdout.splitlines())
         seen += [each["id"] for each in entries]
     assert len(seen) == len(set(seen)) == 5
+    place.write_text("")
+    empty = await site.typed("changefeed", "--cursor-file", place)
+    assert (empty.exit_code, "'' is no cursor" in empty.stderr) == (2, True)
+    await site.told()
+    other = "0" * 16 + site.cursor[16:]
+    for cursor, code, why in ((other, 1, "start anew"), ("nonsense", 2, "accepted are")):
+        result = await site.typed("changefeed", "--since", cursor)
+        (line,) = result.stderr.splitlines()
+        assert (result.exit_code, why in line) == (code, True), result.output
 
 
 async def test_a_waiting_consumer_is_told_at_the_commit(site: Site) -> None:
@@ -132,15 +160,6 @@ async def test_a_waiting_consumer_is_told_at_the_commit(site: Site) -> None:
     await site.crawl()
     first, *_ = map(json.loads, (await waiting).stdout.splitlines())
     assert first["id"] == site.url("/edited")
-
-
-async def test_a_cursor_that_cannot_be_followed_is_told_in_one_line(site: Site) -> None:
-    await site.told()
-    other = "0" * 16 + site.cursor[16:]
-    for cursor, code, why in ((other, 1, "start anew"), ("nonsense", 2, "accepted are")):
-        result = await site.typed("changefeed", "--since", cursor)
-        (line,) = result.stderr.splitlines()
-        assert (result.exit_code, why in line) == (code, True), result.output
 
 
 async def test_versions_of_a_text_are_read_by_number_and_by_time(site: Site) -> None:
@@ -157,4 +176,5 @@ async def test_versions_of_a_text_are_read_by_number_and_by_time(site: Site) -> 
     assert "<h1>" in (await text("--format", "html")).stdout
     wrong, long_ago = await text("--version", "7"), await text("--as-of", "2001-01-01")
     assert (wrong.exit_code, "1 to 2" in wrong.stderr) == (2, True)
+    assert "not a time" in (await text("--as-of", "1")).stderr
     assert (long_ago.exit_code, "the first is of" in long_ago.stderr) == (1, True)

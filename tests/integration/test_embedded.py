@@ -128,8 +128,8 @@ async def test_a_wrong_setting_is_the_line_of_the_command(host: Host) -> None:
     with pytest.raises(freshet.ConfigError) as caught:
         await host.crawl(host.site, settings={"politeness.delay_s": -1})
     result = await asyncio.to_thread(console, "crawl", host.site, "--delay", "-1", "--db", host.db)
-    line = f"freshet: {caught.value}\n".replace("-1:", "-1.0:")
-    assert (result.exit_code, result.stderr) == (2, line)
+    line = str(caught.value).replace("-1:", "-1.0:").replace("settings:", "command line:")
+    assert (result.exit_code, result.stderr) == (2, f"freshet: {line}\n")
     with pytest.raises(ValueError, match="did you mean politeness"):
         await host.crawl(host.site, settings={"politeness.delay": 1})
 
@@ -150,16 +150,14 @@ async def test_a_crawl_that_cannot_be_done_raises(
     assert not host.db.exists()
 
 
-async def test_sites_may_come_from_the_file_of_a_list(host: Host, tmp_path: Path) -> None:
+async def test_sites_may_come_from_a_file_and_the_scope_of_a_store_stays(
+    host: Host, tmp_path: Path
+) -> None:
     file = tmp_path / "sites.csv"
     file.write_text(f"url,importance\n{host.site},3\n")
-    report = await freshet.crawl(file, store=host.db, settings=QUICK)
+    report = await freshet.crawl(file, store=host.db, settings={**QUICK, "crawl.scope": "prefix"})
     assert report.pages > 5
     assert host.rows("SELECT importance FROM seed") == [(3.0,)]
-
-
-async def test_the_scope_of_a_store_stays(host: Host) -> None:
-    await host.crawl(host.site, settings={**QUICK, "crawl.scope": "prefix"})
     await host.crawl()
     sql = "SELECT DISTINCT settings ->> '$.crawl.scope' FROM crawl_run"
     assert host.rows(sql) == [("prefix",)]

@@ -63,7 +63,7 @@ async def test_noindex_is_recorded_and_noarchive_keeps_no_body(tmp_path: Path) -
     async with scripted({"h": pages}) as web:
         await crawled(web, db, "h")
     connection = sqlite3.connect(db)
-    assert connection.execute("SELECT noindex, noarchive FROM page").fetchall() == [(1, 1)]
+    assert connection.execute("SELECT noindex, noarchive FROM page").fetchall() == [(2, 1)]
     assert connection.execute("SELECT count(*) FROM body").fetchall() == [(0,)]
     connection.close()
 

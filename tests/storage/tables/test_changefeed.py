@@ -151,6 +151,7 @@ async def happened(store: CrawlStore, *actions: str) -> DueUrl:
         (["noindex"], []),
         (["changed", "noindex"], ["noindex"]),
         (["changed", "gone", "failed"], ["gone"]),
+        (["changed", "gone", "moved"], ["moved"]),
         (["changed", "gone", "unchanged"], ["new"]),
         (["changed", "moved", "changed"], ["new"]),
         (["changed", "robots"], ["robots"]),
@@ -211,7 +212,9 @@ async def test_a_document_is_the_same_until_it_is_told_anew(store: CrawlStore) -
     assert [each.version_id for each in await told(store)] == [2]
 
 
-async def test_a_filter_passes_over_what_does_not_match(store: CrawlStore) -> None:
+async def test_a_filter_passes_over_other_pages_and_nothing_reads_all_observations(
+    store: CrawlStore,
+) -> None:
     await store.admit(*PATHS)
     for path in PATHS:
         await store.apply(captured(await store.taken(path)))
@@ -220,6 +223,9 @@ async def test_a_filter_passes_over_what_does_not_match(store: CrawlStore) -> No
     found, after = await changefeed.changes(reader, start, 9, match=re.compile(".*/b"))
     assert [each.url[-2:] for each in found] == ["/b"]
     assert after == await changefeed.position(reader, "now")
+    for sql, *values in ((changefeed._STATES, "[1]"), (changefeed._CHANGES, 0, False, 1)):
+        plan = str(await store.rows(f"EXPLAIN QUERY PLAN {sql}", *values))
+        assert ("MATERIALIZE" in plan, "SCAN o" in plan) == (False, False)
 
 
 async def test_a_copy_of_a_store_knows_no_cursor_of_the_store(
@@ -236,13 +242,14 @@ async def test_a_copy_of_a_store_knows_no_cursor_of_the_store(
                 with pytest.raises(CursorGone, match="before it was restored"):
                     await changefeed.position(reader, cursor)
             cursors.append(str(await changefeed.position(reader, "now")))
-
-
-async def test_a_cursor_of_changes_that_the_store_has_lost_is_refused(store: CrawlStore) -> None:
+    # Nor does an older copy in its place know the cursors of what the store has lost.
     now = await changefeed.position(store.database.reader, "now")
     assert await changefeed.position(store.database.reader, str(now)) == now
     with pytest.raises(CursorGone, match="an older copy stands in its place; empty your copy"):
         await changefeed.position(store.database.reader, f"{now.epoch}-{now.seq + 1}")
+    for text in ("", "7", "-1", "now ", "x-1", "0" * 16 + "-" + "9" * 30):
+        with pytest.raises(ValueError, match="accepted are"):
+            await changefeed.position(store.database.reader, text)
 
 
 async def test_a_cursor_before_deletions_that_are_not_kept_is_refused(store: CrawlStore) -> None:
@@ -273,9 +280,3 @@ async def test_a_body_is_kept_behind_noise_of_any_age(store: CrawlStore, absent:
     await maintenance.prune(store.database, Retention(1, DAY_S), START + 9 * DAY_S)
     kept = await store.rows("SELECT v.id FROM version AS v JOIN body ON digest = body_digest")
     assert kept == [(1,), (3,)]
-
-
-@pytest.mark.parametrize("text", ["", "7", "-1", "now ", "x-1", "0" * 16 + "-" + "9" * 30])
-async def test_what_is_no_cursor_is_refused(store: CrawlStore, text: str) -> None:
-    with pytest.raises(ValueError, match="accepted are"):
-        await changefeed.position(store.database.reader, text)
