@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from math import isfinite
 from typing import Any, Final
 
 import numpy as np
@@ -294,7 +295,4 @@ def _grown(changes: Floats) -> Floats:
 
 def _known(values: Floats) -> list[float | None]:
     """Return the values as a list, None where they are not finite."""
-    found = values.astype(object)
-    found[~np.isfinite(values)] = None
-    known: list[float | None] = found.tolist()
-    return known
+    return [value if isfinite(value) else None for value in values.tolist()]

@@ -155,10 +155,8 @@ async def record(
     pages as evenly.
     """
     it = await columns.host_visits(connection, now - RECORD_S, _RECORD_VISITS)
-    if not it.there.any():
-        return None, []
     at, pages = it.at / _DAY_S, len(np.unique(it.page_id[it.there]))
-    turn = float(np.ptp(at)) * pages / len(at)
+    turn = float(np.ptp(at)) * pages / len(at) if pages else 0.0
     if not turn > 0:
         return None, []
     visit, own, turns = stale_days(it.page_id, at, it.changed, it.gone, turn)
