@@ -174,12 +174,14 @@ async def host_visits(db: Reader, since: float, most: int) -> HostVisits:
     """Return the visits since a time to every kth page, k such that they are some ``most``."""
     every = 1 + await visits(db) // most
     chosen = columns_of(
-        HostVisits, page_id="f.page_id", changed="kind = 'changed'", gone="kind = 'gone'",
-        there="kind IN ('new', 'changed', 'unchanged')",
-    )  # fmt: skip
+        HostVisits, page_id="p.id", host_id="p.host_id", at="o.at", changed="{0} = 'changed'",
+        gone="{0} = 'gone'", there="{0} IN ('new', 'changed', 'unchanged')",
+    ).format("coalesce(a.kind, o.kind)")  # fmt: skip
+    # Not by the view ``finding``: SQLite would make all of its rows before.
     sql = (
-        f"SELECT {chosen} FROM page AS p CROSS JOIN finding AS f ON f.page_id = p.id "
-        "WHERE p.id % ? = 0 AND p.role = 'page' AND f.at >= ?"
+        f"SELECT {chosen} FROM page AS p CROSS JOIN observation AS o ON o.page_id = p.id "
+        "LEFT JOIN amendment AS a ON a.observation_id = o.id "
+        "WHERE p.id % ? = 0 AND p.role = 'page' AND o.at >= ?"
     )
     return await load_columns(db, HostVisits, sql, (every, since))
 
