@@ -10,6 +10,7 @@ import aiosqlite
 import numpy as np
 
 from freshet.scheduler.agenda.audit import (
+    LEAST_CHANGES,
     BesideRotation,
     Staleness,
     beside_rotation,
@@ -151,8 +152,7 @@ async def record(
 ) -> tuple[BesideRotation | None, list[tuple[str, BesideRotation]]]:
     """Return how the visits since :data:`RECORD_S` stand beside a rotation: in all, and by host.
 
-    The rotation has a visit for each request that led to a page or to its end, and visits the same
-    pages as evenly.
+    The rotation has as many visits, evenly over the same pages.
     """
     it = await columns.host_visits(connection, now - RECORD_S, _RECORD_VISITS)
     at, pages = it.at / _DAY_S, len(np.unique(it.page_id[it.there]))
@@ -161,12 +161,12 @@ async def record(
         return None, []
     visit, own, turns = stale_days(it.page_id, at, it.changed, it.gone, turn)
     at, host, by_host = at[visit], it.host_id[visit], []
-    for each in await hosts.load(connection, np.unique(host).tolist()):
+    ids, counts = np.unique(host, return_counts=True)
+    for each in await hosts.load(connection, ids[counts >= LEAST_CHANGES].tolist()):
         mine = host == each.host_id
         if (of_host := beside_rotation(at[mine], own[mine], turns[mine])) is not None:
             by_host.append((each.origin, of_host))
-    by_host.sort(key=lambda pair: -pair[1].changes)
-    return beside_rotation(at, own, turns), by_host
+    return beside_rotation(at, own, turns), sorted(by_host, key=lambda it: -it[1].changes)
 
 
 def _process(db: Path) -> int | None:

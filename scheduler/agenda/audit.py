@@ -134,12 +134,12 @@ def wilson(share: float, draws: float) -> tuple[float, float]:
 # "Estimating frequency of change", 2003: ln((k + ½)/(k − c + ½)) for c changes in k intervals), on
 # days that are uniform. The copy was stale from the first on. A rotation comes to the page on a day
 # that is uniform on (0, τ) after a change; where the next is g days later, and x = min(g, τ), the
-# copy was stale for x − x²/2τ of these on average. Audits see to it that no page is left out.
-#
-# Pages change together, so that the interval is that of a ratio of sums over blocks of time.
+# copy was stale for x − x²/2τ of these on average. Audits see to it that no page is left out. Pages
+# change together, so that the interval is that of a ratio of sums over blocks of time.
 
 _BLOCKS: Final = 20
 _MOST_CHANGES: Final = 1_000.0
+LEAST_CHANGES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,7 @@ def stale_days(
     """Return the k visits that found a change, and for how many days a copy was stale; (k,) each.
 
     The (m,) visits on the days ``at`` are those of some pages, in any order; they ``changed`` or
-    ``ended``. The last (k,) are the stale days of a rotation every ``turn`` days, by what happened
-    before each of these visits.
+    ``ended``. The last (k,) are the stale days of a rotation every ``turn`` days.
 
     >>> day = np.array([0.0, 0.01, 40.0])
     >>> _, own, turns = stale_days(
@@ -206,14 +205,14 @@ def stale_days(
 def beside_rotation(at: Floats, own: Floats, turns: Floats) -> BesideRotation | None:
     """Return the ratio of the sums of stale days, (k,) each, of changes on these days.
 
-    None where there are fewer than ten.
+    None where there are fewer than :data:`LEAST_CHANGES`.
 
     >>> found = beside_rotation(np.arange(100.0), np.full(100, 6.0), np.full(100, 12.0))
     >>> assert found is not None
     >>> found.ratio, round(found.lower, 3), round(found.upper, 3)
     (0.5, 0.5, 0.5)
     """
-    if len(at) < 10 or not np.ptp(at) > 0:
+    if len(at) < LEAST_CHANGES or not np.ptp(at) > 0:
         return None
     ratio = float(own.sum() / turns.sum())
     block = np.minimum(_BLOCKS * (at - at.min()) / np.ptp(at), _BLOCKS - 1).astype(np.intp)

@@ -155,11 +155,7 @@ async def visit_columns(db: Reader, page_id: int | None = None) -> VisitColumns:
 class HostVisits(Columns):
     """m visits of a sample of pages, with their hosts, in any order; columns of length m.
 
-    Attributes:
-        page_id, host_id: as stored.
-        at: Unix seconds.
-        changed, gone: whether the page had changed, or was gone.
-        there: whether the visit found content.
+    ``at`` are Unix seconds; the page had ``changed``, was ``gone``, or was ``there`` (any content).
     """
 
     page_id: NDArray[np.int64]

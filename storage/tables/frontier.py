@@ -27,7 +27,7 @@ def begin_run(db: Connection, now: float, recheck_before: float) -> None:
     """Make every known page due, the deferred ones first.
 
     A permanent redirect seen since ``recheck_before`` is assumed to hold. A page that was gone
-    waits until it was so for as long again: the pauses double. One that the user named does not.
+    waits as :data:`ASKED_AGAIN` says: the pauses double.
     """
     sql = "UPDATE frontier SET priority = ?, due_at = ?, attempt = 0, deferred = NULL"
     db.execute(sql, (_DEFERRED, now))
