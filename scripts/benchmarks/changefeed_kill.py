@@ -183,6 +183,11 @@ class Trials:
         found.documents += len(mirror)
         found.mirror_differs += len(mirror.items() ^ whole.items())
         found.store_differs += len(held.items() ^ truth.items())
+        found.problems += [
+            f"{name}: mirror {held.get(name)}, store {truth.get(name)}"
+            for name in sorted(held.keys() | truth.keys())
+            if held.get(name) != truth.get(name)
+        ]
         last: dict[str, int] = {}
         for cursor, name, again in told:
             if cursor == _START_ANEW:

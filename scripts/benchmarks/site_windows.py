@@ -36,6 +36,8 @@ class Known:
 class Bill:
     """What a copy cost in page-days: ``lived`` of them, ``harmonic`` and ``binary``.
 
+    In ``missing`` of the binary ones there was none yet.
+
     ``delays`` are the days from the start of each page that came during the window to the first
     visit; those never ``found`` are not among them.
     """
@@ -43,6 +45,7 @@ class Bill:
     lived: float = 0.0
     harmonic: float = 0.0
     binary: float = 0.0
+    missing: float = 0.0
     came: int = 0
     delays: list[float] = field(default_factory=list)
 
@@ -57,6 +60,7 @@ class Bill:
         if first > page.start:
             after = page.changes[bisect_right(page.changes, page.start) :]
             self._missed(page, [page.start, *after], min(first, page.end))
+            self.missing += min(first, page.end) - page.start
         for since, until in pairwise([*seen, page.end]):
             if until > page.start:
                 begin, stop = (bisect_right(page.changes, day) for day in (since, until))
@@ -70,7 +74,7 @@ class Bill:
     def __add__(self, other: Bill) -> Bill:
         return Bill(
             self.lived + other.lived, self.harmonic + other.harmonic, self.binary + other.binary,
-            self.came + other.came, self.delays + other.delays,
+            self.missing + other.missing, self.came + other.came, self.delays + other.delays,
         )  # fmt: skip
 
     @property

@@ -186,10 +186,10 @@ def compared(window: Window, db: Path, interval: float, options: argparse.Namesp
 
 
 def _of_rotation(kept: Kept, rotation: Bill) -> Row:
-    """For how long copies were stale or missing beside a rotation, and the daemon's estimate."""
-    own = kept.record
+    """For how long copies were stale beside a rotation, and the daemon's estimate."""
+    own, (stale, turns) = kept.record, (it.binary - it.missing for it in (kept.bill, rotation))
     return {
-        "truth": round(kept.bill.stale / rotation.stale, 3) if rotation.stale else None,
+        "truth": round(stale / turns, 3) if turns else None,
         "estimate": own and [round(each, 3) for each in (own.lower, own.ratio, own.upper)],
     }
 
