@@ -63,7 +63,7 @@ _MOST: Final = 4_096
 _SHARE: Final = 200
 #: Pages read from the store at once.
 _READ: Final = 500
-#: Seconds after which pages are valued again whatever happens: half of the time for which a request
+#: Seconds after which pages are valued again whatever happens: a quarter of the time a request
 #: must last, but at least and at most that many.
 _VALUE_AGAIN_S: Final = 60.0
 _VALUE_AGAIN_MOST_S: Final = 3_600.0
@@ -325,7 +325,7 @@ class RecrawlAgenda:
 
     def wakes_at(self) -> float:
         """Return when all pages are valued again: pages never cease to change."""
-        wait = min(max(_VALUE_AGAIN_S, _DAY_S / self.budget / 2), _VALUE_AGAIN_MOST_S)
+        wait = min(max(_VALUE_AGAIN_S, _DAY_S / self.budget / 4), _VALUE_AGAIN_MOST_S)
         is_low = self._is_altered and len(self.queue) * 2 < self._wanted
         if self._work is None and (self._should_value or is_low):
             wait = min(wait, _REST_S + _REST_S_A_PAGE * len(self.pages))
