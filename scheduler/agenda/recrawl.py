@@ -63,10 +63,9 @@ _MOST: Final = 4_096
 _SHARE: Final = 200
 #: Pages read from the store at once.
 _READ: Final = 500
-#: Seconds after which pages are valued again whatever happens: a quarter of the time a request
-#: must last, but at least and at most that many.
-_VALUE_AGAIN_S: Final = 60.0
-_VALUE_AGAIN_MOST_S: Final = 3_600.0
+#: Seconds after which pages are valued again whatever happens: half of the time for which a request
+#: must last, between the first two, or an eighth of it up to the last.
+_VALUE_AGAIN_S: Final = (60.0, 900.0, 3_600.0)
 #: Seconds between two valuations at least, in all and for each page: one takes 4 % of that.
 _REST_S: Final = 0.01
 _REST_S_A_PAGE: Final = 8e-6
@@ -325,7 +324,9 @@ class RecrawlAgenda:
 
     def wakes_at(self) -> float:
         """Return when all pages are valued again: pages never cease to change."""
-        wait = min(max(_VALUE_AGAIN_S, _DAY_S / self.budget / 4), _VALUE_AGAIN_MOST_S)
+        least, middle, most = _VALUE_AGAIN_S
+        lasts = _DAY_S / self.budget
+        wait = max(least, min(lasts / 2, middle), min(lasts / 8, most))
         is_low = self._is_altered and len(self.queue) * 2 < self._wanted
         if self._work is None and (self._should_value or is_low):
             wait = min(wait, _REST_S + _REST_S_A_PAGE * len(self.pages))

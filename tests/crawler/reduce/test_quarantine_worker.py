@@ -22,7 +22,7 @@ Worker = subprocess.Popen[bytes]
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    command = [*COMMAND, "0.5", MEMORY, str(os.getpid())]
+    command = [*COMMAND, MEMORY, str(os.getpid())]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert received(process) == b""
         yield process
@@ -37,7 +37,7 @@ def received(process: Worker) -> bytes:
 
 def call(process: Worker, function: Callable[..., object], *arguments: object) -> None:
     assert process.stdin is not None
-    send(process.stdin, pickle.dumps(partial(function, *arguments)))
+    send(process.stdin, pickle.dumps((0.5, partial(function, *arguments))))
 
 
 def test_calls_are_answered_in_order_with_the_memory_held(worker: Worker) -> None:
