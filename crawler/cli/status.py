@@ -110,9 +110,9 @@ def beside(it: BesideRotation) -> str:
     return f"{percent(it.ratio)} ({100 * it.lower:.0f} to {100 * it.upper:.0f} %)"
 
 
-def _spent(found: Spent, when: str) -> str:
+def _spent(found: Spent, since: str) -> str:
     share = "" if found.share is None else f" ({percent(found.share)})"
-    return f"{found.requests:,} of {amount(found.flowed)} {when}{share}"
+    return f"{found.requests:,} of {amount(found.flowed)} {since}{share}"
 
 
 def _fresh(it: DaemonStatus) -> str | None:

@@ -39,10 +39,12 @@ _MIRROR = (
 #: What should be told, without the tables of the changefeed: the last findings that say anything.
 #: A change that proves to be noise later has been told all the same.
 _TRUTH = """
-    SELECT p.url, (SELECT hex(v.body_digest) FROM finding AS f JOIN version AS v
+    SELECT p.url, coalesce((SELECT hex(v.body_digest) FROM finding AS f JOIN version AS v
         ON v.id = f.version_id WHERE f.page_id = p.id AND f.kind <> 'failed'
         AND (f.kind IN ('new', 'changed') OR f.first_kind IN ('new', 'changed'))
-        ORDER BY f.at DESC, f.id DESC LIMIT 1)
+        ORDER BY f.at DESC, f.id DESC LIMIT 1),
+        -- A page that has moved and has not changed since.
+        (SELECT hex(body_digest) FROM version WHERE id = p.version_id))
     FROM page AS p WHERE p.role = 'page' AND NOT p.noindex AND (
         SELECT kind FROM finding WHERE page_id = p.id AND (kind IN ('new', 'changed', 'unchanged',
         'gone') OR kind = 'redirected' AND status IN (301, 308) AND reason <> 'respelled'
