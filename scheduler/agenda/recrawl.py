@@ -63,8 +63,8 @@ _MOST: Final = 4_096
 _SHARE: Final = 200
 #: Pages read from the store at once.
 _READ: Final = 500
-#: Pages are valued again after half of the time for which a request must last, from the first to the
-#: second of these seconds; where requests are few after an eighth of it, up to the third.
+#: Pages are valued again after half of the time for which a request must last, from the first to
+#: the second of these seconds; where requests are few after an eighth of it, up to the third.
 _VALUE_AGAIN_S: Final = (60.0, 900.0, 3_600.0)
 #: Seconds between two valuations at least, in all and for each page: one takes 4 % of that.
 _REST_S: Final = 0.01
