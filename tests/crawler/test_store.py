@@ -4,13 +4,11 @@ import asyncio
 import gc
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest.mock import AsyncMock
@@ -21,7 +19,7 @@ import freshet
 from freshet.crawler import documents
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from tests.console import freshet as console
-from tests.storage.small_store import HOST, SmallStore
+from tests.storage.small_store import HOST, SmallStore, rows
 from tests.storage.versioned_store import html, version, versioned_store
 
 T0 = 1_760_000_000.0
@@ -84,8 +82,7 @@ def test_what_cannot_be_parsed_is_cached_but_not_what_is_forgotten_meanwhile(
         with freshet.Store(crawled.path) as store:
             assert "too long" in (store.page(f"{HOST}/offer").missing or "")
         monkeypatch.setattr(Parser, "document", AsyncMock(side_effect=AssertionError))
-    with closing(sqlite3.connect(documents.cache_of(crawled.path))) as cache:
-        assert len(cache.execute("SELECT * FROM document").fetchall()) == made
+    assert len(rows(documents.cache_of(crawled.path), "SELECT * FROM document")) == made
 
 
 @pytest.mark.parametrize(

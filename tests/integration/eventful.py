@@ -6,9 +6,7 @@ fifty days on the same store.
 """
 
 import logging
-import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -26,6 +24,7 @@ from freshet.storage.records import FetchResult
 from tests.crawler.cli.test_alerts import receiving
 from tests.integration.hubs import Habits, Hub, free_port
 from tests.integration.quick import assert_consistent, quick, unwatched
+from tests.storage.small_store import rows
 
 DAY_S = 86_400.0
 HOUR_S = 3_600.0
@@ -186,8 +185,7 @@ class Eventful:
         return f"http://127.0.0.1:{self.port}"
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
-        with closing(sqlite3.connect(self.db)) as connection:
-            return connection.execute(query).fetchall()
+        return rows(self.db, query)
 
     def subscription(self, name: str) -> tuple[object, ...]:
         sql = f"SELECT state, lease_until, detail FROM subscription WHERE topic = '{front(name)}'"

@@ -1,6 +1,5 @@
 """Crawls for tests: settings without pauses, and questions to the store."""
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from freshet.crawler.run.wiring import Observer
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
 from scripts.synthetic_server import WebServer
+from tests.storage.small_store import rows
 
 QUICK: Mapping[str, object] = {
     "politeness.delay_s": 0.0, "politeness.slow_factor": 0.0, "politeness.crawl_delay_cap_s": 0.01,
@@ -38,11 +38,7 @@ def order(
 
 
 def urls(db: Path, sql: str) -> set[str]:
-    connection = sqlite3.connect(db)
-    try:
-        return {row[0] for row in connection.execute(sql)}
-    finally:
-        connection.close()
+    return {url for (url,) in rows(db, sql)}
 
 
 def answered(db: Path) -> set[str]:
@@ -59,10 +55,8 @@ def crawlable(web: SyntheticWeb, server: WebServer) -> set[str]:
 
 
 def assert_consistent(db: Path) -> None:
-    connection = sqlite3.connect(db)
-    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-    connection.close()
+    assert rows(db, "PRAGMA integrity_check") == [("ok",)]
+    assert rows(db, "PRAGMA foreign_key_check") == []
 
 
 def assert_counted(db: Path) -> None:

@@ -1,8 +1,6 @@
 """Whatever bytes a server sends, each visit is committed as an outcome, and the crawl ends."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from tests.integration.quick import assert_consistent, quick, unwatched
+from tests.storage.small_store import rows
 
 FIELDS = b"Content-Type", b"ETag", b"Last-Modified", b"Location", b"Link", b"X-\xff"
 BODY = b"<title>T</title><main><p>Some words for every page.</p><a href=/a>A</a></main>"
@@ -60,9 +59,7 @@ async def crawled(answer: bytes, db: Path) -> None:
             order = CrawlOrder(db, seeds, resume=False)
             report = await crawl(chosen, order, watch=unwatched)
             assert not any("internal" in reason for reason in report.reasons)
-            with closing(sqlite3.connect(db)) as connection:
-                (visits,) = connection.execute("SELECT count(*) FROM observation").fetchone()
-            assert visits or report.deferred
+            assert rows(db, "SELECT 1 FROM observation") or report.deferred
     assert_consistent(db)
 
 

@@ -3,10 +3,8 @@
 import asyncio
 import errno
 import os
-import sqlite3
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -22,6 +20,7 @@ from tests.crawler.archive.exchanges import Record, check, read, whole
 from tests.crawler.cli.test_crawl import LOCAL, start
 from tests.integration.quick import assert_consistent, order, quick, unwatched
 from tests.integration.test_daemon import Server, Stage
+from tests.storage.small_store import rows
 
 HOUR_S = 3_600.0
 #: The roles whose visits are observations.
@@ -64,9 +63,8 @@ class Archived:
 
 
 def one(db: Path, query: str) -> int:
-    with closing(sqlite3.connect(db)) as connection:
-        (value,) = connection.execute(query).fetchone()
-        return int(value)
+    ((value,),) = rows(db, query)
+    return int(value)
 
 
 async def test_two_crawls_leave_every_exchange_in_one_archive(tmp_path: Path) -> None:
@@ -170,7 +168,7 @@ async def test_after_a_kill_the_archive_holds_all_that_the_store_knows(tmp_path:
         process.kill()
         await process.communicate()
         (left,) = folder.glob("*.open")
-        known = sqlite3.connect(db).execute("SELECT count(*) FROM observation").fetchone()[0]
+        known = one(db, "SELECT count(*) FROM observation")
         there = [r.fields for r in read(left) if r.kind == "metadata"]
         assert sum(facts["accept"] in VISITS for facts in there) >= known > 0
         process = await start(server.url("h1"), *options)

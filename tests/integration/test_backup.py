@@ -1,9 +1,6 @@
 """A store that is backed up while a daemon writes it goes on elsewhere, and knows the same."""
 
 import asyncio
-import json
-import sqlite3
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +14,10 @@ from freshet.storage.queries import columns
 from freshet.storage.queries.columns import VisitColumns
 from freshet.storage.records import FetchResult
 from scripts.benchmarks.daemon_replay import differences, learnt_at_once
-from tests.console import freshet
+from tests.console import as_json
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Stage
+from tests.storage.small_store import rows
 
 BUDGET = 150.0
 
@@ -46,9 +44,7 @@ class BackingUp:
 
 
 def count(db: Path, where: str = "true") -> int:
-    with closing(sqlite3.connect(db)) as connection:
-        rows = connection.execute(f"SELECT count(*) FROM observation WHERE {where}").fetchone()
-        return int(rows[0])
+    return len(rows(db, f"SELECT 1 FROM observation WHERE {where}"))
 
 
 async def looks_of(db: Path) -> VisitColumns:
@@ -75,9 +71,7 @@ async def backed_up_in_between(folder: Path) -> tuple[Stage, BackingUp]:
 
 async def ask(*arguments: str) -> dict[str, object]:
     """What a verb says as JSON; it has an event loop of its own."""
-    result = await asyncio.to_thread(freshet, *arguments, "--json")
-    assert result.exit_code == 0, result.output
-    found: dict[str, object] = json.loads(result.stdout)
+    found: dict[str, object] = await asyncio.to_thread(as_json, *arguments)
     return found
 
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from freshet.crawler.run.crawl import CrawlOrder, crawl
 from tests.console import freshet
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
+from tests.storage.small_store import SmallStore
 
 #: Pages that are alike would be taken for error pages.
 WORDS = {
@@ -113,9 +112,8 @@ async def test_entries_have_documents_and_say_where_pages_went(site: Site) -> No
     assert json.loads(alone.stdout) == document
     cache_of(site.db).write_bytes(b"damaged")
     assert (await site.typed("changefeed", "--include-docs")).stdout == result.stdout
-    with closing(sqlite3.connect(site.db)) as db, db:
-        sql = "UPDATE body SET zstd = x'00' WHERE digest = ?"
-        db.execute(sql, (bytes.fromhex(document["digest"]),))
+    sql = "UPDATE body SET zstd = x'00' WHERE digest = ?"
+    SmallStore(site.db).execute(sql, bytes.fromhex(document["digest"]))
     cache_of(site.db).unlink()
     lines = (await site.typed("changefeed", "--include-docs")).stdout.splitlines()
     assert (len(lines), sum("are damaged" in each for each in lines)) == (len(entries) + 1, 1)

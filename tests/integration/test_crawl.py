@@ -1,7 +1,6 @@
 """The whole crawl, from a site list to observations, held against the web's own truth."""
 
 import asyncio
-import json
 import os
 import signal
 from asyncio.subprocess import Process
@@ -23,7 +22,7 @@ from freshet.crawler.urls import canonical
 from freshet.storage.records import Acknowledged
 from scripts.synthetic_server import WebServer, plain, serve
 from scripts.synthetic_truth import Truth
-from tests.console import freshet
+from tests.console import as_json
 from tests.integration.quick import (
     answered,
     assert_consistent,
@@ -50,19 +49,18 @@ async def test_two_crawls_find_every_page_and_every_edit_and_nothing_else(tmp_pa
         assert answered(db) == crawlable(web, server)
         assert {page.url for page in report.changed_pages} == edited(web, server, before, db)
     assert_consistent(db)
-    told = await asyncio.to_thread(freshet, "status", "--db", db, "--json")
-    last_run = json.loads(told.stdout)["last_run"]
+    last_run = (await asyncio.to_thread(as_json, "status", "--db", db))["last_run"]
     counts = last_run["observations"]
     kinds = ("new", "changed", "unchanged", "gone", "redirected", "refused", "skipped")
     assert {kind: counts.get(kind, 0) for kind in (*kinds, "failed")} == {
         kind: getattr(report, kind) for kind in kinds
     } | {"failed": report.errors}
-    arguments = ("--db", db, "--all", "--json", "--since", last_run["started_at"], "--limit", 10**6)
-    told = await asyncio.to_thread(freshet, "changes", *arguments)
-    shown = Counter(each["kind"] for each in json.loads(told.stdout)["changes"])
+    arguments = ("--db", db, "--all", "--since", last_run["started_at"], "--limit", 10**6)
+    told = await asyncio.to_thread(as_json, "changes", *arguments)
+    shown = Counter(each["kind"] for each in told["changes"])
     assert (shown["new"], shown["changed"]) == (report.new, report.changed)
     assert (len(report.appeared), len(report.vanished)) == (shown["new"], shown["gone"])
-    assert json.loads(told.stdout)["total"] == shown.total()
+    assert told["total"] == shown.total()
 
 
 def edited(web: SyntheticWeb, server: WebServer, before: float, db: Path) -> set[str]:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import signal
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,7 @@ from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
 from freshet.storage.tables import observations, runs
 from tests.integration.quick import assert_consistent, quick, unwatched
+from tests.storage.small_store import rows
 
 DAY_S = 86_400.0
 HOUR_S = 3_600.0
@@ -117,10 +117,7 @@ class Stage:
         )  # fmt: skip
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
-        connection = sqlite3.connect(self.db)
-        rows = connection.execute(query).fetchall()
-        connection.close()
-        return rows
+        return rows(self.db, query)
 
 
 def test_the_budget_counts_every_request_and_is_spent_whole_and_evenly(showcase_run: Stage) -> None:

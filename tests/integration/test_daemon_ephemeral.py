@@ -1,7 +1,5 @@
 """A daemon on a news-like site whose links churn reaches what is new, within the same budget."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,6 +7,7 @@ import pytest
 from freshet.crawler.lab.rehearsal import Plan, Rehearsal, rehearse
 from freshet.crawler.synthetic_web.web import WebSpec, newsroom
 from tests.integration.quick import quick
+from tests.storage.small_store import rows
 
 BUDGET, DAYS, SEED = 60.0, 6.0, 2
 FRONTS = [
@@ -43,14 +42,14 @@ async def test_what_appears_is_reached_sooner_and_at_once(tmp_path: Path) -> Non
 
 def others_between(db: Path) -> float:
     """How many visits to captured pages come between finding a new page and fetching it, mean."""
-    with closing(sqlite3.connect(db)) as connection:
-        ((mean,),) = connection.execute(
-            "WITH item AS (SELECT p.id, p.found_at, min(o.at) AS at FROM page AS p "
-            "  JOIN observation AS o ON o.page_id = p.id WHERE p.role = 'page' "
-            "  AND p.url NOT LIKE '%docs.%' AND p.found_at > (SELECT min(at) + ? FROM observation) "
-            "  GROUP BY p.id) "
-            "SELECT avg((SELECT count(*) FROM observation AS o WHERE o.at > item.found_at "
-            "  AND o.at < item.at AND o.kind <> 'new')) FROM item",
-            (DAYS / 2 * 86_400.0,),
-        )
+    ((mean,),) = rows(
+        db,
+        "WITH item AS (SELECT p.id, p.found_at, min(o.at) AS at FROM page AS p "
+        "  JOIN observation AS o ON o.page_id = p.id WHERE p.role = 'page' "
+        "  AND p.url NOT LIKE '%docs.%' AND p.found_at > (SELECT min(at) + ? FROM observation) "
+        "  GROUP BY p.id) "
+        "SELECT avg((SELECT count(*) FROM observation AS o WHERE o.at > item.found_at "
+        "  AND o.at < item.at AND o.kind <> 'new')) FROM item",
+        DAYS / 2 * 86_400.0,
+    )
     return float(mean)

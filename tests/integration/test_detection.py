@@ -1,7 +1,5 @@
 """Change detection in whole crawls of the synthetic web."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
@@ -14,6 +12,7 @@ from freshet.crawler.synthetic_web.sites import documentation
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from scripts.benchmarks.detection_web import Clutter, board
 from tests.integration.quick import quick, unwatched
+from tests.storage.small_store import rows
 
 
 class Visits:
@@ -33,8 +32,7 @@ class Visits:
         )
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
-        with closing(sqlite3.connect(self.db)) as connection:
-            return connection.execute(sql).fetchall()
+        return rows(self.db, sql)
 
 
 async def test_a_page_that_moved_keeps_its_history(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.run.wiring import Observer
-from tests.console import freshet
+from tests.console import shown
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 
@@ -35,10 +35,7 @@ async def crawled(web: Scripted, db: Path, **changes: object) -> CrawlReport:
 
 async def told(db: Path, *arguments: str) -> str:
     # In a thread of its own: the command has an event loop of its own.
-    command = [*arguments, "--db", str(db)]
-    result = await asyncio.to_thread(freshet, *command)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return await asyncio.to_thread(shown, *arguments, "--db", db)
 
 
 async def test_after_a_crawl_its_groups_are_in_report_status_and_export(tmp_path: Path) -> None:

@@ -4,10 +4,8 @@ import asyncio
 import logging
 import os
 import signal
-import sqlite3
 import threading
 from collections.abc import AsyncIterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from freshet.crawler.synthetic_web.web import WebSpec, mixed
 from scripts.synthetic_server import WebServer, serve
 from tests.console import freshet as console
 from tests.integration.quick import QUICK
+from tests.storage.small_store import rows
 
 DAY_S = 86_400.0
 
@@ -37,14 +36,12 @@ class Host:
 
     def on_visit(self, url: str, observation: freshet.Observation) -> None:
         """Note a visit, which stands in the file already."""
-        with closing(sqlite3.connect(self.db)) as db:
-            sql = "SELECT count(*) FROM observation JOIN page ON page.id = page_id WHERE url = ?"
-            assert db.execute(f"{sql} AND at = ?", (url, observation.at)).fetchone() == (1,)
+        sql = "SELECT count(*) FROM observation JOIN page ON page.id = page_id WHERE url = ?"
+        assert rows(self.db, f"{sql} AND at = ?", url, observation.at) == [(1,)]
         self.visits.append((url, observation))
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
-        with closing(sqlite3.connect(self.db)) as db:
-            return db.execute(sql).fetchall()
+        return rows(self.db, sql)
 
     async def crawl(self, *sites: str, **options: object) -> Any:
         given = {"store": self.db, "settings": QUICK, "on_visit": self.on_visit} | options

@@ -7,10 +7,8 @@ which those of three and more share one), most of them with fewer URLs than 30: 
 more than all of them need, however long the crawl goes on.
 """
 
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -32,6 +30,7 @@ from freshet.storage.records import FetchResult
 from tests.integration.quick import answered, assert_counted, quick, unwatched, urls
 from tests.integration.scripted import Page, scripted
 from tests.integration.timeserver import FOLDER, NO_FOLDER, served
+from tests.storage.small_store import rows
 
 DAY_S = 86_400.0
 DAYS = 10.0
@@ -206,10 +205,6 @@ async def test_of_a_hundred_thousand_links_half_are_taken_and_that_is_told(tmp_p
         await crawl(quick(), CrawlOrder(db, seeds), watch=unwatched)
         assert "/first" in server.asked("a")
         assert "/last" not in server.asked("a")
-    with closing(sqlite3.connect(db)) as connection:
-        details = connection.execute(
-            "SELECT detail FROM observation WHERE detail LIKE '%links%'"
-        ).fetchall()
-    assert details == [
+    assert rows(db, "SELECT detail FROM observation WHERE detail LIKE '%links%'") == [
         ("only its first 50,000 links were read; raise parse.max_links to read more",)
     ]

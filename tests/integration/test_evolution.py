@@ -1,6 +1,5 @@
 """Real sites with their true history, where FRESHET_EVOLUTION_DIR says they are."""
 
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,6 +12,7 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from tests.integration.quick import answered, quick, unwatched, urls
 from tests.integration.timeserver import FOLDER, NO_FOLDER, History, served
+from tests.storage.small_store import rows
 
 SITES = ("flink", "lean", "ada", "httpwg")
 #: Pages answer after some time as the server reads a time after it has begun to.
@@ -85,13 +85,10 @@ async def test_a_second_visit_to_real_pages_is_mostly_answered_304(
     seeds = seeds_from_arguments([f"{next(iter(history.hosts))}/"]).seeds
     await crawl(quick(), CrawlOrder(db, seeds), watch=unwatched)
     report = await crawl(quick(), CrawlOrder(db, seeds), watch=unwatched)
-    connection = sqlite3.connect(db)
-    rungs = dict(
-        connection.execute(
-            "SELECT o.rung, count(*) FROM observation AS o JOIN page AS p ON p.id = o.page_id "
-            "WHERE o.run_id = 2 AND p.role = 'page' AND o.kind = 'unchanged' GROUP BY 1"
-        )
+    rungs = rows(
+        db,
+        "SELECT o.rung, count(*) FROM observation AS o JOIN page AS p ON p.id = o.page_id "
+        "WHERE o.run_id = 2 AND p.role = 'page' AND o.kind = 'unchanged' GROUP BY 1",
     )
-    connection.close()
     assert report.changed == 0
-    assert rungs == {"304": report.pages}
+    assert rungs == [("304", report.pages)]

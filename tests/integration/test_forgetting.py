@@ -3,9 +3,7 @@
 import asyncio
 import gzip
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,9 +12,10 @@ from typer.testing import Result
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run.crawl import CrawlOrder, crawl
-from tests.console import freshet
+from tests.console import as_json, freshet
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
+from tests.storage.small_store import rows
 
 LONG = " and some words more that make a paragraph of it"
 
@@ -52,11 +51,10 @@ def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
         data = file.read_bytes()
         yield file, gzip.decompress(data) if file.suffix == ".gz" else data
         if data.startswith(b"SQLite"):
-            with closing(sqlite3.connect(file)) as connection:
-                tables = "SELECT name FROM sqlite_master WHERE name IN ('body', 'document')"
-                for (table,) in connection.execute(tables).fetchall():
-                    for (packed,) in connection.execute(f"SELECT zstd FROM {table}"):
-                        yield file, zstandard.decompress(packed)
+            tables = "SELECT name FROM sqlite_master WHERE name IN ('body', 'document')"
+            for (table,) in rows(file, tables):
+                for (packed,) in rows(file, f"SELECT zstd FROM {table}"):
+                    yield file, zstandard.decompress(packed)
 
 
 def holding(folder: Path, word: bytes) -> set[str]:
@@ -69,18 +67,15 @@ async def test_a_forgotten_page_is_in_no_file(tmp_path: Path) -> None:
     db, url = tmp_path / "crawl.db", site.origin("a") + "/doomed"
     await typed("changefeed", "--db", db, "--include-docs")
     assert len(holding(tmp_path, b"pangolin")) == 3
-    result = await typed("forget", url, "--db", db, "--archives", "--json")
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
+    found = await asyncio.to_thread(as_json, "forget", url, "--db", db, "--archives")
     assert [each["url"] for each in found["pages"]] == [url]
     assert sorted(each["kind"] for each in found["records"]) == ["metadata", "request", "response"]
     assert holding(tmp_path, b"pangolin") == holding(tmp_path, b"capybara") == set()
-    with closing(sqlite3.connect(db)) as connection:
-        # Of the link to it only what the other page's own text has.
-        assert sorted(connection.execute("SELECT anchor FROM link")) == [("it",)]
-        for table in ("observation", "version", "memory", "frontier"):
-            sql = f"SELECT 1 FROM {table} JOIN page ON page.id = page_id WHERE url = ?"
-            assert connection.execute(sql, (url,)).fetchall() == []
+    # Of the link to it only what the other page's own text has.
+    assert rows(db, "SELECT anchor FROM link") == [("it",)]
+    for table in ("observation", "version", "memory", "frontier"):
+        sql = f"SELECT 1 FROM {table} JOIN page ON page.id = page_id WHERE url = ?"
+        assert rows(db, sql, url) == []
     assert_consistent(db)
     lines = (await typed("changefeed", "--db", db)).stdout.splitlines()
     told = [each for each in map(json.loads, lines) if each.get("deleted")]

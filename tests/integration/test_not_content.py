@@ -1,7 +1,5 @@
 """Pages answered with 200 that are no content, end to end."""
 
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.storage.records import FetchResult
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
+from tests.storage.small_store import rows
 
 FRAME = "<nav><a href=/>Home</a> <a href=/a>A</a> <a href=/b>B</a> <a href=/gone>C</a></nav>"
 LOST = Page(
@@ -70,16 +69,13 @@ async def crawled(web: Scripted, db: Path, **settings: object) -> CrawlReport:
 
 def last(db: Path, path: str) -> tuple[str, str | None, bool]:
     """Kind and reason of the last observation of a page, and whether it has content."""
-    connection = sqlite3.connect(db)
-    try:
-        row = connection.execute(
-            "SELECT o.kind, o.reason, p.body_digest IS NOT NULL FROM page AS p "
-            "JOIN finding AS o ON o.page_id = p.id WHERE p.url LIKE ? ORDER BY o.id DESC LIMIT 1",
-            (f"%{path}",),
-        ).fetchone()
-        return row[0], row[1], bool(row[2])
-    finally:
-        connection.close()
+    ((kind, reason, has_content),) = rows(
+        db,
+        "SELECT o.kind, o.reason, p.body_digest IS NOT NULL FROM page AS p "
+        "JOIN finding AS o ON o.page_id = p.id WHERE p.url LIKE ? ORDER BY o.id DESC LIMIT 1",
+        f"%{path}",
+    )
+    return kind, reason, bool(has_content)
 
 
 async def test_a_page_like_that_of_a_url_that_cannot_exist_is_one_in_any_language(
@@ -112,22 +108,17 @@ async def test_content_that_gives_way_to_a_wall_is_not_changed_and_comes_back_un
 
 def findings(db: Path, path: str) -> list[tuple[str, str | None, str]]:
     """Kind and reason of all observations of a page as they are seen today, and as made."""
-    with closing(sqlite3.connect(db)) as connection:
-        return connection.execute(
-            "SELECT o.kind, o.reason, o.first_kind FROM page AS p "
-            "JOIN finding AS o ON o.page_id = p.id WHERE p.url LIKE ? ORDER BY o.id",
-            (f"%{path}",),
-        ).fetchall()
+    return rows(
+        db,
+        "SELECT o.kind, o.reason, o.first_kind FROM page AS p "
+        "JOIN finding AS o ON o.page_id = p.id WHERE p.url LIKE ? ORDER BY o.id",
+        f"%{path}",
+    )
 
 
 def versions(db: Path, path: str) -> int:
-    with closing(sqlite3.connect(db)) as connection:
-        (count,) = connection.execute(
-            "SELECT count(*) FROM version AS v JOIN page AS p ON p.id = v.page_id "
-            "WHERE p.url LIKE ?",
-            (f"%{path}",),
-        ).fetchone()
-        return int(count)
+    kept = "SELECT 1 FROM version AS v JOIN page AS p ON p.id = v.page_id WHERE p.url LIKE ?"
+    return len(rows(db, kept, f"%{path}"))
 
 
 async def test_the_first_page_of_a_host_is_taken_back_when_a_probe_shows_it(tmp_path: Path) -> None:
@@ -172,12 +163,9 @@ async def test_a_wall_over_content_is_taken_back_and_the_content_comes_back_unch
         report = await crawled(web, db, change__probe=False)
     assert (report.changed, report.unchanged) == (0, 4)
     assert {findings(db, f"/{name}")[2][0] for name in names} == {"unchanged"}
-    with closing(sqlite3.connect(db)) as connection:
-        titles = connection.execute("SELECT title FROM page WHERE title LIKE 'words%'").fetchall()
-        assert len(titles) == 3
-        # Links that the block page did not have are current again.
-        current = "SELECT count(*) FROM link WHERE gone_at IS NULL"
-        assert connection.execute(current).fetchone() == (3 + 3 * 4,)
+    assert len(rows(db, "SELECT title FROM page WHERE title LIKE 'words%'")) == 3
+    # Links that the block page did not have are current again.
+    assert rows(db, "SELECT count(*) FROM link WHERE gone_at IS NULL") == [(3 + 3 * 4,)]
 
 
 async def test_a_page_that_proves_to_be_a_block_page_was_one_at_earlier_visits(
@@ -242,12 +230,9 @@ async def test_in_the_synthetic_web_the_wall_visited_first_is_known_by_the_secon
         assert [versions(db, path) for path in pair] == [0, 0]
     assert report.reasons["failed: soft_404"] == 4
     assert_consistent(db)
-    with closing(sqlite3.connect(db)) as connection:
-        kinds = "SELECT kind, count(*) FROM finding AS f JOIN page AS p ON p.id = f.page_id "
-        counted = connection.execute(
-            f"{kinds} WHERE role = 'page' AND kind IN ('new', 'changed', 'unchanged') GROUP BY 1"
-        ).fetchall()
-    assert counted == [("new", report.new)]
+    kinds = "SELECT kind, count(*) FROM finding AS f JOIN page AS p ON p.id = f.page_id "
+    content_only = "WHERE role = 'page' AND kind IN ('new', 'changed', 'unchanged') GROUP BY 1"
+    assert rows(db, kinds + content_only) == [("new", report.new)]
     assert {url.rpartition("/")[2] for url in report.appeared}.isdisjoint({"guide", "gone"})
     losing.lost = ()
     report = await crawl(quick(), order, watch=unwatched, fetcher=losing)

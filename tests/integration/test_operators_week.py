@@ -30,7 +30,7 @@ from freshet.storage.maintenance import back_up
 from freshet.storage.records import FetchResult
 from freshet.storage.tables.alerts import Message
 from scripts.benchmarks.alert_kill import KINDS, Told, seen
-from tests.console import freshet
+from tests.console import shown
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_daemon import DAY_S, HOUR_S, Stage
 from tests.integration.test_outages import Disk, stage_on
@@ -141,9 +141,7 @@ def settings(match: str = "*", url: str = "https://inbox.example/now") -> Settin
 
 
 async def ask(verb: str, *arguments: str) -> str:
-    result = await asyncio.to_thread(freshet, verb, *arguments)
-    assert result.exit_code == 0, result.output
-    return result.output
+    return await asyncio.to_thread(shown, verb, *arguments)
 
 
 def samples(service: Service, name: str, label: str) -> dict[str, float]:

@@ -1,6 +1,5 @@
 """What was fetched, taken in again, gives the store that the crawl gave."""
 
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from freshet.crawler.urls import origin
 from freshet.storage.records import FetchResult, StoredSeed
 from scripts.synthetic_server import serve
 from tests.integration.quick import assert_consistent, order, quick, unwatched
+from tests.storage.small_store import rows
 
 DAY_S = 86_400.0
 
@@ -58,10 +58,9 @@ class Tape:
                     return each.result
             return None
 
-        with closing(sqlite3.connect(db)) as store:
-            rows = store.execute("SELECT text, url, fallback_url, importance FROM seed").fetchall()
-            (began_at,) = store.execute("SELECT max(started_at) FROM crawl_run").fetchone()
-        seeds = [StoredSeed(*row) for row in rows]
+        ((began_at,),) = rows(db, "SELECT max(started_at) FROM crawl_run")
+        listed = rows(db, "SELECT text, url, fallback_url, importance FROM seed")
+        seeds = [StoredSeed(*row) for row in listed]
         return RunPast(began_at, seeds, exchanges, probe, is_lasting)
 
 
@@ -88,11 +87,6 @@ SELECT s.url, d.url, l.position, l.rel, l.anchor, l.first_seen_at,
 FROM link AS l JOIN page AS s ON s.id = l.src_id JOIN page AS d ON d.id = l.dst_id
 ORDER BY 1, 2, 3, 5, 6
 """
-
-
-def rows(db: Path, query: str) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(db)) as store:
-        return store.execute(query).fetchall()
 
 
 def same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:

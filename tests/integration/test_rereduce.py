@@ -1,7 +1,6 @@
 """After an upgrade that reads pages otherwise only what truly changed is reported."""
 
 import asyncio
-import json
 import os
 import signal
 import sqlite3
@@ -26,8 +25,9 @@ from freshet.crawler.run.orders import CrawlReport
 from freshet.storage.database import reading
 from freshet.storage.queries import columns, overview
 from freshet.storage.records import FetchResult
-from tests.console import freshet
+from tests.console import as_json, freshet
 from tests.integration.quick import quick, unwatched
+from tests.storage.small_store import rows
 
 ROOT = Path(__file__).parents[2]
 SITE = "http://site.localhost"
@@ -95,12 +95,7 @@ def killed_after_two_batches(db: str) -> None:
     asyncio.run(rereduce._rereduce(Path(db), parser_process.Parser(), tell))
 
 
-def rows(db: Path, sql: str) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(db)) as connection:
-        return connection.execute(sql).fetchall()
-
-
-def kinds(db: Path, at_least: float) -> dict[object, tuple[object, object]]:
+def kinds(db: Path, at_least: float) -> dict[str, tuple[str, str | None]]:
     found = rows(
         db,
         "SELECT substr(p.url, 22), f.kind, f.reason FROM finding AS f "
@@ -111,9 +106,7 @@ def kinds(db: Path, at_least: float) -> dict[object, tuple[object, object]]:
 
 
 def reread(db: Path) -> dict[str, float]:
-    result = freshet("rereduce", "--db", db, "--json")
-    assert result.exit_code == 0, result.output
-    told: dict[str, float] = json.loads(result.stdout)
+    told: dict[str, float] = as_json("rereduce", "--db", db)
     return told
 
 

@@ -1,6 +1,5 @@
 """What servers ask of a crawler, end to end: robots.txt, sitemaps, directives, TLS."""
 
-import sqlite3
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from tests.integration.quick import quick, unwatched, urls
 from tests.integration.scripted import Page, Scripted, scripted
+from tests.storage.small_store import rows
 
 CERTIFICATE = Path(__file__).parents[1] / "crawler" / "fetch" / "data" / "loopback.pem"
 HOME = Page('<p>Home. <a href="/a">A</a> <a href="/b/c">C</a></p>')
@@ -62,10 +62,8 @@ async def test_noindex_is_recorded_and_noarchive_keeps_no_body(tmp_path: Path) -
     pages = {"/": Page("<p>Secret.</p>", headers={"X-Robots-Tag": "noindex, noarchive"})}
     async with scripted({"h": pages}) as web:
         await crawled(web, db, "h")
-    connection = sqlite3.connect(db)
-    assert connection.execute("SELECT noindex, noarchive FROM page").fetchall() == [(2, 1)]
-    assert connection.execute("SELECT count(*) FROM body").fetchall() == [(0,)]
-    connection.close()
+    assert rows(db, "SELECT noindex, noarchive FROM page") == [(2, 1)]
+    assert rows(db, "SELECT count(*) FROM body") == [(0,)]
 
 
 def sitemap(*locations: str) -> Page:

@@ -1,8 +1,7 @@
 """A store of pages with sketches, for what finds the near-duplicates among them."""
 
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,10 +37,7 @@ class SketchedStore:
     def set(self, page_id: int, **columns: object) -> None:
         """Change columns of a page."""
         names = ", ".join(f"{name} = ?" for name in columns)
-        with closing(sqlite3.connect(self.small.path)) as connection, connection:
-            connection.execute(
-                f"UPDATE page SET {names} WHERE id = ?", (*columns.values(), page_id)
-            )
+        self.small.execute(f"UPDATE page SET {names} WHERE id = ?", *columns.values(), page_id)
 
     async def rows(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
         return [tuple(r) for r in await self.database.reader.execute_fetchall(sql, parameters)]

@@ -4,10 +4,17 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from freshet.storage.database import open_store
 
 HOST = "http://one.example"
+
+
+def rows(db: Path, sql: str, *values: object) -> list[Any]:
+    """Ask a database over a connection of its own, as anybody else would."""
+    with closing(sqlite3.connect(db)) as connection:
+        return connection.execute(sql, values).fetchall()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pytest
 from freshet.storage import maintenance
 from freshet.storage.database import StoreError, StoreUnavailable, held
 from freshet.storage.maintenance import back_up, restore
-from tests.storage.small_store import SmallStore
+from tests.storage.small_store import SmallStore, rows
 
 #: Copies a store with a step a page, as a process of its own that ends in some way.
 PROGRAM = """
@@ -37,9 +37,9 @@ def silent(_what: str, _share: float) -> None:
     pass
 
 
-def rows(path: Path, query: str = "SELECT count(*) FROM observation") -> object:
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute(query).fetchone()[0]
+def asked(path: Path, query: str = "SELECT count(*) FROM observation") -> object:
+    ((value,),) = rows(path, query)
+    return value
 
 
 def files(folder: Path) -> set[str]:
@@ -66,7 +66,7 @@ def test_a_copy_has_what_the_store_has_and_says_so(store: SmallStore, tmp_path: 
     assert (copied.pages, copied.observations, copied.newest_at) == (60, 60, 59.0)
     assert copied.size_bytes == (tmp_path / "copy.db").stat().st_size
     assert files(tmp_path) == {"copy.db"}
-    assert rows(tmp_path / "copy.db", "PRAGMA journal_mode") == "delete"
+    assert asked(tmp_path / "copy.db", "PRAGMA journal_mode") == "delete"
 
 
 def test_what_was_committed_before_it_began_is_in_it_and_nothing_later(
@@ -82,11 +82,11 @@ def test_what_was_committed_before_it_began_is_in_it_and_nothing_later(
     writer.execute("INSERT INTO host (origin) VALUES ('http://before.example')")
     back_up(store.path, tmp_path / "copy.db", replace=False, progress=commit)
     # One step a page: SQLite never began again.
-    pages = rows(tmp_path / "copy.db", "PRAGMA page_count")
+    pages = asked(tmp_path / "copy.db", "PRAGMA page_count")
     assert len(told) == int(str(pages)) + 1
     assert told[:-1] == sorted(told[:-1])
-    assert rows(tmp_path / "copy.db", "SELECT count(*) FROM host") == 2
-    assert rows(store.path, "SELECT count(*) FROM host") == 2 + len(told)
+    assert asked(tmp_path / "copy.db", "SELECT count(*) FROM host") == 2
+    assert asked(store.path, "SELECT count(*) FROM host") == 2 + len(told)
 
 
 def test_a_copy_that_is_there_is_replaced_only_on_demand(store: SmallStore, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_copy_that_is_there_is_replaced_only_on_demand(store: SmallStore, tmp_
         back_up(store.path, target, replace=False, progress=silent)
     assert target.read_text() == "a letter"
     back_up(store.path, target, replace=True, progress=silent)
-    assert rows(target) == 60
+    assert asked(target) == 60
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-journal"])
@@ -122,7 +122,7 @@ def test_the_store_and_its_own_files_are_no_target(store: SmallStore, tmp_path: 
             back_up(store.path, tmp_path / name, replace=True, progress=silent)
     with pytest.raises(StoreError, match="there is no folder"):
         back_up(store.path, tmp_path / "none" / "copy.db", replace=True, progress=silent)
-    assert rows(store.path) == 60
+    assert asked(store.path) == 60
 
 
 def test_a_store_that_is_written_is_no_target(store: SmallStore, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_copy_that_is_broken_off_leaves_what_was_there(
         assert files(tmp_path) == {"copy.db"}
     # What a killed process has left is used again.
     back_up(store.path, target, replace=True, progress=silent)
-    assert rows(target) == rows(store.path) == 60
+    assert asked(target) == asked(store.path) == 60
     assert files(tmp_path) == {"copy.db"}
 
 
@@ -208,7 +208,7 @@ def test_two_copies_to_one_file_do_not_mix(store: SmallStore, tmp_path: Path) ->
             back_up(store.path, target, replace=True, progress=silent)
 
     back_up(store.path, target, replace=False, progress=another)
-    assert rows(target) == 60
+    assert asked(target) == 60
 
 
 def test_a_copy_is_as_private_as_the_store(store: SmallStore, tmp_path: Path) -> None:
@@ -229,4 +229,4 @@ def test_a_backup_on_a_medium_that_cannot_be_written_is_restored(
         assert files(medium) == {"copy.db"}
     finally:
         medium.chmod(0o700)
-    assert rows(tmp_path / "new.db") == 60
+    assert asked(tmp_path / "new.db") == 60

@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import sys
 import threading
-from contextlib import closing
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
@@ -12,8 +12,9 @@ import pytest
 
 from freshet.storage import database as database_module
 from freshet.storage import migrations as history
-from freshet.storage.database import APPLICATION_ID, StoreError, open_store, reading
+from freshet.storage.database import APPLICATION_ID, Database, StoreError, open_store, reading
 from freshet.storage.migrations import migrations, newest
+from tests.storage.small_store import SmallStore, rows
 
 
 @pytest.fixture
@@ -24,20 +25,25 @@ async def made(tmp_path: Path) -> Path:
     return path
 
 
-async def test_a_new_store_has_the_newest_schema_in_wal_mode(tmp_path: Path) -> None:
-    path = tmp_path / "crawl.db"
-    database = await open_store(path)
-    await database.close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (newest(),)
-        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert connection.execute("SELECT max(number) FROM migration").fetchone() == (newest(),)
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    """A new store that is open."""
+    opened = await open_store(tmp_path / "crawl.db")
+    yield opened
+    await opened.close()
 
 
-async def test_a_second_writer_is_refused_also_by_another_name_of_the_store(tmp_path: Path) -> None:
+def test_a_new_store_has_the_newest_schema_in_wal_mode(made: Path) -> None:
+    assert rows(made, "PRAGMA user_version") == [(newest(),)]
+    assert rows(made, "PRAGMA application_id") == [(APPLICATION_ID,)]
+    assert rows(made, "PRAGMA journal_mode") == [("wal",)]
+    assert rows(made, "SELECT max(number) FROM migration") == [(newest(),)]
+
+
+async def test_a_second_writer_is_refused_also_by_another_name_of_the_store(
+    database: Database, tmp_path: Path
+) -> None:
     path, link, twin = (tmp_path / name for name in ("crawl.db", "link.db", "twin.db"))
-    database = await open_store(path)
     assert path.stat().st_mode & 0o777 == 0o600
     link.symlink_to(path)
     twin.hardlink_to(path)
@@ -47,7 +53,6 @@ async def test_a_second_writer_is_refused_also_by_another_name_of_the_store(tmp_
     for name in (path, link):
         with pytest.raises(StoreError, match=r"another freshet \(process \d+\) is writing it"):
             await open_store(name)
-    await database.close()
 
 
 async def test_a_lock_that_is_another_file_is_refused_untouched(tmp_path: Path) -> None:
@@ -62,9 +67,10 @@ async def test_a_lock_that_is_another_file_is_refused_untouched(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("lost", ["crawl.db", "crawl.db-wal", "crawl.db.lock"])
-async def test_nothing_is_written_to_a_store_that_was_replaced(tmp_path: Path, lost: str) -> None:
-    path, file = tmp_path / "crawl.db", tmp_path / lost
-    database = await open_store(path)
+async def test_nothing_is_written_to_a_store_that_was_replaced(
+    database: Database, tmp_path: Path, lost: str
+) -> None:
+    file = tmp_path / lost
 
     def work(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO host (origin) VALUES ('x')")
@@ -76,14 +82,12 @@ async def test_nothing_is_written_to_a_store_that_was_replaced(tmp_path: Path, l
     for write in (database.write, database.at_once):
         with pytest.raises(StoreError, match="was replaced while it was being written"):
             await write(work)
-    rows = await database.reader.execute_fetchall("SELECT count(*) FROM host")
-    assert [tuple(row) for row in rows] == [(0,)]
-    await database.close()
+    (count,) = await database.reader.execute_fetchall("SELECT count(*) FROM host")
+    assert tuple(count) == (0,)
 
 
-async def test_reading_beside_the_writer_keeps_its_locks_and_its_log(tmp_path: Path) -> None:
-    path = tmp_path / "crawl.db"
-    database = await open_store(path)
+async def test_reading_beside_the_writer_keeps_its_locks_and_its_log(database: Database) -> None:
+    path = database.path
     async with reading(path) as connection:
         await connection.execute_fetchall("SELECT 1")
     # The last connection to a store removes the log as it closes; the writer's is still open.
@@ -91,15 +95,10 @@ async def test_reading_beside_the_writer_keeps_its_locks_and_its_log(tmp_path: P
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", f"{other}; c.close()")
     assert await process.wait() == 0
     await database.write(lambda db: db.execute("INSERT INTO host (origin) VALUES ('x')"))
-    async with reading(path) as connection:
-        found = await connection.execute_fetchall("SELECT count(*) FROM host")
-    await database.close()
-    assert [tuple(row) for row in found] == [(1,)]
+    assert rows(path, "SELECT count(*) FROM host") == [(1,)]
 
 
-async def test_a_reader_works_while_a_writer_is_in_a_transaction(tmp_path: Path) -> None:
-    path = tmp_path / "crawl.db"
-    database = await open_store(path)
+async def test_a_reader_works_while_a_writer_is_in_a_transaction(database: Database) -> None:
     inserted, may_end = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -110,42 +109,28 @@ async def test_a_reader_works_while_a_writer_is_in_a_transaction(tmp_path: Path)
 
     writing = asyncio.create_task(database.write(insert))
     await inserted.wait()
-    async with reading(path) as reader:
-        rows = await reader.execute_fetchall("SELECT count(*) FROM host")
-    assert [tuple(r) for r in rows] == [(0,)]
+    async with reading(database.path) as reader:
+        (count,) = await reader.execute_fetchall("SELECT count(*) FROM host")
+    assert tuple(count) == (0,)
     may_end.set()
     await writing
-    await database.close()
 
 
-async def test_a_failing_transaction_leaves_nothing_behind(tmp_path: Path) -> None:
-    database = await open_store(tmp_path / "crawl.db")
-
+async def test_a_failing_transaction_leaves_nothing_behind(database: Database) -> None:
     def write_half(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO host (origin) VALUES ('https://a.example')")
         connection.execute("INSERT INTO nowhere VALUES (1)")
 
     with pytest.raises(StoreError, match="no such table: nowhere"):
         await database.write(write_half)
-    rows = await database.reader.execute_fetchall("SELECT count(*) FROM host")
-    assert [tuple(r) for r in rows] == [(0,)]
-    await database.close()
+    assert rows(database.path, "SELECT count(*) FROM host") == [(0,)]
 
 
-async def test_observations_can_neither_be_changed_nor_deleted(made: Path) -> None:
-    connection = sqlite3.connect(made)
-    connection.executescript(
-        "INSERT INTO host (origin) VALUES ('https://a.example');"
-        "INSERT INTO crawl_run (started_at, state, settings) VALUES (0, 'running', '{}');"
-        "INSERT INTO page (url, fetch_url, host_id, depth, found_at, found_run_id)"
-        " VALUES ('https://a.example/', 'https://a.example/', 1, 0, 0, 1);"
-        "INSERT INTO observation (page_id, run_id, at, kind, duration_s)"
-        " VALUES (1, 1, 0, 'new', 0);"
-    )
+def test_observations_can_neither_be_changed_nor_deleted(site: SmallStore) -> None:
+    site.observe(site.page("/"), 0.0, "new")
     for statement in ("UPDATE observation SET kind = 'changed'", "DELETE FROM observation"):
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-            connection.execute(statement)
-    connection.close()
+            site.execute(statement)
 
 
 @pytest.mark.parametrize("content", [b"just a text file\n" * 20, b"\x89PNG" + bytes(200)])
@@ -161,8 +146,7 @@ async def test_a_file_that_is_not_sqlite_is_refused_untouched(
 
 async def test_another_programs_sqlite_file_is_refused_untouched(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE theirs (x)")
+    SmallStore(path).execute("CREATE TABLE theirs (x)")
     before = path.read_bytes()
     with pytest.raises(StoreError, match="another program's SQLite file"):
         await open_store(path)
@@ -179,8 +163,7 @@ async def test_another_programs_sqlite_file_is_refused_untouched(tmp_path: Path)
 async def test_a_schema_that_is_not_read_is_refused_with_one_line(
     made: Path, schema: int, told: str
 ) -> None:
-    with closing(sqlite3.connect(made)) as connection, connection:
-        connection.execute(f"PRAGMA user_version = {schema}")
+    SmallStore(made).execute(f"PRAGMA user_version = {schema}")
     for open_it in (open_store(made), reading(made).__aenter__()):
         with pytest.raises(StoreError) as caught:
             await open_it
@@ -200,10 +183,9 @@ async def test_a_writer_migrates_an_older_schema_and_a_reader_refuses_it(
         async with reading(made):
             pass
     await (await open_store(made)).close()
-    async with reading(made) as connection:
-        rows = await connection.execute_fetchall("SELECT number, name FROM migration")
-        assert [tuple(row) for row in rows][-1:] == [(number, "notes")]
-        assert not list(await connection.execute_fetchall("SELECT text FROM note"))
+    async with reading(made):
+        assert rows(made, "SELECT number, name FROM migration")[-1:] == [(number, "notes")]
+        assert rows(made, "SELECT text FROM note") == []
 
 
 async def test_a_damaged_schema_that_is_not_utf_8_is_one_clear_line(made: Path) -> None:
@@ -255,9 +237,8 @@ async def test_reading_a_store_that_does_not_exist_says_how_to_make_one(tmp_path
 
 
 async def test_what_cannot_wait_overtakes_the_transactions_that_have_not_begun(
-    tmp_path: Path,
+    database: Database,
 ) -> None:
-    database = await open_store(tmp_path / "crawl.db")
     order: list[str] = []
     begun, may_end = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
@@ -285,13 +266,11 @@ async def test_what_cannot_wait_overtakes_the_transactions_that_have_not_begun(
     may_end.set()
     await asyncio.gather(*tasks)
     assert order == ["under way", "http://a", "http://b", "second", "third"]
-    rows = await database.reader.execute_fetchall("SELECT origin FROM host ORDER BY id")
-    assert [row[0] for row in rows] == ["http://a", "http://b"]
-    await database.close()
+    origins = rows(database.path, "SELECT origin FROM host ORDER BY id")
+    assert origins == [("http://a",), ("http://b",)]
 
 
-async def test_who_gives_up_waiting_for_a_turn_holds_up_nobody(tmp_path: Path) -> None:
-    database = await open_store(tmp_path / "crawl.db")
+async def test_who_gives_up_waiting_for_a_turn_holds_up_nobody(database: Database) -> None:
     may_end = threading.Event()
     first = asyncio.create_task(database.write(lambda _: may_end.wait()))
     await asyncio.sleep(0)
@@ -303,4 +282,3 @@ async def test_who_gives_up_waiting_for_a_turn_holds_up_nobody(tmp_path: Path) -
     may_end.set()
     await first
     assert await database.write(lambda _: "done") == "done"
-    await database.close()

@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-from contextlib import closing
 from math import inf
 
 import pytest
@@ -11,7 +10,7 @@ from freshet.storage import maintenance
 from freshet.storage.database import StoreError, open_store
 from freshet.storage.maintenance import Retention, Rows
 from tests.storage.crawl_store import writing
-from tests.storage.small_store import SmallStore
+from tests.storage.small_store import SmallStore, rows
 
 DAY_S = 86_400.0
 NOW = 1_000 * DAY_S
@@ -35,11 +34,6 @@ async def pruned(store: SmallStore, keep: Retention) -> dict[str, int]:
     assert found == foretold
     assert all(each.size_bytes > 0 for each in found if each.rows)
     return {each.what: each.rows for each in found if each.rows}
-
-
-def ask(store: SmallStore, query: str) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(store.path)) as connection:
-        return connection.execute(query).fetchall()
 
 
 def kept_for(**ages: float) -> Retention:
@@ -72,8 +66,8 @@ async def test_noise_pushes_no_change_out(store: SmallStore) -> None:
         kind = "unchanged" if hour % 10 else "changed"
         version(store, page, hour * 3_600.0, b"%d" % hour, kind)
     assert await pruned(store, Retention(3, inf)) == {"bodies": 26}
-    rows = ask(store, "SELECT digest FROM body ORDER BY stored_at")
-    assert rows == [(body.ljust(16, b"\0"),) for body in (b"0", b"10", b"20", b"29")]
+    digests = rows(store.path, "SELECT digest FROM body ORDER BY stored_at")
+    assert digests == [(body.ljust(16, b"\0"),) for body in (b"0", b"10", b"20", b"29")]
 
 
 async def test_failures_go_but_for_a_pages_last_visit(store: SmallStore) -> None:
@@ -85,7 +79,7 @@ async def test_failures_go_but_for_a_pages_last_visit(store: SmallStore) -> None
     store.observe(other, 0.5, "failed", detail="the last one")
     store.run(NOW)
     assert await pruned(store, kept_for(failure_age_s=10 * DAY_S)) == {"failures": 5}
-    assert ask(store, "SELECT page_id, kind FROM observation ORDER BY id") == [
+    assert rows(store.path, "SELECT page_id, kind FROM observation ORDER BY id") == [
         (one, "new"),
         (other, "failed"),
     ]
@@ -136,9 +130,9 @@ async def test_afterwards_observations_are_guarded_as_before(
         store.observe(page, float(at), "failed")
     store.observe(page, 10.0, "new")
     store.run(NOW)
-    schema = ask(store, "SELECT name, sql FROM sqlite_master ORDER BY name")
+    schema = rows(store.path, "SELECT name, sql FROM sqlite_master ORDER BY name")
     assert await pruned(store, kept_for(failure_age_s=DAY_S)) == {"failures": 7}
-    assert ask(store, "SELECT name, sql FROM sqlite_master ORDER BY name") == schema
+    assert rows(store.path, "SELECT name, sql FROM sqlite_master ORDER BY name") == schema
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         store.execute("DELETE FROM observation")
 
@@ -160,7 +154,7 @@ async def test_a_failure_in_between_leaves_the_guard_where_it_was(
         await pruned(store, kept_for(failure_age_s=DAY_S))
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         store.execute("DELETE FROM observation")
-    assert ask(store, "SELECT count(*) FROM observation") == [(2,)]
+    assert rows(store.path, "SELECT count(*) FROM observation") == [(2,)]
 
 
 async def test_sketches_beyond_the_count_go_unless_a_group_stands_on_them(
@@ -170,7 +164,7 @@ async def test_sketches_beyond_the_count_go_unless_a_group_stands_on_them(
     versions = [version(store, page, float(at), b"%d" % at) for at in range(6)]
     store.insert("lsh_page", page_id=page, version_id=versions[1])
     assert await pruned(store, kept_for(sketches_per_page=3)) == {"sketches": 2}
-    assert ask(store, "SELECT id FROM version WHERE sketch IS NOT NULL ORDER BY id") == [
+    assert rows(store.path, "SELECT id FROM version WHERE sketch IS NOT NULL ORDER BY id") == [
         (versions[1],), *((each,) for each in versions[3:])
     ]  # fmt: skip
     assert await pruned(store, kept_for(sketches_per_page=3)) == {}
@@ -186,8 +180,8 @@ async def test_links_that_went_go_and_those_that_stand_stay(store: SmallStore) -
         "links that went": 1,
         "links that went, off site": 1,
     }
-    assert ask(store, "SELECT dst_id FROM link") == [(three,)]
-    assert ask(store, "SELECT url FROM offsite_link") == [("http://b.example/",)]
+    assert rows(store.path, "SELECT dst_id FROM link") == [(three,)]
+    assert rows(store.path, "SELECT url FROM offsite_link") == [("http://b.example/",)]
 
 
 async def test_the_newest_body_goes_only_of_a_page_that_is_gone_for_long(store: SmallStore) -> None:
@@ -201,7 +195,7 @@ async def test_the_newest_body_goes_only_of_a_page_that_is_gone_for_long(store: 
     version(store, store.page("/same", last_kind="unchanged", checked_at=0.0), 0.0, b"shared")
     version(store, store.page("/gone-too", last_kind="gone", checked_at=0.0), 0.0, b"shared")
     assert await pruned(store, kept_for(gone_body_age_s=30 * DAY_S)) == {"bodies": 1}
-    assert len(ask(store, "SELECT 1 FROM version")) == 5
+    assert len(rows(store.path, "SELECT 1 FROM version")) == 5
 
 
 def message(store: SmallStore, name: str, state: str, settled_at: float | None) -> None:
@@ -229,11 +223,11 @@ async def test_alerts_go_that_were_sent_long_ago_and_no_others(store: SmallStore
         "alerts sent": 2,
         "messages sent": 1,
     }
-    assert ask(store, "SELECT key FROM alert_message ORDER BY id") == [
+    assert rows(store.path, "SELECT key FROM alert_message ORDER BY id") == [
         ("m-young",), ("m-given-up",), ("m-pending",)
     ]  # fmt: skip
-    assert len(ask(store, "SELECT 1 FROM alert")) == 7
-    assert ask(store, "PRAGMA foreign_key_check") == []
+    assert len(rows(store.path, "SELECT 1 FROM alert")) == 7
+    assert rows(store.path, "PRAGMA foreign_key_check") == []
 
 
 async def test_it_throws_away_beside_transactions_of_others(store: SmallStore) -> None:
@@ -256,7 +250,7 @@ async def test_it_throws_away_beside_transactions_of_others(store: SmallStore) -
     )
     await database.close()
     assert [type(result) for result in results] == [LookupError, list, LookupError]
-    assert ask(store, "SELECT kind FROM observation") == [("new",)]
+    assert rows(store.path, "SELECT kind FROM observation") == [("new",)]
 
 
 async def test_nothing_is_left_of_the_work(store: SmallStore) -> None:
@@ -269,4 +263,4 @@ async def test_nothing_is_left_of_the_work(store: SmallStore) -> None:
             ("deletions told", "change"),
         ]
     ]  # fmt: skip
-    assert ask(store, "SELECT name FROM sqlite_temp_master") == []
+    assert rows(store.path, "SELECT name FROM sqlite_temp_master") == []

@@ -18,15 +18,12 @@ from freshet.storage.records import Acknowledged, Entry, Note, Validators, Visit
 from freshet.storage.tables import observations
 from freshet.storage.writer import Writer
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit
+from tests.storage.small_store import rows
 
 
 def committed(store: CrawlStore) -> int:
     """The observations that anybody else can see, read over a connection of its own."""
-    connection = sqlite3.connect(store.database.path)
-    try:
-        return int(connection.execute("SELECT count(*) FROM observation").fetchone()[0])
-    finally:
-        connection.close()
+    return len(rows(store.database.path, "SELECT 1 FROM observation"))
 
 
 async def visits(store: CrawlStore, n: int) -> list[Visit]:

@@ -2,9 +2,8 @@
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -14,7 +13,7 @@ import pytest
 
 from freshet.storage.database import open_store
 from tests.console import freshet
-from tests.storage.small_store import small_store
+from tests.storage.small_store import rows, small_store
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -135,8 +134,7 @@ def test_a_rule_that_is_in_the_settings_no_longer_is_told_of_and_dropped(tmp_pat
     code, output = invoke("--drop", "hook", *db)
     assert code == 1
     assert "no alerts of a rule hook" in output
-    with closing(sqlite3.connect(tmp_path / "crawl.db")) as connection:
-        assert connection.execute("SELECT count(*) FROM alert").fetchone() == (0,)
+    assert rows(tmp_path / "crawl.db", "SELECT count(*) FROM alert") == [(0,)]
 
 
 def test_a_running_daemon_sends_by_itself(tmp_path: Path) -> None:
@@ -214,7 +212,6 @@ def test_secrets_are_masked_where_settings_are_shown_and_kept(tmp_path: Path) ->
             "--time-limit", "0.1", *options,
         )  # fmt: skip
         assert crawled.exit_code == 0
-    with closing(sqlite3.connect(path)) as connection:
-        ((kept,),) = connection.execute("SELECT settings FROM crawl_run").fetchall()
+    ((kept,),) = rows(path, "SELECT settings FROM crawl_run")
     assert "http://127.0.0.1" in kept
     assert not any(each in kept + crawled.output for each in (SECRET, "token-in", "word@"))

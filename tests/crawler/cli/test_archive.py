@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.archive.writer import Originals
-from tests.console import freshet
+from tests.console import as_json, freshet
 from tests.crawler.archive.exchanges import fetched, whole
 from tests.crawler.archive.test_archive import write
 
@@ -17,7 +17,7 @@ archive = partial(freshet, "archive")
 async def test_it_shows_what_an_archive_holds(tmp_path: Path) -> None:
     await write(tmp_path, fetched(), fetched())
     (file,) = whole(tmp_path)
-    (found,) = json.loads(archive(tmp_path, "--json").stdout)["files"]
+    (found,) = as_json("archive", tmp_path)["files"]
     assert found == {
         "file": file.name, "bytes": file.stat().st_size, "responses": 1, "revisits": 1,
         "first": "20260101000000", "last": "20260101000000",
@@ -48,7 +48,7 @@ async def test_a_file_that_is_still_written_is_left_out_and_told(tmp_path: Path)
         writer.close()
     assert len(json.loads(result.stdout)["files"]) == 1
     assert "1 file being written, left out" in result.stderr
-    assert len(json.loads(archive(tmp_path, "--json").stdout)["files"]) == 2
+    assert len(as_json("archive", tmp_path)["files"]) == 2
     assert not growing.exists()
 
 

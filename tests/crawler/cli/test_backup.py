@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.console import freshet
+from tests.console import as_json, freshet, shown
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import versioned_store
 
@@ -22,13 +22,10 @@ def store(tmp_path: Path) -> SmallStore:
 
 
 def test_a_backup_is_restored_on_another_path(store: SmallStore, tmp_path: Path) -> None:
-    made = freshet("backup", tmp_path / "copy.db", "--db", store.path)
-    assert made.exit_code == 0, made.output
-    assert "1 page, 1 observation until 2025-" in made.stdout
+    made = shown("backup", tmp_path / "copy.db", "--db", store.path)
+    assert "1 page, 1 observation until 2025-" in made
     elsewhere = tmp_path / "elsewhere.db"
-    restored = freshet("restore", tmp_path / "copy.db", "--db", elsewhere, "--json")
-    assert restored.exit_code == 0, restored.output
-    assert json.loads(restored.stdout)["observations"] == 1
+    assert as_json("restore", tmp_path / "copy.db", "--db", elsewhere)["observations"] == 1
     pages = [freshet("export", "pages", "--db", db) for db in (store.path, elsewhere)]
     assert [each.exit_code for each in pages] == [0, 0]
     assert pages[0].stdout == pages[1].stdout

@@ -1,12 +1,11 @@
 """`freshet changes` lists what changed, newest first, each in one line."""
 
-import json
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.console import freshet, unix
+from tests.console import as_json, freshet, unix
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
 
@@ -58,7 +57,7 @@ def test_a_very_long_time_is_the_whole_history(store: SmallStore) -> None:
 
 
 def test_json_has_times_urls_and_summaries(store: SmallStore, now: float) -> None:
-    told = json.loads(changes(store.path, "--json", "--limit", "1").stdout)
+    told = as_json("changes", "--db", store.path, "--limit", "1")
     assert told["total"] == 2
     (change,) = told["changes"]
     assert unix(change["at"]) == pytest.approx(now - 3_600)
@@ -67,7 +66,7 @@ def test_json_has_times_urls_and_summaries(store: SmallStore, now: float) -> Non
 
 
 def test_all_tells_of_what_appeared_and_went_each_once(store: SmallStore) -> None:
-    told = json.loads(changes(store.path, "--all", "--json", "--since", "2w").stdout)
+    told = as_json("changes", "--db", store.path, "--all", "--since", "2w")
     kinds = [change["kind"] for change in told["changes"]]
     assert kinds == ["changed", "gone", "new", "unchanged", "new", "changed", "new"]
 

@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 
 from freshet.config.loading import load
 from freshet.crawler.cli.config import toml_value
-from tests.console import freshet
+from tests.console import freshet, shown
 
 
 def show(*arguments: str) -> str:
-    result = freshet("config", "show", *arguments)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return shown("config", "show", *arguments)
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import sqlite3
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -13,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from scripts.synthetic_server import plain, serve
-from tests.console import freshet
+from tests.console import as_json, freshet
 from tests.integration.scripted import Page, scripted
+from tests.storage.small_store import rows
 
 COMMAND = (sys.executable, "-c", "from freshet.crawler.cli import run; run()", "crawl")
 LOCAL = ("--allow-private-addresses", "--delay", "0")
@@ -101,8 +101,8 @@ async def test_a_bound_that_holds_something_back_is_one_line_and_counted(tmp_pat
     assert code == 0
     (line,) = [each for each in stderr.splitlines() if "a bound is met" in each]
     assert f"sitemaps that a robots.txt names ({web.origin('h')})" in line
-    shown = await asyncio.to_thread(freshet, "status", "--db", db, "--json")
-    assert json.loads(shown.stdout)["bounds"] == {"sitemaps that a robots.txt names": 3}
+    status = await asyncio.to_thread(as_json, "status", "--db", db)
+    assert status["bounds"] == {"sitemaps that a robots.txt names": 3}
 
 
 async def test_the_scope_of_a_store_stays_until_it_is_changed(
@@ -150,9 +150,7 @@ async def test_a_list_is_read_from_standard_input(tmp_path: Path) -> None:
         )  # fmt: skip
         stdout, _ = await process.communicate(f"url,importance\n{server.url('h1')},2.5\n".encode())
     assert json.loads(stdout)["pages"] == 3
-    connection = sqlite3.connect(tmp_path / "crawl.db")
-    assert connection.execute("SELECT importance FROM seed").fetchall() == [(2.5,)]
-    connection.close()
+    assert rows(tmp_path / "crawl.db", "SELECT importance FROM seed") == [(2.5,)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -170,12 +168,8 @@ async def test_a_signal_drains_and_what_was_reported_is_there(
         stdout, _ = await process.communicate()
     assert process.returncode == 0
     assert "Stopped (interrupted)" in stdout.decode()
-    connection = sqlite3.connect(db)
-    (state,) = connection.execute("SELECT state FROM crawl_run").fetchone()
-    (observed,) = connection.execute("SELECT count(*) FROM observation").fetchone()
-    connection.close()
-    assert state == "interrupted"
-    assert 5 <= observed < 500
+    assert rows(db, "SELECT state FROM crawl_run") == [("interrupted",)]
+    assert 5 <= len(rows(db, "SELECT 1 FROM observation")) < 500
 
 
 async def test_a_full_disk_is_one_line_and_harms_nothing(tmp_path: Path) -> None:
@@ -188,14 +182,10 @@ async def test_a_full_disk_is_one_line_and_harms_nothing(tmp_path: Path) -> None
         stdout, stderr = await process.communicate()
         assert (process.returncode, stdout) == (1, b"")
         assert str(db) in only_line(stderr.decode())
-        connection = sqlite3.connect(db)
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        connection.close()
+        assert rows(db, "PRAGMA integrity_check") == [("ok",)]
         code, _, _ = await finished(server.url("h1"), "--db", str(db), "--json", *LOCAL)
-    connection = sqlite3.connect(db)
-    pages = connection.execute("SELECT count(DISTINCT page_id) FROM observation").fetchone()
-    connection.close()
-    assert (code, pages) == (0, (300,))
+    pages = rows(db, "SELECT count(DISTINCT page_id) FROM observation")
+    assert (code, pages) == (0, [(300,)])
 
 
 #: A process that may not make a file longer than 400 kB, and is told so by an error.

@@ -18,7 +18,7 @@ from freshet.crawler.reduce.markup import Blocks, read
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.queries.page import StoredVersion
 from freshet.storage.records import PageHistory
-from tests.console import freshet
+from tests.console import as_json, freshet
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
 
@@ -57,19 +57,19 @@ def test_the_versions_are_told_block_by_block_and_word_by_word(store: SmallStore
 
 
 def test_without_numbers_it_is_the_last_change(store: SmallStore) -> None:
-    told = json.loads(diff(store.path, f"{HOST}/offer", "--json").stdout)
+    told = as_json("diff", "--db", store.path, f"{HOST}/offer")
     assert (told["before"]["number"], told["after"]["number"]) == (1, 2)
     assert told["blocks"]
 
 
 def test_noise_is_shown_when_it_is_asked_for(store: SmallStore) -> None:
-    told = json.loads(diff(store.path, f"{HOST}/offer", "--all", "--json").stdout)
+    told = as_json("diff", "--db", store.path, f"{HOST}/offer", "--all")
     assert (told["before"]["number"], told["after"]["number"]) == (2, 3)
     assert not told["blocks"]
 
 
 def test_json_has_the_changed_blocks_and_counts_all(store: SmallStore) -> None:
-    told = json.loads(diff(store.path, f"{HOST}/offer", "1", "2", "--json").stdout)
+    told = as_json("diff", "--db", store.path, f"{HOST}/offer", "1", "2")
     assert told["counts"] == {"kept": 2, "edited": 1, "moved": 1, "added": 1, "removed": 0}
     assert [block["change"] for block in told["blocks"]] == ["moved", "edited", "added"]
     edited = told["blocks"][1]

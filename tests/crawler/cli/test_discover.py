@@ -9,7 +9,7 @@ import pytest
 
 from freshet.crawler.clock import iso
 from freshet.scheduler.discovery.thesis import ALGORITHMS
-from tests.console import freshet
+from tests.console import as_json, freshet
 from tests.storage.small_store import SmallStore
 
 DAY_S = 86_400.0
@@ -55,9 +55,7 @@ def told(store: SmallStore, *options: object) -> Any:
 
 
 def test_the_pages_that_reveal_the_new_ones_are_chosen(weekly: SmallStore) -> None:
-    result = discover("one.example", "--db", weekly.path, "--budget", 1, "--json")
-    assert result.exit_code == 0, result.output
-    found: Any = json.loads(result.stdout, parse_constant=pytest.fail)
+    found = as_json("discover", "one.example", "--db", weekly.path, "--budget", 1)
     assert (found["pages"], found["new"], found["orphans"]) == (23, 18, 0)
     assert found["new_per_day"] == pytest.approx(3 / 7)
     (chosen,) = found["cover"]
@@ -95,8 +93,7 @@ def test_a_date_is_shown_not_how_long_ago(weekly: SmallStore) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_algorithm_can_be_asked(weekly: SmallStore, algorithm: str) -> None:
-    result = discover("one.example", "--db", weekly.path, "--json", "--algorithm", algorithm)
-    found = json.loads(result.stdout)
+    found = as_json("discover", "one.example", "--db", weekly.path, "--algorithm", algorithm)
     assert found["cover"][0]["url"] == "http://one.example/news"
     assert found["past"][algorithm]["coverage"] > 0
 

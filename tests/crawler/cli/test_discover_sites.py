@@ -1,11 +1,10 @@
 """`freshet discover --new-sites` chooses the pages that lead to sites nobody knew."""
 
-import json
 from typing import Any
 
 import pytest
 
-from tests.console import unix
+from tests.console import as_json, unix
 from tests.crawler.cli.test_discover import DAY_S, WEEKS, discover, fill
 from tests.storage.small_store import SmallStore
 
@@ -30,9 +29,7 @@ def lead_out(store: SmallStore) -> None:
 
 
 def found(store: SmallStore, *options: object) -> Any:
-    result = discover("one.example", "--new-sites", "--json", "--db", store.path, *options)
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout, parse_constant=pytest.fail)
+    return as_json("discover", "one.example", "--new-sites", "--db", store.path, *options)
 
 
 def test_the_page_that_leads_to_new_sites_is_chosen(store: SmallStore) -> None:
@@ -90,6 +87,6 @@ def test_a_site_that_led_nowhere_is_no_error(store: SmallStore) -> None:
 
 def test_without_it_pages_are_what_is_new(store: SmallStore) -> None:
     lead_out(store)
-    told = json.loads(discover("one.example", "--json", "--db", store.path).stdout)
+    told = as_json("discover", "one.example", "--db", store.path)
     assert told["new_sites"] is None
     assert told["new"] == 18

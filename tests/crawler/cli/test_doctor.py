@@ -1,10 +1,7 @@
 """`freshet doctor` says whether a crawl can do its work here."""
 
-import json
 import resource
-import sqlite3
 import time
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +9,7 @@ import pytest
 
 from freshet.crawler.cli import doctor as doctor_cli
 from freshet.storage.maintenance import StoreHealth
-from tests.console import freshet
+from tests.console import as_json, freshet
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import versioned_store
 
@@ -28,9 +25,7 @@ def store(tmp_path: Path) -> SmallStore:
 
 
 def test_a_sound_machine_has_nothing_but_a_note_on_the_contact(store: SmallStore) -> None:
-    result = doctor(store.path, "--thorough", "--json")
-    assert result.exit_code == 0, result.output
-    findings = json.loads(result.stdout)["findings"]
+    findings = as_json("doctor", "--db", store.path, "--thorough")["findings"]
     assert [finding["check"] for finding in findings] == CHECKS
     notes = [finding["check"] for finding in findings if finding["standing"] != "fine"]
     assert set(notes) <= {"versions", "contact", "disk"}
@@ -57,8 +52,7 @@ def test_without_a_store_the_rest_is_checked(tmp_path: Path) -> None:
 
 
 def test_a_damaged_store_is_a_problem_and_the_exit_code_says_so(store: SmallStore) -> None:
-    with closing(sqlite3.connect(store.path)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     content = bytearray(store.path.read_bytes())
     content[4_096 * 3 : 4_096 * 12] = b"\xff" * (4_096 * 9)
     store.path.write_bytes(content)
@@ -68,12 +62,7 @@ def test_a_damaged_store_is_a_problem_and_the_exit_code_says_so(store: SmallStor
 
 
 def test_rows_that_point_nowhere_are_a_problem(store: SmallStore) -> None:
-    with closing(sqlite3.connect(store.path)) as connection, connection:
-        connection.execute("PRAGMA foreign_keys = OFF")
-        connection.execute(
-            "INSERT INTO frontier (page_id, host_id, priority, due_at, reason) "
-            "VALUES (999, 1, 0, 0, 'refresh')"
-        )
+    store.due(999, 0.0)
     result = doctor(store.path)
     assert result.exit_code == 1
     assert "1 rows of frontier refer to a missing page" in result.stdout

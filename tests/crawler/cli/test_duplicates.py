@@ -1,14 +1,13 @@
 """`freshet duplicates` shows which pages are one page."""
 
 import asyncio
-import json
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from freshet.crawler.reduce.sketch import sketch
-from tests.console import freshet
+from tests.console import as_json, freshet
 from tests.storage.sketched_store import sketched_store
 from tests.storage.small_store import HOST
 
@@ -58,8 +57,7 @@ def test_groups_are_shown_with_their_kinds_and_the_total(db: Path) -> None:
 
 
 def test_json_is_one_object(db: Path) -> None:
-    result = duplicates(db, "--update", "--json", "--limit", "1")
-    told = json.loads(result.stdout)
+    told = as_json("duplicates", "--db", db, "--update", "--limit", "1")
     assert told["state"] == {
         "parameters": {"threshold": 0.9, "bands": 9, "band_rows": 14},
         "pages": 8, "groups": 2, "duplicates": 5, "unseen": 0, "waiting": 0,
@@ -90,7 +88,7 @@ def test_another_threshold_is_a_rebuild_and_says_so(db: Path) -> None:
     assert "threshold" not in duplicates(db, "--update", "--threshold", "0.9").stderr
     result = duplicates(db, "--update", "--threshold", "0.8")
     assert result.stderr == "threshold 0.9 became 0.8: all pages were compared anew\n"
-    assert json.loads(duplicates(db, "--json").stdout)["state"]["parameters"]["threshold"] == 0.8
+    assert as_json("duplicates", "--db", db)["state"]["parameters"]["threshold"] == 0.8
 
 
 @pytest.mark.parametrize(

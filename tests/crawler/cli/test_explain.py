@@ -9,7 +9,7 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.crawler.clock import iso
-from tests.console import freshet
+from tests.console import as_json, freshet, shown
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 RULE = {"match": "/b*", "importance": 2.5}
@@ -59,9 +59,8 @@ def store(tmp_path: Path, now: float) -> SmallStore:
 
 
 def test_every_fact_is_printed_under_its_name(store: SmallStore) -> None:
-    result = explain(store.path, f"{HOST}/a")
-    assert result.exit_code == 0, result.output
-    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    printed = shown("explain", "--db", store.path, f"{HOST}/a")
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
     text = "\n".join(lines)
     assert lines[0] == f"{HOST}/a"
     assert "another try is due at" in lines[1]
@@ -83,11 +82,11 @@ def test_every_fact_is_printed_under_its_name(store: SmallStore) -> None:
 def test_the_change_rate_of_a_crawled_page_is_that_of_its_own_visits(store: SmallStore) -> None:
     said = explain(store.path, f"{HOST}/a").stdout.replace("\n", " ")
     assert "from 1 comparison). Estimated from its own visits alone." in said
-    told = json.loads(explain(store.path, f"{HOST}/a", "--json").stdout)
+    told = as_json("explain", "--db", store.path, f"{HOST}/a")
     assert told["prospect"] is None
     assert told["change_rate"]["compared"] == 1
     assert told["change_rate"]["lower"] < told["change_rate"]["per_day"]
-    unknown = json.loads(explain(store.path, f"{HOST}/nowhere", "--json").stdout)
+    unknown = as_json("explain", "--db", store.path, f"{HOST}/nowhere")
     assert unknown["change_rate"] is None
 
 
@@ -127,9 +126,7 @@ def test_an_unknown_url_is_no_failure(store: SmallStore) -> None:
 
 
 def test_json_is_one_object_on_one_line(store: SmallStore, now: float) -> None:
-    result = explain(store.path, "one.example/a", "--json")
-    assert result.stdout.count("\n") == 1
-    told = json.loads(result.stdout)
+    told = as_json("explain", "--db", store.path, "one.example/a")
     assert told["known"]["url"] == told["url"] == f"{HOST}/a"
     assert told["found"]["how"] == "link"
     assert told["robots"]["verdict"]["allowed"] is True

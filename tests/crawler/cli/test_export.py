@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from freshet.crawler.clock import iso
-from tests.console import freshet
+from tests.console import freshet, shown
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import versioned_store
 
@@ -31,9 +31,7 @@ def store(tmp_path: Path) -> SmallStore:
 
 
 def test_pages_go_to_stdout_as_csv(store: SmallStore) -> None:
-    result = export(store.path)
-    assert result.exit_code == 0, result.output
-    first, second, alias = csv.DictReader(io.StringIO(result.stdout))
+    first, second, alias = csv.DictReader(io.StringIO(shown("export", "--db", store.path)))
     assert (first["url"], first["title"]) == (f"{HOST}/", '\'=Say "hello", world')
     assert (first["observations"], first["changes"]) == ("2", "1")
     assert second["title"] == ""
@@ -42,7 +40,7 @@ def test_pages_go_to_stdout_as_csv(store: SmallStore) -> None:
 
 def test_the_name_of_the_file_says_the_format(store: SmallStore, tmp_path: Path) -> None:
     file = tmp_path / "observations.jsonl"
-    result = export(store.path, "observations", "-o", str(file))
+    result = export(store.path, "observations", "-o", file)
     assert result.exit_code == 0, result.output
     new, changed = map(json.loads, file.read_text("utf-8").splitlines())
     assert (new["kind"], new["at"], new["rung"]) == ("new", iso(T0), None)

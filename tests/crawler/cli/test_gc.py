@@ -1,6 +1,5 @@
 """`freshet gc`, as it is typed."""
 
-import json
 import os
 from contextlib import closing
 from functools import partial
@@ -11,7 +10,7 @@ import pytest
 from freshet.crawler.cli import gc
 from freshet.storage import maintenance
 from freshet.storage.database import held
-from tests.console import freshet
+from tests.console import as_json, freshet, shown
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import version, versioned_store
 
@@ -31,25 +30,22 @@ def store(tmp_path: Path) -> SmallStore:
 
 
 def bodies(store: SmallStore) -> int:
-    found = json.loads(collect(store.path, "--dry-run", "--json").stdout)
+    found = as_json("gc", "--db", store.path, "--dry-run")
     return int(found["rows"][0]["rows"])
 
 
 def test_a_dry_run_tells_of_every_rule_and_does_nothing(store: SmallStore) -> None:
     before = store.path.read_bytes()
-    result = collect(store.path, "--dry-run")
-    assert result.exit_code == 0, result.output
-    assert "To be deleted" in result.stdout
-    assert "newest 10 of a page, 365 d" in result.stdout
-    assert result.stdout.count("for ever") == 6
+    told = shown("gc", "--db", store.path, "--dry-run")
+    assert "To be deleted" in told
+    assert "newest 10 of a page, 365 d" in told
+    assert told.count("for ever") == 6
     assert store.path.read_bytes() == before
 
 
 def test_rows_go_and_the_file_gets_smaller(store: SmallStore) -> None:
     size = store.path.stat().st_size
-    result = collect(store.path, "--json")
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
+    found = as_json("gc", "--db", store.path)
     assert found["rows"][0] == {
         "what": "bodies", "table": "body", "rows": 19,
         "size_bytes": pytest.approx(19 * 20_000, rel=0.01),

@@ -1,14 +1,13 @@
 """`freshet history URL` lists what every visit found."""
 
 import asyncio
-import json
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from freshet.crawler.clock import iso
-from tests.console import freshet
+from tests.console import as_json, freshet, shown
 from tests.storage.small_store import HOST, SmallStore, small_store
 
 history = partial(freshet, "history", "--db")
@@ -36,9 +35,7 @@ def store(tmp_path: Path, now: float) -> SmallStore:
 
 
 def test_observations_come_newest_first_with_what_decided_them(store: SmallStore) -> None:
-    result = history(store.path, f"{HOST}/")
-    assert result.exit_code == 0, result.output
-    failed, changed, new = result.stdout.splitlines()[-3:]
+    failed, changed, new = shown("history", "--db", store.path, f"{HOST}/").splitlines()[-3:]
     assert "(1 min ago)" in failed
     assert failed.endswith("dns: no answer from [8.8.8.8]")
     assert changed.split("ago)")[1].split() == [
@@ -48,9 +45,7 @@ def test_observations_come_newest_first_with_what_decided_them(store: SmallStore
 
 
 def test_json_is_one_object_with_times_in_iso_8601(store: SmallStore, now: float) -> None:
-    result = history(store.path, f"{HOST}/", "--json", "--limit", "1")
-    assert result.stdout.count("\n") == 1
-    told = json.loads(result.stdout)
+    told = as_json("history", "--db", store.path, f"{HOST}/", "--limit", "1")
     assert (told["url"], told["total"], told["alias"]) == (f"{HOST}/", 3, None)
     assert [(o["at"], o["kind"], o["reason"]) for o in told["observations"]] == [
         (iso(now - 63), "failed", "dns")
@@ -65,7 +60,7 @@ def test_a_limit_says_what_it_leaves_out(store: SmallStore) -> None:
 
 def test_an_alias_names_its_page_and_shows_that_ones_history_too(store: SmallStore) -> None:
     result = history(store.path, f"{HOST}/old")
-    told = json.loads(history(store.path, f"{HOST}/old", "--json").stdout)
+    told = as_json("history", "--db", store.path, f"{HOST}/old")
     assert "It is an alias (permanent" in result.stdout
     assert "redirected" in result.stdout
     assert "+2 −1" in result.stdout
@@ -77,14 +72,12 @@ def test_an_alias_names_its_page_and_shows_that_ones_history_too(store: SmallSto
 def test_a_url_is_found_without_its_scheme_and_in_any_spelling(
     store: SmallStore, text: str
 ) -> None:
-    assert json.loads(history(store.path, text, "--json").stdout)["url"] == f"{HOST}/"
+    assert as_json("history", "--db", store.path, text)["url"] == f"{HOST}/"
 
 
 def test_https_is_tried_before_http(store: SmallStore) -> None:
     store.page("https://one.example/", host=store.host("https://one.example"))
-    assert json.loads(history(store.path, "one.example", "--json").stdout)["url"] == (
-        "https://one.example/"
-    )
+    assert as_json("history", "--db", store.path, "one.example")["url"] == ("https://one.example/")
 
 
 def test_an_unknown_url_is_one_line_with_the_nearest_and_exit_code_1(store: SmallStore) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from freshet.config.settings import PageRule
-from tests.console import freshet
+from tests.console import as_json, freshet
 
 WATCHES = {
     "watching": {
@@ -57,8 +57,7 @@ def test_importing_twice_changes_nothing_not_even_the_time_of_the_file(
     sites = tmp_path / "sites.csv"
     assert imported(watches, "--into", sites).exit_code == 0
     before = sites.stat()
-    result = imported(watches, "--into", sites, "--json")
-    found = json.loads(result.stdout)
+    found = as_json("import", watches, "--into", sites)
     assert (found["added"], found["known"], len(found["skipped"])) == ([], 2, 1)
     assert (sites.stat().st_mtime_ns, sites.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
 
@@ -90,7 +89,7 @@ def test_a_backup_is_told_by_its_content(tmp_path: Path) -> None:
     (tmp_path / "map").write_text("<urlset><url><loc>https://f.example/</loc></url></urlset>")
     (tmp_path / "feeds").write_text('<opml><outline xmlUrl="https://g.example/feed"/></opml>')
     files = [tmp_path / name for name in ("backup", "list", "map", "feeds")]
-    found = json.loads(imported(*files, "--into", tmp_path / "sites.txt", "--json").stdout)
+    found = as_json("import", *files, "--into", tmp_path / "sites.txt")
     hosts = [each["url"].split("/")[2][0] for each in found["added"]]
     assert hosts == ["a", "b", "e", "f", "g"]
     assert found["lost"] == {"tags": 1}

@@ -1,8 +1,6 @@
 """`freshet explain` of a page that a daemon keeps fresh: one true paragraph for every state."""
 
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from math import expm1
 
 import pytest
@@ -11,7 +9,7 @@ from freshet.config.loading import load
 from freshet.crawler.cli.explain import sentences
 from freshet.crawler.cli.page_forecast import PageForecast, forecast_page, rate_of
 from freshet.storage.queries.page import snapshot
-from tests.storage.small_store import HOST, SmallStore
+from tests.storage.small_store import HOST, SmallStore, rows
 
 DAY_S = 86_400.0
 NOW = 1_800_000_000.0
@@ -45,10 +43,8 @@ def store(small: SmallStore) -> SmallStore:
 def believed(store: SmallStore, page: int, *, days: float = 0.0, **columns: object) -> None:
     """The daemon has valued this page ``days`` ago, after its last visit but for what is said."""
     at = NOW - days * DAY_S
-    with closing(sqlite3.connect(store.path)) as connection:
-        ((visited_at,),) = connection.execute(
-            "SELECT coalesce(last_at, found_at) FROM page WHERE id = ?", (page,)
-        ).fetchall()
+    last = "SELECT coalesce(last_at, found_at) FROM page WHERE id = ?"
+    ((visited_at,),) = rows(store.path, last, page)
     plain: dict[str, object] = {
         "page_id": page, "at": at, "visited_at": visited_at, "rate": 0.5, "low": 0.2, "high": 0.9,
         "hazard": 0.5 * max(0.0, at - visited_at) / DAY_S, "importance": 1.0, "clocked": 0.0,
@@ -248,8 +244,7 @@ async def test_a_page_that_is_none_waits(store: SmallStore, kind: str, words: st
 
 async def test_a_page_that_was_drawn_at_random(store: SmallStore) -> None:
     page = page_with(store, "/drawn", (9, "new"), (1, "unchanged"))
-    with closing(sqlite3.connect(store.path)) as connection:
-        ((seen,),) = connection.execute("SELECT max(id) FROM observation").fetchall()
+    ((seen,),) = rows(store.path, "SELECT max(id) FROM observation")
     store.insert("audit", observation_id=seen, importance=1.0, since=0.0, expected=0.1)
     assert "24 h ago, as part of the random audit sample; the" in await said(store, page)
 

@@ -1,7 +1,6 @@
 """`freshet plan` divides a budget, and says what comes of it."""
 
 import csv
-import json
 from functools import partial
 from math import log
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from freshet.scheduler.planning import COMPARED
 from freshet.scheduler.policies.lambda_crawl import solve
 from freshet.scheduler.policies.whittle import index_after, utility_after
-from tests.console import freshet
+from tests.console import as_json, freshet
 from tests.storage.small_store import HOST, SmallStore
 
 DAY_S = 86_400.0
@@ -43,10 +42,7 @@ def store(small: SmallStore) -> SmallStore:
 
 
 def told(*arguments: object) -> Any:
-    result = plan(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.count("\n") == 1
-    return json.loads(result.stdout, parse_constant=pytest.fail)
+    return as_json("plan", *arguments)
 
 
 def test_the_plan_is_that_of_lambda_crawl(sources: Path) -> None:

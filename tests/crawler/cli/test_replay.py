@@ -1,13 +1,11 @@
 """`freshet replay` asks the past of a store which policy would have kept it fresher."""
 
-import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.console import freshet
+from tests.console import as_json, freshet, shown
 from tests.storage.small_store import SmallStore
 
 DAY_S = 86_400.0
@@ -28,9 +26,7 @@ def fill(small: SmallStore) -> None:
 
 def test_the_policy_that_looks_where_changes_are_is_the_fresher_one(small: SmallStore) -> None:
     fill(small)
-    result = replay(small.path, "--budget", "2/day", "--budget", "5/day", "--json")
-    assert result.exit_code == 0, result.output
-    found: Any = json.loads(result.stdout, parse_constant=pytest.fail)
+    found = as_json("replay", small.path, "--budget", "2/day", "--budget", "5/day")
     assert found["pages"] == 10
     assert found["captures"] == 600
     cost = {
@@ -54,16 +50,15 @@ def test_the_policy_that_looks_where_changes_are_is_the_fresher_one(small: Small
 
 def test_the_table_names_each_policy_and_says_what_the_ranges_are(small: SmallStore) -> None:
     fill(small)
-    result = replay(small.path, "--policy", "uniform", "--budget", "2/hour")
-    assert result.exit_code == 0, result.output
-    assert "With 48 fetches a day" in result.stdout
-    assert "uniform" in result.stdout
-    assert "Flagged: pages that a policy visited more often" in result.stdout
+    told = shown("replay", small.path, "--policy", "uniform", "--budget", "2/hour")
+    assert "With 48 fetches a day" in told
+    assert "uniform" in told
+    assert "Flagged: pages that a policy visited more often" in told
 
 
 def test_without_a_budget_it_is_what_the_store_spent(small: SmallStore) -> None:
     fill(small)
-    found = json.loads(replay(small.path, "--policy", "uniform", "--json").stdout)
+    found = as_json("replay", small.path, "--policy", "uniform")
     assert found["verdicts"][0]["budget_per_day"] == pytest.approx(10.0, rel=0.02)
 
 

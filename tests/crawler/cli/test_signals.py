@@ -1,13 +1,12 @@
 """`freshet signals` judges sources by the state that a daemon would have."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
 
 from freshet.config.loading import load
-from tests.console import freshet
+from tests.console import as_json
 from tests.storage.small_store import HOST, small_store
 
 DAY_S = 86_400.0
@@ -33,9 +32,7 @@ def test_a_source_is_judged_by_the_policy_of_the_last_daemon(
         store.insert(
             "claim", source_id=source, page_id=page, since=at, until=at, received_at=at + 60
         )
-    result = freshet("signals", "--db", store.path, "--json")
-    assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
+    told = as_json("signals", "--db", store.path)
     assert told["policy"] == policy
     (judged,) = told["sources"]
     if policy == "site_clock":

@@ -1,23 +1,20 @@
 """`freshet simulate` sets policies against each other."""
 
-import json
 from functools import partial
 
 import pytest
 
-from tests.console import freshet
+from tests.console import as_json, freshet
 
 SMALL = ("--sources", "500", "--days", "2", "--seed", "3")
 simulated = partial(freshet, "simulate")
 
 
 def test_json_is_one_object_with_the_costs_of_each_policy_as_it_was_named() -> None:
-    result = simulated(
-        *SMALL, "--bandwidth", "0.2", "--policy", "greedy_index",
-        "--policy", "uniform:crawling=periodic", "--json",
+    told = as_json(
+        "simulate", *SMALL, "--bandwidth", "0.2", "--policy", "greedy_index",
+        "--policy", "uniform:crawling=periodic",
     )  # fmt: skip
-    assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
     assert set(told) == {"policies", "lambda_crawl_optimum"}
     assert list(told["policies"]) == ["greedy_index", "uniform:crawling=periodic"]
     for outcome in told["policies"].values():
@@ -45,13 +42,9 @@ def test_people_get_a_table_with_ratios_to_the_optimum() -> None:
 
 
 def test_learning_measures_the_last_week() -> None:
-    result = simulated("--sources", "300", "--days", "9", "--learn", "--policy", "greedy_index")
-    assert "rates learned by empirical_bayes, 7 days measured" in result.stdout
-    told = json.loads(
-        simulated(
-            "--sources", "300", "--days", "9", "--learn", "--policy", "greedy_index", "--json"
-        ).stdout
-    )
+    asked = ("--sources", "300", "--days", "9", "--learn", "--policy", "greedy_index")
+    assert "rates learned by empirical_bayes, 7 days measured" in simulated(*asked).stdout
+    told = as_json("simulate", *asked)
     assert told["policies"]["greedy_index"]["budget"] == pytest.approx(7 * 60)
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.console import freshet
+from tests.console import as_json, freshet
 
 SMALL = ("--ephemeral", "--sources", "300", "--days", "2", "--seed", "3")
 simulated = partial(freshet, "simulate")
@@ -40,10 +40,10 @@ def test_people_get_a_table_of_all_policies_under_the_bound() -> None:
 
 
 def test_one_source_may_get_no_crawl_and_no_source_more_than_one_a_period() -> None:
-    one = ("--ephemeral", "--sources", "1", "--days", "1", "--json")
-    seldom = json.loads(simulated(*one, "--bandwidth", "20%").stdout)["policies"]["whittle"]
+    one = ("simulate", "--ephemeral", "--sources", "1", "--days", "1")
+    seldom = as_json(*one, "--bandwidth", "20%")["policies"]["whittle"]
     assert (seldom["crawls"], seldom["items"], seldom["median_age"]) == (0, 0, None)
-    always = json.loads(simulated(*one, "--bandwidth", "24").stdout)["policies"]["whittle"]
+    always = as_json(*one, "--bandwidth", "24")["policies"]["whittle"]
     assert (always["crawls"], always["of_bound"]) == (24, pytest.approx(1.0))
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from freshet.crawler.cli.simulate import load
 from freshet.crawler.reduce.parser_process import _Worker
-from tests.console import freshet
+from tests.console import as_json, freshet, shown
 
 DAY_S = 86_400.0
 SMALL = ("--web", "synthetic:hosts=1,pages=15", "--days", "4", "--seed", "3")
@@ -57,24 +57,21 @@ def test_the_same_seed_gives_the_same_json_whatever_else_the_machine_does(
 
 def test_people_get_a_table_of_each_budget_and_policy_and_the_store(tmp_path: Path) -> None:
     db = tmp_path / "kept.db"
-    result = simulated(*SMALL, "--budget", "40/day", "--policy", "lambda_crawl", "--db", str(db))
-    assert result.exit_code == 0, result.output
-    lines = result.stdout.splitlines()
+    asked = (*SMALL, "--budget", "40/day", "--policy", "lambda_crawl", "--db", db)
+    lines = shown("simulate", *asked).splitlines()
     assert lines[0].startswith("synthetic:hosts=1,pages=15: 1 site, 1")
     assert sum(line.startswith("40/day  lambda_crawl ") for line in lines) == 2
     assert lines[-1].endswith(f"freshet status --db {db}")
-    kept = freshet("status", "--db", db, "--json")
-    assert json.loads(kept.stdout)["last_run"]["fetches"] == pytest.approx(160, abs=2)
+    kept = as_json("status", "--db", db)
+    assert kept["last_run"]["fetches"] == pytest.approx(160, abs=2)
 
 
 def test_of_news_it_counts_how_soon_it_was_found() -> None:
     news = ("--web", "newsroom:items=24,docs=1", "--days", "2", "--budget", "90/day")
-    result = simulated(*news)
-    assert result.exit_code == 0, result.output
-    title, header, row = result.stdout.splitlines()[-3:]
+    title, header, row = shown("simulate", *news).splitlines()[-3:]
     assert title.endswith("those of the measured days, utility halves in 6 h")
     assert header.split()[-3:] == ["after", "median", "utility"]
-    told = json.loads(simulated(*news, "--json").stdout)
+    told = as_json("simulate", *news)
     (new,) = (run["new"] for run in told["runs"])
     assert told["half_life_hours"] == 6
     assert 0 < new["utility"] < new["found"] / new["born"]
@@ -84,11 +81,8 @@ def test_of_news_it_counts_how_soon_it_was_found() -> None:
 
 def test_a_page_that_left_all_lists_within_its_day_is_judged_too() -> None:
     web = load("newsroom:items=100,docs=1", seed=1, days=2.0)
-    told = json.loads(
-        simulated(
-            "--web", "newsroom:items=100,docs=1", "--days", "2", "--budget", "5/day", "--json"
-        ).stdout
-    )
+    news = ("--web", "newsroom:items=100,docs=1", "--days", "2", "--budget", "5/day")
+    told = as_json("simulate", *news)
     middle = (web.start_at + web.end_at) / 2
     assert told["runs"][0]["new"]["born"] == sum(
         middle < life.born_at <= web.end_at for life in web.lives()
@@ -104,8 +98,8 @@ def test_rules_of_the_settings_hold_and_its_budget_and_policy_are_the_defaults(
         'rules = [{ match = "/archive/*", never = true }]\n',
         "utf-8",
     )
-    ruled = json.loads(simulated(*SMALL, "--config", str(config), "--json").stdout)
-    free = json.loads(simulated(*SMALL, "--budget", "30/day", "--json").stdout)
+    ruled = as_json("simulate", *SMALL, "--config", str(config))
+    free = as_json("simulate", *SMALL, "--budget", "30/day")
     assert [ruled["runs"][0][key] for key in ("budget", "policy")] == ["30/day", "lambda_crawl"]
     assert ruled["runs"][0]["pages"] < free["runs"][0]["pages"]
 

@@ -1,12 +1,11 @@
 """`freshet status` is the store on one screen, while a crawl may be writing it."""
 
-import json
 from typing import Any
 
 import pytest
 
 from freshet.crawler.clock import iso
-from tests.console import freshet
+from tests.console import as_json, shown
 from tests.storage.small_store import HOST, SmallStore
 
 
@@ -38,16 +37,11 @@ def busy(small: SmallStore, now: float) -> SmallStore:
 
 
 def status(small: SmallStore) -> str:
-    result = freshet("status", "--db", small.path)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return shown("status", "--db", small.path)
 
 
 def status_json(small: SmallStore) -> Any:
-    result = freshet("status", "--db", small.path, "--json")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.count("\n") == 1
-    return json.loads(result.stdout)
+    return as_json("status", "--db", small.path)
 
 
 def test_the_last_run_is_told_with_its_observations_and_its_last_sign_of_life(

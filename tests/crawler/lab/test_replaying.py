@@ -1,18 +1,14 @@
 """`freshet replay` fills a store from archives."""
 
 import asyncio
-import json
-import sqlite3
-from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.console import freshet
+from tests.console import as_json, freshet
 from tests.crawler.archive.archives import OK, gzipped, page, record
-from tests.storage.small_store import small_store
+from tests.storage.small_store import SmallStore, rows, small_store
 
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\nnothing here"
 RULES = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nDisallow: /secret\n"
@@ -25,12 +21,8 @@ def archive(path: Path, *records: bytes) -> Path:
 
 
 def kinds(db: Path) -> dict[str, str]:
-    with closing(sqlite3.connect(db)) as store:
-        return dict(
-            store.execute(
-                "SELECT p.url, o.kind FROM observation AS o JOIN page AS p ON p.id = o.page_id"
-            )
-        )
+    found = "SELECT p.url, o.kind FROM observation AS o JOIN page AS p ON p.id = o.page_id"
+    return dict(rows(db, found))
 
 
 def at(second: int) -> str:
@@ -45,9 +37,7 @@ def test_an_archive_of_others_goes_through_its_robots_txt(tmp_path: Path) -> Non
         record("response", OK + b"<p>closed", url="http://a.test/secret", date=at(2)),
         record("response", NOT_FOUND, url="http://a.test/lost", date=at(3)),
     )
-    result = replay(past, "--db", tmp_path / "new.db", "--json")
-    assert result.exit_code == 0, result.output
-    found: Any = json.loads(result.stdout)
+    found = as_json("replay", past, "--db", tmp_path / "new.db")
     assert found["other_exchanges"]["refused_again"] == 1
     assert found["damages"] == {}
     assert kinds(tmp_path / "new.db") == {
@@ -64,9 +54,8 @@ def test_an_address_that_is_none_is_counted_and_loses_nothing(tmp_path: Path, ur
         record("response", OK + b"<p>what?", url=url, date=at(0)),
         page(1, date=at(1)),
     )
-    result = replay(past, "--db", tmp_path / "new.db", "--json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["other_exchanges"]["not_http"] <= 1
+    told = as_json("replay", past, "--db", tmp_path / "new.db")
+    assert told["other_exchanges"]["not_http"] <= 1
     assert kinds(tmp_path / "new.db") == {"http://a.test/1": "new"}
 
 
@@ -92,16 +81,13 @@ def test_two_captures_in_one_second_and_records_out_of_order_are_all_taken_in(
     )
     db = tmp_path / "new.db"
     assert replay(past, "--db", db).exit_code == 0
-    with closing(sqlite3.connect(db)) as store:
-        found = store.execute("SELECT kind FROM observation ORDER BY id").fetchall()
+    found = rows(db, "SELECT kind FROM observation ORDER BY id")
     assert found == [("new",), ("changed",), ("changed",)]
     # As a replay that was killed between the two would have left it.
-    with closing(sqlite3.connect(db)) as store, store:
-        store.execute("DROP TRIGGER observation_is_not_deleted")
-        store.execute("DELETE FROM observation WHERE id > 1")
+    SmallStore(db).execute("DROP TRIGGER observation_is_not_deleted")
+    SmallStore(db).execute("DELETE FROM observation WHERE id > 1")
     assert replay(past, "--db", db).exit_code == 0
-    with closing(sqlite3.connect(db)) as store:
-        assert store.execute("SELECT count(*) FROM observation").fetchall() == [(3,)]
+    assert rows(db, "SELECT count(*) FROM observation") == [(3,)]
 
 
 def test_what_is_no_html_and_charsets_that_lie_cost_nothing_else(tmp_path: Path) -> None:
@@ -120,9 +106,7 @@ def test_what_is_no_html_and_charsets_that_lie_cost_nothing_else(tmp_path: Path)
         record("response", answer("text/html; charset=no-such", b"<p>x"), url="http://a.test/n"),
         page(1, date=at(4)),
     )
-    result = replay(past, "--db", tmp_path / "new.db", "--json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["damages"] == {}
+    assert as_json("replay", past, "--db", tmp_path / "new.db")["damages"] == {}
     found = kinds(tmp_path / "new.db")
     assert found.pop("http://a.test/i") == "skipped"
     assert set(found.values()) == {"new"}

@@ -1,6 +1,5 @@
 """`freshet replay --plots --parquet`: figures and tables of a comparison."""
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pytest
 
 from freshet.crawler.lab.report import TABLES
-from tests.console import freshet
+from tests.console import as_json, freshet
 from tests.storage.small_store import SmallStore
 
 DAY_S = 86_400.0
@@ -36,8 +35,7 @@ def test_each_budget_has_its_figures_and_several_have_one_of_all(
     folder = tmp_path / "figures"
     options = ["--policy", "greedy_index", "--policy", "uniform"]
     options += [word for each in budgets for word in ("--budget", each)]
-    result = replay(store.path, *options, "--plots", folder)
-    assert result.exit_code == 0, result.output
+    assert replay(store.path, *options, "--plots", folder).exit_code == 0
     expected = {
         f"{name}_{budget}_a_day.png"
         for name in ("costs", "days", "calibration", "fetches")
@@ -55,9 +53,7 @@ def test_the_tables_hold_what_json_says(store: SmallStore, tmp_path: Path) -> No
     options = ("--policy", "uniform", "--budget", "2/day", "--budget", "4/day")
     assert replay(store.path, *options, "--parquet", folder).exit_code == 0
     # The second time they take the place of the first ones.
-    result = replay(store.path, *options, "--parquet", folder, "--json")
-    assert result.exit_code == 0, result.output
-    found: Any = json.loads(result.stdout)
+    found = as_json("replay", store.path, *options, "--parquet", folder)
     assert {file.stem for file in folder.iterdir()} == set(TABLES)
 
     def rows(name: str, columns: str) -> list[tuple[Any, ...]]:

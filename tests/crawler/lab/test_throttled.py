@@ -1,13 +1,12 @@
 """`freshet discover --explain` says which URLs of a site were throttled, and why."""
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.console import freshet
+from tests.console import as_json, freshet
 from tests.storage.small_store import SmallStore
 
 KIND = "trap: copies"
@@ -21,9 +20,7 @@ def store(site: SmallStore) -> SmallStore:
 
 
 def told(store: SmallStore, site: str = "one.example") -> Any:
-    result = explain(site, "--db", store.path, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout, parse_constant=pytest.fail)
+    return as_json("discover", "--explain", site, "--db", store.path)
 
 
 def close(store: SmallStore, held: int = 3) -> None:

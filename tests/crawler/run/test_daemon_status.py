@@ -2,7 +2,6 @@
 
 import asyncio
 import fcntl
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.console import freshet
+from tests.console import as_json, shown
 from tests.storage.small_store import SmallStore, small_store
 
 HOUR_S = 3_600.0
@@ -66,13 +65,11 @@ def kept(store: SmallStore) -> Iterator[None]:
 
 
 def status(store: SmallStore, *options: str) -> str:
-    result = freshet("status", "--db", store.path, *options)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return shown("status", "--db", store.path, *options)
 
 
 def status_json(store: SmallStore) -> Any:
-    return json.loads(status(store, "--json"))["daemon"]
+    return as_json("status", "--db", store.path)["daemon"]
 
 
 def test_what_was_spent_is_counted_up_to_now_against_what_the_budget_gave(

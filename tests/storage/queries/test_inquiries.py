@@ -1,8 +1,6 @@
 """What the store says of one URL is what the visits put there."""
 
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from pathlib import Path
 
 import aiosqlite
@@ -229,11 +227,7 @@ async def test_answers_from_one_snapshot_fit_together_whatever_is_written_meanwh
     page = site.page("/")
     async with snapshot(site.path) as connection:
         assert await page_queries.observation_count(connection, page) == 0
-        with closing(sqlite3.connect(site.path)) as writer, writer:
-            writer.execute(
-                "INSERT INTO observation (page_id, run_id, at, kind, duration_s)"
-                " VALUES (1, 1, 0, 'new', 0)"
-            )
+        site.observe(page, 0.0, "new")
         assert await page_queries.observation_count(connection, page) == 0
     async with snapshot(site.path) as connection:
         assert await page_queries.observation_count(connection, page) == 1
