@@ -324,7 +324,3 @@ class ArchivingFetcher:
         result = await self._fetcher.fetch(request)
         self._keep(WireExchange(request, result))
         return result
-
-    async def close(self) -> None:
-        """Close the other fetcher."""
-        await self._fetcher.close()

@@ -341,9 +341,6 @@ class Fetcher(Protocol):
             NotMade: by :class:`OursOrTheirs` only.
         """
 
-    async def close(self) -> None:
-        """Close connections."""
-
 
 class _Kind(NamedTuple):
     """Rules for one kind of request. ``is_typed``: only bodies of a page's types are read."""
@@ -592,10 +589,6 @@ class OursOrTheirs:
             self._lost_since = now
             log.warning("the network is away (%s); the crawl waits for it", reason)
         return True
-
-    async def close(self) -> None:
-        """Close the other fetcher."""
-        await self.fetcher.close()
 
 
 def intake_of(

@@ -36,9 +36,6 @@ class SyntheticFetcher:
         answer = self._responder.answer(place, at, request.validators or Validators())
         return _result(request, answer, at)
 
-    async def close(self) -> None:
-        """Close nothing."""
-
 
 def _failed(
     request: Request, at: float, status: int | None, reason: str, detail: str

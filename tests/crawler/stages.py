@@ -115,9 +115,6 @@ class Answers:
         self.asked.append(request)
         return self.results.pop(0)
 
-    async def close(self) -> None:
-        """Nothing to close."""
-
 
 class Stages:
     """A pipeline for the hosts 1 and 2; ``h1`` is in scope."""

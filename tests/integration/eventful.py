@@ -144,9 +144,6 @@ class MovingSite:
         page = {**self.linked, **self.unlinked}.get(path)
         return (404, "") if page is None else page(day)
 
-    async def close(self) -> None:
-        pass
-
     async def keep(self, db: Path, days: float, budget: float) -> None:
         """Let a daemon keep the site."""
         seeds = seeds_from_arguments([f"{ORIGIN}/"]).seeds

@@ -87,9 +87,6 @@ class Hub:
             result = replace(result, headers=(*result.headers, link))
         return result
 
-    async def close(self) -> None:
-        await self.web.close()
-
     async def _subscribed(self, url: str, form: Mapping[str, str]) -> FetchResult:
         now, habits = self.clock.now(), self.topics[form["hub.topic"]]
         self.asked.append((now, form))

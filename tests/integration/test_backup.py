@@ -39,9 +39,6 @@ class BackingUp:
             back_up(self.db, self.target, replace=False, progress=lambda _what, _share: None)
         return await self.server.fetch(request)
 
-    async def close(self) -> None:
-        await self.server.close()
-
 
 def count(db: Path, where: str = "true") -> int:
     return len(rows(db, f"SELECT 1 FROM observation WHERE {where}"))

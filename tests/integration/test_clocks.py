@@ -74,9 +74,6 @@ class Server:
         self.times.append(self.machine.passed)
         return await self.web.fetch(request)
 
-    async def close(self) -> None:
-        await self.web.close()
-
 
 async def kept(db: Path, machine: Machine, days: float) -> list[float]:
     """The true times of the requests of a daemon on this machine."""

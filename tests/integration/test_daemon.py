@@ -55,9 +55,6 @@ class Server:
         self.asked.append((self.clock.now(), request.url))
         return await self.web.fetch(request)
 
-    async def close(self) -> None:
-        await self.web.close()
-
 
 @dataclass(slots=True)
 class Stage:

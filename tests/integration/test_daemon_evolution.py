@@ -49,9 +49,6 @@ class Driven:
         self.history.set_clock(self.clock.now())
         return await self.network.fetch(request)
 
-    async def close(self) -> None:
-        """The owner of the network closes it."""
-
 
 async def kept(
     history: History, db: Path, settings: Settings, clock: VirtualClock, budget: float, days: float

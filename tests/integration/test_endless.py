@@ -53,9 +53,6 @@ class Visitor:
         self.asked[place.target].append(self.clock.now())
         return await inner.fetch(request)
 
-    async def close(self) -> None:
-        """Nothing is open."""
-
     def of_trap(self) -> Mapping[str, int]:
         """How many different URLs of each trap were asked for."""
         starts = TRAPS.values()

@@ -57,9 +57,6 @@ class Small:
             wire_body=body.encode(), body=body.encode(),
         )  # fmt: skip
 
-    async def close(self) -> None:
-        pass
-
 
 async def kept(
     db: Path, site: Small, *, days: float, budget: float, delay_s: float = 1.0

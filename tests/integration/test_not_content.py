@@ -209,9 +209,6 @@ class Losing:
             headers=((b"Content-Type", b"text/html; charset=utf-8"),), wire_body=DOUBTFUL,
         )  # fmt: skip
 
-    async def close(self) -> None:
-        """Nothing is open."""
-
 
 async def test_in_the_synthetic_web_the_wall_visited_first_is_known_by_the_second(
     tmp_path: Path,

@@ -59,9 +59,6 @@ class World:
             return FetchResult(request.url, "failed", now, 0.0, None, "no_such_host", "it is away")
         return await self.inner.fetch(request)
 
-    async def close(self) -> None:
-        await self.inner.close()
-
 
 @dataclass(slots=True)
 class Inbox:

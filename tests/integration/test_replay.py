@@ -40,9 +40,6 @@ class Tape:
         self.played.append(Played(result, request.accept, is_ours=True))
         return result
 
-    async def close(self) -> None:
-        await self.fetcher.close()
-
     def past(self, db: Path, *, is_lasting: bool = False) -> RunPast:
         """The run as an archive would have it; of its site list the store tells."""
 

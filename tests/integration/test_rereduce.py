@@ -59,9 +59,6 @@ class Site:
         headers = ((b"Content-Type", b"text/html; charset=utf-8"),)
         return found(outcome="fetched", status=200, headers=headers, body=body.encode())
 
-    async def close(self) -> None:
-        """Nothing is open."""
-
     async def crawl(self, db: Path) -> CrawlReport:
         self.clock.go_on_from(self.clock.now() + DAY_S)
         order = CrawlOrder(db, seeds_from_arguments([f"{SITE}/"]).seeds)

@@ -46,9 +46,6 @@ class Looked:
             await self.visit(self.service.address)
         return await self.inner.fetch(request)
 
-    async def close(self) -> None:
-        await self.inner.close()
-
 
 async def served(
     stage: Stage, service: Service, visit: Look, reload_at: float = float("inf")

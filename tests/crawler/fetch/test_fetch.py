@@ -406,8 +406,6 @@ class Unreached:
             return FetchResult(request.url, "fetched", 0.0, 0.1, 200)
         return FetchResult(request.url, "failed", 0.0, 0.1, None, reason, "words")
 
-    async def close(self) -> None: ...
-
 
 @pytest.mark.parametrize(
     ("reasons", "ours"),

@@ -70,7 +70,6 @@ async def test_it_is_a_fetcher(fetcher: SyntheticFetcher) -> None:
     result = await one.fetch(Request("http://docs.localhost/"))
     assert result.outcome == "fetched"
     assert result.started_at == WEB.start_at
-    await one.close()
 
 
 async def test_other_hosts_do_not_exist(fetcher: SyntheticFetcher) -> None:
