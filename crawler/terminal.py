@@ -131,12 +131,7 @@ def joined(parts: Iterable[str | None], separator: str = ", ") -> str | None:
 
 def show_line(words: str, style: str = "") -> None:
     """Print one line."""
-    _print(Text(plain(words), style=style))
-
-
-def show_text(text: Text) -> None:
-    """Print a paragraph whose parts have styles of their own; its words must be plain."""
-    _print(text)
+    show_text(Text(plain(words), style=style))
 
 
 def show_facts(title: str, facts: Mapping[str, Cell]) -> None:
@@ -181,8 +176,8 @@ def show_list(
 
 def _show(title: str, table: Table) -> None:
     if table.row_count:
-        _print(Text.assemble("\n", (plain(title), "bold")))
-        _print(table)
+        show_text(Text.assemble("\n", (plain(title), "bold")))
+        show_text(table)
 
 
 def _shown(value: Cell) -> Text:
@@ -191,7 +186,8 @@ def _shown(value: Cell) -> Text:
     return Text(f"{value:,}" if isinstance(value, int) else plain(value))
 
 
-def _print(thing: RenderableType) -> None:
+def show_text(thing: RenderableType) -> None:
+    """Print a text whose parts have styles of their own, or a table; its words must be plain."""
     if out.is_terminal:
         out.print(thing, soft_wrap=False, crop=False)
         return

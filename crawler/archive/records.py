@@ -61,7 +61,6 @@ class Facts:
     retry_after_s: float | None = None
     location: str | None = None
     accept: str | None = None
-    truncated: str | None = None
     is_unasked: bool = False
 
 
@@ -200,7 +199,6 @@ def facts_of(block: bytes) -> Facts:
         retry_after_s=_number(fields.get("retryafter")),
         location=fields.get("location"),
         accept=fields.get("accept"),
-        truncated=fields.get("truncated"),
         is_unasked=fields.get("fetches") == "0",
     )
 

@@ -21,18 +21,18 @@ from freshet.crawler.importance import terms
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.run.status import measured
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.synthetic_web.content import Place
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.site import without_utm
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
-from freshet.scheduler.agenda.audit import Staleness, staleness
+from freshet.scheduler.agenda.audit import Staleness
 from freshet.scheduler.costs import stale_days
 from freshet.scheduler.evaluate.serving import silent
 from freshet.storage.database import reading
 from freshet.storage.records import Acknowledged, FetchResult
-from freshet.storage.tables import observations
 
 # -- evaluation against the truth --------------------------------------------
 # A *copy* lasts from the first answered visit of a page to the first one after the page's
@@ -224,9 +224,6 @@ class _Watched:
             self.visits[place._replace(target=without_utm(place.target))].append(result.started_at)
         return result
 
-    async def close(self) -> None:
-        """Close nothing."""
-
 
 async def rehearse(
     settings: Settings,
@@ -264,6 +261,8 @@ async def rehearse(
     begin = end - plan.measured_days * _DAY_S
     pages = _pages(settings, web, fetcher, end)
     there = web.crawlable(end)
+    async with reading(db) as connection:
+        audited = await measured(connection, begin)
     alive = {place: page for place, page in pages.items() if place in there}
     return Rehearsal(
         requests=fetcher.requests,
@@ -271,7 +270,7 @@ async def rehearse(
         pages=len(alive),
         held=held(alive.values(), end),
         freshness=freshness(pages.values(), begin, end),
-        audited=await _audited(db, begin),
+        audited=audited,
         new=discovery(pages.values(), begin, end),
     )
 
@@ -303,14 +302,3 @@ def _pages(
         for life, importance, never in zip(lives, ruled.importance, ruled.never, strict=True)
         if not never
     }
-
-
-async def _audited(db: Path, since: float) -> Staleness | None:
-    """Return the daemon's measurement by its random audit sample."""
-    async with reading(db) as connection:
-        found = await observations.results(connection, since)
-    return staleness(
-        [audit.importance for _, audit, _ in found],
-        [stale for *_, stale in found],
-        [audit.hazard for _, audit, _ in found],
-    )

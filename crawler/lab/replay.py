@@ -73,9 +73,6 @@ class _Nowhere:
     async def fetch(self, request: Request) -> FetchResult:
         raise AssertionError(f"{request.url} was requested in a replay")
 
-    async def close(self) -> None:
-        """Close nothing."""
-
 
 async def _own_queue(url: str) -> str:
     """Give each host a queue of its own: nothing is requested."""
@@ -303,15 +300,10 @@ class Archives:
         self._order.close()
 
     def runs(self) -> list[RunPast]:
-        """Return the runs that wrote the archives; one for all foreign archives.
-
-        Raises:
-            CrawlError: the archives contain nothing to replay.
-        """
+        """Return the runs that wrote the archives; one for all foreign archives."""
         accounts = accounts_of(self._reading.infos())
-        first = next(self._order.entries(), None)
-        if first is None:
-            raise CrawlError("the archives contain no exchange")
+        # An index without any was refused when it was built.
+        first = next(self._order.entries())
         ends = [each.began_at for each in accounts] + [inf]
         found = [self._run(a, end) for a, end in zip(accounts, ends[1:], strict=True)]
         if first.ended_at < ends[0]:

@@ -72,7 +72,6 @@ class Live:
 
     pool: FetchPool
     tally: Tally
-    resumed: bool
     comparing: Grouping = field(default_factory=Grouping)
     snapshot: Callable[[float], DaemonSnapshot] | None = None
     left: Callable[[], Awaitable[Mapping[int, int]]] | None = None
@@ -201,7 +200,7 @@ class _CrawlRun:
         pool = self._assembly.pool(seeding, rules, pacer, begun=self._outbox.start)
         comparing = Grouping(lambda: pool.stopping)
         left = partial(frontier_tables.due_by_host, self._database.reader)
-        live = Live(pool=pool, tally=self._tally, resumed=resumed, comparing=comparing, left=left)
+        live = Live(pool=pool, tally=self._tally, comparing=comparing, left=left)
         listeners.append(watch(live))
         listeners.append(self._outbox.committed)
         await self._assembly.ask_schemes(seeding)

@@ -341,7 +341,7 @@ class _Daemon:
         pool = self._assembly.pool(seeding, rules, self._pacer, begun=self.outbox.start)
         self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
         pool.chores.append(enduring(partial(self._recorder.chore, submit=pool.submit)))
-        live = Live(pool=pool, tally=self._tally, resumed=False, snapshot=self._recorder.snapshot)
+        live = Live(pool=pool, tally=self._tally, snapshot=self._recorder.snapshot)
         self._assembly.listeners.append(watch(live))
         return pool
 

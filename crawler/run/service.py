@@ -30,7 +30,7 @@ from freshet.config.settings import Operation
 from freshet.crawler.bounds import met
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.notes import StatusRecorder
-from freshet.crawler.run.status import measured
+from freshet.crawler.run.status import AUDITED_S, measured
 from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.service.http import Health, HttpServer, Route
 from freshet.crawler.service.metrics import DaemonPhase, Figures, Metrics, of_outlook, of_sample
@@ -342,7 +342,7 @@ class Service:
         if last is None or last is self._measured_of:
             return
         with store_errors(path):
-            found = await measured(parts.database.reader, last.at)
+            found = await measured(parts.database.reader, last.at - AUDITED_S)
         self._measured_of = last
         self._measured = found or self._measured
 

@@ -120,7 +120,7 @@ async def daemon_status(
         outlook=last,
         today=spent(moments, midnight),
         day=spent(moments, now - _DAY_S),
-        measured=await measured(connection, now),
+        measured=await measured(connection, now - AUDITED_S),
         rotation=rotation,
         by_host=by_host,
         next_url=await runs_tables.upcoming(connection, last),
@@ -128,18 +128,14 @@ async def daemon_status(
 
 
 async def read_status(db: Path, now: float) -> DaemonStatus | None:
-    """Return the status of the last run of a store; see :func:`daemon_status`.
-
-    Raises:
-        StoreError: the file does not exist, or is not a store of this schema.
-    """
+    """Return :func:`daemon_status` of the last run of a store; raises as :func:`page.snapshot`."""
     async with page.snapshot(db) as connection:
         return await daemon_status(connection, db, await runs_tables.latest(connection), now)
 
 
-async def measured(connection: aiosqlite.Connection, now: float) -> Staleness | None:
-    """Return the staleness of the copy by recent audits, None without any."""
-    found = await observations.results(connection, now - AUDITED_S)
+async def measured(connection: aiosqlite.Connection, since: float) -> Staleness | None:
+    """Return the staleness of the copy by the audits since a time, None without any."""
+    found = await observations.results(connection, since)
     return staleness(
         [audit.importance for _, audit, _ in found],
         [stale for *_, stale in found],

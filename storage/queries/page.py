@@ -114,11 +114,7 @@ class InLink:
 
 @asynccontextmanager
 async def snapshot(path: Path) -> AsyncIterator[Reader]:
-    """Open a store as it is at one moment: the results of several queries are consistent.
-
-    Raises:
-        StoreError: the file does not exist, or it is not a store of this schema.
-    """
+    """Open a store as it is at one moment, for several queries; raises as :func:`reading`."""
     async with reading(path) as db:
         await db.execute("BEGIN")
         yield db
@@ -195,12 +191,7 @@ async def frontier_place(db: Reader, page_id: int) -> FrontierPlace | None:
 
 async def first_link(db: Reader, page_id: int) -> InLink | None:
     """Return the first link to a URL from a page, sitemap or feed, or None."""
-    sql = (
-        f"SELECT {columns_of(InLink, 'l', url='s.url', role='s.role')} "
-        "FROM link AS l JOIN page AS s ON s.id = l.src_id "
-        "WHERE l.dst_id = ?1 AND l.src_id <> ?1 ORDER BY l.first_seen_at, l.src_id LIMIT 1"
-    )
-    return next(map(row_to(InLink), await db.execute_fetchall(sql, (page_id,))), None)
+    return await _first(db, "link", "l.dst_id = ?1 AND l.src_id <> ?1", page_id)
 
 
 async def first_link_out_of_scope(db: Reader, url: str) -> InLink | None:
@@ -208,12 +199,16 @@ async def first_link_out_of_scope(db: Reader, url: str) -> InLink | None:
 
     Reads the whole table, which has no index of targets.
     """
+    return await _first(db, "offsite_link", "l.url = ?1", url)
+
+
+async def _first(db: Reader, table: str, where: str, target: int | str) -> InLink | None:
     sql = (
         f"SELECT {columns_of(InLink, 'l', url='s.url', role='s.role')} "
-        "FROM offsite_link AS l JOIN page AS s ON s.id = l.src_id "
-        "WHERE l.url = ? ORDER BY l.first_seen_at, l.src_id LIMIT 1"
+        f"FROM {table} AS l JOIN page AS s ON s.id = l.src_id "
+        f"WHERE {where} ORDER BY l.first_seen_at, l.src_id LIMIT 1"
     )
-    return next(map(row_to(InLink), await db.execute_fetchall(sql, (url,))), None)
+    return next(map(row_to(InLink), await db.execute_fetchall(sql, (target,))), None)
 
 
 async def seed_text(db: Reader, known: KnownUrl) -> str | None:

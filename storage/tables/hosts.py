@@ -192,14 +192,13 @@ def count(db: Connection, visits: Sequence[Visit]) -> None:
     db.executemany(_COUNT, [_row(*each) for each in by_host.items()])
 
 
-async def load_signals(db: Reader, host_id: int | None = None) -> list[HostSignals]:
-    """Return the evidence of all hosts, or of one, by origin."""
+async def load_signals(db: Reader) -> list[HostSignals]:
+    """Return the evidence of all hosts, by origin."""
     sql = (
         f"SELECT {columns_of(HostSignals, 's', origin='h.origin')} "
-        "FROM host_signals AS s JOIN host AS h ON h.id = s.host_id "
-        "WHERE ?1 IS NULL OR h.id = ?1 ORDER BY h.origin"
+        "FROM host_signals AS s JOIN host AS h ON h.id = s.host_id ORDER BY h.origin"
     )
-    return list(map(row_to(HostSignals), await db.execute_fetchall(sql, (host_id,))))
+    return list(map(row_to(HostSignals), await db.execute_fetchall(sql)))
 
 
 def _row(host_id: int, signs: Sequence[HeaderSigns]) -> tuple[int | float | None, ...]:

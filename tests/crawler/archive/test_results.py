@@ -97,9 +97,7 @@ def test_a_redirect_leads_to_its_target() -> None:
 
 
 def test_what_an_archive_of_ours_says_is_not_judged_again() -> None:
-    facts = Facts(
-        0.5, "failed", "http_503", "the server answered 503", 120.0, None, "sitemap", "unspecified"
-    )
+    facts = Facts(0.5, "failed", "http_503", "the server answered 503", 120.0, None, "sitemap")
     ended = result(exchange(503, facts=facts))
     assert (ended.outcome, ended.reason, ended.detail) == (
         "failed", "http_503", "the server answered 503",

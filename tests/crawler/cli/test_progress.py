@@ -52,7 +52,7 @@ class Hosts:
 def live(hosts: Hosts, clock: Clock, *, stopping: bool = False) -> tuple[Live, Tally]:
     tally = Tally()
     pool: Any = SimpleNamespace(active=1, stopping=stopping, frontier=hosts, clock=clock)
-    return Live(pool=pool, tally=tally, resumed=False), tally
+    return Live(pool=pool, tally=tally), tally
 
 
 def committed(kind: Kind, rung: Rung | None = None) -> Acknowledged:
