@@ -191,9 +191,7 @@ class Documents:
     async def find(self, db: Reader, typed: str, wanted: str | None = None) -> StoredDocument:
         """Return the document of a page: of its last significant version, or of the one wanted.
 
-        Raises:
-            UsageError: the URL or the version is none.
-            UnknownPage: the store does not have it.
+        Raises as :func:`known` and :func:`version_of`.
         """
         it = await final(db, typed)
         version = await document_version(db, it, wanted)
@@ -491,9 +489,7 @@ async def difference(
 ) -> VersionDifference:
     """Compare two versions of a page; without names the last significant one with that before it.
 
-    Raises:
-        UsageError: the URL or a version is none.
-        UnknownPage: the store does not have them, or their bytes.
+    Raises as :meth:`Documents.find`, and UnknownPage also where their bytes are not kept.
     """
     it = await final(db, typed)
     stored = await page.versions(db, it.page_id)

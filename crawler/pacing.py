@@ -53,11 +53,7 @@ class Pacer:
         return self._per_s * _DAY_S
 
     def change(self, per_day: float, now: float) -> None:
-        """Change the budget; the balance stays.
-
-        Raises:
-            ValueError: if the budget is not above 0.
-        """
+        """Change the budget, which must be above 0; the balance stays."""
         self._flow(now)
         self._set(per_day)
 

@@ -98,10 +98,7 @@ def canonical(url: str) -> str:
 
     The fragment, :data:`TRACKING_PARAMETERS` with every ``utm_…``, the '?' of an empty query, and
     credentials are dropped: an identity is stored and shown. All other parameters keep their bytes
-    and their order, since both may matter to a server. Idempotent.
-
-    Raises:
-        ValueError: ``url`` is not an absolute http or https URL.
+    and their order, since both may matter to a server. Idempotent. Raises as :func:`origin`.
     """
     head, _, query = without_fragment(_href(url)).partition("?")
     scheme, _, rest = head.partition("://")
@@ -198,17 +195,14 @@ def robots_url(place: Origin) -> str:
 def site_key(url: str) -> str:
     """Return the site of a URL: http and https, with or without ``www.``, count as one.
 
-    ``example.org``, or ``example.org:8443`` if the port is not the scheme's default.
-
-    Raises:
-        ValueError: ``url`` is not an absolute http or https URL.
+    ``example.org``, or ``example.org:8443`` if the port is not the scheme's default. Raises as
+    :func:`origin`.
     """
     netloc = origin(url).netloc
     bare = netloc.removeprefix("www.")
     return bare if "." in bare else netloc
 
 
-@lru_cache(maxsize=4096)
 @lru_cache(maxsize=8192)
 def registrable_domain(host: str) -> str:
     """Return the public suffix of a host name and one label more (publicsuffix.org).

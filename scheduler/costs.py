@@ -151,11 +151,7 @@ def costs_of(
 
 
 def plan_costs(table: SourceTable, plan: CrawlPlan) -> Costs:
-    """Return what each source costs under a plan, carried out as the plan says.
-
-    Raises:
-        ValueError: as told above, of the table's and the plan's columns.
-    """
+    """Return what each source costs under a plan, carried out as it says; raises as above."""
     return costs_of(
         table.importance,
         table.change_rate,

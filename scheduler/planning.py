@@ -74,11 +74,7 @@ def rate_plan(specification: str, table: SourceTable, budget: float) -> CrawlPla
 def compare(
     table: SourceTable, budget: float, policies: Sequence[str] = COMPARED
 ) -> Iterator[Expectation]:
-    """Yield the expected cost of each of these policies at this budget.
-
-    Raises:
-        PolicyError: as :func:`rate_plan`.
-    """
+    """Yield the expected cost of each policy at this budget; raises as :func:`rate_plan`."""
     for specification in policies:
         plan = rate_plan(specification, table, budget)
         yield expectation(specification, plan, plan_costs(table, plan))

@@ -101,11 +101,7 @@ class Scope:
                     del counts[key]
 
     def contains(self, url: str) -> bool:
-        """Return whether an http or https URL is in scope.
-
-        Raises:
-            ValueError: if it is not an absolute http or https URL.
-        """
+        """Return whether an http or https URL is in scope; raises as :meth:`add_seed`."""
         return any(key in self._keys for key in self._keys_of(url))
 
     def share_of(self, url: str, exchanges: int) -> tuple[str, int] | None:

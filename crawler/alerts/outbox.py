@@ -113,11 +113,7 @@ class Outbox:
             queue.changed.set()
 
     async def send_due(self) -> None:
-        """Send all messages that are due now, to each receiver until it fails.
-
-        Raises:
-            StoreError: the store cannot be read or written.
-        """
+        """Send what is due now, to each receiver until it fails. Raises StoreError."""
         async with asyncio.TaskGroup() as tasks:
             for queue in self._queues.values():
                 tasks.create_task(self._send(queue))

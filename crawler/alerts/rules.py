@@ -88,11 +88,7 @@ def channels(alerts: Alerts) -> list[Channel]:
 
 
 def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) -> Receiver:
-    """Return the receiver of a channel.
-
-    Raises:
-        CrawlError: apprise is not installed, or does not know the URL.
-    """
+    """Return the receiver of a channel; raises as :class:`Apprised`."""
     timeout_s = settings.alerts.timeout_s
     url = URL(channel.url)
     if url.scheme in _WEB:

@@ -72,12 +72,7 @@ def judging(asks: float) -> Judging:
 def side_by_side(
     processes: int, bench: Bench, trials: Sequence[Trial], progress: PolicyProgress
 ) -> list[PolicyVerdict]:
-    """Return the verdicts on these trials, in their order.
-
-    Raises:
-        PolicyError: a policy is not known, or it fails.
-        CrawlError: a process was killed.
-    """
+    """Return the verdicts on these trials, in their order; CrawlError: a process was killed."""
     # Others than those that are spawned would inherit the threads of this one in any state.
     context = multiprocessing.get_context("spawn")
     pipes = [context.Pipe() for _ in range(min(processes, len(trials)))]

@@ -127,7 +127,6 @@ async def read_site(
 
     Raises:
         CrawlError: the store does not know the site, or its past has too many steps of this length.
-        StoreError: the file does not exist, or is not a store of this schema.
     """
     async with page_queries.snapshot(db) as connection:
         await require_readable(connection, db)

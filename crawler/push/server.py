@@ -269,11 +269,7 @@ class PushListener:
         self._server = BoundedServer(self._handle, most, refusals.count)
 
     async def open(self, host: str, port: int) -> int:
-        """Listen; return the port, which may have been 0 for any.
-
-        Raises:
-            CrawlError: the address cannot be listened at.
-        """
+        """Listen as :class:`BoundedServer`, with CrawlError for OSError; return the port."""
         try:
             return (await self._server.open(host, port))[1]
         except OSError as error:

@@ -72,12 +72,7 @@ _BLANKS: Final = re.compile(r"\n{3,}")
 def document(
     body: bytes, url: str, content_type: str | None, *, deepest: int | None = None
 ) -> Document:
-    """Return the document of a page; ``url`` is where it came from.
-
-    Raises:
-        RecursionError: the tree would have more than ``deepest`` levels.
-        SelectolaxError: if Lexbor gives up (it runs out of memory).
-    """
+    """Return the document of a page from ``url``; raises as :func:`.page.parse`."""
     if is_pdf(media_type(content_type)):
         paragraphs, said = read_pdf(body)
         made = _plain("\n\n".join(paragraphs), is_code=False)

@@ -136,11 +136,7 @@ def _secret() -> str:
 
 
 def sender(context: RunContext, resolver: CachingResolver, importances: Importances) -> Outbox:
-    """Return the outbox of a run, not yet started.
-
-    Raises:
-        CrawlError: an alert rule is not valid.
-    """
+    """Return the outbox of a run, not yet started; raises as :func:`channels`."""
     settings = context.settings
     outbox = Outbox(
         database=context.database,

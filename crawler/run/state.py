@@ -127,10 +127,8 @@ class DaemonState:
 async def load_state(reader: aiosqlite.Connection, settings: Settings) -> DaemonState:
     """Read all pages and let the ranker of the settings' policy learn from their visits.
 
-    A daemon does the same at its start: the ranker's knowledge depends on the visits alone.
-
-    Raises:
-        PolicyError: there is no such policy.
+    A daemon does the same at its start: the ranker's knowledge depends on the visits alone. Raises
+    as :func:`ranker_of`.
     """
     ranker = ranker_of(settings.daemon.policy, parsed(settings.daemon.budget))
     state = DaemonState(reader, settings, ranker)

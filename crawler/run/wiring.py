@@ -307,11 +307,7 @@ class Assembly:
             self.frontier.ask_robots(host.host_id)
 
     async def run(self, pool: FetchPool, seeding: Seeding, *, time_limit_s: float = 0.0) -> Ending:
-        """Visit pages under the signal handlers, with the writer beside the pool.
-
-        Raises:
-            StoreError: the store cannot be read or written.
-        """
+        """Visit pages under the signal handlers; works and raises as :meth:`beside_writer`."""
         with stopping_on_signals(pool, self._context):
             return await self.beside_writer(lambda: self._feed(pool, seeding, time_limit_s))
 

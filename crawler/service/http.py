@@ -155,11 +155,7 @@ class HttpServer:
         )
 
     async def open(self, address: str, port: int) -> str:
-        """Listen; return the URL, with the free port that was chosen for port 0.
-
-        Raises:
-            OSError: the address cannot be listened at.
-        """
+        """Listen as :class:`BoundedServer`; return the URL, with the port that was chosen."""
         host, port = await self._server.open(address, port)
         return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 

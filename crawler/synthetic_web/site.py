@@ -364,11 +364,7 @@ class Addresses:
         return f"http://{self.authorities[name]}"
 
     def url(self, place: Place) -> str:
-        """Return the URL of a place.
-
-        Raises:
-            KeyError: the web has no such site.
-        """
+        """Return the URL of a place; raises as :meth:`origin`."""
         return self.origin(place.host) + place.target
 
     def name(self, netloc: str) -> str | None:

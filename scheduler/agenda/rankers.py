@@ -47,10 +47,7 @@ def ranker_of(specification: str, budget: float, *, archived: bool = False) -> R
     """Return the ranker of the policy of this name, for ``budget`` visits a day.
 
     Before an archive (``archived``) a policy's faults are not contained, and visits are learnt
-    from together, which takes a tenth of the time.
-
-    Raises:
-        PolicyError: there is none of this name, or an option or value is not accepted.
+    from together, which takes a tenth of the time. Raises as :func:`policy.load`.
     """
     chosen = policy.load(specification)
     guard = None if archived else specification

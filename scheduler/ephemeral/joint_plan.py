@@ -98,10 +98,7 @@ def joint_plan(
     """Return the plan at which a crawl has the same worth everywhere.
 
     ``plan_of`` divides what is left among all other rows, ``price_of`` says what its last crawl
-    saves; both may raise PolicyError.
-
-    Raises:
-        ValueError: if the budget is not above 0.
+    saves; both may raise PolicyError. A budget that is not above 0 is a ValueError.
     """
     spent, price = _spent(table, budget, decaying, price_of)
     worth = decaying.take(np.isfinite(decaying.intervals(price)))

@@ -235,10 +235,8 @@ class _Relaxed:
 def relaxed(sources: EphemeralSources, budget: float) -> _Relaxed:
     """Return the bound and its price by bisection, exact but for rounding.
 
-    A source without decay earns u per period however seldom it is crawled, at no price.
-
-    Raises:
-        ValueError: if the budget is not above 0.
+    A source without decay earns u per period however seldom it is crawled, at no price. A budget
+    that is not above 0 is a ValueError.
     """
     arrays.budget("budget", budget)
     if sources.cost.sum() <= budget:

@@ -249,12 +249,7 @@ class Arrivals:
         return Arrivals(faded.items + weight * items, faded.days + weight * days)
 
     def faded(self, elapsed: float, *, half_life: float = HALF_LIFE_DAYS) -> Arrivals:
-        """Return the posterior ``elapsed`` days later without a crawl.
-
-        Raises:
-            ValueError: if the elapsed time is negative, the half-life not above 0, or one of them
-                not finite.
-        """
+        """Return the posterior without a crawl for 0 or more days; raises as :meth:`after`."""
         arrays.amount("elapsed", elapsed)
         kept = 0.5 ** (elapsed / arrays.budget("half_life", half_life))
         return Arrivals(self.items * kept, self.days * kept)

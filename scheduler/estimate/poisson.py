@@ -59,11 +59,7 @@ _LAST_STEP = 1e-9
 def estimate(
     intervals: Sequence[float] | Floats, changed: Sequence[bool] | Bools, *, smoothing: float = 0.5
 ) -> float:
-    """Return changes per day of one source; see the module's text.
-
-    Raises:
-        ValueError: as for :func:`estimate_many`.
-    """
+    """Return changes per day of one source, or raise, as :func:`estimate_many` of several."""
     one = np.zeros(len(intervals), np.intp)
     return float(estimate_many(one, intervals, changed, 1, smoothing=smoothing)[0])
 

@@ -120,9 +120,6 @@ def bursts(mean_size: float = 5.0, spread_days: float = 0.5) -> ChangeProcess:
         mean_size: m, changes in a burst, on average; at least 1.
         spread_days: s, mean delay of a change behind the beginning of its burst.
 
-    Raises:
-        ValueError: if one of them is out of its range.
-
     Reference: Neyman and Scott, "Statistical Approach to Problems of Cosmology", Journal of the
     Royal Statistical Society B 20 (1958), in one dimension.
     """
@@ -154,9 +151,6 @@ def drift(sigma: float = 1.0, half_life_days: float = 30.0) -> ChangeProcess:
     Args:
         sigma: σ, the standard deviation of the logarithm of the rate.
         half_life_days: h, after which half of a deviation of x is forgotten.
-
-    Raises:
-        ValueError: if one of them is out of its range.
     """
     arrays.budget("half_life_days", half_life_days)
     if not 0 <= sigma < np.inf:
@@ -189,9 +183,6 @@ def together(share: float = 0.5, size: int = 20) -> ChangeProcess:
     Args:
         share: f, of a source's changes, 0 to 1.
         size: sources in a group; the last group has what is left.
-
-    Raises:
-        ValueError: if one of them is out of its range.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share: is {share}; accepted is a number from 0 to 1")
@@ -218,7 +209,7 @@ def together(share: float = 0.5, size: int = 20) -> ChangeProcess:
     return draw
 
 
-#: By name what makes a process of its options.
+#: By name what makes a process of its options; it raises ValueError if one is out of its range.
 PROCESSES: Final[dict[str, Callable[..., ChangeProcess]]] = {
     "poisson": lambda: poisson,
     "bursts": bursts,

@@ -270,8 +270,7 @@ def compare(
 
     Raises:
         ValueError: nothing can be judged: no page has content between two captures after the
-            start.
-        PolicyError: a policy is not known, or it fails.
+            start. Else as :meth:`Bench.verdict`.
     """
     bench = Bench(captures)
     trials = [(name, each) for each in terms for name in policies]

@@ -15,7 +15,7 @@
 
 **It starves.** The first crawl of a source saves μ/Δ at most. All with μ/Δ ≤ λ are never
 crawled: those that change too often for their importance to be kept fresh. Their harmonic cost
-is infinite; :mod:`freshet.scheduler.policies.binary_lambda_crawl` is the variant without that.
+is infinite; :class:`BinaryLambdaCrawlFloor` is the variant without that.
 
 **Notifications** are ignored, as in the paper: every source is crawled by the clock.
 
@@ -59,14 +59,9 @@ class BinaryLambdaCrawl:
 
 # -- binary lambda crawl floor -----------------------------------------------
 #
-# BinaryLambdaCrawl that starves no source: the binary optimum above a floor.
-#
-#     minimise J_b = Σ_w μ Δ/(Δ + ρ)   subject to   Σ_w ρ = R,   ρ_w ≥ εR/n for every source,
-#     and Σ_{w in h} ρ ≤ cap_h for each host h,
-#
-# n the number of sources that are worth a crawl, ε the share of the budget R that is spread
-# evenly; symbols, units and method as in :mod:`freshet.scheduler.policies.binary_lambda_crawl`. The
-# solution is ρ(λ) = max(εR/n, √(μΔ/λ) − Δ).
+# BinaryLambdaCrawl that starves no source: the binary optimum under the further condition
+# ρ_w ≥ εR/n for every source, with n the number of sources that are worth a crawl, ε the share of
+# the budget R that is spread evenly. The solution is ρ(λ) = max(εR/n, √(μΔ/λ) − Δ).
 #
 # The floor is a bound, not an extra: a source that the optimum crawls more often than εR/n gets
 # nothing on top. (Added on top of the optimum for (1 − ε)R instead, it costs more: a harmonic
