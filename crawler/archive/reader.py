@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import get_args
 from urllib.parse import urlsplit
 
@@ -74,16 +75,18 @@ class _StoredRecord:
 class Reading:
     """Reads the exchanges of an index; keep it open while its exchanges are used.
 
-    ``max_body_bytes`` is the largest limit of any stored body; the rest is not read. Without
-    ``requests``, only requests that decide about a response are read: those of a foreign 304.
+    ``max_body_bytes`` is the largest limit of any stored body, ``page_bytes`` that of a page, which
+    every foreign one is; the rest is not read. Without ``requests``, only requests that decide
+    about a response are read: those of a foreign 304.
     """
 
     def __init__(
-        self, order: ArchiveIndex, max_body_bytes: int = MAX_BODY_BYTES, *, requests: bool = True
-    ) -> None:
+        self, order: ArchiveIndex, max_body_bytes: int = MAX_BODY_BYTES, *,
+        page_bytes: int | None = None, requests: bool = True,
+    ) -> None:  # fmt: skip
         self._order = order
         self._requests = requests
-        self._max_body_bytes = max_body_bytes
+        self._limits = page_bytes or max_body_bytes, max_body_bytes
         self._files = order.sources
         self._open: OrderedDict[int, _OpenFile] = OrderedDict()
 
@@ -114,19 +117,20 @@ class Reading:
         request = None
         if self._requests or (entry.status == _NOT_MODIFIED and not entry.outcome):
             request = self._optional(entry, entry.request_offset, entry.request_nth)
+        limit = self._limits[entry.facts_offset is not None]
         answer = None
         if entry.kind != "bare":
-            answer = self._record(entry.source, entry.offset, entry.nth)
+            answer = self._record(entry.source, entry.offset, entry.nth, limit)
         facts = self._optional(entry, entry.facts_offset, entry.facts_nth)
         witness = answer or facts
         if witness is None or target_url(witness.fields.get("warc-target-uri")) != entry.url:
             raise _UnreadableRecord(_CHANGED)
-        headers, body = _answered(answer) if answer else ((), b"")
+        headers, body = _answered(answer, limit + 1) if answer else ((), b"")
         status, holder = entry.status, answer
         if entry.original_source is not None:
             original = (entry.original_source, entry.original_offset or 0, entry.original_nth or 0)
-            holder = self._record(*original)
-            lines, body = _answered(holder)
+            holder = self._record(*original, limit)
+            lines, body = _answered(holder, limit + 1)
             headers = headers or lines
             if status is None:
                 status = _OK if _is_resource(holder) else http_status(holder.block)
@@ -138,11 +142,11 @@ class Reading:
             ended_at=entry.ended_at,
             status=status,
             headers=headers,
-            wire_body=body[: self._max_body_bytes + 1],
-            request_headers=_message(request.block)[0] if request else (),
+            wire_body=body[: limit + 1],
+            request_headers=_message(request.block, 0)[0] if request else (),
             peer=witness.fields.get("warc-ip-address"),
             truncated=holder.fields.get("warc-truncated") if holder else None,
-            is_cut=len(body) > self._max_body_bytes or (holder is not None and holder.is_cut),
+            is_cut=len(body) > limit or (holder is not None and holder.is_cut),
             facts=facts_of(facts.block) if facts else Facts(),
         )
 
@@ -151,14 +155,14 @@ class Reading:
     ) -> _StoredRecord | None:
         return None if offset is None else self._record(entry.source, offset, nth or 0)
 
-    def _record(self, source: int, offset: int, nth: int) -> _StoredRecord:
+    def _record(self, source: int, offset: int, nth: int, limit: int = 0) -> _StoredRecord:
         if source not in self._open:
             self._open[source] = _OpenFile(self._files[source])
             if len(self._open) > _OPEN_FILES:
                 self._open.popitem(last=False)[1].close()
         self._open.move_to_end(source)
         record = self._open[source].record(RecordPlace(offset, nth))
-        return _read(record, self._max_body_bytes + _ROOM_BYTES)
+        return _read(record, limit + _ROOM_BYTES)
 
 
 class _OpenFile:
@@ -193,32 +197,33 @@ class _OpenFile:
 
 
 def _read(record: WarcRecord, max_bytes: int) -> _StoredRecord:
-    pieces, left = [], max_bytes
+    # A list of pieces, joined, would take the memory twice.
+    block, left = BytesIO(), max_bytes
     while left > 0 and (piece := record.reader.read(min(left, _ROOM_BYTES))):
-        pieces.append(piece)
-        left -= len(piece)
+        left -= block.write(piece)
     fields = named(record.headers.items_bytes())
-    return _StoredRecord(fields, b"".join(pieces), record.content_length > max_bytes)
+    return _StoredRecord(fields, block.getvalue(), record.content_length > max_bytes)
 
 
 def _is_resource(record: _StoredRecord) -> bool:
     return record.fields.get("warc-type", "").lower() == "resource"
 
 
-def _answered(record: _StoredRecord) -> tuple[RawHeaders, bytes]:
-    """Return the headers and the body of an answer."""
+def _answered(record: _StoredRecord, most: int) -> tuple[RawHeaders, bytes]:
+    """Return the headers and the body of an answer; it may end after ``most`` bytes."""
     if not _is_resource(record):
-        return _message(record.block)
+        return _message(record.block, most)
     content_type = record.fields.get("content-type", "application/octet-stream")
     return ((b"Content-Type", content_type.encode("latin-1", "replace")),), record.block
 
 
-def _message(block: bytes) -> tuple[RawHeaders, bytes]:
-    """Return the headers and the body of an HTTP message, without chunked framing."""
+def _message(block: bytes, most: int) -> tuple[RawHeaders, bytes]:
+    """Return the headers and the body of an HTTP message; it may end after ``most`` bytes."""
     end = head_end(block)
-    head, body = (block, b"") if end is None else (block[:end], block[end:])
-    headers = http_headers(head)
-    return headers, unchunked(body) if is_chunked(headers) else body
+    headers = http_headers(block[: MAX_HEAD_BYTES if end is None else end])
+    # Bodies are large: they are copied once.
+    body = memoryview(b"" if end is None else block)[end:]
+    return headers, unchunked(body) if is_chunked(headers) else bytes(body[:most])
 
 
 # -- results -----------------------------------------------------------------

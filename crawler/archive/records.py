@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import Literal, NamedTuple
 
 from freshet.crawler.fetch.responses import RawHeaders
@@ -150,26 +151,26 @@ def is_chunked(headers: RawHeaders) -> bool:
     return any(n.lower() == b"transfer-encoding" and b"chunked" in v.lower() for n, v in headers)
 
 
-def unchunked(body: bytes) -> bytes:
+def unchunked(body: bytes | memoryview) -> bytes:
     """Remove the chunked framing of a body (RFC 9112, section 7.1).
 
     Some crawlers remove the framing and keep the header: a body that does not begin like a chunk is
     returned unchanged. A body that breaks off ends there.
     """
-    pieces = bytearray()  # no list, for a chunk may be a byte
+    pieces = BytesIO()  # no list, for a chunk may be a byte
     at = 0
     while (line := _CHUNK.match(body, at)) is not None:
         size = int(line[1], 16)
         piece = body[line.end() : line.end() + size]
-        pieces += piece
+        pieces.write(piece)
         if size == 0 or len(piece) < size:
-            return bytes(pieces)
+            return pieces.getvalue()
         end = _LINE_END.match(body, line.end() + size)
         if end is None:
             # What looked like a chunk is text.
-            return body if line.end() + size < len(body) else bytes(pieces)
+            return bytes(body) if line.end() + size < len(body) else pieces.getvalue()
         at = end.end()
-    return bytes(pieces) if pieces and at == len(body) else body
+    return pieces.getvalue() if pieces.tell() and at == len(body) else bytes(body)
 
 
 def warc_time(text: str | None) -> float | None:

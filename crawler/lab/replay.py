@@ -289,7 +289,9 @@ class Archives:
         inputs = inputs_of(paths)
         limits = settings.fetch.max_body_bytes, settings.sitemaps.max_bytes
         self._order = _order_of(inputs, index, tell)
-        self._reading = Reading(self._order, max(limits), requests=False)
+        self._reading = Reading(
+            self._order, max(limits), page_bytes=settings.fetch.max_body_bytes, requests=False
+        )
         self.losses = Losses(skipped=self._order.skipped())
         for damage in self._order.damages():
             self.losses.add(damage)

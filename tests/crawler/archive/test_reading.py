@@ -116,6 +116,22 @@ def test_files_say_who_wrote_them(tmp_path: Path) -> None:
     assert found == [{"software": f"x/{n}", "freshet-seeds": "[]"} for n in (1, 0)]
 
 
+@pytest.mark.parametrize("framing", [b"", b"Transfer-Encoding: chunked\r\n"])
+def test_of_a_foreign_body_no_more_is_read_than_a_page_may_have(
+    tmp_path: Path, framing: bytes
+) -> None:
+    body = b"1000\r\n" + b"x" * 4096 + b"\r\n0\r\n\r\n" if framing else b"x" * 4096
+    head = b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n"
+    path = write(tmp_path / "a.warc.gz", record("response", head + body + b"x" * 2**20))
+    with closing(ArchiveIndex(tmp_path / "index.db")) as order:
+        order.build(inputs_of([path]))
+        with closing(Reading(order, page_bytes=1000)) as reading:
+            (found,) = reading.exchanges()
+    assert isinstance(found, ArchivedExchange)
+    assert found.wire_body == b"x" * 1001
+    assert found.is_cut
+
+
 def test_what_is_not_http_is_counted_by_kind(tmp_path: Path) -> None:
     records = [
         record("warcinfo", b"software: x", url=None),
