@@ -162,6 +162,8 @@ VERSION: Final = 2
 #: Probes of a host within the lifetime of their answers.
 MOST_PROBES: Final = 3
 PROBE_LASTS_S: Final = 7 * 86_400.0
+#: An honest answer lasts longer where no page is doubtful: a small budget has better uses.
+HONEST_LASTS_S: Final = 60 * 86_400.0
 _MOST_FAMILIES: Final = 14
 _MOST_URLS: Final = 4
 #: Short pages taken for content that are kept, in case they prove to be block pages.
@@ -243,7 +245,8 @@ class HostJudge:
         """
         fresh = self._fresh(at)
         if not fresh:
-            return several or self._doubtful
+            honest = any(page is None and at - then < HONEST_LASTS_S for then, page in self.probes)
+            return self._doubtful or (several and not honest)
         return self.shows_pages(at) and self._doubtful and len(fresh) < MOST_PROBES
 
     def shows_pages(self, at: float) -> bool:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.compare.not_content.host import (
+    HONEST_LASTS_S,
     PROBE_LASTS_S,
     Family,
     HostJudge,
@@ -53,6 +54,9 @@ def test_a_probe_is_wanted_once_and_again_when_its_answer_is_old(judge: HostJudg
     assert judge.wants_probe(AT)
     judge.learn_probe(None, AT)
     assert not judge.wants_probe(AT + 1)
+    assert not judge.wants_probe(AT + PROBE_LASTS_S + 1)
+    assert judge.wants_probe(AT + HONEST_LASTS_S + 1)
+    judge.judge(facts_of(WEAK, path="/doubtful"), AT + PROBE_LASTS_S)
     assert judge.wants_probe(AT + PROBE_LASTS_S + 1)
 
 
