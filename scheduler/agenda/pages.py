@@ -11,6 +11,7 @@ much as it could have been expected to be there. A sitemap names pages and tells
 one that was never read is worth ten pages.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from math import inf
@@ -77,8 +78,21 @@ _ROW: Final = np.dtype(
         ("sitemap", np.bool_),
         ("half_life", np.float64),
         ("paid", np.float64),
+        ("spelling", np.int64),
+        ("empty", np.bool_),
     ]
 )
+
+_INDEX: Final = re.compile(r"/index\.(?:html?|php)$")
+
+
+def spelling(url: str) -> int:
+    """Return a number that other spellings of a canonical URL have, too; 0 for the root of a host.
+
+    They have another scheme, ``www.`` or none, an index file or none, a slash at the end or none.
+    """
+    place = _INDEX.sub("/", url.partition("://")[2].removeprefix("www.")).rstrip("/")
+    return hash(place) if "/" in place else 0
 
 
 class PageTable:
@@ -177,17 +191,25 @@ class PageTable:
         waited[rows["sitemap"]] *= _SITEMAP
         found: Floats = np.where(rows["captured"], worth, rows["importance"] * waited)
         found[rows["gone"] > 0] *= _GONE_FACTOR
-        empty = self.empty
+        rows["empty"] = empty = self._empty()
         found[empty] = self._of_turning(np.flatnonzero(empty), now)
         overdue = rows["captured"] & (rows["since"] + rows["most"] <= now)
         found[overdue] = _OVERDUE * (now - rows["since"][overdue])
         return found
 
-    @property
-    def empty(self) -> Bools:
-        """Return (n,), whether a URL led to no content, the last two times if it ever had."""
-        rows = self._rows
-        found: Bools = np.isfinite(rows["absent"]) & (~rows["captured"] | (rows["gone"] > 1))
+    def _empty(self) -> Bools:
+        """Return (n,), whether a URL led to no content, the last two times if it ever had.
+
+        So, presumably, does one that was never requested and spells that of a held page otherwise.
+        """
+        rows, captured, led = self._rows, self._rows["captured"], np.isfinite(self._rows["absent"])
+        found: Bools = led & (~captured | (rows["gone"] > 1))
+        unread = np.flatnonzero(~captured & ~led & (rows["spelling"] != 0))
+        if len(unread):
+            sought = np.sort(rows["spelling"][unread])
+            place = np.minimum(np.searchsorted(sought, rows["spelling"]), len(sought) - 1)
+            held = (sought[place] == rows["spelling"]) & captured & (rows["gone"] == 0)
+            found[unread] = np.isin(rows["spelling"][unread], rows["spelling"][held])
         return found
 
     def _of_turning(self, some: Rows, now: float) -> Floats:

@@ -266,7 +266,7 @@ class RecrawlAgenda:
         self._for_empty = min(self._for_empty + _EMPTY_SHARE, _EMPTY_MOST)
         if row is not None:
             self.pages["paid"][row] = self.queue.paid[-1]
-            self._for_empty -= float(self.pages.empty[row])
+            self._for_empty -= float(self.pages["empty"][row])
         self._audits_due += self.audit_share
         return due
 
@@ -423,6 +423,7 @@ class RecrawlAgenda:
             away=found.alias, gone=found.gone.astype(np.int16), area=terms.area,
             found_at=found.found_at / _DAY_S, not_before=self._not_before(found),
             sitemap=found.sitemap, half_life=terms.half_life_days,
+            spelling=np.array([pages_agenda.spelling(url) for url in found.url], np.int64),
         )  # fmt: skip
         self.ranker.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
         self._hubs.watch(rows, codes, found.url, found.found_at / _DAY_S)
@@ -508,8 +509,7 @@ class RecrawlAgenda:
         discovers: Bools = (new > fresh) | ~pages["captured"]
         left = np.where(pages.may_be_asked(now), worth, 0.0)
         self._price(now)
-        empty = pages.empty
-        left[empty & ((worth < self.sessions.price) | (self._for_empty < 1))] = 0.0
+        left[pages["empty"] & ((worth < self.sessions.price) | (self._for_empty < 1))] = 0.0
         opened = self._sessions_begun(now, left, new, turn, saved=saved, called=called)
         left[self.sessions.closed[pages["host"]]] = 0.0
         if favoured is not None:

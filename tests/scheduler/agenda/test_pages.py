@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.pages import PageTable
+from freshet.scheduler.agenda.pages import PageTable, spelling
 from freshet.storage.records import DueUrl, Observation, Visit
 
 DAY_S = 86_400.0
@@ -60,6 +60,22 @@ def sites(**columns: list[float]) -> PageTable:
     given = {name: np.array(values) for name, values in (plain | columns).items()}
     pages.add(np.arange(n), **given)
     return pages
+
+
+def test_another_spelling_of_a_held_page_is_taken_for_its_alias() -> None:
+    held, gone = "https://h.example/a/", "https://h.example/gone"
+    others = ["http://h.example/a", "https://www.h.example/a/index.html", "https://h.example/a/b"]
+    urls = [held, gone, *others, f"{gone}/", "https://h.example/", "https://www.h.example/"]
+    pages = sites(
+        spelling=[spelling(url) for url in urls], captured=[1, 1, 0, 0, 0, 0, 1, 0],
+        gone=[0, 1, 0, 0, 0, 0, 0, 0],
+    )  # fmt: skip
+    worth = pages.weighted(np.zeros(8), 60.0)
+    # What takes the place of a page that is gone is a new one; and a host shows its root at once.
+    assert pages["empty"].tolist() == [False, False, True, True, False, False, False, False]
+    assert worth[2:4].max() < 0.01 * worth[4]
+    pages["captured"][0], pages["away"][0] = False, True
+    assert pages.weighted(np.zeros(8), 60.0)[2] == pytest.approx(worth[4], rel=0.1)
 
 
 def test_where_urls_prove_to_be_dead_the_next_one_is_likely_to_be() -> None:

@@ -76,8 +76,9 @@ def test_a_url_without_content_is_worth_what_the_like_of_it_turned_into() -> Non
         rows, no = np.repeat(np.arange(turned), 2), np.zeros(2 * turned, np.bool_)
         gone = np.arange(2 * turned) % 2 == 0
         table.recall_gone(VisitResults(rows, np.where(gone, 3.0, 10.0), no, no, gone, no))
-        assert table.empty.tolist() == [row >= turned for row in range(3)]
-        return float(table.weighted(np.zeros(3), now=110.0)[2])
+        worth = float(table.weighted(np.zeros(3), now=110.0)[2])
+        assert table["empty"].tolist() == [row >= turned for row in range(3)]
+        return worth
 
     d = 0.5 / (20_000 + 30)
     assert worth(0) == pytest.approx((100 * d + np.expm1(-100 * d)) / d, rel=1e-6)
