@@ -3,18 +3,22 @@
 Each gets so many requests, at even times, but for *recrawl*, which saves them for a whole crawl.
 Robots.txt is asked again when 24 hours have passed since, together with the next page. The first
 crawl is free. A URL that leads elsewhere, or to nothing, is asked again after 60 days, three
-times at most; new links are asked at once. Two know what no crawler does: *rates known* the true
-changes a day of each page, and *clairvoyant* all changes and births so far: it visits what costs
-most at the moment and needs nothing else.
+times at most; new links are asked at once. Where a sitemap names all pages, the *follower* asks it
+with every tenth request, and then first what by its stamps has changed since the last visit. Two
+know what no crawler does: *rates known* the true changes a day of each page, and *clairvoyant* all
+changes and births so far: it visits what costs most at the moment and needs nothing else.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
+from math import inf
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -33,6 +37,8 @@ from scripts.benchmarks.site_windows import DAY_S, Window
 _ROBOTS_DAYS = 1.0
 _DEAD_DAYS = 60.0
 _MOST_TRIES = 3
+_ASK_SITEMAP_EVERY = 10
+_STAMPED = re.compile(r"<loc>(.*?)</loc><lastmod>(.*?)</lastmod>")
 
 #: The days of the visits to each page.
 Visits: TypeAlias = Mapping[int, Sequence[float]]
@@ -84,11 +90,11 @@ class Crawler:
         day: of the window.
     """
 
-    def __init__(self, window: Window, links: Links) -> None:
+    def __init__(self, window: Window, links: Links, sitemap: str = "own") -> None:
         self.window = window
         self._links = links
         self._clock = VirtualClock(window.begin)
-        self.web = RecordedWeb(window.site, self._clock)
+        self.web = RecordedWeb(window.site, self._clock, sitemap=sitemap)
         self.known: dict[str, _Known] = {}
         self.new: dict[str, None] = {}
         self.day = self._robots_at = 0.0
@@ -127,6 +133,14 @@ class Crawler:
     def explore(self, url: str) -> None:
         """Request a URL, and note its links."""
         self.new |= dict.fromkeys(link for link in self.ask(url) if link not in self.known)
+
+    def ask_sitemap(self) -> dict[str, float]:
+        """Ask for the sitemap of all pages: the days on which they changed last, by URL."""
+        answer = self.web.answer(f"{self.window.site.origin}/sitemap.xml")
+        return {
+            canonical(url): (datetime.fromisoformat(stamp).timestamp() - self.window.begin) / DAY_S
+            for url, stamp in _STAMPED.findall(answer.body.decode() if answer else "")
+        }
 
     def crawl(self) -> None:
         """Crawl the whole site from its start page."""
@@ -233,6 +247,26 @@ def _paced(policy: Callable[[], IntervalPolicy]) -> Strategy:
     return lambda window, links, requests: _evenly(
         window, links, requests, _ByPace(window, policy())
     )
+
+
+def follower(window: Window, links: Links, requests: int, sitemap: str) -> Crawler:
+    """What has changed since its last visit by an ``honest`` or ``daily`` sitemap, then the rest.
+
+    Pages that were never visited come first, then those visited the longest ago.
+    """
+    crawler, stamps, again = Crawler(window, links, sitemap), dict[str, float](), 0
+    for number in range(1, requests + 1):
+        crawler.at(number * window.days / requests)
+        if crawler.needs_robots:
+            crawler.ask_robots()
+        elif number >= again:
+            stamps, again = crawler.ask_sitemap(), number + _ASK_SITEMAP_EVERY
+        else:
+            seen = {url: it.asked for url, it in crawler.known.items()}
+            due = [url for url, day in stamps.items() if day > seen.get(url, -inf)]
+            first = min(due, key=lambda url: seen.get(url, -inf), default=None)
+            crawler.explore(first or next(iter(crawler.new), None) or _oldest(crawler))
+    return crawler
 
 
 def rates_known(window: Window, links: Links, requests: int) -> Crawler:

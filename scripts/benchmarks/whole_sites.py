@@ -47,7 +47,7 @@ from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
 from scripts.benchmarks import command
 from scripts.benchmarks.daemon_sites import recorded
-from scripts.benchmarks.plain_strategies import ORACLES, PLAIN, Links
+from scripts.benchmarks.plain_strategies import ORACLES, PLAIN, Links, follower
 from scripts.benchmarks.recorded_web import RecordedWeb, Recording
 from scripts.benchmarks.site_windows import DAY_S, Bill, Window
 from tests.integration.quick import unwatched
@@ -61,7 +61,7 @@ _SETTINGS = {"crawl.contact": "https://example.org/bench", "store.bodies_per_pag
 #: What can be switched off, to see what it brings: what is put in the place of what.
 WITHOUT: Final[Mapping[str, Sequence[tuple[object, str, object]]]] = {
     "sessions": [(Sessions, "open", lambda self, *_, **__: _all_open(self))],
-    "worth of dead URLs": [(PageTable, "empty", property(lambda t: np.zeros(len(t), np.bool_)))],
+    "worth of dead URLs": [(PageTable, "_empty", lambda t: np.zeros(len(t), np.bool_))],
     "share of dead URLs": [(recrawl, "_EMPTY_SHARE", 1.0)],
     "pauses of dead hosts": [(RobotsCache, "_pause_s", lambda *_: 6 * 3_600.0)],
     "clock of the site": [(SiteLearner, "proven", property(lambda _: False))],
@@ -167,6 +167,9 @@ def compared(window: Window, db: Path, interval: float, options: argparse.Namesp
     for name, strategy in {**PLAIN, **ORACLES}.items():
         bills[name] = window.bill(strategy(window, links, requests).visits)
         costs[name] = round(bills[name].cost, 4)
+    if options.sitemap != "own":
+        follows = follower(window, links, requests, options.sitemap)
+        costs["follower"] = round(window.bill(follows.visits).cost, 4)
     (kept,) = daemon(
         [window], db, interval,
         sitemap=options.sitemap, policy=options.policy, without=options.without,
@@ -182,6 +185,7 @@ def compared(window: Window, db: Path, interval: float, options: argparse.Namesp
         "daemon": described(kept) | {"of_rotation": _of_rotation(kept, bills["rotation"])},
         "rotation": _new_pages(bills["rotation"]),
         "of_best_plain": round(kept.bill.cost / best, 3) if best else None,
+        "of_each": {name: round(kept.bill.cost / cost, 3) for name, cost in costs.items() if cost},
     }
 
 
@@ -239,7 +243,7 @@ def together(windows: Sequence[Window], db: Path, interval: float, sitemap: str)
 
 def table(rows: Sequence[Row]) -> str:
     """The windows as a table in Markdown."""
-    names = [*PLAIN, *ORACLES]
+    names = list(rows[0]["costs"]) if rows else []
     lines = [
         f"| site, first day, interval | {' | '.join(names)} | daemon | of the best plain |",
         "|---" * (len(names) + 3) + "|",
