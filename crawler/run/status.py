@@ -136,11 +136,7 @@ async def read_status(db: Path, now: float) -> DaemonStatus | None:
 async def measured(connection: aiosqlite.Connection, since: float) -> Staleness | None:
     """Return the staleness of the copy by the audits since a time, None without any."""
     found = await observations.results(connection, since)
-    return staleness(
-        [audit.importance for _, audit, _ in found],
-        [stale for *_, stale in found],
-        [audit.hazard for _, audit, _ in found],
-    )
+    return staleness(found["importance"], found["stale"], found["hazard"])
 
 
 async def record(

@@ -73,7 +73,7 @@ class Staleness:
     draws: int
 
 
-def staleness(importance: ArrayLike, stale: Sequence[bool], hazard: ArrayLike) -> Staleness | None:
+def staleness(importance: ArrayLike, stale: ArrayLike, hazard: ArrayLike) -> Staleness | None:
     """Return the estimates from k draws; None without draws, or without importance.
 
     ``hazard`` is x, the changes expected since the last visit before each draw.

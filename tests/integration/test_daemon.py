@@ -228,11 +228,7 @@ async def test_pages_drawn_at_random_measure_the_freshness(capped_run: Stage) ->
     assert 0.2 * 1_920 < int(str(visits)) < 0.3 * 1_920
     async with reading(stage.db) as connection:
         found = await observations.results(connection, 0.0)
-    measured = staleness(
-        [audit.importance for _, audit, _ in found],
-        [stale for *_, stale in found],
-        [audit.hazard for _, audit, _ in found],
-    )
+    measured = staleness(found["importance"], found["stale"], found["hazard"])
     assert measured is not None
     for cost in (measured.binary, measured.harmonic):
         assert 0.02 < cost.mean < 0.9

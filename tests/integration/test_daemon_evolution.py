@@ -8,7 +8,9 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
@@ -19,7 +21,6 @@ from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.scheduler.agenda.audit import staleness
 from freshet.storage.database import reading
-from freshet.storage.entries import Audit
 from freshet.storage.records import FetchResult
 from freshet.storage.tables import observations
 from scripts.benchmarks.daemon_sites import Costs, Page, load_pages
@@ -109,13 +110,14 @@ def verdicts(
 
 
 def assert_unbiased(
-    audits: Sequence[tuple[float, Audit, bool]], asked: dict[float, str], truth: dict[float, bool]
+    audits: NDArray[np.void], asked: dict[float, str], truth: dict[float, bool]
 ) -> None:
     """Each audit says what the history says, and each page is as likely to be drawn as the next."""
-    judged = [(truth[round(at)], stale) for at, _, stale in audits if round(at) in truth]
+    told = zip(audits["at"].tolist(), audits["stale"].tolist(), strict=True)
+    judged = [(truth[round(at)], stale) for at, stale in told if round(at) in truth]
     assert len(judged) > 0.95 * len(audits) > 250
     assert all(stale == true for true, stale in judged)
-    drawn = Counter(asked[at] for at, _, _ in audits)
+    drawn = Counter(asked[at] for at in audits["at"].tolist())
     assert len(drawn) > 45
     # Of 54 pages; the most of 291 even draws is above 17 once in 1,400 runs.
     assert max(drawn.values()) < 18
@@ -149,15 +151,11 @@ async def test_budget_and_delays_hold_by_the_servers_log_and_pages_are_as_fresh_
     assert len([page for page in pages.values() if visits[f"/{page.url.split('/', 3)[3]}"]]) > 40
     async with reading(db) as connection:
         audits = await observations.results(connection, begin)
-    found = [each for each in audits if each[0] >= middle]
+    found = audits[audits["at"] >= middle]
     assert_unbiased(
         audits, {line["vt"]: line["page"] for line in log}, verdicts(pages, visits, begin)
     )
-    claimed = staleness(
-        [audit.importance for _, audit, _ in found],
-        [stale for *_, stale in found],
-        [audit.hazard for _, audit, _ in found],
-    )
+    claimed = staleness(found["importance"], found["stale"], found["hazard"])
     assert claimed is not None
     stale = truly_stale(pages, visits, 7.0, (end - begin) / DAY_S)
     assert claimed.binary.lower <= stale <= claimed.binary.upper
