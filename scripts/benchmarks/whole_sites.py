@@ -37,7 +37,7 @@ from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.status import record
-from freshet.scheduler.agenda import recrawl
+from freshet.scheduler.agenda import pages, recrawl
 from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.sessions import Sessions
@@ -63,6 +63,7 @@ WITHOUT: Final[Mapping[str, Sequence[tuple[object, str, object]]]] = {
     "sessions": [(Sessions, "open", lambda self, *_, **__: _all_open(self))],
     "worth of dead URLs": [(PageTable, "_empty", lambda t: np.zeros(len(t), np.bool_))],
     "share of dead URLs": [(recrawl, "_EMPTY_SHARE", 1.0)],
+    "other spellings": [(pages, "spelling", lambda _url: 0)],
     "pauses of dead hosts": [(RobotsCache, "_pause_s", lambda *_: 6 * 3_600.0)],
     "clock of the site": [(SiteLearner, "proven", property(lambda _: False))],
 }
