@@ -83,7 +83,7 @@ class PendingEvidence:
         visits, self._visits = visit_results(self._visits), []
         said, self._claims = [no_claims(), *self._claims], []
         joined = (np.concatenate([getattr(s, it.name) for s in said]) for it in fields(Claims))
-        return _new_evidence(visits, Claims(*joined), self._pages.rows, self._asked)
+        return _new_evidence(visits, Claims(*joined), self._pages.meant, self._asked)
 
     async def all(self) -> NewEvidence:
         """Return the whole history of the store; it counts as learnt."""
@@ -99,7 +99,9 @@ class PendingEvidence:
             gone=stored.gone[known],
             moved=stored.moved[known],
         )
-        return _new_evidence(visits, await claims.load(self._reader), self._pages.rows, self._asked)
+        return _new_evidence(
+            visits, await claims.load(self._reader), self._pages.meant, self._asked
+        )
 
 
 def _new_evidence(

@@ -204,13 +204,31 @@ class PageTable:
         """
         rows, captured, led = self._rows, self._rows["captured"], np.isfinite(self._rows["absent"])
         found: Bools = led & (~captured | (rows["gone"] > 1))
-        unread = np.flatnonzero(~captured & ~led & (rows["spelling"] != 0))
-        if len(unread):
-            sought = np.sort(rows["spelling"][unread])
-            place = np.minimum(np.searchsorted(sought, rows["spelling"]), len(sought) - 1)
-            held = (sought[place] == rows["spelling"]) & captured & (rows["gone"] == 0)
-            found[unread] = np.isin(rows["spelling"][unread], rows["spelling"][held])
+        unread = np.flatnonzero(~captured & ~led)
+        found[unread] = self._spelt_otherwise(unread) >= 0
         return found
+
+    def _spelt_otherwise(self, some: Rows) -> Rows:
+        """Return (m,), the row of a held page with another spelling of each URL; −1: none."""
+        rows, spelling = self._rows, self._rows["spelling"]
+        sought, place_of = np.unique(spelling[some], return_inverse=True)
+        place = np.minimum(np.searchsorted(sought, spelling), max(len(sought) - 1, 0))
+        row_of = np.full(len(sought), -1)
+        if len(sought):
+            is_held = (sought[place] == spelling) & (spelling != 0)
+            is_held &= rows["captured"] & (rows["gone"] == 0)
+            row_of[place[is_held]] = np.flatnonzero(is_held)
+        return row_of[place_of]
+
+    def meant(self, page_id: Ints) -> tuple[Rows, Bools]:
+        """Return :meth:`rows`; what spells the URL of a held page otherwise means that page."""
+        found, known = self.rows(page_id)
+        unread = np.flatnonzero(
+            ~self._rows["captured"][found] & (self._rows["absent"][found] == inf)
+        )
+        other = self._spelt_otherwise(found[unread])
+        found[unread] = np.where(other < 0, found[unread], other)
+        return found, known
 
     def _of_turning(self, some: Rows, now: float) -> Floats:
         """Return (m,), the value of a visit to empty URLs: one may lead to content by now."""

@@ -74,6 +74,8 @@ def test_another_spelling_of_a_held_page_is_taken_for_its_alias() -> None:
     # What takes the place of a page that is gone is a new one; and a host shows its root at once.
     assert pages["empty"].tolist() == [False, False, True, True, False, False, False, False]
     assert worth[2:4].max() < 0.01 * worth[4]
+    # What a sitemap says of it is said of the held page.
+    assert pages.meant(np.arange(8))[0].tolist() == [0, 1, 0, 0, 4, 5, 6, 7]
     pages["captured"][0], pages["away"][0] = False, True
     assert pages.weighted(np.zeros(8), 60.0)[2] == pytest.approx(worth[4], rel=0.1)
 
