@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.benchmarks.hostile import run
+from scripts.benchmarks.hostile import MOST, run
 from scripts.benchmarks.hostile_rows import ROWS
 
 pytestmark = [
@@ -21,7 +21,11 @@ QUICK = {"gzip_bomb", "content_type_crash", "robots_strangers", "seed_redirect",
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in ROWS]
 )
-def test_a_row_ends_as_a_recorded_outcome_within_bounds(name: str, tmp_path: Path) -> None:
+def test_a_row_ends_as_a_recorded_outcome_within_bounds(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Beside another test; alone scripts/bench_hostile holds half of it.
+    monkeypatch.setitem(MOST, "stretch_ms", 300.0)
     found = run(ROWS[name], tmp_path)
     # How much the neighbours get is measured where the machine does nothing else.
     assert found["broken"] == []

@@ -89,7 +89,8 @@ async def test_aliases_and_a_dead_subdomain_take_little_of_a_small_budget(tmp_pa
     site = Small(clock, ("a.example",), tuple(old + dead))
     kinds = await kept(tmp_path / "crawl.db", site, days=90.0, budget=PAGES / 30)
     spent = sum(kinds.values())
-    assert spent > 0.95 * 90 * PAGES / 30
+    # What is saved for the next session is not spent yet.
+    assert spent > 90 * PAGES / 30 - 2 * PAGES**0.5 - 2
     assert kinds["page"] > 0.85 * spent
     assert kinds["alias"] + kinds["dead host"] < 0.05 * spent
 
@@ -99,7 +100,6 @@ async def test_two_slow_hosts_share_a_budget_and_leave_none_of_it(tmp_path: Path
     site = Small(clock, ("a.example", "b.example"))
     kinds = await kept(tmp_path / "crawl.db", site, days=50.0, budget=PAGES / 10, delay_s=3_600.0)
     spent = sum(kinds.values())
-    # What is saved for the next session is not spent yet.
     assert spent > 50 * PAGES / 10 - 2 * PAGES**0.5 - 2
     assert kinds["page"] > 0.8 * spent
     pages = Counter(url for _, url in site.asked if not url.endswith("robots.txt"))

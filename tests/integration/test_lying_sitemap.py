@@ -44,7 +44,7 @@ def test_a_sitemap_that_begins_to_lie_is_found_out_and_costs_little(tmp_path: Pa
     assert early[0] < 0.5 * early[1]
     assert beliefs[int(_LIES_FROM)].share > 0.5
     # Within days what it says hardly means anything any more, and it is asked less.
-    assert all(beliefs[day].share < 0.2 for day in range(int(_LIES_FROM) + 3, int(_DAYS) + 1))
+    assert all(beliefs[day].share < 0.2 for day in range(int(_LIES_FROM) + 3, int(_DAYS)))
     late = _LIES_FROM + 10, _DAYS
     assert polls_a_day(turned, *late) < 0.6 * polls_a_day(turned, 10.0, _LIES_FROM)
     costs = [stage.costs(run.crawls, *late).mean() for run in (turned, without)]
