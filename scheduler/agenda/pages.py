@@ -210,22 +210,25 @@ class PageTable:
 
     def _spelt_otherwise(self, some: Rows) -> Rows:
         """Return (m,), the row of a held page with another spelling of each URL; −1: none."""
+        if not len(some):
+            # Most often: then the whole table need not be searched.
+            return some
         rows, spelling = self._rows, self._rows["spelling"]
         sought, place_of = np.unique(spelling[some], return_inverse=True)
-        place = np.minimum(np.searchsorted(sought, spelling), max(len(sought) - 1, 0))
+        place = np.minimum(np.searchsorted(sought, spelling), len(sought) - 1)
+        is_held = (sought[place] == spelling) & (spelling != 0)
+        is_held &= rows["captured"] & (rows["gone"] == 0)
         row_of = np.full(len(sought), -1)
-        if len(sought):
-            is_held = (sought[place] == spelling) & (spelling != 0)
-            is_held &= rows["captured"] & (rows["gone"] == 0)
-            row_of[place[is_held]] = np.flatnonzero(is_held)
+        row_of[place[is_held]] = np.flatnonzero(is_held)
         return row_of[place_of]
 
     def meant(self, page_id: Ints) -> tuple[Rows, Bools]:
-        """Return :meth:`rows`; what spells the URL of a held page otherwise means that page."""
+        """Return :meth:`rows` of the pages that claims on these ones are about.
+
+        A claim on another spelling of a held page's URL is about the held page.
+        """
         found, known = self.rows(page_id)
-        unread = np.flatnonzero(
-            ~self._rows["captured"][found] & (self._rows["absent"][found] == inf)
-        )
+        unread = np.flatnonzero(~self["captured"][found] & (self["absent"][found] == inf))
         other = self._spelt_otherwise(found[unread])
         found[unread] = np.where(other < 0, found[unread], other)
         return found, known
