@@ -29,8 +29,9 @@ of 0.3 and 4 to 11 % more at 0.9. Nor is it s·D − ∫D along the path that wa
 what stopping would have been worth on this path only: 3 to 65 % more.
 
 Cost: harmonic about 2.5 µs a source, after a quarter of a second for a table at the first call;
-binary 2 µs. Accuracy: 4e-3 relative at worst and 5e-5 in the median (harmonic), rounding where no
-more than 64 signals matter (binary). A crawl later than ``now`` counts as one at ``now``.
+binary 2 µs. Accuracy: see the two modules; 4e-3 relative at worst and 5e-5 in the median
+(harmonic), rounding where no more than 64 signals matter (binary). A crawl later than ``now``
+counts as one at ``now``.
 
 Reference: Busa-Fekete et al., "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating
 Signals" (WWW 2025), GREEDY-NCIS: the binary index. The harmonic one is ours, by the same
@@ -54,8 +55,12 @@ from freshet.scheduler.sources import Rows, SourceTable
 
 # -- signal paths ------------------------------------------------------------
 #
-# **Model.** Each signal is true on its own. At age s, with k signals received,
-# N = Poisson(as) + Bin(k, q) changes are waiting: D(s, k) is μ E[H(N)], or μ P(N > 0).
+# What it is worth to crawl a source whose signals may be false, summed over its paths.
+#
+# **Model.** Between two crawls of a source, changes that no signal tells of come at rate a, and
+# signals at rate g, each of them true with probability q (the precision) on its own. At age s,
+# with k signals received, N = Poisson(as) + Bin(k, q) changes are waiting, and the source costs
+# D(s, k) per day: μ E[H(N)] (harmonic), or μ P(N > 0) = μ (1 − e^{−as}(1 − q)^k) (binary).
 #
 # **Rule.** At price λ per crawl, a cycle from crawl to crawl that ends at time T costs
 # λ + E∫₀ᵀ D; crawling when D reaches the long-run average cost L is optimal among all rules that
