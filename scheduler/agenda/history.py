@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import inf
 from typing import Final, TypeAlias
 
 import aiosqlite
@@ -10,7 +11,7 @@ import numpy as np
 
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.ranker import Ranker
-from freshet.scheduler.arrays import Bools, Ints
+from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import (
     UNASKED,
     SignalBatch,
@@ -59,17 +60,22 @@ class PendingEvidence:
         self._pages = pages
         self._visits: list[VisitResult] = []
         self._claims: list[Claims] = []
+        self._modified: dict[tuple[int, float], float] = {}
         self._met: set[int] = set()
         self._asked: Mapping[int, int] = {}
 
     def seen(self, row: int, it: Observation) -> None:
         """Note the result of a visit."""
-        self._visits.append((row, it.at / _DAY_S, it.kind, it.rung))
+        modified = self._modified.pop((it.page_id, it.at), -inf)
+        self._visits.append((row, it.at / _DAY_S, it.kind, it.rung, modified / _DAY_S))
 
     def claimed(self, said: Claims) -> None:
-        """Note claims."""
+        """Note claims, before the visits that brought them."""
         if len(said):
             self._claims.append(said)
+            own = said.take(said.kind == _NO_NEWS)
+            visits = zip(own.page_id.tolist(), own.received_at.tolist(), strict=True)
+            self._modified.update(zip(visits, own.until.tolist(), strict=True))
 
     async def meet_sources(self) -> None:
         """Load the pages of sources when a claim has a new source."""
@@ -87,9 +93,10 @@ class PendingEvidence:
 
     async def all(self) -> NewEvidence:
         """Return the whole history of the store; it counts as learnt."""
-        self._visits, self._claims = [], []
+        self._visits, self._claims, self._modified = [], [], {}
         self._asked = await claims.asked(self._reader)
         stored = await columns.visit_columns(self._reader)
+        said = await claims.load(self._reader)
         rows, known = self._pages.rows(stored.page_id)
         visits = VisitResults(
             row=rows,
@@ -98,10 +105,23 @@ class PendingEvidence:
             changed=stored.changed[known],
             gone=stored.gone[known],
             moved=stored.moved[known],
+            modified=_modified(stored.page_id, stored.at, said)[known] / _DAY_S,
         )
-        return _new_evidence(
-            visits, await claims.load(self._reader), self._pages.meant, self._asked
-        )
+        return _new_evidence(visits, said, self._pages.meant, self._asked)
+
+
+def _modified(page_id: Ints, at: Floats, said: Claims) -> Floats:
+    """Return (m,), when the pages of these visits were modified by their own headers, else −inf."""
+    own = said.take(said.kind == _NO_NEWS)
+    # Complex numbers are in the order of their real parts, and then of the imaginary ones.
+    claimed, visit = own.page_id + 1j * own.received_at, page_id + 1j * at
+    order = np.argsort(claimed)
+    place = np.searchsorted(claimed, visit, sorter=order)
+    found = np.full(len(visit), -inf)
+    near = np.flatnonzero(place < len(claimed))
+    chosen = order[place[near]]
+    found[near] = np.where(claimed[chosen] == visit[near], own.until[chosen], -inf)
+    return found
 
 
 def _new_evidence(

@@ -94,6 +94,7 @@ class SiteClockRanker:
         table = np.zeros(len(visits), VISIT)
         for name in ("row", "at", "compared", "changed", "gone", "moved"):
             table[name] = getattr(visits, name)
+        table["modified"] = -np.inf if visits.modified is None else visits.modified
         self._count = int(_count(self._there.rows, table, self._count, self._budget))
         site = self._site_of.rows[visits.row]
         order = np.argsort(site, kind="stable")

@@ -8,11 +8,16 @@ is *pending*: it is committed one visit later, when the clock there has settled.
 *Law.* The state is a function of the visits in their order, however they are divided into batches.
 So only visited pages count.
 
+A change is *dated* where the server's Last-Modified tells its day L. Bytes move more often than the
+page changes, of the moves of a site a share s are changes; a change found after t days is the last
+of the moves with the probability s(1 − e^{−dt/s})/(1 − e^{−dt}), d its rate. If that is high, the
+page changed at L, which has the density d e^{−da} where L is a days ago.
+
 A site of fewer than five pages has no clock. When the mean time between visits has become four
 times as long or as short, another clock begins with bins to match. The functions are compiled.
 """
 
-from math import exp, log
+from math import exp, expm1, log
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -64,6 +69,8 @@ VISIT: Final = np.dtype(
         ("gone", np.bool_),
         # Whether its bytes were others, changed or not.
         ("moved", np.bool_),
+        # The day that the server names, −inf: none.
+        ("modified", np.float64),
         # The mean days between two visits to a page, if all are visited in turn.
         ("turn", np.float64),
         # Filled in: the day of the visit before, −inf if none, and the changes expected.
@@ -84,6 +91,12 @@ _FACTS: Final = np.dtype(
         ("loss", np.float64),
         # The geometric mean of the rates.
         ("mean_rate", np.float64),
+        # Visits at which the server named a day since the one before, changes found at these, and
+        # the days since the named ones, as they were and as they could be expected.
+        ("named", np.float64),
+        ("found", np.float64),
+        ("ages", np.float64),
+        ("usual_ages", np.float64),
     ],
     align=True,
 )
@@ -130,6 +143,13 @@ _STEPS_OF_AREAS: Final = 10
 _MEMORY: Final = 500.0
 #: A change of the mean time between visits by this factor begins bins of another width.
 _ANOTHER_WIDTH: Final = 4.0
+#: A named day is that of a change if that is as likely as this, and if the site's named days are
+#: not much nearer to the visits than chance has it, as where each request makes a page anew.
+_LIKELY: Final = 0.7
+_USUAL: Final = 0.25
+_NAMED_KEPT: Final = 100.0
+#: The length of the interval in which a dated change came.
+_MOMENT_DAYS: Final = 1e-3
 
 
 class SiteLearner:
@@ -242,12 +262,18 @@ def _learn_one(pages: Pages, site: SiteState, clock: ClockState, visit: Record) 
     if facts.clocked:
         _keep_up(pages, site, clock, visit)
         _judge(pages, site, clock, visit)
+    is_dated = _is_dated(site, visit, page.plain_rate)
+    begin, end = (visit.modified - _MOMENT_DAYS, visit.modified) if is_dated else (last, at)
     plain, plain_prior = pages.plain_likelihood[row], site.plain_prior[page.area]
     drift(plain, plain_prior, at - last)
-    add_interval(plain, at - last, 0.0, visit.changed)
+    add_interval(plain, end - begin, 0.0, visit.changed)
+    if is_dated:
+        add_interval(plain, at - end, 0.0, False)
     page.plain_rate = mean_rate(plain, plain_prior)
     _commit(pages, site, clock, row)
-    page.pending, page.begin, page.end, page.changed = True, last, at, visit.changed
+    if is_dated:
+        _add_quiet(pages, site, clock, row, begin=end, end=at)
+    page.pending, page.begin, page.end, page.changed = True, begin, end, visit.changed
     page.number = -1
     page.last = at
     if facts.clocked:
@@ -257,6 +283,49 @@ def _learn_one(pages: Pages, site: SiteState, clock: ClockState, visit: Record) 
     if facts.visits >= facts.fit_at:
         _fit(pages, site, clock)
         facts.fit_at += max(FIRST_FIT, min(facts.visits // 2, max(_FIT_EVERY, facts.alive // 4)))
+
+
+@part
+def _is_dated(site: SiteState, visit: Record, rate: float) -> bool:
+    """Return whether a page changed on the day that the server names, and learn of the days."""
+    facts = site.facts[0]
+    begin, end, named = visit.begin, visit.at, visit.modified
+    if not begin < named - _MOMENT_DAYS < named < end - _MOMENT_DAYS:
+        return False
+    share = (facts.found + 1) / (facts.named + 2)
+    x = rate * (end - begin)
+    usual_age = (end - begin) * _mean_age(x / share)
+    is_likely = share * expm1(-x / share) / expm1(-x) >= _LIKELY
+    is_usual = facts.ages + usual_age >= _USUAL * (facts.usual_ages + usual_age)
+    kept = min(1.0, _NAMED_KEPT / (facts.named + 1))
+    facts.named = kept * (facts.named + 1)
+    facts.found = kept * (facts.found + visit.changed)
+    facts.ages = kept * (facts.ages + end - named)
+    facts.usual_ages = kept * (facts.usual_ages + usual_age)
+    return bool(visit.changed and is_likely and is_usual)
+
+
+@part
+def _mean_age(x: float) -> float:
+    """Return the mean time since the last of Poisson events, by the interval; x are expected."""
+    return 0.5 - x / 12 if x < 1e-3 else 1 / x + 1 / expm1(-x) + 1
+
+
+@part
+def _add_quiet(
+    pages: Pages, site: SiteState, clock: ClockState, row: int, begin: float, end: float
+) -> None:
+    """Add the days without a change that followed a change on a named day."""
+    page, sums = pages.page[row], pages.likelihood[row]
+    drift(sums, site.prior[page.area], end - page.last)
+    if not site.facts[0].clocked or begin < clock.facts[0].at:
+        add_interval(sums, end - begin, 0.0, False)
+        return
+    _add_by_clock(clock, sums, begin, end, 0.0, False)
+    theta = coldness(site, page.rate)
+    first = site_clock.expose(clock, begin, end, rate=page.rate, theta=theta, area=page.area)
+    stop = int((end - clock.facts[0].at) / clock.facts[0].width) + 1
+    site_clock.sum_from(clock, first, stop)
 
 
 @part
@@ -383,10 +452,19 @@ def _add_pending(
         # It is older than the clock.
         add_interval(sums, days, 0.0, page.changed)
         return
-    shared = site_clock.shared_at(clock, page.end) - site_clock.shared_at(clock, page.begin)
-    own = (1 - SHARED) * days + SHARED * shared * site_clock.pace_before(clock, page.end)
     cold = 0.0 if page.number < 0 else site_clock.suspected(clock, page.number)
-    add_interval(sums, max(own, 1e-9), cold, page.changed)
+    _add_by_clock(clock, sums, page.begin, page.end, cold, page.changed)
+
+
+@part
+def _add_by_clock(
+    clock: ClockState, sums: NDArray[np.floating], begin: float, end: float, cold: float,
+    changed: bool,
+) -> None:  # fmt: skip
+    """Add an interval by the clock's time."""
+    shared = site_clock.shared_at(clock, end) - site_clock.shared_at(clock, begin)
+    own = (1 - SHARED) * (end - begin) + SHARED * shared * site_clock.pace_before(clock, end)
+    add_interval(sums, max(own, 1e-9), cold, changed)
 
 
 @part

@@ -15,7 +15,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from random import Random
@@ -41,6 +41,8 @@ from freshet.scheduler.agenda import pages, recrawl
 from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.sessions import Sessions
+from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
+from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.estimate.site_model import SiteLearner
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
@@ -58,6 +60,13 @@ Row: TypeAlias = dict[str, Any]
 _SETTINGS = {"crawl.contact": "https://example.org/bench", "store.bodies_per_page": 1}
 
 
+_LEARN = SiteClockRanker.learn
+
+
+def _undated(ranker: SiteClockRanker, visits: VisitResults) -> None:
+    _LEARN(ranker, replace(visits, modified=None))
+
+
 #: What can be switched off, to see what it brings: what is put in the place of what.
 WITHOUT: Final[Mapping[str, Sequence[tuple[object, str, object]]]] = {
     "sessions": [(Sessions, "open", lambda self, *_, **__: _all_open(self))],
@@ -66,6 +75,7 @@ WITHOUT: Final[Mapping[str, Sequence[tuple[object, str, object]]]] = {
     "other spellings": [(pages, "spelling", lambda _url: 0)],
     "pauses of dead hosts": [(RobotsCache, "_pause_s", lambda *_: 6 * 3_600.0)],
     "clock of the site": [(SiteLearner, "proven", property(lambda _: False))],
+    "days of changes": [(SiteClockRanker, "learn", _undated)],
 }
 
 

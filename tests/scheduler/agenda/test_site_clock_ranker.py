@@ -12,12 +12,16 @@ from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import ein
 from freshet.scheduler.estimate.evidence import VisitResults
+from freshet.scheduler.estimate.grid import RATES
 from freshet.scheduler.estimate.site_model import PAGE
 
-#: Page, days since the visit before, and what it found.
+#: Page, days since the visit before, what it found, and for how long it was so by the server.
 LOOKS = st.lists(
     st.tuples(
-        st.integers(0, 11), st.floats(0.05, 9.0), st.sampled_from([True, False, False, None])
+        st.integers(0, 11),
+        st.floats(0.05, 9.0),
+        st.sampled_from([True, False, False, None]),
+        st.sampled_from([inf, 0.0, 0.05, 2.0]),
     ),
     max_size=120,
 )
@@ -36,23 +40,25 @@ def stale(ranker: SiteClockRanker, day: float) -> Floats:
     return -np.expm1(-ranker.beliefs(day).hazard)
 
 
-def visit(ranker: SiteClockRanker, row: int, at: float, *, changed: bool | None) -> None:
-    ranker.learn(VisitResults.one(row, at, changed=changed))
+def visit(
+    ranker: SiteClockRanker, row: int, at: float, *, changed: bool | None, modified: float = -inf
+) -> None:
+    ranker.learn(VisitResults.one(row, at, changed=changed, modified=modified))
 
 
 @given(LOOKS, st.integers(1, 7), st.integers(1, 3))
 @settings(deadline=None)
 def test_in_which_batches_looks_come_does_not_show(
-    visits: list[tuple[int, float, bool | None]], size: int, sites: int
+    visits: list[tuple[int, float, bool | None, float]], size: int, sites: int
 ) -> None:
     told, recalled = pages(12, sites), pages(12, sites)
     now, batch = 0.0, []
-    for row, pause, found in visits:
+    for row, pause, found, quiet in visits:
         now += pause
-        visit(told, row, now, changed=found)
-        batch.append((row, now, found))
+        visit(told, row, now, changed=found, modified=now - quiet)
+        batch.append((row, now, found, now - quiet))
     for first in range(0, len(batch), size):
-        row_of, at, found_of = zip(*batch[first : first + size], strict=True)
+        row_of, at, found_of, modified = zip(*batch[first : first + size], strict=True)
         recalled.learn(
             VisitResults(
                 np.array(row_of, np.intp), np.array(at),
@@ -60,6 +66,7 @@ def test_in_which_batches_looks_come_does_not_show(
                 np.array([bool(found) for found in found_of]),
                 np.array([False] * len(at)),
                 np.array([bool(found) for found in found_of]),
+                np.array(modified),
             )
         )  # fmt: skip
     worth = told.worth(now + 1)
@@ -103,6 +110,30 @@ def test_a_site_that_changes_at_once_has_its_pages_suspected_together() -> None:
     after = stale(ranker, 270.5)[3:]
     assert before.mean() < 0.2
     assert after.mean() > max(0.2, 10 * float(before.mean()))
+
+
+def _after_a_named_day(*, believed: bool) -> Floats:
+    """Return the likelihoods of a page that changed on day 78.5 by the server, visited on day 80.
+
+    On days that the server named before, all pages changed, or none.
+    """
+    ranker = pages(8)
+    for day in range(10, 80, 10):
+        for row in range(1, 8):
+            visit(ranker, row, day, changed=believed, modified=day - 1.0)
+    visit(ranker, 0, 80.0, changed=True, modified=78.5)
+    return np.asarray(ranker._plain_likelihood.rows[0], np.float64)
+
+
+def test_a_change_on_a_named_day_has_its_density_and_the_quiet_days_after_it() -> None:
+    found = _after_a_named_day(believed=True)
+    usual = RATES < 10
+    assert np.ptp((found - np.log(RATES) + 1.5 * RATES)[usual]) < 0.01
+
+
+def test_the_days_of_a_site_are_not_believed_where_pages_did_not_change_on_them() -> None:
+    found = _after_a_named_day(believed=False)
+    assert np.ptp(found - np.log(-np.expm1(-80.0 * RATES))) < 1e-5
 
 
 def test_pages_that_know_nothing_of_each_other_go_by_the_days() -> None:
