@@ -110,10 +110,24 @@ class Requester:
         wanted = Request(request.url, "robots", max_body_bytes=most)
         result = await self.pipeline.fetch(request.queue, wanted)
         hop = await self.next_hop(request, result)
-        if hop is not None:
-            self.frontier.follow(hop)
-            return []
-        return await self.robots_answered(request, result)
+        if hop is None:
+            return await self.robots_answered(request, result)
+        known = await self._known(hop)
+        if known is not None:
+            return await self._settled(hop, result, known, hop.redirects)
+        self.frontier.follow(hop)
+        return []
+
+    async def _known(self, hop: RobotsRequest) -> RobotsRecord | None:
+        """Return the file that a redirect leads to, if it is another host's and fresh."""
+        origin, now = hop.url.removesuffix("/robots.txt"), self.clock.now()
+        host = self.frontier.host_of(origin)
+        if host is None or f"{origin}/robots.txt" != hop.url:
+            return None
+        if not self.robots.is_fresh(host[0], now) or self.robots.barred(host[0]):
+            return None
+        (stored,) = await self.stored([host[0]])
+        return stored.robots if stored.robots and not stored.robots.stale_since else None
 
     async def next_hop(self, request: RobotsRequest, result: FetchResult) -> RobotsRequest | None:
         """Return the next request if a redirect is followed (RFC 9309, section 2.3.1.2)."""
@@ -130,13 +144,19 @@ class Requester:
         if result.reason in _HOPELESS and not self.lasting:
             self.robots.bar(request.host_id, result.reason or "", result.detail or "")
         fetched = self._record(result, now)
-        file = await self._file(fetched)
+        return await self._settled(request, result, fetched, request.redirects + 1)
+
+    async def _settled(
+        self, request: RobotsRequest, result: FetchResult, fetched: RobotsRecord, fetches: int
+    ) -> Sequence[Entry]:
+        """Put a robots.txt in force, and return the entries to write."""
+        now, file = self.clock.now(), await self._file(fetched)
         record = self.robots.settle(request.host_id, request.origin, fetched, now, file)
         self.frontier.robots_known(request.host_id, now)
         note = Note(
             at=now,
             robots=(request.host_id, record),
-            fetches=request.redirects + 1,
+            fetches=fetches,
             targets=await self._sitemaps(request, record),
             host=self.frontier.host_state(request.host_id),
         )

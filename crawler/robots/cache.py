@@ -105,8 +105,10 @@ class RobotsCache:
         failures = (entry.failures if entry else 0) + 1 if failed else 0
         previous = entry.record if entry else None
         record = after_fetch(previous, fetched, now, self.rules.stale_max_age_s)
-        pause = self._pause_s(failures) if failed else self.rules.max_age_s
-        self._entries[host_id] = _Entry(replace(record, body=b""), now + pause, failures)
+        until = (
+            now + self._pause_s(failures) if failed else fetched.fetched_at + self.rules.max_age_s
+        )
+        self._entries[host_id] = _Entry(replace(record, body=b""), until, failures)
         if record is fetched:
             self._keep(host_id, origin, in_force(fetched) if file is _NONE else file)
         return record

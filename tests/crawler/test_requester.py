@@ -11,7 +11,7 @@ from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier import ApiRequest, PageRequest, Refusal, RobotsRequest
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsRules
-from freshet.storage.entries import Host
+from freshet.storage.entries import Host, RobotsRecord
 from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observation, Visit
 from tests.crawler.frontier_world import ALLOW, PRIVATE, page, parsed
 from tests.crawler.stages import DUE, NOON, SITE, Stages, answer, no_answer
@@ -126,6 +126,23 @@ async def test_a_redirected_robots_txt_is_followed_on_the_queue_of_its_target(ho
     assert isinstance(visit, Note)
     assert visit.robots is not None
     assert (visit.fetches, visit.robots[1].standing) == (2, "parsed")
+
+
+async def test_a_robots_txt_that_is_another_hosts_is_not_fetched_again_for_a_day(
+    hosts: Hosts,
+) -> None:
+    world, day_s = hosts.stages.world, RobotsRules().max_age_s
+    file = RobotsRecord("parsed", NOON - 3_600, FILE)
+    world.add(2, "queue 2")
+    world.settle(2, file, NOON - 3_600)
+    world.frontier.ask_robots(1)
+    moved = no_answer("redirected", 301, "http_301", location="http://h2/robots.txt")
+    (note,) = await hosts.perform_next(moved)
+    assert isinstance(note, Note)
+    assert (note.robots, note.fetches) == ((1, replace(file, body=FILE)), 1)
+    assert world.frontier.permits(1, f"{SITE}/private/x", NOON) is False
+    # As old as it is: both are fetched again at the same time.
+    assert world.book.fresh_until(1) == world.book.fresh_until(2) == file.fetched_at + day_s
 
 
 async def test_redirects_of_a_robots_txt_are_followed_five_times() -> None:
