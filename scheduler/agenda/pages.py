@@ -5,7 +5,7 @@ since it was found, which is what the index of the harmonic and the binary cost 
 that has certainly changed since, times the probability that it exists. Else dead links would eat a
 small budget, and where pages come and go, those that have waited long what is there still. Of a
 host of whose URLs c were captured and g were gone when they were first requested that is p = (c +
-1)/(c + g + 1), and likewise (c + 2p)/(c + g + 2) in an area of it, times e^{−δa}: a is how long
+0.3)/(c + g + 0.3), and likewise (c + 2p)/(c + g + 2) in an area of it, times e^{−δa}: a is how long
 ago the page was found, δ the rate at which the host's captured pages go; a page of g counts by as
 much as it could have been expected to be there. A sitemap names pages and tells when they changed:
 one that was never read is worth ten pages.
@@ -50,6 +50,9 @@ _MOST_TIMES: Final = 30
 _SILENT: Final = ("failed", "refused")
 _MOMENT_DAYS: Final = 1e-6
 _SITEMAP: Final = 10.0
+#: Pages that a host is taken to have shown: hosts have content or have none, so that the first dead
+#: links tell much.
+_UNSEEN: Final = 0.3
 #: What is known of a host weighs as much in each of its areas as that many pages there.
 _OF_THE_HOST: Final = 2.0
 #: Days that pages are taken to have lived on a host before one went.
@@ -261,7 +264,7 @@ class PageTable:
         age = np.maximum(np.where(vain, rows["since"], now) - rows["found_at"], 0.0)
         living = np.exp(-dying * age)
         dead = np.where(vain, living, 0.0)
-        on_host = _share(captured, dead, host, 1.0, 1.0)
+        on_host = _share(captured, dead, host, _UNSEEN, 1.0)
         found: Floats = living * _share(
             captured, dead, host * AREAS + rows["area"], _OF_THE_HOST, on_host
         )

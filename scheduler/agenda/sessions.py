@@ -8,9 +8,10 @@ from now, its pages would be worth
 
 above the price: of n pages alike, K = 4 makes that 2√n visits a session. What is due many times a
 day comes to that at once, and the host never closes. No more hosts are opened than the budget can
-serve, the one with most to gain first; and none is left closed while requests go unused: when as
-many as a session takes are saved, the best one opens. A host of which there is no copy yet, and one
-with a visit that cannot wait, open at once.
+serve, the one with most to gain first, and none whose pages would wait for worthier ones of others;
+and none is left closed while requests go unused: when as many as the longest session takes are
+saved, the best one opens. A host of which there is no copy yet, and one with a visit that cannot
+wait, open at once.
 
 The price is that at which visits at the ages τ_i, h(D_i τ_i) μ_i/D_i = λ, take nine tenths of the
 budget, Σ 1/τ_i = 0.9 R.
@@ -33,6 +34,8 @@ from freshet.scheduler.sources import Rows
 SESSION_DAYS: Final = 23 / 24
 #: K.
 _ENOUGH: Final = 4.0
+#: The part of a session's visits that a host must get beside the others.
+_PART: Final = 0.25
 _FOR_PAGES: Final = 0.9
 #: The price is computed again after so many days.
 _PRICE_DAYS: Final = 0.25
@@ -125,8 +128,14 @@ class Sessions:
         room = saved + a_session - float(waiting[~closed | chosen].sum())
         is_due = (gain >= _ENOUGH * self.price) & (visits > 0)
         is_due &= saved + a_session > np.minimum(visits, enough)
-        wants = np.flatnonzero(closed & ~chosen & is_due)
-        for code in wants[np.argsort(-gain[wants])].tolist():
+        # Worthier pages of other hosts may leave nothing of what is saved for a host's own.
+        served = np.argsort(-later, kind="stable")[: int(min(saved + a_session, len(later))) + 1]
+        served = served[later[served] > 0]
+        least = _PART * np.minimum(np.maximum(pages, 1), enough)
+        is_served = np.bincount(host[served], minlength=hosts) >= least
+        soon = np.bincount(host[served], later[served], minlength=hosts)
+        wants = np.flatnonzero(closed & ~chosen & is_due & is_served)
+        for code in wants[np.argsort(-soon[wants])].tolist():
             if room <= 0:
                 break
             chosen[code] = True
@@ -134,9 +143,10 @@ class Sessions:
         left = closed & ~chosen
         if left.any():
             some = np.bincount(host, later, minlength=hosts)
-            best = int(np.argmax(np.where(left, gain + 1e-9 * some, -1.0)))
-            self.saves = float(enough[best]) if enough[best] > a_session else 0.0
-            is_idle = not visits[~left].any() and saved + a_session >= enough[best]
+            best = int(np.argmax(np.where(left, soon + 1e-9 * some, -1.0)))
+            self.saves = float(enough.max()) if enough.max() > a_session else 0.0
+            is_idle = is_served[best] and not visits[~left].any()
+            is_idle &= saved + a_session >= enough[best]
             is_unused = not chosen.any() and saved >= max(1.0, self.saves)
             chosen[best] |= some[best] > 0 and (is_idle or is_unused)
         found = np.flatnonzero(chosen)

@@ -85,7 +85,7 @@ def test_where_urls_prove_to_be_dead_the_next_one_is_likely_to_be() -> None:
     pages = sites(
         area=[1, 1, 1, 1, 2, 2, 2], gone=[1, 1, 1, 0, 0, 0, 0], captured=[0, 0, 0, 0, 1, 1, 0]
     )
-    on_host = (2 + 1) / (2 + 3 + 1)
+    on_host = (2 + 0.3) / (2 + 3 + 0.3)
     found = pages.existing(0.0)
     assert found[3] == pytest.approx(2 * on_host / (3 + 2))
     assert found[6] == pytest.approx((2 + 2 * on_host) / (2 + 2))
@@ -108,5 +108,5 @@ def test_where_pages_come_and_go_those_that_wait_may_be_gone_by_then() -> None:
         found_at=[0.0, 0.0, 0.0, 0.0, 20.0],
     )  # fmt: skip
     tried = 3 + np.exp(-20 * dying)
-    on_host = (3 + 1) / (tried + 1)
+    on_host = (3 + 0.3) / (tried + 0.3)
     assert late.existing(20.0)[4] == pytest.approx((3 + 2 * on_host) / (tried + 2))

@@ -60,6 +60,21 @@ def test_no_more_hosts_open_than_the_budget_serves_and_none_stays_closed_while_i
     assert opened(8.0) == [0]  # as many are saved as may be: nothing is left unused
 
 
+def test_a_host_of_many_doubtful_pages_stays_closed_while_others_take_all_that_is_saved() -> None:
+    # Its robots.txt would be fetched in vain: the ten pages of the other host come first.
+    worth = np.append(np.full(10, 9.0), np.full(1_000, 1.1))
+    host = np.repeat([0, 1], [10, 1_000])
+    for saved, expected in ((8.0, [0]), (40.0, [0, 1])):
+        sessions = Sessions()
+        sessions.grow(2)
+        sessions.price = 1.0
+        opened = sessions.open(
+            worth, worth, host, at_once=np.zeros(2, np.bool_), pages=np.array([10, 0]),
+            saved=saved, now=0.0, budget=1,
+        )  # fmt: skip
+        assert opened.tolist() == expected
+
+
 def test_where_nothing_is_due_the_price_is_none() -> None:
     assert price(np.zeros(0), np.zeros(0), 1.0) == 0.0
     assert price(np.ones(3), np.ones(3), np.inf) == 0.0
