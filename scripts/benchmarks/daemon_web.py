@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from email.utils import formatdate
+from math import inf
 from random import Random
 
 import numpy as np
 
 from freshet.crawler.clock import Clock
 from freshet.crawler.fetch.client import Request
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.changes import ChangeTimes
+from freshet.scheduler.sources import Rows
 from freshet.storage.records import FetchResult, Validators
 
 DAY_S = 86_400.0
@@ -30,7 +34,7 @@ def url(row: int) -> str:
 class PoissonWeb:
     """Pages by row; each change writes one paragraph anew. ``begin`` is day 0 in Unix seconds.
 
-    Answers carry an ETag, and conditional requests are heeded.
+    Answers carry an ETag, if ``dated`` a Last-Modified, and conditional requests are heeded.
 
     Attributes:
         rows, days: what was fetched, and when.
@@ -40,6 +44,7 @@ class PoissonWeb:
     changes: ChangeTimes
     begin: float
     clock: Clock
+    dated: bool = False
     rows: list[int] = field(default_factory=list)
     days: list[float] = field(default_factory=list)
     requests: int = 0
@@ -57,14 +62,26 @@ class PoissonWeb:
         self.days.append(day)
         revision = int(self.changes.count(np.array([row]), np.array([-1.0]), np.array([day]))[0])
         tag = f'"{revision}"'
-        headers = ((b"Content-Type", b"text/html; charset=utf-8"), (b"ETag", tag.encode()))
+        headers = [(b"Content-Type", b"text/html; charset=utf-8"), (b"ETag", tag.encode())]
+        if self.dated:
+            changed = self.begin + DAY_S * self.last_changes(np.array([row]), day)[0]
+            headers.append((b"Last-Modified", formatdate(changed, usegmt=True).encode()))
         if (request.validators or Validators()).etag == tag:
-            return FetchResult(request.url, "not_modified", now, _EXCHANGE_S, 304, headers=headers)
+            return FetchResult(
+                request.url, "not_modified", now, _EXCHANGE_S, 304, headers=tuple(headers)
+            )
         body = text(row, revision)
         return FetchResult(
-            request.url, "fetched", now, _EXCHANGE_S, 200, headers=headers, wire_body=body,
-            body=body,
+            request.url, "fetched", now, _EXCHANGE_S, 200, headers=tuple(headers),
+            wire_body=body, body=body,
         )  # fmt: skip
+
+    def last_changes(self, rows: Rows, day: float) -> Floats:
+        """(m,), the days on which pages changed last; what never changed was written on day 0."""
+        until = np.full(len(rows), day)
+        _, after = self.changes.stretches(rows, np.full(len(rows), -inf), until)
+        found = self.changes.at[np.maximum(after - 1, 0)]
+        return np.where(after > self.changes.offsets[rows], found, 0.0)
 
     async def close(self) -> None:
         """Do nothing: nothing is open."""

@@ -35,9 +35,13 @@ def main() -> None:
     )
     parser.add_argument("--pages", type=int, default=10_000, help="with --surrogate")
     parser.add_argument("--seeds", type=int, default=1, help="with --surrogate: webs")
+    parser.add_argument(
+        "--dated", action="store_true", help="with --surrogate: pages have a Last-Modified"
+    )
     options = parser.parse_args()
     if options.surrogate:
-        finish(signals_surrogate.figures(options.pages, options.seeds), options.output)
+        found = signals_surrogate.figures(options.pages, options.seeds, dated=options.dated)
+        finish(found, options.output)
         return
     if options.sites is not None:
         finish(signals_sites.figures(options.sites), options.output)

@@ -54,16 +54,20 @@ RUNS: dict[str, tuple[dict[int, float], dict[str, Any]]] = {
 _PERIODS = (1 / 48, 1 / 24, 1 / 16, 1 / 12, 1 / 8, 1 / 6, 1 / 4)
 
 
-def figures(pages: int = PAGES, seeds: int = 1) -> dict[str, object]:
-    """Costs and beliefs, by which pages are on the hosts whose sitemaps are true."""
+def figures(pages: int = PAGES, seeds: int = 1, *, dated: bool = False) -> dict[str, object]:
+    """Costs and beliefs, by which pages are on the hosts whose sitemaps are true.
+
+    ``dated``: all pages have a true Last-Modified.
+    """
     return {
         "pages": pages,
         "hosts": hosts_of(pages),
+        "dated": dated,
         "looks_a_day": SHARE * pages,
         "goals": {"true_of_index": 1.05, "lying_of_true": 1.03, "lying_recognised_in_days": 7},
         "placed": {
             placed: [
-                compared(placed_on_hosts(pages, seed, placed, _DAYS), seed)
+                compared(placed_on_hosts(pages, seed, placed, _DAYS, dated=dated), seed)
                 for seed in range(1, seeds + 1)
             ]
             for placed in ("complete", "random")
@@ -100,7 +104,9 @@ def hosts_of(pages: int) -> int:
     return min(HOSTS, max(pages // 20, 2 * len(TRUE + LYING)))
 
 
-def placed_on_hosts(pages: int, seed: int, placed: str, days: float) -> tuple[Stage, Hosts]:
+def placed_on_hosts(
+    pages: int, seed: int, placed: str, days: float, *, dated: bool = False
+) -> tuple[Stage, Hosts]:
     """A population, its changes and its hosts.
 
     The first hosts have the population's sources of complete observations, or, ``random``, any.
@@ -116,7 +122,7 @@ def placed_on_hosts(pages: int, seed: int, placed: str, days: float) -> tuple[St
         drawn.importance, drawn.change_rate, complete_observations=np.isin(of, TRUE)
     )
     changes = poisson(table, days, rng)
-    return Stage(table, changes, days), Hosts(of, {})
+    return Stage(table, changes, days), Hosts(of, {}, dated)
 
 
 class Judge:

@@ -12,7 +12,6 @@ import numpy as np
 
 from freshet.crawler.clock import Clock
 from freshet.crawler.fetch.client import Request
-from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.sources import Rows
 from freshet.storage.records import FetchResult, Validators
@@ -32,10 +31,12 @@ class Hosts:
     Attributes:
         of: (n,), the host of each page.
         sitemaps: by host the day from which its sitemap lies; inf: never, −inf: always.
+        dated: whether pages say when they were modified last.
     """
 
     of: Rows
     sitemaps: Mapping[int, float]
+    dated: bool = False
 
     def url(self, row: int) -> str:
         """The address of a page."""
@@ -80,7 +81,7 @@ class SignallingWeb:
     others: int = 0
 
     def __post_init__(self) -> None:
-        self.pages = PoissonWeb(self.changes, self.begin, self.clock)
+        self.pages = PoissonWeb(self.changes, self.begin, self.clock, self.hosts.dated)
 
     async def fetch(self, request: Request) -> FetchResult:
         """Answer at the clock's time; an exchange takes none of it."""
@@ -119,19 +120,12 @@ class SignallingWeb:
         if day >= self.hosts.sitemaps[host]:
             said = np.full(len(rows), rebuilt(host, day))
         else:
-            said = self.last_changes(rows, day)
+            said = self.pages.last_changes(rows, day)
         entries = "".join(
             f"<url><loc>{self.hosts.url(row)}</loc><lastmod>{self._date(at)}</lastmod></url>"
             for row, at in zip(rows.tolist(), said.tolist(), strict=True)
         )
         return f'<urlset xmlns="{_NAMESPACE}">{entries}</urlset>'.encode()
-
-    def last_changes(self, rows: Rows, day: float) -> Floats:
-        """(m,), the days on which pages changed last; what never changed was written on day 0."""
-        until = np.full(len(rows), day)
-        _, after = self.changes.stretches(rows, np.full(len(rows), -inf), until)
-        found = self.changes.at[np.maximum(after - 1, 0)]
-        return np.where(after > self.changes.offsets[rows], found, 0.0)
 
     def _date(self, day: float) -> str:
         at = datetime.fromtimestamp(floor(self.begin + day * DAY_S), UTC)

@@ -66,7 +66,7 @@ async def test_sitemaps_tell_the_truth_or_stamp_everything_and_say_304() -> None
         again = await web.fetch(Request(url, validators=Validators(etag=found.header("ETag"))))
         assert again.outcome == "not_modified"
     rows = np.flatnonzero(hosts.of == 0)
-    assert len(said[0]) == len(set(web.last_changes(rows, 5.3).tolist()))
+    assert len(said[0]) == len(set(web.pages.last_changes(rows, 5.3).tolist()))
     assert len(said[1]) == 1
     assert 4.3 < rebuilt(1, 5.3) <= 5.3
     assert [host for host, _ in web.polls] == [0, 0, 1, 1]
