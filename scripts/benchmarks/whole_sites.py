@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -271,7 +272,7 @@ def main() -> None:
     """The command ``scripts/bench_sites``."""
     parser = command.arguments(__doc__)
     parser.add_argument(
-        "directory", type=Path, metavar="DIR",
+        "directory", type=Path, metavar="DIR", nargs="?",
         help="recorded sites: *.sqlite.zst, or *.sqlite as scripts/record_site writes them",
     )  # fmt: skip
     parser.add_argument("--site", action="append", help="only this one; repeatable")
@@ -286,7 +287,42 @@ def main() -> None:
     parser.add_argument("--without", choices=WITHOUT, help="switch this off in the daemon")
     parser.add_argument("--together", action="store_true", help="also all under one budget")
     parser.add_argument("--quick", action="store_true", help="one window of 180 days, 60 days")
+    parser.add_argument("--figure", type=Path, metavar="PNG", help="draw the windows")
+    parser.add_argument(
+        "--show", type=Path, action="append", metavar="FILE",
+        help="instead, what a run wrote to its --output; repeatable",
+    )  # fmt: skip
     options = parser.parse_args()
+    if (options.show is None) == (options.directory is None):
+        parser.error("either DIR or --show FILE is needed")
+    rows, joint = _shown(options.show) if options.show else _measured(options)
+    command.say(table(rows))
+    if options.figure is not None:
+        # Only drawing needs matplotlib.
+        from scripts.benchmarks import sites_drawing
+
+        sites_drawing.draw(rows, options.figure)
+    means = {}
+    for interval in sorted({row["interval"] for row in rows}, reverse=True):
+        # A site that nothing happened to in a window has no share.
+        of_all = (row["of_best_plain"] for row in rows if row["interval"] == interval)
+        shares = [share for share in of_all if share]
+        worst = max(shares, default=None)
+        mean = round(geometric_mean(shares), 3) if shares else None
+        means[f"{interval:g} days"] = {"mean": mean, "worst": worst, "windows": len(shares)}
+    command.finish({"geometric_means": means, "windows": rows, "together": joint}, options.output)
+
+
+def _shown(paths: Sequence[Path]) -> tuple[list[Row], list[Row]]:
+    """The windows in files, and what came of several under one budget."""
+    found = [json.loads(path.read_bytes()) for path in paths]
+    return [r for each in found for r in each["windows"]], [
+        r for each in found for r in each["together"]
+    ]
+
+
+def _measured(options: argparse.Namespace) -> tuple[list[Row], list[Row]]:
+    """The windows of a folder, and what came of those of one time under one budget."""
     intervals = [60.0] if options.quick else options.interval or [60.0, 20.0]
     days, number = (180.0, 1) if options.quick else (options.days, options.windows)
     rows: list[Row] = []
@@ -309,13 +345,6 @@ def main() -> None:
                         together(windows, workspace / "store.db", interval, options.sitemap)
                     )
                     command.say(f"together, {interval:g} days: {joint[-1]['of_best_plain']}")
-    command.say(table(rows))
     if not rows:
         sys.exit(f"{options.directory}: no recording (of those named) has {days:g} days")
-    means = {}
-    for interval in intervals:
-        # A site that nothing happened to in a window has no share.
-        of_all = (row["of_best_plain"] for row in rows if row["interval"] == interval)
-        shares = [share for share in of_all if share]
-        means[f"{interval:g} days"] = round(geometric_mean(shares), 3) if shares else None
-    command.finish({"geometric_means": means, "windows": rows, "together": joint}, options.output)
+    return rows, joint
