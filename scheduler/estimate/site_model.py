@@ -321,7 +321,7 @@ def _add_quiet(
     if not site.facts[0].clocked or begin < clock.facts[0].at:
         add_interval(sums, end - begin, 0.0, False)
         return
-    _add_by_clock(clock, sums, begin, end, 0.0, False)
+    _add_by_clock(clock, sums, begin, end, cold=0.0, changed=False)
     theta = coldness(site, page.rate)
     first = site_clock.expose(clock, begin, end, rate=page.rate, theta=theta, area=page.area)
     stop = int((end - clock.facts[0].at) / clock.facts[0].width) + 1
@@ -453,7 +453,7 @@ def _add_pending(
         add_interval(sums, days, 0.0, page.changed)
         return
     cold = 0.0 if page.number < 0 else site_clock.suspected(clock, page.number)
-    _add_by_clock(clock, sums, page.begin, page.end, cold, page.changed)
+    _add_by_clock(clock, sums, page.begin, page.end, cold=cold, changed=page.changed)
 
 
 @part
