@@ -383,7 +383,8 @@ Entry = Visit | Note
 class Acknowledged:
     """The writer's reply after the transaction has committed.
 
-    ``supplied`` are the hosts whose frontier grew, by the new ``pages`` (ids). ``retracted`` are
+    ``supplied`` are the hosts whose frontier grew, by ``pages`` (ids): new ones, and some that were
+    gone and are linked anew. ``retracted`` are
     visits of this invocation that have become failures: the former kind and the reason.
     ``withdrawn`` are the pages, by host, that are no longer due. ``claims`` are the new ones of the
     whole batch, by our clock; they stand in its last entry. ``churn`` is None for a first visit,

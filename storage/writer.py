@@ -86,6 +86,10 @@ class VisitTables:
         acknowledged = [self._admit(db, entry) for entry in entries]
         links.record(db, visits)
         appeared = links.append(db, visits)
+        again = links.shown_again(db, visits)
+        if again:
+            shown = {page_id for some in again.values() for page_id in some}
+            frontier.add(db, shown, max(entry.at for entry in entries), "discovery")
         observations.append_bodies(db, visits)
         pages.record(db, visits)
         observations.append(db, self._run_id, visits)
@@ -117,6 +121,8 @@ class VisitTables:
                 each,
                 retracted=self._take_back(db, each.entry),
                 churn=appeared.get(each.entry.due.page_id),
+                supplied=each.supplied.union(again.get(each.entry.due.page_id, {}).values()),
+                pages=each.pages + tuple(again.get(each.entry.due.page_id, ())),
             )
             if isinstance(each.entry, Visit)
             else each

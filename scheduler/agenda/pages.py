@@ -319,11 +319,12 @@ class PageTable:
         self._rows["not_before"][rows] = inf
 
     def admit_again(self, page_ids: Iterable[int]) -> None:
-        """Admit dropped pages again."""
+        """Admit dropped pages again; those that were gone are taken for new."""
         rows = [row for page_id in page_ids if (row := self.row(page_id)) is not None]
-        dropped = np.array(rows, np.intp)
-        dropped = dropped[np.isinf(self._rows["not_before"][dropped])]
-        self._rows["not_before"][dropped] = -inf
+        again = np.array(rows, np.intp)
+        self._rows["not_before"][again[np.isinf(self._rows["not_before"][again])]] = -inf
+        gone = again[self._rows["gone"][again] > 0]
+        self._rows["gone"][gone], self._rows["absent"][gone] = 0, inf
 
     def settle(self, row: int, visit: Visit) -> None:
         """Take in a visit, which decides when the page may be requested again."""

@@ -51,8 +51,8 @@ class WatchedPages(Columns):
             page's discovery. A page that has moved here and was not visited yet has that of its old
             URL.
         captured: whether there is a copy of this URL's content.
-        gone, failed, elsewhere: at the last visit the page was gone, could not be fetched, or was
-            redirected, refused or skipped.
+        gone, failed, elsewhere: at the last visit the page was gone (and no page has got a link to
+            it since), could not be fetched, or was redirected, refused or skipped.
         alias, permanent: it is another name of a page; for good.
         asked: Unix seconds of the last visit, or of the discovery.
         found_at: Unix seconds, the first of all URLs that lead here for good.
@@ -74,6 +74,12 @@ class WatchedPages(Columns):
     sitemap: NDArray[np.bool_]
 
 
+#: As :func:`freshet.storage.tables.links.shown_again` has it.
+_SHOWN_AGAIN = (
+    "EXISTS (SELECT 1 FROM link AS l WHERE l.dst_id = page.id AND l.first_seen_at > page.last_at "
+    "AND l.first_seen_at + (SELECT max(o.at) FROM observation AS o WHERE o.page_id = l.src_id "
+    "AND o.kind IN ('new', 'changed', 'unchanged') AND o.at < l.first_seen_at) > 2 * page.last_at)"
+)
 _PAGES = (
     "SELECT "
     + columns_of(
@@ -81,7 +87,7 @@ _PAGES = (
         page_id="id",
         since=f"coalesce(checked_at, {_MOVED.format('max(old.checked_at)')}, found_at)",
         captured="checked_at IS NOT NULL AND alias_kind IS NULL",
-        gone="last_kind IS 'gone'",
+        gone=f"last_kind IS 'gone' AND NOT {_SHOWN_AGAIN}",
         failed="last_kind IS 'failed'",
         elsewhere="coalesce(last_kind IN ('redirected', 'refused', 'skipped'), 0)",
         alias="alias_kind IS NOT NULL",

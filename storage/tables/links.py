@@ -4,6 +4,7 @@
 again: its links with ``gone_at IS NULL`` hold at ``page.checked_at``.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -123,6 +124,31 @@ def append(db: Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
         return {}
     noted = db.execute(_APPEND, (as_json(rows),)).fetchall()
     return {row[0]: Churn(*row[1:]) for row in noted}
+
+
+#: Links that a visit saw and the one before did not, to pages that were gone before the second half
+#: of the time between: most likely there was no such link then.
+_SHOWN_AGAIN = """
+    SELECT p.id, d.id, d.host_id
+    FROM json_each(?) AS w CROSS JOIN page AS p ON p.id = w.value ->> 0
+    CROSS JOIN link AS l ON l.src_id = p.id AND l.first_seen_at = w.value ->> 1
+    CROSS JOIN page AS d ON d.id = l.dst_id
+    WHERE d.last_kind = 'gone' AND d.last_at < (p.checked_at + l.first_seen_at) / 2
+        AND d.held_back IS NULL
+"""
+
+
+def shown_again(db: Connection, visits: Iterable[Visit]) -> Mapping[int, dict[int, int]]:
+    """Return by page the dead links, with their hosts, that it got after they had been tried."""
+    parses = [
+        (visit.due.page_id, visit.observation.at)
+        for visit in visits
+        if visit.links is not None and visit.observation.kind != "new"
+    ]
+    found: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for source, target, host in db.execute(_SHOWN_AGAIN, (as_json(parses),)) if parses else ():
+        found[source][target] = host
+    return found
 
 
 @dataclass(frozen=True, slots=True)

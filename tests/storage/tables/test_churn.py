@@ -7,9 +7,18 @@ from pathlib import Path
 import pytest
 
 from freshet.storage.entries import Retraction
+from freshet.storage.queries import columns
 from freshet.storage.records import Churn, DueUrl, Targets
 from freshet.storage.tables import links
-from tests.storage.crawl_store import DAY_S, START, CrawlStore, captured, crawl_store, targets
+from tests.storage.crawl_store import (
+    DAY_S,
+    START,
+    CrawlStore,
+    captured,
+    crawl_store,
+    targets,
+    visit,
+)
 
 FRONT = ("/about", "/1", "/2")
 
@@ -34,7 +43,7 @@ class Front:
 @pytest.fixture
 async def front(tmp_path: Path) -> AsyncIterator[Front]:
     async with crawl_store(tmp_path / "db") as store:
-        await store.admit("/", "/old")
+        await store.admit("/", "/old", "/new")
         yield Front(store)
 
 
@@ -84,3 +93,24 @@ async def test_what_a_wall_showed_is_undone(front: Front) -> None:
     other = captured(await front.store.taken("/old"), at=START + 2 * DAY_S)
     await front.store.apply(replace(other, retractions=(block_page,)))
     assert await front.store.value("SELECT count(*) FROM churn") == 0
+
+
+async def test_a_dead_link_that_a_page_is_given_later_is_due_again(front: Front) -> None:
+    store = front.store
+    await front.shows(0, "/early")
+    dead = [await store.taken(path) for path in ("/old", "/new", "/early")]
+    new = dead[1].page_id
+    await store.apply(*(visit(due, "gone", START + 0.5 * DAY_S) for due in dead))
+
+    async def shown(day: float, *paths: str) -> tuple[tuple[int, ...], list[bool]]:
+        seen = captured(front.due, f"text of {day}", at=START + day * DAY_S, to=paths)
+        changed = replace(seen, observation=replace(seen.observation, kind="changed"))
+        (found,) = await store.apply(changed)
+        watched = await columns.pages(store.database.reader, [due.page_id for due in dead])
+        return found.pages, watched.gone.tolist()
+
+    # The link to the old one was rather there already when that was tried.
+    assert await shown(0.9, "/early", "/old") == ((), [True, True, True])
+    assert await shown(2, "/early", "/new") == ((new,), [True, False, True])
+    await store.apply(visit(dead[1], "gone", START + 2.5 * DAY_S))
+    assert await shown(3, "/early", "/new") == ((), [True, True, True])
