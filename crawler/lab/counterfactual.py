@@ -64,9 +64,8 @@ _Pipe: TypeAlias = "Connection[Any, Any]"
 def judging(asks: float) -> Judging:
     """Return a function that judges trials, in several processes if they are worth their start."""
     processes = min(os.cpu_count() or 1, _MOST)
-    return (
-        partial(side_by_side, processes) if processes > 1 and asks > _WORTHWHILE_ASKS else in_turn
-    )
+    is_worth = processes > 1 and asks > _WORTHWHILE_ASKS
+    return partial(side_by_side, processes) if is_worth else in_turn
 
 
 def side_by_side(
