@@ -37,7 +37,6 @@ from freshet.storage.records import Alias, DueUrl, FetchResult, Links, Note, Sto
 # Invariant: a URL is in scope if and only if one of its keys is the key of a root. Hence the
 # cost of a check does not depend on the number of seeds.
 
-
 #: The extent of the crawl beyond its seeds.
 ScopeKind = Literal["host", "domain", "prefix", "list"]
 
@@ -437,10 +436,9 @@ def _same_page(due: DueUrl, location: str) -> Verdict:
     This happens once, or twice if the second spelling is the canonical one.
     """
     spelling = without_fragment(location)
-    is_new = spelling != due.fetch_url and (spelling == due.url or not due.attempt)
-    if not is_new:
-        return _failed("redirect_loop", "it redirects to itself")
-    return Verdict("redirected", reason=_RESPELLED, detail=spelling)
+    if spelling != due.fetch_url and (spelling == due.url or not due.attempt):
+        return Verdict("redirected", reason=_RESPELLED, detail=spelling)
+    return _failed("redirect_loop", "it redirects to itself")
 
 
 def _failed(reason: str, detail: str) -> Verdict:
@@ -494,11 +492,8 @@ class Seeding:
         # A redirect was an answer, whatever became of the request that followed it.
         is_first = str(origin(result.url)) == at_origin
         fall_back = is_first and result.status is None and result.reason in _NO_HTTPS
-        return [
-            self._settled(
-                [(s, s.fallback_url if fall_back and s.fallback_url else s.url) for s in seeds], now
-            )
-        ]
+        pairs = [(s, s.fallback_url if fall_back and s.fallback_url else s.url) for s in seeds]
+        return [self._settled(pairs, now)]
 
     def _settled(self, seeds: Sequence[tuple[StoredSeed, str]], now: float) -> Note:
         targets = Targets()

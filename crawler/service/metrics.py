@@ -197,7 +197,6 @@ class _Standing(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the current figures."""
         families = {"counters": CounterMetricFamily, "gauges": GaugeMetricFamily}
         for name, value in self._figures().items():
             kind = "counters" if name in SAYS["counters"] else "gauges"
