@@ -164,9 +164,8 @@ if TYPE_CHECKING:
 #: Source of a claim: a sitemap, a feed, a response header, a hub, or a ping.
 ClaimKind: TypeAlias = Literal["sitemap", "feed", "last_modified", "websub", "ping"]
 
-CLAIM_KINDS: Final[tuple[ClaimKind, ...]] = get_args(
-    ClaimKind
-)  # in the order of their codes in columns
+#: In the order of their codes in columns.
+CLAIM_KINDS: Final[tuple[ClaimKind, ...]] = get_args(ClaimKind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,8 +258,7 @@ class _Crawler:
     def begin_to_measure(self) -> None:
         """Forget what was reaped, not how the sources were left."""
         self._measured = 0
-        self._earned = 0.0
-        self._utility = self._spent = 0.0
+        self._earned = self._utility = self._spent = 0.0
         self._visited = np.zeros(len(self._sources), np.int64)
         self._items_by_span = np.zeros(1, np.int64)
 

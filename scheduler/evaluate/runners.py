@@ -160,9 +160,8 @@ class RandomWorld:
         if self._receiver is not None:
             source, at = self._signals
             first, self._delivered = self._delivered, int(np.searchsorted(at, now, "right"))
-            self._receiver.receive(
-                source[first : self._delivered], at[first : self._delivered], now
-            )
+            new = slice(first, self._delivered)
+            self._receiver.receive(source[new], at[new], now)
 
     def weighed(self, worth: Floats, now: float) -> Floats:
         """Return the values as they are."""
@@ -173,17 +172,11 @@ class RandomWorld:
         crawled = self._key(rows, at)
         edges = np.searchsorted(self._changes, [self._last[rows], crawled], "right")
         changed = edges[0] < edges[1]
+        gone = np.zeros_like(changed)
         self._last[rows] = crawled
         self._source.append(rows)
         self._at.append(at)
-        return VisitResults(
-            row=rows,
-            at=at,
-            compared=np.ones_like(changed),
-            changed=changed,
-            gone=np.zeros_like(changed),
-            moved=changed,
-        )
+        return VisitResults(rows, at, compared=~gone, changed=changed, gone=gone, moved=changed)
 
     def crawls(self) -> Crawls:
         """Return all crawls so far."""
@@ -449,8 +442,7 @@ class Execution:
         return crawls
 
     def _poisson(self, rate: Floats, begin: float, end: float) -> tuple[Rows, Floats]:
-        number = self._rng.poisson(rate * (end - begin))
-        source = np.repeat(np.arange(len(rate)), number)
+        source = np.repeat(np.arange(len(rate)), self._rng.poisson(rate * (end - begin)))
         # Of random() 0 is a value and 1 is none: so the day's end belongs to it.
         return source, end - (end - begin) * self._rng.random(len(source))
 
@@ -499,9 +491,8 @@ def under_plan(
         np.divide(periods, plan.crawl_rate, out=age, where=plan.crawl_rate > 0)
     last_crawl = -np.minimum(age, _OLDEST_DAYS)
     signalled = np.flatnonzero(plan.on_signals)
-    last_crawl[signalled] = world.past_change(
-        signalled, _pending(plan, signalled, phase[signalled], rng)
-    )
+    pending = _pending(plan, signalled, phase[signalled], rng)
+    last_crawl[signalled] = world.past_change(signalled, pending)
     return left_at(world, last_crawl), phase
 
 

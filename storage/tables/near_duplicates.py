@@ -82,12 +82,11 @@ def survey(db: Connection, limit: int) -> int:
     Those with a text wait to be placed again; so do the members of a group whose leader has
     changed. Returns the number of observations, 0 at the end.
     """
-    rows = db.execute(
+    seen = db.execute(
         "SELECT id, page_id FROM observation WHERE id > (SELECT observation_id FROM lsh) "
         "ORDER BY id LIMIT ?",
         (limit,),
     ).fetchall()
-    seen = [(row[0], row[1]) for row in rows]
     if seen:
         _revise(db, sorted({page_id for _, page_id in seen}))
         db.execute("UPDATE lsh SET observation_id = ?", (seen[-1][0],))
