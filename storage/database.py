@@ -130,7 +130,6 @@ def encodable(text: str) -> str:
 # The one place that all texts for SQLite pass.
 sqlite3.register_adapter(str, encodable)
 
-
 #: NUL in JSON: an escape that is not itself escaped.
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
@@ -502,7 +501,6 @@ def schema_of(path: Path, connection: sqlite3.Connection, *, migrates: bool = Tr
 
 
 # -- formats of versioned bytes, whose first byte is the format's number
-
 
 #: Data kept as versioned bytes, in the words that users read.
 VersionedData: TypeAlias = Literal["sketches", "memories", "not_content"]

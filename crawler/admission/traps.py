@@ -20,7 +20,6 @@ from freshet.crawler.urls import without_fragment
 
 _Parameters = Sequence[tuple[str, str]]
 
-
 #: The cause of endless URLs.
 TrapKind = Literal["session", "calendar", "query", "path"]
 #: The reason why a page must show something new to count: its kind is endless.

@@ -131,7 +131,6 @@ _INVALID_MOST_S: Final = 24 * _HOUR_S
 _UNREACHED_S: Final = 900.0
 _ROOM: Final = 10_000
 
-
 #: The status of a key.
 KeyStatus: TypeAlias = Literal["valid", "invalid", "unknown"]
 

@@ -415,7 +415,6 @@ class Subscriber:
 _METHODS: Final = frozenset({"sha1", "sha256", "sha384", "sha512"})
 _FORM: Final = re.compile(r"\s*([A-Za-z0-9]{1,16})=([0-9A-Fa-f]{1,128})\s*")
 
-
 #: The name of a hash and the digest of the body under it, from the header.
 Signature: TypeAlias = tuple[str, bytes]
 

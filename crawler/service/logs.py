@@ -37,7 +37,6 @@ _SHORTEST: Final = 6
 _SHORTEST_PART: Final = 12
 _hidden: Final[set[str]] = set()
 
-
 #: ``auto`` is for people on a terminal and JSON elsewhere.
 LogFormat = Literal["auto", "console", "json"]
 

@@ -198,7 +198,6 @@ ENGLISH, GERMAN, JAPANESE, RUSSIAN = (
     for code, table in _LANGUAGES.items()
 )
 
-
 # -- edits -------------------------------------------------------------------
 # Every edit changes the visible text; a test holds this for all forms.
 #: Text pages: how often each form occurs among the edits of main content.

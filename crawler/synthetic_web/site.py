@@ -154,7 +154,6 @@ TRAPS: Mapping[Trap, str] = {
     "deeper": "/deeper/",
 }
 
-
 #: The markup of a site's pages after edits of its frame, by their forms.
 #:
 #: A template with places for the parts of a page, ``{title} {navigation} {main} {build}

@@ -41,7 +41,6 @@ from freshet.scheduler.sources import Rows
 # A policy that learns has its place in :data:`CONTENDERS`, too: it would be made of the periods
 # and the costs alone, and begin at the pace of all in turn.
 
-
 #: A policy, and its pace.
 _Contender: TypeAlias = tuple[PeriodPolicy, Floats]
 
