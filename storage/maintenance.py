@@ -481,14 +481,12 @@ async def _prune(database: Database, rule: _Rule, cuts: Mapping[str, float]) -> 
     return Rows(rule.what, rule.table, count, size)
 
 
-def _doom(
-    connection: sqlite3.Connection, rule: _Rule, bounds: Mapping[str, float]
-) -> tuple[int, int]:
+def _doom(db: sqlite3.Connection, rule: _Rule, bounds: Mapping[str, float]) -> tuple[int, int]:
     """List the rows to delete in a temporary table; return their number and size."""
-    connection.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (a, b, size)")
-    connection.execute("DELETE FROM temp.doomed")
-    connection.execute(f"INSERT INTO temp.doomed {rule.doomed}", bounds)
-    count, size = connection.execute("SELECT count(*), total(size) FROM temp.doomed").fetchone()
+    db.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (a, b, size)")
+    db.execute("DELETE FROM temp.doomed")
+    db.execute(f"INSERT INTO temp.doomed {rule.doomed}", bounds)
+    count, size = db.execute("SELECT count(*), total(size) FROM temp.doomed").fetchone()
     return count, int(size)
 
 

@@ -303,12 +303,8 @@ def _extension(url: str) -> str:
 
 def sitemap_links(urls: Collection[tuple[str, str]]) -> Links:
     """Return a sitemap's entries as links."""
-    return Links(
-        tuple(u for u, _ in urls),
-        tuple(f for _, f in urls),
-        ("sitemap",) * len(urls),
-        ("",) * len(urls),
-    )
+    n = len(urls)
+    return Links(tuple(u for u, _ in urls), tuple(f for _, f in urls), ("sitemap",) * n, ("",) * n)
 
 
 # -- redirects ---------------------------------------------------------------
@@ -413,14 +409,9 @@ class Redirects:
         )
         if moves:
             self.admission.scope.move_seed(due.url, target)
-        targets = Targets()
+        targets, hops = Targets(), due.redirects + 1
         self.admission.add(
-            targets,
-            target,
-            redirect.location,
-            depth=due.depth,
-            role=due.role,
-            redirects=due.redirects + 1,
+            targets, target, redirect.location, depth=due.depth, role=due.role, redirects=hops
         )
         new_root = target if moves else None
         return FoundUrls(targets=targets, alias=Alias(target, redirect.kind), new_root=new_root)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
@@ -30,7 +30,7 @@ from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
 from freshet.scheduler.agenda.audit import Staleness
 from freshet.scheduler.costs import stale_days
-from freshet.scheduler.evaluate.serving import silent
+from freshet.scheduler.evaluate.serving import Progress, silent
 from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
 
@@ -226,11 +226,7 @@ class _Watched:
 
 
 async def rehearse(
-    settings: Settings,
-    web: SyntheticWeb,
-    plan: Plan,
-    db: Path,
-    tell: Callable[[float], None] = silent,
+    settings: Settings, web: SyntheticWeb, plan: Plan, db: Path, tell: Progress = silent
 ) -> Rehearsal | None:
     """Keep a web fresh from the day on which it starts to change; None if a signal ended it.
 

@@ -292,10 +292,8 @@ class Subscriber:
             due, at = visit.due, visit.observation.at
             if at >= self._unanswered.get(due.page_id, inf):
                 del self._unanswered[due.page_id]
-            if visit.advertised is not None:
-                new = self.leases.advertised(
-                    due.page_id, due.host_id, due.url, visit.advertised, at
-                )
+            if (said := visit.advertised) is not None:
+                new = self.leases.advertised(due.page_id, due.host_id, due.url, said, at)
                 if new is not None:
                     self.inbox.post(Note(at, subscription=new))
 

@@ -53,6 +53,7 @@ from math import ceil
 from typing import Final
 
 import numpy as np
+from numpy.random import Generator
 
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.costs import changes_per_crawl
@@ -376,7 +377,7 @@ def run_rates(
     world: World,
     start: tuple[SourceTable, Floats],
     budget: float,
-    rng: np.random.Generator,
+    rng: Generator,
     *,
     learner: RateLearner | None = None,
     progress: Progress = silent,
@@ -407,9 +408,7 @@ class Execution:
         last_crawl: (n,), each source's last crawl, in days.
     """
 
-    def __init__(
-        self, world: World, table: SourceTable, phase: Floats, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, world: World, table: SourceTable, phase: Floats, rng: Generator) -> None:
         self._world, self._rng = world, rng
         self._phase = phase.copy()
         self._pending = table.pending_signals.copy()
@@ -476,9 +475,7 @@ class Execution:
         return source[chosen], at[chosen]
 
 
-def under_plan(
-    world: World, plan: CrawlPlan, rng: np.random.Generator
-) -> tuple[SourceTable, Floats]:
+def under_plan(world: World, plan: CrawlPlan, rng: Generator) -> tuple[SourceTable, Floats]:
     """Return day 0 of a crawler that has always followed this plan.
 
     The sources with last crawls and pending signals, and how far each one's period has run, 0 to 1.
@@ -496,9 +493,7 @@ def under_plan(
     return left_at(world, last_crawl), phase
 
 
-def round_robin(
-    world: World, budget: float, rng: np.random.Generator
-) -> tuple[SourceTable, Floats]:
+def round_robin(world: World, budget: float, rng: Generator) -> tuple[SourceTable, Floats]:
     """Return day 0, as above, of a crawler that has always visited all sources in turn.
 
     No copy is older than the history: a learner compares it with what its first crawl finds.
@@ -509,11 +504,7 @@ def round_robin(
 
 
 def settled(
-    policy: IntervalPolicy,
-    world: World,
-    process: ChangeProcess,
-    budget: float,
-    rng: np.random.Generator,
+    policy: IntervalPolicy, world: World, process: ChangeProcess, budget: float, rng: Generator
 ) -> WaitingSources:
     """Return day 0 of a crawler that has long followed an interval policy with this budget."""
     n = len(world)
@@ -539,7 +530,7 @@ def left_at(world: World, last_crawl: Floats) -> SourceTable:
     return replace(table, last_crawl=last_crawl, pending_signals=pending)
 
 
-def _pending(plan: CrawlPlan, signalled: Rows, phase: Floats, rng: np.random.Generator) -> Floats:
+def _pending(plan: CrawlPlan, signalled: Rows, phase: Floats, rng: Generator) -> Floats:
     """Return n, the changes since the last crawl; inf where no change is ever answered."""
     p = plan.crawl_probability[signalled]
     crawled = plan.crawl_rate[signalled] > 0

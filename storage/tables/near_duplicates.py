@@ -114,13 +114,9 @@ def _revise(db: Connection, page_ids: Sequence[int]) -> None:
         "LEFT JOIN lsh_page AS l ON l.page_id = p.id WHERE l.version_id IS NOT current",
         seen,
     ).fetchall()
-    placed = [(page_id, keys) for page_id, _, _, keys in stale if keys]
-    db.executemany(
-        "DELETE FROM lsh_bucket WHERE key = ? AND page_id = ?",
-        sorted(
-            (key, page_id) for page_id, keys in placed for (key,) in struct.iter_unpack("<q", keys)
-        ),
-    )
+    placed = [(page_id, struct.iter_unpack("<q", keys)) for page_id, _, _, keys in stale if keys]
+    sql = "DELETE FROM lsh_bucket WHERE key = ? AND page_id = ?"
+    db.executemany(sql, sorted((key, page_id) for page_id, keys in placed for (key,) in keys))
     # The members of a group without its leader wait for a new place, as do pages with a text.
     db.executemany(
         "UPDATE lsh_page SET leader_id = NULL, resemblance = NULL, resemblance_se = NULL, "
