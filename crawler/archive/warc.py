@@ -21,7 +21,6 @@ from isal import isal_zlib
 
 from freshet.crawler.archive.scan import Slice, whole_until
 from freshet.crawler.fetch.client import Request
-from freshet.storage.database import sync
 from freshet.storage.records import FetchResult, Validators
 
 #: Names and values of a record's header, or of its fields.
@@ -294,7 +293,7 @@ class WarcOutput:
         self.name = name
         self.size = 0
         self._path = path
-        sync(folder)
+        _sync_folder(folder)
 
     def append(self, data: bytes) -> None:
         """Add whole members.
@@ -349,4 +348,12 @@ def _finished(path: Path, size: int) -> None:
         path.rename(path.with_name(path.name.removesuffix(OPEN) + WHOLE))
     else:
         path.unlink()
-    sync(path.parent)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
