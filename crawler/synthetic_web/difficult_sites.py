@@ -233,9 +233,8 @@ def statuses(plot: Plot) -> SyntheticSite:
     linked = [*resources, "/missing"]
     links = [plot.link(t, t) for t in linked if t not in _ENDS and "/hop-" not in t]
     resources["/"] = plot.page("home", title="Every status", paragraphs=3, links=links)
-    return SyntheticSite(
-        plot.name, "Status board", resources, plot.frame(0.1, plot.link("Home", "/"))
-    )
+    frame = plot.frame(0.1, plot.link("Home", "/"))
+    return SyntheticSite(plot.name, "Status board", resources, frame)
 
 
 _ALLOWED: Final[list[str]] = _DATA["allowed"]
