@@ -130,7 +130,6 @@ def encodable(text: str) -> str:
 # The one place that all texts for SQLite pass.
 sqlite3.register_adapter(str, encodable)
 
-
 #: NUL in JSON: an escape that is not itself escaped.
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
@@ -503,7 +502,6 @@ def schema_of(path: Path, connection: sqlite3.Connection, *, migrates: bool = Tr
 
 # -- formats of versioned bytes, whose first byte is the format's number
 
-
 #: Data kept as versioned bytes, in the words that users read.
 VersionedData: TypeAlias = Literal["sketches", "memories", "not_content"]
 
@@ -571,13 +569,7 @@ def row_to(record: type[Record]) -> Callable[[Iterable[Any]], Record]:
     Truth values get the type of their fields. An optional field is None where its
     column, or the first column of its record, is NULL.
     """
-    readers = _readers(record)
-
-    def made(row: Iterable[Any]) -> Record:
-        values = iter(row)
-        return record(**{name: read(values) for name, (_, read) in readers.items()})
-
-    return made
+    return lambda row: _read_record(record, iter(row), optional=False)
 
 
 def _hints(record: type[DataclassInstance]) -> dict[str, Any]:
@@ -643,12 +635,11 @@ async def load_columns(
 def as_columns(record: type[Record], table: NDArray[np.void]) -> Record:
     """Return the columns of a table as a record of arrays and lists."""
     # Copies: contiguous columns are faster to search.
-    return record(
-        **{
-            name: table[name].tolist() if table.dtype[name].hasobject else table[name].copy()
-            for name in table.dtype.names or ()
-        }
-    )
+    columns = {
+        name: table[name].tolist() if table.dtype[name].hasobject else table[name].copy()
+        for name in table.dtype.names or ()
+    }
+    return record(**columns)
 
 
 @cache

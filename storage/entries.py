@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
 #
 # Words that the store keeps and that cross packages: kinds, rungs, roles.
 
-
 #: Reason why a URL is due.
 Reason: TypeAlias = Literal["refresh", "discovery", "signal", "audit"]
-
 
 #: Role of a URL in the crawl; only ``page`` counts as a page.
 Role: TypeAlias = Literal["page", "sitemap", "feed"]
@@ -160,13 +158,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
 #: Source of a claim: a sitemap, a feed, a response header, a hub, or a ping.
 ClaimKind: TypeAlias = Literal["sitemap", "feed", "last_modified", "websub", "ping"]
 
-CLAIM_KINDS: Final[tuple[ClaimKind, ...]] = get_args(
-    ClaimKind
-)  # in the order of their codes in columns
+#: In the order of their codes in columns.
+CLAIM_KINDS: Final[tuple[ClaimKind, ...]] = get_args(ClaimKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +231,6 @@ def no_claims() -> Claims:
 
 
 # -- subscriptions (WebSub) --------------------------------------------------
-
 
 #: State of a subscription at its hub. ``wanted``: none, or expired; the hub is asked. ``active``:
 #: verified, its lease runs. ``denied``: the hub refused. ``leaving``: to be ended.

@@ -72,9 +72,8 @@ async def forget(
     await database.write(partial(_refuse, prefixes=prefixes, now=now, refused=refused))
     ids = [each.page_id for each in pages]
     for first in range(0, len(ids), _BATCH):
-        await database.write(
-            partial(_forget, ids=ids[first : first + _BATCH], now=now, refused=refused)
-        )
+        some = ids[first : first + _BATCH]
+        await database.write(partial(_forget, ids=some, now=now, refused=refused))
     await compact(database)
 
 
@@ -87,8 +86,7 @@ def _refuse(db: sqlite3.Connection, prefixes: Sequence[str], now: float, *, refu
 
 def _forget(db: sqlite3.Connection, ids: Sequence[int], now: float, *, refused: bool) -> None:
     values: dict[str, object] = {"ids": as_json(list(ids)), "refused": refused}
-    unsent = [row[0] for row in db.execute(_UNSENT, values)]
-    values["unsent"] = as_json(unsent)
+    values["unsent"] = as_json([row[0] for row in db.execute(_UNSENT, values)])
     with unguarded(db, "observation"), unguarded(db, "claim"):
         for deed in _DEEDS:
             db.execute(deed, values)

@@ -89,8 +89,7 @@ def _copy(source: Path, target: Path, *, replace: bool, progress: Progress) -> C
     if not source.exists():
         raise StoreError(f"{source}: there is no such file")
     _require_target(source, target, replace=replace)
-    with store_errors(target), _Partial(target) as partial:
-        partial.permit(source.stat().st_mode)
+    with store_errors(target), _Partial(target, source.stat().st_mode) as partial:
         with sqlite_errors(source), closing(_opened(source, source, "ro")) as old:
             schema = _schema(source, old)
             free, needed = shutil.disk_usage(target.parent).free, _bytes_of(old)
@@ -125,13 +124,15 @@ def _require_target(source: Path, target: Path, *, replace: bool) -> None:
 class _Partial:
     """A new empty file beside the target, to be renamed; deleted in the end if it was not.
 
-    Its name is always the same and it is locked: a killed process's file is used again.
+    Its name is always the same and it is locked: a killed process's file is used again. ``mode``
+    has its permissions, which are the original's.
     """
 
-    __slots__ = ("_handle", "path")
+    __slots__ = ("_handle", "_mode", "path")
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, mode: int) -> None:
         self.path = target.with_name(f".{target.name}.partial")
+        self._mode = mode & 0o777
         # O_NOFOLLOW: others may write into the folder, too.
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         self._handle = os.open(self.path, flags, 0o600)
@@ -143,6 +144,7 @@ class _Partial:
             os.close(self._handle)
             raise StoreError(f"{self.path}: another freshet is writing it") from None
         os.ftruncate(self._handle, 0)
+        os.fchmod(self._handle, self._mode)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -162,10 +164,6 @@ class _Partial:
             target.with_name(target.name + ending).unlink(missing_ok=True)
         self.path.replace(target)
         sync(target.parent)
-
-    def permit(self, mode: int) -> None:
-        """Set the original's permissions."""
-        os.fchmod(self._handle, mode & 0o777)
 
 
 def _opened(path: Path, blamed: Path, mode: str) -> sqlite3.Connection:
@@ -307,9 +305,7 @@ _BATCH: Final = 2_000
 #: About the bytes of a row's header and its index entries.
 _ROW_BYTES: Final = 60
 
-_TAUGHT_NOTHING: Final = ", ".join(
-    f"'{kind}'" for kind in ("failed", "refused", "skipped", "redirected")
-)
+_TAUGHT_NOTHING: Final = "'failed', 'refused', 'skipped', 'redirected'"
 #: Pages that are gone and were last seen before :gone.
 _GONE: Final = "SELECT id FROM page WHERE last_kind = 'gone' AND checked_at < :gone"
 _SENT: Final = "m.state = 'sent' AND m.settled_at < :alert"
@@ -485,22 +481,19 @@ async def _prune(database: Database, rule: _Rule, cuts: Mapping[str, float]) -> 
     return Rows(rule.what, rule.table, count, size)
 
 
-def _doom(
-    connection: sqlite3.Connection, rule: _Rule, bounds: Mapping[str, float]
-) -> tuple[int, int]:
+def _doom(db: sqlite3.Connection, rule: _Rule, bounds: Mapping[str, float]) -> tuple[int, int]:
     """List the rows to delete in a temporary table; return their number and size."""
-    connection.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (a, b, size)")
-    connection.execute("DELETE FROM temp.doomed")
-    connection.execute(f"INSERT INTO temp.doomed {rule.doomed}", bounds)
-    count, size = connection.execute("SELECT count(*), total(size) FROM temp.doomed").fetchone()
+    db.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (a, b, size)")
+    db.execute("DELETE FROM temp.doomed")
+    db.execute(f"INSERT INTO temp.doomed {rule.doomed}", bounds)
+    count, size = db.execute("SELECT count(*), total(size) FROM temp.doomed").fetchone()
     return count, int(size)
 
 
 def _throw_away(connection: sqlite3.Connection, rule: _Rule, first: int) -> None:
     """Delete a slice of the rows."""
     deed = rule.deed.format(f"temp.doomed WHERE rowid > {first} AND rowid <= {first + _BATCH}")
-    is_guarded = rule.table == "observation"
-    with unguarded(connection, rule.table) if is_guarded else nullcontext():
+    with unguarded(connection, rule.table) if rule.table == "observation" else nullcontext():
         connection.execute(deed)
 
 
@@ -551,14 +544,13 @@ async def examine(path: Path, *, thorough: bool = False) -> StoreHealth:
             *[" ".join(str(row[0]).split()) for row in found if row[0] != "ok"],
             *await _dangling(connection),
         ]
-        rows = await connection.execute_fetchall(
+        (row,) = await connection.execute_fetchall(
             "SELECT (SELECT count(*) FROM page WHERE role = 'page') AS pages, "
             "(SELECT max(at) FROM observation) AS newest_at, "
             "(SELECT max(id) FROM crawl_run WHERE ended_at IS NULL) AS open_run"
         )
     wal = path.with_name(path.name + "-wal")
     wal_bytes = wal.stat().st_size if wal.exists() else 0
-    (row,) = rows
     return StoreHealth(tuple(problems), path.stat().st_size, wal_bytes, **row)
 
 

@@ -240,12 +240,10 @@ _OF_THE_ENTRY = (DataError, IntegrityError, InterfaceError, ProgrammingError)
 def _failed(visit: Visit, why: str) -> Visit:
     """Return the visit as a failure of this program, which another try would not mend."""
     o = visit.observation
-    observation = Observation(
+    failure = Observation(
         o.page_id, o.at, "failed", reason="internal", detail=why, duration_s=o.duration_s
     )
-    return Visit(
-        visit.due, observation, role=visit.due.role, fetches=visit.fetches, host=visit.host
-    )
+    return Visit(visit.due, failure, role=visit.due.role, fetches=visit.fetches, host=visit.host)
 
 
 @dataclass(slots=True, eq=False)

@@ -37,7 +37,6 @@ from freshet.storage.records import Alias, DueUrl, FetchResult, Links, Note, Sto
 # Invariant: a URL is in scope if and only if one of its keys is the key of a root. Hence the
 # cost of a check does not depend on the number of seeds.
 
-
 #: The extent of the crawl beyond its seeds.
 ScopeKind = Literal["host", "domain", "prefix", "list"]
 
@@ -304,12 +303,8 @@ def _extension(url: str) -> str:
 
 def sitemap_links(urls: Collection[tuple[str, str]]) -> Links:
     """Return a sitemap's entries as links."""
-    return Links(
-        tuple(u for u, _ in urls),
-        tuple(f for _, f in urls),
-        ("sitemap",) * len(urls),
-        ("",) * len(urls),
-    )
+    n = len(urls)
+    return Links(tuple(u for u, _ in urls), tuple(f for _, f in urls), ("sitemap",) * n, ("",) * n)
 
 
 # -- redirects ---------------------------------------------------------------
@@ -414,14 +409,9 @@ class Redirects:
         )
         if moves:
             self.admission.scope.move_seed(due.url, target)
-        targets = Targets()
+        targets, hops = Targets(), due.redirects + 1
         self.admission.add(
-            targets,
-            target,
-            redirect.location,
-            depth=due.depth,
-            role=due.role,
-            redirects=due.redirects + 1,
+            targets, target, redirect.location, depth=due.depth, role=due.role, redirects=hops
         )
         new_root = target if moves else None
         return FoundUrls(targets=targets, alias=Alias(target, redirect.kind), new_root=new_root)
@@ -437,10 +427,9 @@ def _same_page(due: DueUrl, location: str) -> Verdict:
     This happens once, or twice if the second spelling is the canonical one.
     """
     spelling = without_fragment(location)
-    is_new = spelling != due.fetch_url and (spelling == due.url or not due.attempt)
-    if not is_new:
-        return _failed("redirect_loop", "it redirects to itself")
-    return Verdict("redirected", reason=_RESPELLED, detail=spelling)
+    if spelling != due.fetch_url and (spelling == due.url or not due.attempt):
+        return Verdict("redirected", reason=_RESPELLED, detail=spelling)
+    return _failed("redirect_loop", "it redirects to itself")
 
 
 def _failed(reason: str, detail: str) -> Verdict:
@@ -494,11 +483,8 @@ class Seeding:
         # A redirect was an answer, whatever became of the request that followed it.
         is_first = str(origin(result.url)) == at_origin
         fall_back = is_first and result.status is None and result.reason in _NO_HTTPS
-        return [
-            self._settled(
-                [(s, s.fallback_url if fall_back and s.fallback_url else s.url) for s in seeds], now
-            )
-        ]
+        pairs = [(s, s.fallback_url if fall_back and s.fallback_url else s.url) for s in seeds]
+        return [self._settled(pairs, now)]
 
     def _settled(self, seeds: Sequence[tuple[StoredSeed, str]], now: float) -> Note:
         targets = Targets()

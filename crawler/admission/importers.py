@@ -196,10 +196,10 @@ def _parsed(data: bytes) -> Mapping[str, object]:
 def _watches(watches: Iterable[tuple[str, object]], kept: frozenset[str]) -> Iterator[Entry]:
     for number, (uuid, watch) in enumerate(watches, 1):
         where = f"watch {number}"
-        if not isinstance(watch, Mapping) or not isinstance(watch.get("url"), str):
+        if isinstance(watch, Mapping) and isinstance(watch.get("url"), str):
+            yield _watch(where, watch, has_history=uuid in kept)
+        else:
             yield Skipped(where, str(uuid), "it has no URL")
-            continue
-        yield _watch(where, watch, has_history=uuid in kept)
 
 
 def _watch(where: str, watch: _Watch, *, has_history: bool) -> Entry:
@@ -283,8 +283,8 @@ def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Itera
         return
     if sitemap.kind == "index":
         yield Skipped(where, url, "an index in an index")
-        return
-    yield from _pages(sitemap, f"{name}, ")
+    else:
+        yield from _pages(sitemap, f"{name}, ")
 
 
 def _parsed_manifest(data: bytes) -> Sitemap:
@@ -367,12 +367,8 @@ def _had(old: bytes, name: str) -> set[str]:
         # Quote the beginning of a line that is no site; quote nothing of a file that is no list.
         if not problem.text or (_is_table(name) and csv_header(old) is None):
             raise UnreadableList(problem.message)
-    return {
-        canonical(url)
-        for seed in found.seeds
-        for url in (seed.url, seed.fallback_url)
-        if url is not None
-    }
+    urls = (url for seed in found.seeds for url in (seed.url, seed.fallback_url))
+    return {canonical(url) for url in urls if url is not None}
 
 
 def _refused(site: WatchedSite) -> Skipped | None:
@@ -395,11 +391,10 @@ def _with(old: bytes, name: str, added: Sequence[WatchedSite]) -> bytes:
 
 def _lines(old: bytes, name: str, added: Sequence[WatchedSite]) -> Iterable[str]:
     header = csv_header(old)
-    if header is not None:
-        yield from (_row(header, site) for site in added)
-    elif _is_table(name):
+    if header is None and _is_table(name):
         header = "\t" if name.lower().endswith(".tsv") else ",", _COLUMNS
         yield header[0].join(_COLUMNS)
+    if header is not None:
         yield from (_row(header, site) for site in added)
     else:
         for site in added:
@@ -467,7 +462,6 @@ _MARK = b"\xef\xbb\xbf"
 _OPML = re.compile(rb"<opml[\s>]", re.IGNORECASE)
 _JOB = re.compile(rb"^(?:- |  )?[\"']?(?:url|navigate|command|shell)[\"']?\s*:", re.MULTILINE)
 _URL = re.compile(rb"\A(?:\s|#[^\n]*\n)*+(?:source:)?https?://", re.IGNORECASE)
-
 
 #: The formats of lists that can be imported.
 ListFormat = Literal["auto", "changedetection", "urlwatch", "opml", "sitemap"]
@@ -552,10 +546,7 @@ def _words(error: yaml.YAMLError) -> str:
 def _entries(jobs: list[object]) -> Iterator[Entry]:
     for number, job in enumerate(jobs, 1):
         where = f"job {number}"
-        if isinstance(job, dict):
-            yield _entry(where, job)
-        else:
-            yield Skipped(where, str(job), "not a job")
+        yield _entry(where, job) if isinstance(job, dict) else Skipped(where, str(job), "not a job")
 
 
 def _entry(where: str, job: dict[object, object]) -> Entry:

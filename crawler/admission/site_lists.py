@@ -191,14 +191,11 @@ def _number(name: str, text: str, *, above_0: bool) -> float | None:
 
 def _read_lines(lines: Sequence[str], header_expected: bool) -> Iterator[_Entry | Problem]:
     header, start = _header(lines)
+    first = lines[start] if start < len(lines) else ""
     if header is not None:
         yield from _read_csv(lines, start + 1, header)
-    elif (
-        start < len(lines)
-        and header_expected
-        and re.search(r"[\t;,]", _COMMENT.sub("", lines[start]))
-    ):
-        yield Problem(start + 1, _shown(lines[start]), f"no column {' or '.join(_URL_COLUMNS)}")
+    elif header_expected and re.search(r"[\t;,]", _COMMENT.sub("", first)):
+        yield Problem(start + 1, _shown(first), f"no column {' or '.join(_URL_COLUMNS)}")
     else:
         yield from _read_text(lines)
 

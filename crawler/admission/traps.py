@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, Literal
 from urllib.parse import unquote_plus
 
@@ -18,7 +19,6 @@ from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import without_fragment
 
 _Parameters = Sequence[tuple[str, str]]
-
 
 #: The cause of endless URLs.
 TrapKind = Literal["session", "calendar", "query", "path"]
@@ -111,9 +111,7 @@ def _endless(url: str, segments: Sequence[str], limits: TrapLimits) -> str | Non
         return f"longer than {limits.max_url_length} characters"
     if len(segments) > limits.max_path_segments:
         return f"more than {limits.max_path_segments} segments"
-    if _repeats(segments, limits.max_repeats):
-        return "repeated segments"
-    return None
+    return "repeated segments" if _repeats(segments, limits.max_repeats) else None
 
 
 def _repeats(segments: Sequence[str], times: int) -> bool:
@@ -315,25 +313,17 @@ class Combinations:
         )
         parts = UrlParts(segments, values, in_query)
         for value, beside in (*parts.values, *parts.pairs):
-            self._learn(value, beside)
+            # A recurring value stays one.
+            is_first = self._rests.get(value) in {None, beside}
+            self._rests[value] = beside if is_first else _RECURS
         return parts if len(segments) + len(pairs) >= self._least else None
-
-    def _learn(self, value: int, beside: int) -> None:
-        before = self._rests.get(value)
-        # A recurring value stays one.
-        self._rests[value] = beside if before in {None, beside} else _RECURS
 
     def _recurs(self, value: _Value) -> bool:
         return self._rests.get(value[0]) == _RECURS
 
     def _run(self, parts: UrlParts) -> int:
         """Count the recurring segments at the end of the path."""
-        count = 0
-        for value in reversed(parts.values):
-            if not self._recurs(value):
-                break
-            count += 1
-        return count
+        return sum(1 for _ in takewhile(self._recurs, reversed(parts.values)))
 
     def is_combined(self, parts: UrlParts | None) -> bool:
         """Return whether enough values of a URL recur, and all those of its query."""

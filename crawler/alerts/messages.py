@@ -78,7 +78,6 @@ def _message(kind: str, timestamp: str, data: Mapping[str, Any]) -> str:
 # -- change summary ----------------------------------------------------------
 # From the stored bytes, or from the counts where these are not kept.
 
-
 #: What a summary is of: a change with its version, the one before, and counts of blocks.
 Summarised: TypeAlias = PendingAlert | PageChange
 

@@ -80,17 +80,13 @@ class Outbox:
         by_target: defaultdict[tuple[str, bytes | None], list[Channel]] = defaultdict(list)
         for channel in channels:
             by_target[channel.url, channel.key].append(channel)
-        made = {
-            target: self.receiver_of(theirs[0])
+        queues = {
+            target: self._queues.get(target) or _Queue(self.receiver_of(theirs[0]), [])
             for target, theirs in by_target.items()
-            if target not in self._queues
         }
         self.limits = limits
         self._left += [queue for target, queue in self._queues.items() if target not in by_target]
-        self._queues = {
-            target: self._queues[target] if target in self._queues else _Queue(made[target], [])
-            for target in by_target
-        }
+        self._queues = queues
         for target, queue in self._queues.items():
             queue.channels = by_target[target]
         for queue in self._left:
@@ -216,19 +212,17 @@ class Outbox:
         while True:
             try:
                 await self.database.at_once(lambda connection: change(connection, *arguments))
+                return
             except StoreUnavailable:
                 if self._stop.is_set():
                     raise
                 await self._wait_for_store(queue)
-            else:
-                return
 
     async def _wait_for_store(self, queue: _Queue) -> None:
         """Wait until something was committed, which shows that it is back, or for a while."""
         queue.changed.clear()
         if not self._stop.is_set():
-            until = self.clock.now() + _STORE_WAIT_S
-            await self.clock.wait(queue.changed, until, idle=False)
+            await self.clock.wait(queue.changed, self.clock.now() + _STORE_WAIT_S, idle=False)
 
     def _tell(self, queue: _Queue, message: Message, answer: Delivery) -> None:
         """Log once when a receiver begins to fail, and once when it is back."""

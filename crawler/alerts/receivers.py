@@ -149,8 +149,7 @@ class Webhook:
             "Idempotency-Key": message.key,
         }
         if self._key is not None:
-            signed = signature(self._key, message.key, timestamp, body)
-            headers["webhook-signature"] = signed
+            headers["webhook-signature"] = signature(self._key, message.key, timestamp, body)
         return headers
 
     async def close(self) -> None:

@@ -281,11 +281,10 @@ class ArchiveIndex:
             with closing(file.open()) as source:
                 query = "SELECT at FROM listed WHERE file = ? ORDER BY at"
                 offsets = (at for (at,) in self._db.execute(query, (key(file.name),)))
-                scanned = (
-                    scan_listed(source, file.name, offsets)
-                    if is_listed
-                    else scan(source, file.name)
-                )
+                if is_listed:
+                    scanned = scan_listed(source, file.name, offsets)
+                else:
+                    scanned = scan(source, file.name)
                 self._insert(number, _gathered(gathering, scanned))
         except OSError as error:
             self._insert(number, iter([Damage(file.name, 0, str(error), "unreadable")]))

@@ -225,8 +225,7 @@ def _capture(path: Path, number: int, text: bytes) -> _ListedCapture | None:
             return None
         found = _ListedCapture(number, str(fields["filename"]), int(fields["offset"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        wanted = "filename and offset"
-        raise CrawlError(f"{path}: line {number}: no capture with {wanted}") from error
+        raise CrawlError(f"{path}: line {number}: no capture with filename and offset") from error
     if not 0 <= found.offset < 2**62:
         raise CrawlError(f"{path}: line {number}: an impossible offset")
     return found

@@ -263,14 +263,12 @@ def fetch_result(exchange: ArchivedExchange, max_body_bytes: int) -> FetchResult
     ``max_body_bytes`` is the limit of a page.
     """
     facts = exchange.facts
-    headers = exchange.headers
     if is_ours(exchange):
-        headers = _as_they_came(headers)
-        exchange = replace(exchange, headers=headers)
+        exchange = replace(exchange, headers=_as_they_came(exchange.headers))
     verdict, (wire_body, body) = _judged(exchange, max_body_bytes)
     wait_s = facts.retry_after_s
     if wait_s is None:
-        wait_s = retry_after_s(headers, exchange.ended_at)
+        wait_s = retry_after_s(exchange.headers, exchange.ended_at)
     return FetchResult(
         url=exchange.url,
         outcome=verdict.outcome,
@@ -283,7 +281,7 @@ def fetch_result(exchange: ArchivedExchange, max_body_bytes: int) -> FetchResult
             (name.decode("latin-1"), value.decode("latin-1"))
             for name, value in exchange.request_headers
         ),
-        headers=headers,
+        headers=exchange.headers,
         wire_body=wire_body,
         body=body,
         peer=exchange.peer,

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import zstandard
 from fastwarc.stream_io import GzipReader, ZstdReader
@@ -72,7 +72,7 @@ class Slice:
         wanted = min(size, self.size - offset)
         return os.pread(self._file.fileno(), wanted, self._start + offset) if wanted > 0 else b""
 
-    def reader(self, offset: int) -> GzipReader | ZstdReader | _Stream:
+    def reader(self, offset: int) -> _Reader:
         """Return a reader of the bytes from an offset on, as text; the slice must stay open."""
         stream = _Stream(self, offset)
         if self.coding == "gzip":
@@ -123,6 +123,9 @@ class _Stream:
         """Return None, as there are no gzip members or zstd frames."""
 
 
+_Reader: TypeAlias = GzipReader | ZstdReader | _Stream
+
+
 def _plain_dictionary(stored: bytes) -> bytes:
     """Return the dictionary, which may itself be compressed."""
     if not stored.startswith(_ZSTD):
@@ -148,7 +151,7 @@ def whole_until(source: Slice, start: int) -> int:
     return ends
 
 
-def warc_records(reader: GzipReader | ZstdReader | _Stream) -> Iterator[WarcRecord]:
+def warc_records(reader: _Reader) -> Iterator[WarcRecord]:
     """Return the records as fastwarc reads them; HTTP is not parsed.
 
     Raises:
@@ -217,7 +220,7 @@ def scan(source: Slice, file: str) -> Iterator[ScannedRecord | Damage]:
         yield Damage(file, max(at, behind), f"{reason}, {given:,} records were read")
 
 
-def placed(reader: GzipReader | ZstdReader | _Stream) -> Iterator[tuple[RecordPlace, WarcRecord]]:
+def placed(reader: _Reader) -> Iterator[tuple[RecordPlace, WarcRecord]]:
     """Yield the records with their places.
 
     From the first one that shares its member on they are counted: a later member need not begin
@@ -241,12 +244,7 @@ def _require_whole(source: Slice, member: int) -> None:
         raise _BadRecord("the gzip stream ends early")
 
 
-def _behind(
-    source: Slice,
-    reader: GzipReader | ZstdReader | _Stream,
-    held: ScannedRecord | None,
-    member: int,
-) -> int:
+def _behind(source: Slice, reader: _Reader, held: ScannedRecord | None, member: int) -> int:
     """Return the end of the record before a damage, or of its member; ``member`` if not whole."""
     if held is None:
         return member

@@ -130,9 +130,8 @@ class _ExchangeRecords:
         line = f"{'GET' if form is None else 'POST'} {target} HTTP/1.1"
         lines = [line, *(f"{name}: {value}" for name, value in self._result.request_headers)]
         head = "\r\n".join((*lines, "\r\n")).encode("utf-8", "surrogateescape")
-        block = head + (form or "").encode()
         return _record(
-            "request", record_id, self._date, block,
+            "request", record_id, self._date, head + (form or "").encode(),
             {**common, **self._peer(), "Content-Type": "application/http;msgtype=request"},
         )  # fmt: skip
 

@@ -64,9 +64,8 @@ _Pipe: TypeAlias = "Connection[Any, Any]"
 def judging(asks: float) -> Judging:
     """Return a function that judges trials, in several processes if they are worth their start."""
     processes = min(os.cpu_count() or 1, _MOST)
-    return (
-        partial(side_by_side, processes) if processes > 1 and asks > _WORTHWHILE_ASKS else in_turn
-    )
+    is_worth = processes > 1 and asks > _WORTHWHILE_ASKS
+    return partial(side_by_side, processes) if is_worth else in_turn
 
 
 def side_by_side(
@@ -204,20 +203,16 @@ class StoreComparison:
 
 
 def ask(
-    db: Path,
-    policies: Sequence[str],
-    budgets: Sequence[float],
-    shown: float,
-    daemon: DaemonSettings,
+    db: Path, policies: Sequence[str], budgets: Sequence[float], seen: float, daemon: DaemonSettings
 ) -> StoreComparison:
     """Compare policies and budgets (fetches a day) on a store's history.
 
-    Without budgets the archive's own spending on these pages is used. ``shown`` is the share of the
+    Without budgets the archive's own spending on these pages is used. ``seen`` is the share of the
     archive's time that all policies see before they are judged.
     """
     with err.status("Reading the archive"):
         captures, url, origin = terminal.run(read_past(db, daemon))
-    start, end = _span(db, captures, shown)
+    start, end = _span(db, captures, seen)
     spent = int(((captures.at > start) & (captures.at <= end)).sum())
     budgets = budgets or [spent / (end - start)]
     terms = [ReplayTerms(budget, start, end) for budget in budgets]

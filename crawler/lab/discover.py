@@ -226,8 +226,7 @@ class Cover:
 def cover_of(history: _SiteHistory, algorithm: str, budget: int) -> Cover:
     """Choose a cover of at most ``budget`` pages for the next step."""
     recrawls = history.recrawls
-    pages = history.sightings.found_at.size
-    past = RecrawlHistory(pages, recrawls).of_living(history.alive_now)
+    past = RecrawlHistory(history.sightings.found_at.size, recrawls).of_living(history.alive_now)
     cover = ALGORITHMS[algorithm](past, budget)
     return Cover(
         history, algorithm, budget, _chosen(history, cover, past.fractions()),
@@ -343,8 +342,7 @@ def why(throttle: Throttle) -> str:
     kind = throttle.kind.removeprefix("trap: ")
     if kind == "path":
         return "endless depth"
-    said = _WHY.get(kind, kind)
-    return f"{said}; the first {throttle.crawled:,} may be crawled"
+    return f"{_WHY.get(kind, kind)}; the first {throttle.crawled:,} may be crawled"
 
 
 def still(throttle: Throttle) -> str | None:

@@ -96,8 +96,7 @@ def _planned_ephemeral(
     rate = np.where(np.isin(row, found.decaying), found.plan.crawl_rate[row], 0.0)
     with np.errstate(divide="ignore"):
         interval = 1 / rate
-    items = pages.rate * pages.own
-    reward = items / pages.decay * -np.expm1(-pages.decay * interval)
+    reward = pages.rate * pages.own / pages.decay * -np.expm1(-pages.decay * interval)
     return tuple(
         PlannedEphemeral(
             url=sources.url[row[k]],

@@ -282,9 +282,7 @@ def read_parquet(path: Path) -> _FileColumns:
         name = f"/dev/fd/{file.fileno()}"
         with _duckdb(path, name) as connection:
             names = _checked_names(path, connection, name)
-            columns = ", ".join(
-                f'"{column}"::{_TYPES[column][0]} AS "{column}"' for column in names
-            )
+            columns = ", ".join(f'"{each}"::{_TYPES[each][0]} AS "{each}"' for each in names)
             found = connection.execute(f"SELECT {columns} FROM read_parquet(?)", [name])
             return _columns(path, found.fetchnumpy())
 
@@ -495,10 +493,8 @@ def read_store(
     delays_s = {
         key_of(each): None if each.state is None else each.state.delay_s for each in pages.hosts
     }
-    known = np.bincount(evidence.source, minlength=len(pages)) > 0
-    learning = RateLearning(
-        estimator, len(observed), len(evidence), int((~known).sum()), pages.gone
-    )
+    without = int((np.bincount(evidence.source, minlength=len(pages)) == 0).sum())
+    learning = RateLearning(estimator, len(observed), len(evidence), without, pages.gone)
     return learned, list(delays_s.values()), learning, decaying
 
 

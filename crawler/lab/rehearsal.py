@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
@@ -30,9 +30,9 @@ from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
 from freshet.scheduler.agenda.audit import Staleness
 from freshet.scheduler.costs import stale_days
-from freshet.scheduler.evaluate.serving import silent
+from freshet.scheduler.evaluate.serving import Progress, silent
 from freshet.storage.database import reading
-from freshet.storage.records import Acknowledged, FetchResult
+from freshet.storage.records import FetchResult
 
 # -- evaluation against the truth --------------------------------------------
 # A *copy* lasts from the first answered visit of a page to the first one after the page's
@@ -226,11 +226,7 @@ class _Watched:
 
 
 async def rehearse(
-    settings: Settings,
-    web: SyntheticWeb,
-    plan: Plan,
-    db: Path,
-    tell: Callable[[float], None] = silent,
+    settings: Settings, web: SyntheticWeb, plan: Plan, db: Path, tell: Progress = silent
 ) -> Rehearsal | None:
     """Keep a web fresh from the day on which it starts to change; None if a signal ended it.
 
@@ -246,11 +242,8 @@ async def rehearse(
         db, seeds_from_arguments(roots).seeds, plan.budget, plan.policy, plan.days * _DAY_S
     )
 
-    def watch(live: Live) -> Observer:
-        def progress(_batch: Sequence[Acknowledged]) -> None:
-            tell((live.pool.clock.now() - web.start_at) / (plan.days * _DAY_S))
-
-        return progress
+    def watch(_live: Live) -> Observer:
+        return lambda _batch: tell((clock.now() - web.start_at) / (plan.days * _DAY_S))
 
     report = await keep(
         settings, order, watch=watch, fetcher=fetcher, clock=clock, rng=Random(plan.seed)
@@ -291,12 +284,7 @@ def _pages(
     ruled = terms(urls, np.zeros(len(urls), np.intp), np.ones(len(urls)), settings.daemon.rules)
     return {
         life.place: (
-            TruePage(
-                float(importance),
-                life.born_at,
-                inf if life.died_at is None else life.died_at,
-                life.changed_at,
-            ),
+            TruePage(float(importance), life.born_at, life.died_at or inf, life.changed_at),
             fetcher.visits.get(life.place, []),
         )
         for life, importance, never in zip(lives, ruled.importance, ruled.never, strict=True)

@@ -133,8 +133,7 @@ async def _left(database: Database, pasts: Sequence[RunPast]) -> Sequence[RunPas
     last = await runs_tables.latest(database.reader)
     if last is None:
         return pasts
-    known = [past for past in pasts if past.began_at == last.started_at]
-    if not known:
+    if last.started_at not in {past.began_at for past in pasts}:
         raise CrawlError(
             f"{database.path}: holds other pages than these archives; name a new file with --db"
         )
@@ -286,9 +285,8 @@ class Archives:
     ) -> None:
         self._settings = settings
         self._tell = tell
-        inputs = inputs_of(paths)
         limits = settings.fetch.max_body_bytes, settings.sitemaps.max_bytes
-        self._order = _order_of(inputs, index, tell)
+        self._order = _order_of(inputs_of(paths), index, tell)
         self._reading = Reading(
             self._order, max(limits), page_bytes=settings.fetch.max_body_bytes, requests=False
         )
@@ -318,10 +316,7 @@ class Archives:
         def exchanges(after: float) -> AsyncIterator[Played]:
             return self._exchanges(max(after, account.began_at), end)
 
-        async def probe(at_origin: str, after: float) -> FetchResult | None:
-            return self._probe(at_origin, after)
-
-        return RunPast(account.began_at, account.seeds, exchanges, probe, account.is_lasting)
+        return RunPast(account.began_at, account.seeds, exchanges, self._probe, account.is_lasting)
 
     async def _exchanges(self, begin: float, end: float) -> AsyncIterator[Played]:
         for number, found in enumerate(self._reading.exchanges(begin)):
@@ -338,7 +333,7 @@ class Archives:
         result = fetch_result(found, self._settings.fetch.max_body_bytes)
         return Played(result, accept_of(found), is_ours(found), found.facts.is_unasked)
 
-    def _probe(self, at_origin: str, after: float) -> FetchResult | None:
+    async def _probe(self, at_origin: str, after: float) -> FetchResult | None:
         """Return the answer to a host's next probe, if the probe was its next request."""
         probe = self._order.next_probe(at_origin, after)
         if probe is None:

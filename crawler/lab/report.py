@@ -122,7 +122,6 @@ def _calibration(answer: StoreComparison) -> Columns:
 
 def _pages(answer: StoreComparison) -> Columns:
     captures, rate = answer.captures, answer.comparison.rate
-    names = np.array([*RATE_CLASSES, RAREST], object)
     return {
         "url": _texts(answer.url),
         "host": _texts(answer.origin)[captures.host],
@@ -130,7 +129,7 @@ def _pages(answer: StoreComparison) -> Columns:
         "found": captures.found * _DAY_S,
         "captures": np.diff(captures.offsets),
         "change_rate": rate,
-        "rate_class": names[class_of(rate)],
+        "rate_class": _texts([*RATE_CLASSES, RAREST])[class_of(rate)],
     }
 
 

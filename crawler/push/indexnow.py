@@ -131,7 +131,6 @@ _INVALID_MOST_S: Final = 24 * _HOUR_S
 _UNREACHED_S: Final = 900.0
 _ROOM: Final = 10_000
 
-
 #: The status of a key.
 KeyStatus: TypeAlias = Literal["valid", "invalid", "unknown"]
 
@@ -171,11 +170,8 @@ class KeyCache:
         before = self._entries.get(place)
         failures = 0 if is_valid else (before.failures if before else 0) + 1
         known = bool(is_valid) or (before is not None and before.ever_valid)
-        if is_valid:
-            pause = _VALID_S
-        elif is_valid is None:
-            pause = _UNREACHED_S
-        else:
+        pause = _VALID_S if is_valid else _UNREACHED_S
+        if is_valid is False:
             pause = min(_INVALID_MOST_S, _INVALID_S * 4.0 ** min(failures - 1, 8))
         self._entries[place] = _Entry(bool(is_valid), now + pause, failures, known)
 
@@ -247,8 +243,7 @@ class Pinging:
 
     def _hold(self, place: KeyPlace, urls: Sequence[str], now: float) -> None:
         held = self._held.get(place)
-        room = _HELD - sum(len(each.urls) for each in self._held.values())
-        if len(urls) > room:
+        if len(urls) > _HELD - sum(len(each.urls) for each in self._held.values()):
             raise Refused(429, "ping: too many unverified")
         if held is None:
             if not self.book.may_request(place, now):
@@ -275,8 +270,7 @@ class Pinging:
 
     def _answered(self, place: KeyPlace, result: FetchResult, now: float) -> list[Entry]:
         is_there = result.outcome == "fetched"
-        is_missing = result.outcome == "gone" or result.status in (401, 403)
-        known = is_there or is_missing
+        known = is_there or result.outcome == "gone" or result.status in (401, 403)
         is_right = is_there and holds_key(result.body, place.key)
         self._settle(place, now, is_valid=is_right if known else None)
         return []

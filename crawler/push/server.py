@@ -302,10 +302,9 @@ class PushListener:
                 raise ConnectionError("the body contradicts its headers") from error
 
         headers = {name.lower(): value for name, value in request.headers.items()}
-        length = request.content_length
         return Pushed(
             method=request.method, path=request.path, query=request.query, headers=headers,
-            length=length, read=read,
+            length=request.content_length, read=read,
             source=self._source(request.remote or "", headers.get("x-forwarded-for", "")),
         )  # fmt: skip
 

@@ -99,12 +99,11 @@ class Leases:
         self, page_id: int, host_id: int, url: str, said: Advertised, now: float
     ) -> Subscription:
         self._by_page[page_id] = token = self._mint()
-        return self.put(
-            Subscription(
-                page_id, host_id, url, hub=said.hub, topic=said.topic, token=token,
-                secret=self._mint(), next_at=now,
-            )
+        new = Subscription(
+            page_id, host_id, url, hub=said.hub, topic=said.topic, token=token,
+            secret=self._mint(), next_at=now,
         )  # fmt: skip
+        return self.put(new)
 
     def _moved(self, known: Subscription, said: Advertised, now: float) -> Subscription | None:
         if known.state == "leaving" or said == Advertised(known.hub, known.topic):
@@ -140,12 +139,11 @@ class Leases:
         """
         known = self._by_token[token]
         failures = known.failures + 1
-        return self.put(
-            replace(
-                known, pending_until=now + _PENDING_S, failures=failures,
-                next_at=now + min(_BACK_OFF_MOST_S, _BACK_OFF_S * 4.0 ** min(failures - 1, 8)),
-            )
+        new = replace(
+            known, pending_until=now + _PENDING_S, failures=failures,
+            next_at=now + min(_BACK_OFF_MOST_S, _BACK_OFF_S * 4.0 ** min(failures - 1, 8)),
         )  # fmt: skip
+        return self.put(new)
 
     def answered(
         self, token: str, now: float, failure: str | None, moved_to: str | None = None
@@ -158,12 +156,11 @@ class Leases:
         if known is None or (failure is None and moved_to is None):
             return None
         follow = moved_to is not None and known.failures <= _HOPS
-        return self.put(
-            replace(
-                known, hub=moved_to or known.hub, next_at=now if follow else known.next_at,
-                pending_until=None, detail=failure,
-            )
+        new = replace(
+            known, hub=moved_to or known.hub, next_at=now if follow else known.next_at,
+            pending_until=None, detail=failure,
         )  # fmt: skip
+        return self.put(new)
 
     def has_ended(self, subscription: Subscription) -> bool:
         """Return whether the unsubscription was confirmed or sent often enough: leases run out."""
@@ -196,13 +193,12 @@ class Leases:
             return None
         if _RENEWED_AT * lease_s < _LEAST_RENEWAL_S:
             meet("renewals of a subscription", known.hub)
-        return self.put(
-            replace(
-                known, state="active", pending_until=None,
-                lease_until=now + lease_s, failures=0, detail=None,
-                next_at=now + max(_RENEWED_AT * lease_s, _LEAST_RENEWAL_S),
-            )
+        new = replace(
+            known, state="active", pending_until=None,
+            lease_until=now + lease_s, failures=0, detail=None,
+            next_at=now + max(_RENEWED_AT * lease_s, _LEAST_RENEWAL_S),
         )  # fmt: skip
+        return self.put(new)
 
     def denied(self, token: str, topic: str, reason: str, now: float) -> Subscription | None:
         """Record a hub's denial, at once or later; None if the subscription is unknown."""
@@ -210,13 +206,12 @@ class Leases:
         if known is None or topic != known.topic:
             return None
         failures = known.failures + 1
-        return self.put(
-            replace(
-                known, state="denied", pending_until=None, lease_until=None,
-                failures=failures, detail=reason or "the hub gave no reason",
-                next_at=now + _DENIED_S * min(failures, 8),
-            )
+        new = replace(
+            known, state="denied", pending_until=None, lease_until=None,
+            failures=failures, detail=reason or "the hub gave no reason",
+            next_at=now + _DENIED_S * min(failures, 8),
         )  # fmt: skip
+        return self.put(new)
 
     def request(self, subscription: Subscription, callback: str) -> dict[str, str]:
         """Return the form fields of the request to the hub."""
@@ -297,10 +292,8 @@ class Subscriber:
             due, at = visit.due, visit.observation.at
             if at >= self._unanswered.get(due.page_id, inf):
                 del self._unanswered[due.page_id]
-            if visit.advertised is not None:
-                new = self.leases.advertised(
-                    due.page_id, due.host_id, due.url, visit.advertised, at
-                )
+            if (said := visit.advertised) is not None:
+                new = self.leases.advertised(due.page_id, due.host_id, due.url, said, at)
                 if new is not None:
                     self.inbox.post(Note(at, subscription=new))
 
@@ -322,9 +315,8 @@ class Subscriber:
         return noted
 
     def _answered(self, token: str, result: FetchResult, now: float) -> list[Entry]:
-        moved_to = None
-        if result.outcome == "redirected" and result.status in _MOVED:
-            moved_to = result.location
+        is_moved = result.outcome == "redirected" and result.status in _MOVED
+        moved_to = result.location if is_moved else None
         accepted = result.status is not None and 200 <= result.status < 300
         failure = None if accepted else result.detail or result.reason
         known = self.leases.of(token)
@@ -337,10 +329,8 @@ class Subscriber:
         if self._scope_at is not None and now < self._scope_at + _SCOPE_EVERY_S:
             return
         self._scope_at = now
-        urls = self.leases.urls()
-        before, self._outside = self._outside, frozenset(
-            url for url in urls if not in_scope(self.admission, url)
-        )  # fmt: skip
+        before, urls = self._outside, self.leases.urls()
+        self._outside = frozenset(url for url in urls if not in_scope(self.admission, url))
         gone = before & self._outside
         for each in self.leases.leave(lambda url: url not in gone, now):
             self.inbox.post(Note(now, subscription=each))
@@ -379,8 +369,7 @@ class Subscriber:
         """
         if known.page_id in self._unanswered:
             return True
-        claims = (Claim(known.url, now, now),)
-        said = Said("websub", known.host_id, known.topic, claims)
+        said = Said("websub", known.host_id, known.topic, (Claim(known.url, now, now),))
         is_kept = await self.inbox.commit(Note(now, said=said))
         if is_kept:
             self._unanswered[known.page_id] = now
@@ -388,9 +377,8 @@ class Subscriber:
 
     def read(self, known: Subscription, body: bytes, now: float) -> None:
         """Read a pushed feed for its URLs, unless too many are waiting."""
-        if not looks_like_feed(body[:_PREFIX_BYTES]):
-            return
-        if self._reading is not None and not self._reading.done():
+        is_busy = self._reading is not None and not self._reading.done()
+        if is_busy or not looks_like_feed(body[:_PREFIX_BYTES]):
             return
         if self._reads.take(known.page_id, now):
             self._reading = asyncio.create_task(self._read(known, body, now))
@@ -424,7 +412,6 @@ class Subscriber:
 
 _METHODS: Final = frozenset({"sha1", "sha256", "sha384", "sha512"})
 _FORM: Final = re.compile(r"\s*([A-Za-z0-9]{1,16})=([0-9A-Fa-f]{1,128})\s*")
-
 
 #: The name of a hash and the digest of the body under it, from the header.
 Signature: TypeAlias = tuple[str, bytes]

@@ -174,12 +174,9 @@ class StoreApi:
                 raise UsageError(f"{name} is not a parameter; accepted are {there}")
             if len(request.query.getall(name)) > 1:
                 raise UsageError(f"{name} is given twice")
-        return {
-            name: _value(name, request.query[name], schema)
-            if name in request.query
-            else schema.get("default")
-            for name, schema in known.items()
-        }
+        defaults = {name: schema.get("default") for name, schema in known.items()}
+        given = {name: _value(name, text, known[name]) for name, text in request.query.items()}
+        return defaults | given
 
 
 def _value(name: str, text: str, schema: dict[str, Any]) -> object:

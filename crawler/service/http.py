@@ -36,7 +36,6 @@ from freshet.storage.tables.changefeed import CursorGone
 log = logging.getLogger(__name__)
 
 _METHODS: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
-_OURS: Final = frozenset({"localhost"})
 _HEADERS: Final = {
     "Server": "freshet",
     "X-Content-Type-Options": "nosniff",
@@ -142,7 +141,7 @@ class HttpServer:
         """
         self._health, self._registry = health, registry
         self._routes = {"/healthz": self._tell_health, "/metrics": self._tell_metrics, **routes}
-        self._names = _OURS | {name.lower() for name in operation.host_names}
+        self._names = {"localhost", *map(str.lower, operation.host_names)}
         self._token = read_secret("operation.token", operation.token)
         if operation.token and not _TOKEN.fullmatch(self._token):
             raise CrawlError(

@@ -37,7 +37,6 @@ _SHORTEST: Final = 6
 _SHORTEST_PART: Final = 12
 _hidden: Final[set[str]] = set()
 
-
 #: ``auto`` is for people on a terminal and JSON elsewhere.
 LogFormat = Literal["auto", "console", "json"]
 
@@ -107,13 +106,12 @@ def configure_logging(chosen: LogFormat = "auto", *, verbose: bool) -> None:
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
-    handler = _Handler(sys.stderr)
-    handler.setFormatter(
-        ProcessorFormatter(
-            processors=[ProcessorFormatter.remove_processors_meta, *ending],
-            foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name, ExtraAdder()],
-        )
+    formatter = ProcessorFormatter(
+        processors=[ProcessorFormatter.remove_processors_meta, *ending],
+        foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name, ExtraAdder()],
     )
+    handler = _Handler(sys.stderr)
+    handler.setFormatter(formatter)
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(handlers=[handler], level=level, force=True)
 
@@ -140,7 +138,6 @@ class _Handler(logging.StreamHandler[TextIO]):
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line."""
         self.stream = sys.stderr
         super().emit(record)
 

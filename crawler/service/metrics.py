@@ -31,7 +31,6 @@ _LAG_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
 _WORK_BUCKETS: Final = (0.001, 0.01, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0)
 _EXCHANGE_BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
-
 #: The phase of a daemon.
 DaemonPhase = Literal["starting", "fetching", "reloading", "upkeep", "stopping"]
 #: What there is to say at a scrape, by the names in metrics.toml; by label where there are several.
@@ -197,7 +196,6 @@ class _Standing(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the current figures."""
         families = {"counters": CounterMetricFamily, "gauges": GaugeMetricFamily}
         for name, value in self._figures().items():
             kind = "counters" if name in SAYS["counters"] else "gauges"

@@ -23,7 +23,6 @@ from freshet.crawler.synthetic_web.site import (
     File,
     Head,
     LivingPage,
-    Manifest,
     Redirect,
     SyntheticSite,
     without_utm,
@@ -271,17 +270,22 @@ class Responder:
         site = self._web.sites.get(asked.host)
         if site is None:
             return plight(421, at)
-        if site.moved_to is not None:
-            return self._redirect(site, Redirect(301, Place(site.moved_to, asked.target)), at)
-        match site.find(asked.target):
+        moved = site.moved_to and Redirect(301, Place(site.moved_to, asked.target))
+        match moved or site.find(asked.target):
             case LivingPage() as document:
                 return self._document(site, document, asked, at)
             case Fault() as fault:
                 return self._fault(site, fault, asked, at)
+            case Redirect() as redirect:
+                return self._redirect(site, redirect, at)
             case None:
                 return self._trap_or_nothing(site, asked, at)
-            case resource:
-                return self._fixed(site, resource, at)
+            case File(mime, body):
+                pass
+            case manifest:
+                mime = CONTENT_TYPES[manifest]
+                body = manifest_bytes(site, manifest, at, self.addresses)
+        return success(at, body, ("ETag", strong_etag(body)), ("Content-Type", mime))
 
     def _document(
         self, site: SyntheticSite, document: LivingPage, asked: Place, at: float
@@ -314,19 +318,6 @@ class Responder:
         date = http_date(at // 1 + fault.retry_after_s)
         retry_after = date if fault.as_date else str(fault.retry_after_s)
         return plight(fault.status, at, ("Retry-After", retry_after))
-
-    def _fixed(
-        self, site: SyntheticSite, resource: Redirect | File | Manifest, at: float
-    ) -> SiteResponse:
-        match resource:
-            case Redirect():
-                return self._redirect(site, resource, at)
-            case File(mime, body):
-                pass
-            case _:
-                mime = CONTENT_TYPES[resource]
-                body = manifest_bytes(site, resource, at, self.addresses)
-        return success(at, body, ("ETag", strong_etag(body)), ("Content-Type", mime))
 
     def _redirect(self, site: SyntheticSite, redirect: Redirect, at: float) -> SiteResponse:
         if redirect.to is None:

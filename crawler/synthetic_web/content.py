@@ -198,7 +198,6 @@ ENGLISH, GERMAN, JAPANESE, RUSSIAN = (
     for code, table in _LANGUAGES.items()
 )
 
-
 # -- edits -------------------------------------------------------------------
 # Every edit changes the visible text; a test holds this for all forms.
 #: Text pages: how often each form occurs among the edits of main content.
@@ -279,7 +278,8 @@ def revise(blocks: Blocks, form: Form, rng: Random, language: Language) -> Block
             kinds = {block.kind for block in blocks}
             figure, dated = "figure" in kinds, "date" in kinds
             return compose(rng, language, _REWRITTEN, figure=figure, dated=dated)
-    i, sentences = _pick_paragraph(blocks, rng)
+    i = rng.choice([i for i, block in enumerate(blocks) if block.kind == "paragraph"])
+    sentences = list(blocks[i].sentences)
     match form:
         case "word":
             j = rng.randrange(len(sentences))
@@ -303,11 +303,6 @@ def _replace(blocks: Blocks, kind: ContentKind, draw: Callable[[], str]) -> Bloc
     while after == before:
         after = draw()
     return _with(blocks, i, [after])
-
-
-def _pick_paragraph(blocks: Blocks, rng: Random) -> tuple[int, list[str]]:
-    i = rng.choice([i for i, block in enumerate(blocks) if block.kind == "paragraph"])
-    return i, list(blocks[i].sentences)
 
 
 def _with(blocks: Blocks, i: int, sentences: Iterable[str]) -> Blocks:

@@ -161,10 +161,9 @@ def _month(site: SyntheticSite, found: re.Match[str], form: str) -> Content:
     """Make a month without events, with links to its neighbours: years go on for ever."""
     year, month = int(found[1]), int(found[2])
     number = year * 12 + month - 1
-    neighbours = (("Previous month", number - 1), ("Next month", number + 1))
     links = tuple(
         Link(text, Place(site.name, form.format(n // 12, n % 12 + 1)))
-        for text, n in neighbours
+        for text, n in (("Previous month", number - 1), ("Next month", number + 1))
         if n >= 0
     )
     return Content(f"Calendar of {year}-{month:02}", (), links)
@@ -314,8 +313,7 @@ def notes(plot: Plot) -> SyntheticSite:
         ]
         page = plot.page(key, 0.1, links=outgoing)
         resources[target] = replace(page, head=head, born_at=plot.earlier(target))
-    frame = plot.frame(0.1)
-    return SyntheticSite(plot.name, "Notebook", resources, frame, validation="none")
+    return SyntheticSite(plot.name, "Notebook", resources, plot.frame(0.1), validation="none")
 
 
 _CHARSETS: Final[dict[str, tuple[Encoding, Language]]] = {
@@ -399,8 +397,7 @@ def bazaar(plot: Plot, *, traps: tuple[Trap, ...] = tuple(TRAPS)) -> SyntheticSi
         target = f"{WARE}{n}"
         page = resources[target] = plot.page(target, 0.05, born_at=born_at)
         title = page.history.content(0).title
-        note = "in stock, sent at once"
-        entries.append(plot.link(title, target, note=note, born_at=born_at))
+        entries.append(plot.link(title, target, note="in stock, sent at once", born_at=born_at))
     resources |= _lists(plot, entries[::-1], traps)
     frame = plot.frame(0.1, plot.link("Home", "/"))
     return SyntheticSite(

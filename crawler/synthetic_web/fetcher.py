@@ -54,16 +54,10 @@ def _failed(
 def _result(request: Request, answer: SiteResponse, at: float) -> FetchResult:
     headers = tuple((name.encode(), value.encode()) for name, value in answer.headers)
     location = answer.header("Location")
-    verdict, body = _limited(
-        request,
-        answer,
-        judge(
-            answer.status,
-            request.url,
-            None if location is None else location.encode(),
-            is_conditional=request.validators not in (None, Validators()),
-        ),
-    )
+    to = None if location is None else location.encode()
+    is_conditional = request.validators not in (None, Validators())
+    verdict = judge(answer.status, request.url, to, is_conditional=is_conditional)
+    verdict, body = _limited(request, answer, verdict)
     return FetchResult(
         url=request.url,
         outcome=verdict.outcome,

@@ -138,10 +138,7 @@ class Fault:
 
 #: Files that a site writes about itself for machines.
 Manifest: TypeAlias = Literal["robots", "sitemap index", "sitemap", "sitemap gzip", "atom", "rss"]
-
-
 Resource: TypeAlias = LivingPage | Redirect | File | Fault | Manifest
-
 
 Trap: TypeAlias = Literal["calendar", "session", "dates", "filters", "facets", "deeper"]
 #: Endless sets of pages, and where their targets begin.
@@ -156,7 +153,6 @@ TRAPS: Mapping[Trap, str] = {
     "facets": "/shelves/",
     "deeper": "/deeper/",
 }
-
 
 #: The markup of a site's pages after edits of its frame, by their forms.
 #:
@@ -246,12 +242,8 @@ class SyntheticSite:
 
     def documents(self) -> list[tuple[str, LivingPage]]:
         """Return all documents that ever live, with their targets."""
-        found = []
-        for target, resource in self.resources.items():
-            page = resource.then if isinstance(resource, Fault) else resource
-            if isinstance(page, LivingPage):
-                found.append((target, page))
-        return found
+        found = ((t, r.then if isinstance(r, Fault) else r) for t, r in self.resources.items())
+        return [(target, page) for target, page in found if isinstance(page, LivingPage)]
 
     @property
     def feed(self) -> tuple[str, Manifest] | None:

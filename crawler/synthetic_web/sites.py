@@ -384,7 +384,8 @@ def news(plot: Plot) -> SyntheticSite:
          for t, page in months.items()],
     )  # fmt: skip
     born_at = min(page.born_at for page in months.values())
-    resources: dict[str, Resource] = {target: page for target, page, _ in articles}
+    resources: dict[str, Resource] = {**SITEMAPS, "/feed.atom": "atom"}
+    resources |= {target: page for target, page, _ in articles}
     resources |= months
     resources |= _lists(plot, news_links)
     resources["/archive/"] = LivingPage(history=archive, born_at=born_at, in_sitemap=False)
@@ -392,12 +393,7 @@ def news(plot: Plot) -> SyntheticSite:
     links = {"Home": "/", "Archive": "/archive/", "About": "/about"}
     frame = plot.frame(0.5, *(plot.link(text, target) for text, target in links.items()))
     return SyntheticSite(
-        plot.name,
-        "The Daily Freshet",
-        {**resources, **SITEMAPS, "/feed.atom": "atom"},
-        frame,
-        validation="bytes",
-        robots=OPEN_ROBOTS,
+        plot.name, "The Daily Freshet", resources, frame, validation="bytes", robots=OPEN_ROBOTS
     )
 
 

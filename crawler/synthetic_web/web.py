@@ -54,7 +54,7 @@ class _Walk:
         self._open += [
             (Place(name, target), 0)
             for name, site in sites.items()
-            if any(resource == "sitemap index" for resource in site.resources.values())
+            if "sitemap index" in site.resources.values()
             for target, _ in listed(site, at)
         ]
         self._hops: dict[Place, int] = {}
@@ -81,9 +81,7 @@ class _Walk:
                 self._follow(to, hops)
             case File() as file if file.is_page:
                 self._pages.add(place)
-            case LivingPage() as page:
-                self._read(site, place, page, hops)
-            case Fault(then=LivingPage() as page):
+            case (LivingPage() as page) | Fault(then=LivingPage() as page):
                 self._read(site, place, page, hops)
 
     def _read(self, site: SyntheticSite, place: Place, page: LivingPage, hops: int) -> None:
@@ -208,12 +206,9 @@ def newsroom(spec: WebSpec, items: float) -> SyntheticWeb:
     """
     if not 0 < items < inf:
         raise ValueError(f"items is {items:g}; accepted is a number above 0, of a day")
-    sites = [
-        newsroom_site(spec.plot("courier"), items * 3 / 4),
-        newsroom_site(spec.plot("gazette"), items / 4),
-        documentation(spec.plot("docs")),
-    ]
-    return spec.web(sites)
+    courier = newsroom_site(spec.plot("courier"), items * 3 / 4)
+    gazette = newsroom_site(spec.plot("gazette"), items / 4)
+    return spec.web([courier, gazette, documentation(spec.plot("docs"))])
 
 
 def showcase(seed: int = 1, *, traps: bool = True, span_days: float = 60.0) -> SyntheticWeb:

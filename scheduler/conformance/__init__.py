@@ -56,12 +56,8 @@ def verify(policy: Policy, *, optimal_for: Objective | None = None, seed: int = 
         ConformanceError: if laws are broken; it lists them all.
         TypeError: as for :func:`verdicts`.
     """
-    broken = [
-        verdict
-        for verdict in verdicts(policy, optimal_for=optimal_for, seed=seed)
-        if verdict.counter_example is not None
-    ]
-    if broken:
+    found = verdicts(policy, optimal_for=optimal_for, seed=seed)
+    if broken := [each for each in found if each.counter_example is not None]:
         raise ConformanceError(policy, broken)
 
 

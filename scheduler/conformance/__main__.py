@@ -16,11 +16,9 @@ def main() -> int:
     parser.add_argument("policy", help="NAME or NAME:OPTION=VALUE,…")
     parser.add_argument("--optimal-for", choices=["harmonic", "binary"])
     parser.add_argument("--seed", type=int, default=0)
-    wanted = parser.parse_args()
+    args = parser.parse_args()
     try:
-        judged = verdicts(
-            policy.load(wanted.policy), optimal_for=wanted.optimal_for, seed=wanted.seed
-        )
+        judged = verdicts(policy.load(args.policy), optimal_for=args.optimal_for, seed=args.seed)
     except (policy.PolicyError, TypeError) as error:
         parser.exit(2, f"{error}\n")
     for verdict in judged:

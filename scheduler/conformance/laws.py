@@ -33,7 +33,6 @@ from freshet.scheduler.sources import Rows, SourceTable
 #: Vectorised functions may round otherwise at the end of a column than in its middle.
 _ROUNDING = 1e-9
 
-
 # -- index laws --------------------------------------------------------------
 
 

@@ -104,23 +104,15 @@ def convex(objective: str, seed: int) -> list[tuple[str, SourceTable, float, Cos
 
 
 def _compared(
-    table: SourceTable,
-    plan: CrawlPlan,
-    again: CrawlPlan,
-    *,
-    rate_factor: float,
-    price_factor: float,
+    table: SourceTable, plan: CrawlPlan, new: CrawlPlan, *, rate_factor: float, price_factor: float
 ) -> str | None:
-    expected = rate_factor * plan.crawl_rate
-    for row in np.flatnonzero(differ(expected, again.crawl_rate, again.bandwidth))[:1]:
-        return (
-            f"{shown(table, int(row))} gets {again.crawl_rate[row]:.9g} "
-            f"instead of {expected[row]:.9g}"
-        )
-    if plan.price is None or again.price is None:
+    rate, expected = new.crawl_rate, rate_factor * plan.crawl_rate
+    for row in np.flatnonzero(differ(expected, rate, new.bandwidth))[:1]:
+        return f"{shown(table, int(row))} gets {rate[row]:.9g} instead of {expected[row]:.9g}"
+    if plan.price is None or new.price is None:
         return "the plan has no price"
-    if not isclose(price_factor * plan.price, again.price, rel_tol=1e-6):
-        return f"the price is {again.price:.9g} instead of {price_factor * plan.price:.9g}"
+    if not isclose(price_factor * plan.price, new.price, rel_tol=1e-6):
+        return f"the price is {new.price:.9g} instead of {price_factor * plan.price:.9g}"
     return None
 
 

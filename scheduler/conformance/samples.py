@@ -13,7 +13,6 @@ from freshet.scheduler.sources import SourceTable
 #: Sources of a table: few enough to read, enough for three hosts and two classes.
 _N = 12
 
-
 #: A table for a rate policy: its name, the table, and the budget in crawls per day.
 RateSample: TypeAlias = tuple[str, SourceTable, float]
 #: A table for an index policy, valued on day :data:`NOW`, with its name.

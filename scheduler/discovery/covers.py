@@ -42,15 +42,14 @@ def greedy(reveals: Reveals, budget: int | None = None) -> Ints:
         bound, page = waiting[0]
         members = reveals.of(page)
         gain = int(np.count_nonzero(uncovered[members]))
-        if gain < -bound:
-            if gain:
-                heapreplace(waiting, (-gain, page))
-            else:
-                heappop(waiting)
-            continue
-        heappop(waiting)
-        chosen.append(page)
-        uncovered[members] = False
+        if not gain:
+            heappop(waiting)
+        elif gain < -bound:
+            heapreplace(waiting, (-gain, page))
+        else:
+            heappop(waiting)
+            chosen.append(page)
+            uncovered[members] = False
     return np.array(chosen, np.int64)
 
 
@@ -193,18 +192,11 @@ class SiteSightings:
         known = (self.source < both) & is_new[self.target]
         known[known] = self.pages.may_be_there(self.source[known], self.seen_at[known], end)
         number = np.cumsum(is_new) - 1
-        new = int(is_new.sum())
-        graph = reveals_of(
-            old,
-            both - old + new,
-            np.concatenate((sources, self.source[known])),
-            np.concatenate((targets, both + number[self.target[known]])),
-        )
+        source = np.concatenate((sources, self.source[known]))
+        target = np.concatenate((targets, both + number[self.target[known]]))
+        pages, new = both - old, int(is_new.sum())
+        graph = reveals_of(old, pages + new, source, target)
         # Without its first new nodes: the pages, which only lead there.
-        pages = both - old
         rows = ((int(page), graph.of(int(page))) for page in np.flatnonzero(graph.set_of >= 0))
-        return from_rows(
-            graph.old,
-            graph.new - pages,
-            ((page, found[found >= pages] - pages) for page, found in rows),
-        )
+        sites = ((page, found[found >= pages] - pages) for page, found in rows)
+        return from_rows(old, new, sites)

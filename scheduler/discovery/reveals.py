@@ -271,8 +271,7 @@ class Sightings:
 
     def may_be_there(self, source: Ints, seen_at: Floats, end: float) -> Bools:
         """Return which links may have existed at the end, by when they were seen."""
-        possible = (seen_at <= end) | (self.visited_before(source, seen_at) < end)
-        return np.asarray(possible, np.bool_)
+        return np.asarray((seen_at <= end) | (self.visited_before(source, seen_at) < end), np.bool_)
 
 
 def visited_before(visit_page: Ints, visit_at: Floats, page: Ints, at: Floats) -> Floats:
@@ -303,7 +302,5 @@ def yields(sightings: Sightings) -> tuple[Ints, Ints]:
     again = sightings.visit_page[np.isfinite(before)]
     seen_before = sightings.visited_before(sightings.source, sightings.seen_at)
     is_news = np.isfinite(seen_before) & (sightings.found_at[sightings.target] > seen_before)
-    return (
-        np.bincount(again, minlength=pages),
-        np.bincount(sightings.source[is_news], minlength=pages),
-    )
+    revealed = np.bincount(sightings.source[is_news], minlength=pages)
+    return np.bincount(again, minlength=pages), revealed

@@ -133,8 +133,7 @@ def cliq_win(past: RecrawlHistory, budget: int) -> Ints:
     worth = past.fractions()
     if past.recrawls:
         last = past.recrawls[-1]
-        best = best_of_clusters(last)
-        worth[: last.old] = np.maximum(worth[: last.old], best)
+        worth[: last.old] = np.maximum(worth[: last.old], best_of_clusters(last))
     return od(worth, budget)
 
 
@@ -190,18 +189,13 @@ def _groups(past: RecrawlHistory) -> list[tuple[list[int], Ints]]:
     order = np.argsort(kind_of.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(kind_of.ravel()))
     first = np.cumsum([0, *(each.new for each in past.recrawls)]).tolist()
-    return [
-        (
-            same.tolist(),
-            np.concatenate(
-                [
-                    past.recrawls[n].members_of(int(kind[n])) + first[n]
-                    for n in np.flatnonzero(kind >= 0).tolist()
-                ]
-            ),
-        )
-        for same, kind in zip(np.split(pages[order], ends[:-1]), kinds, strict=True)
-    ]
+
+    def members(kind: Ints) -> Ints:
+        steps = np.flatnonzero(kind >= 0).tolist()
+        return np.concatenate([past.recrawls[n].members_of(int(kind[n])) + first[n] for n in steps])
+
+    alike = np.split(pages[order], ends[:-1])
+    return [(same.tolist(), members(kind)) for same, kind in zip(alike, kinds, strict=True)]
 
 
 def _covers(groups: Sequence[tuple[list[int], Ints]], weights: Ints) -> Iterator[int]:

@@ -123,21 +123,15 @@ def _interval(
         if missed:
             possible += 1
         if known.gap_counts[k]:
-            feared = possible + (1 if unsure else hidden)
-            _add(
-                sums=sums,
-                page=page,
-                begin=max(since, visit),
-                end=min(at, end),
-                visit=visit,
-                missed=(certain, possible, feared),
-            )
+            begin, until = max(since, visit), min(at, end)
+            counts = (certain, possible, possible + (1 if unsure else hidden))
+            _add(sums=sums, page=page, begin=begin, end=until, visit=visit, missed=counts)
         if missed and since >= visit:
             certain += 1
         if known.counts[k]:
-            until = min(known.until[k], end)
+            begin, until = max(at, visit), min(known.until[k], end)
             counts = (certain, possible, possible + hidden)
-            _add(sums=sums, page=page, begin=max(at, visit), end=until, visit=visit, missed=counts)
+            _add(sums=sums, page=page, begin=begin, end=until, visit=visit, missed=counts)
 
 
 @part
@@ -243,17 +237,10 @@ def least_cost(
 
 def _moments_of(timeline: Timeline, copy: Floats, start: float, end: float) -> _Moments:
     """Return the certain changes that a copy misses, and the days that count."""
-    counted = np.zeros(timeline.pages)
-    number = np.zeros(timeline.pages, np.int64)
+    counted, number = np.zeros(timeline.pages), np.zeros(timeline.pages, np.int64)
     day, sight = np.empty(len(timeline.at)), np.empty(len(timeline.at))
-    _list(
-        known=timeline,
-        copy=copy,
-        span=(float(start), float(end)),
-        moments=(day, sight),
-        number=number,
-        counted=counted,
-    )
+    span = float(start), float(end)
+    _list(timeline, copy, span, (day, sight), number=number, counted=counted)
     total = int(number.sum())
     return _Moments(offsets_of(number), day[:total], sight[:total], counted)
 

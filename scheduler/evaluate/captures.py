@@ -177,12 +177,10 @@ def _codes(page: Rows, digest: NDArray[np.uint64]) -> Ints:
     """Return (k,), equal for equal contents of a page, but never for two in a row."""
     if not len(page):
         return np.empty(0, np.int64)
-    keys = np.rec.fromarrays([page, digest])
-    _, codes = np.unique(keys, return_inverse=True)
+    _, codes = np.unique(np.rec.fromarrays([page, digest]), return_inverse=True)
     follows: Bools = np.append(False, np.diff(page) == 0)
     alone = (digest == 0) | (follows & (np.diff(codes, prepend=-1) == 0))
-    fresh = np.where(alone, len(page) + np.arange(len(page)), codes)
-    return np.asarray(fresh, np.int64)
+    return np.asarray(np.where(alone, len(page) + np.arange(len(page)), codes), np.int64)
 
 
 # -- timeline from capture to capture, without failed visits -----------------

@@ -150,8 +150,7 @@ def _gaps(table: SourceTable, crawls: Crawls, start: float, end: float) -> _Gaps
     same = source[1:] == source[:-1]
     until[:-1][same] = np.minimum(crawled[1:][same], end)
     begin = np.maximum(crawled, start)
-    measured = begin < until
-    return _Gaps(source, crawled, begin, until).take(measured)
+    return _Gaps(source, crawled, begin, until).take(begin < until)
 
 
 def _on_path(changes: ChangeTimes, gaps: _Gaps) -> _Integrals:

@@ -25,6 +25,7 @@ from math import log
 from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats, Ints
@@ -40,7 +41,6 @@ from freshet.scheduler.sources import Rows
 #
 # A policy that learns has its place in :data:`CONTENDERS`, too: it would be made of the periods
 # and the costs alone, and begin at the pace of all in turn.
-
 
 #: A policy, and its pace.
 _Contender: TypeAlias = tuple[PeriodPolicy, Floats]
@@ -167,7 +167,7 @@ def reap(
     contenders: Mapping[str, _Contender],
     budget: float,
     periods: int,
-    rng: np.random.Generator,
+    rng: Generator,
     *,
     law: UtilityLaw,
     progress: Progress = silent,
@@ -202,19 +202,13 @@ def reap(
         for each in crawlers:
             each.pass_period(arrived, count)
         progress((t + 1) / (warm_up + periods))
+    coming = float(sources.arrival_rate @ sources.mean_utility)
     bound = policies.relaxed(sources, budget).bound
-    return Harvest(
-        coming=float(sources.arrival_rate @ sources.mean_utility),
-        bound=bound / sources.period,
-        policies={
-            name: each.reaped(bound) for name, each in zip(contenders, crawlers, strict=True)
-        },
-    )
+    reaped = {name: each.reaped(bound) for name, each in zip(contenders, crawlers, strict=True)}
+    return Harvest(coming, bound / sources.period, reaped)
 
 
-def _arrivals(
-    sources: EphemeralSources, law: UtilityLaw, rng: np.random.Generator
-) -> tuple[Floats, Ints]:
+def _arrivals(sources: EphemeralSources, law: UtilityLaw, rng: Generator) -> tuple[Floats, Ints]:
     """Draw the items of a period: what those of each source are worth at its end, and how many."""
     count = rng.poisson(sources.arrival_rate * sources.period)
     owner = np.repeat(np.arange(len(sources)), count)
@@ -236,7 +230,7 @@ class _Crawler:
         contender: _Contender,
         budget: float,
         phase: Floats,
-        rng: np.random.Generator,
+        rng: Generator,
     ) -> None:
         self._sources = sources
         self._policy, pace = contender
@@ -258,8 +252,7 @@ class _Crawler:
     def begin_to_measure(self) -> None:
         """Forget what was reaped, not how the sources were left."""
         self._measured = 0
-        self._earned = 0.0
-        self._utility = self._spent = 0.0
+        self._earned = self._utility = self._spent = 0.0
         self._visited = np.zeros(len(self._sources), np.int64)
         self._items_by_span = np.zeros(1, np.int64)
 
@@ -347,7 +340,7 @@ _SHORTEST, _LONGEST = 1 / 24, 14.0
 _UTILITY_SIGMA = 1.0
 
 
-def news_sources(n: int, rng: np.random.Generator) -> EphemeralSources:
+def news_sources(n: int, rng: Generator) -> EphemeralSources:
     """So many sources, n, with rates per day and a period of an hour; a crawl costs 1.
 
         Λ   items a day    ln Λ ~ N(−2.433, 3.020²), at most 1,000

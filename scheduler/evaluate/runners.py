@@ -53,6 +53,7 @@ from math import ceil
 from typing import Final
 
 import numpy as np
+from numpy.random import Generator
 
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.costs import changes_per_crawl
@@ -160,9 +161,8 @@ class RandomWorld:
         if self._receiver is not None:
             source, at = self._signals
             first, self._delivered = self._delivered, int(np.searchsorted(at, now, "right"))
-            self._receiver.receive(
-                source[first : self._delivered], at[first : self._delivered], now
-            )
+            new = slice(first, self._delivered)
+            self._receiver.receive(source[new], at[new], now)
 
     def weighed(self, worth: Floats, now: float) -> Floats:
         """Return the values as they are."""
@@ -173,17 +173,11 @@ class RandomWorld:
         crawled = self._key(rows, at)
         edges = np.searchsorted(self._changes, [self._last[rows], crawled], "right")
         changed = edges[0] < edges[1]
+        gone = np.zeros_like(changed)
         self._last[rows] = crawled
         self._source.append(rows)
         self._at.append(at)
-        return VisitResults(
-            row=rows,
-            at=at,
-            compared=np.ones_like(changed),
-            changed=changed,
-            gone=np.zeros_like(changed),
-            moved=changed,
-        )
+        return VisitResults(rows, at, compared=~gone, changed=changed, gone=gone, moved=changed)
 
     def crawls(self) -> Crawls:
         """Return all crawls so far."""
@@ -383,7 +377,7 @@ def run_rates(
     world: World,
     start: tuple[SourceTable, Floats],
     budget: float,
-    rng: np.random.Generator,
+    rng: Generator,
     *,
     learner: RateLearner | None = None,
     progress: Progress = silent,
@@ -414,9 +408,7 @@ class Execution:
         last_crawl: (n,), each source's last crawl, in days.
     """
 
-    def __init__(
-        self, world: World, table: SourceTable, phase: Floats, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, world: World, table: SourceTable, phase: Floats, rng: Generator) -> None:
         self._world, self._rng = world, rng
         self._phase = phase.copy()
         self._pending = table.pending_signals.copy()
@@ -449,8 +441,7 @@ class Execution:
         return crawls
 
     def _poisson(self, rate: Floats, begin: float, end: float) -> tuple[Rows, Floats]:
-        number = self._rng.poisson(rate * (end - begin))
-        source = np.repeat(np.arange(len(rate)), number)
+        source = np.repeat(np.arange(len(rate)), self._rng.poisson(rate * (end - begin)))
         # Of random() 0 is a value and 1 is none: so the day's end belongs to it.
         return source, end - (end - begin) * self._rng.random(len(source))
 
@@ -484,9 +475,7 @@ class Execution:
         return source[chosen], at[chosen]
 
 
-def under_plan(
-    world: World, plan: CrawlPlan, rng: np.random.Generator
-) -> tuple[SourceTable, Floats]:
+def under_plan(world: World, plan: CrawlPlan, rng: Generator) -> tuple[SourceTable, Floats]:
     """Return day 0 of a crawler that has always followed this plan.
 
     The sources with last crawls and pending signals, and how far each one's period has run, 0 to 1.
@@ -499,15 +488,12 @@ def under_plan(
         np.divide(periods, plan.crawl_rate, out=age, where=plan.crawl_rate > 0)
     last_crawl = -np.minimum(age, _OLDEST_DAYS)
     signalled = np.flatnonzero(plan.on_signals)
-    last_crawl[signalled] = world.past_change(
-        signalled, _pending(plan, signalled, phase[signalled], rng)
-    )
+    pending = _pending(plan, signalled, phase[signalled], rng)
+    last_crawl[signalled] = world.past_change(signalled, pending)
     return left_at(world, last_crawl), phase
 
 
-def round_robin(
-    world: World, budget: float, rng: np.random.Generator
-) -> tuple[SourceTable, Floats]:
+def round_robin(world: World, budget: float, rng: Generator) -> tuple[SourceTable, Floats]:
     """Return day 0, as above, of a crawler that has always visited all sources in turn.
 
     No copy is older than the history: a learner compares it with what its first crawl finds.
@@ -518,11 +504,7 @@ def round_robin(
 
 
 def settled(
-    policy: IntervalPolicy,
-    world: World,
-    process: ChangeProcess,
-    budget: float,
-    rng: np.random.Generator,
+    policy: IntervalPolicy, world: World, process: ChangeProcess, budget: float, rng: Generator
 ) -> WaitingSources:
     """Return day 0 of a crawler that has long followed an interval policy with this budget."""
     n = len(world)
@@ -548,7 +530,7 @@ def left_at(world: World, last_crawl: Floats) -> SourceTable:
     return replace(table, last_crawl=last_crawl, pending_signals=pending)
 
 
-def _pending(plan: CrawlPlan, signalled: Rows, phase: Floats, rng: np.random.Generator) -> Floats:
+def _pending(plan: CrawlPlan, signalled: Rows, phase: Floats, rng: Generator) -> Floats:
     """Return n, the changes since the last crawl; inf where no change is ever answered."""
     p = plan.crawl_probability[signalled]
     crawled = plan.crawl_rate[signalled] > 0

@@ -21,6 +21,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Final
 
 import numpy as np
+from numpy.random import Generator
 
 from freshet.scheduler import arrays, estimate
 from freshet.scheduler.arrays import Floats
@@ -109,13 +110,9 @@ def simulate(  # noqa: PLR0913 - the parameters of an experiment
     """
     # All names are read before the work begins.
     loaded = {specification: load(specification) for specification in policies}
+    law, learner = changes_evaluate.load(process), estimator if learn else None
     experiment = Experiment(
-        table,
-        changes_evaluate.load(process),
-        bandwidth=bandwidth,
-        days=days,
-        seed=seed,
-        estimator=estimator if learn else None,
+        table, law, bandwidth=bandwidth, days=days, seed=seed, estimator=learner
     )
     outcomes = {name: experiment.outcome(name, policy, progress) for name, policy in loaded.items()}
     return SimulationResult(outcomes, lambda_crawl_optimum(table, bandwidth))
@@ -199,26 +196,19 @@ class Experiment:
             )
         else:
             crawls = runners.run_index(
-                policy=policy,
-                world=world,
-                start=start,
-                budget=self.bandwidth,
-                learner=learner,
-                progress=progress,
+                policy, world, start, self.bandwidth, learner=learner, progress=progress
             )
         return start, crawls
 
     def _start(
-        self, policy: RatePolicy | IndexPolicy, world: World, rng: np.random.Generator
+        self, policy: RatePolicy | IndexPolicy, world: World, rng: Generator
     ) -> tuple[SourceTable, Floats]:
         if self.estimator is not None:
             return runners.round_robin(world, self.bandwidth, rng)
         planner = policy if isinstance(policy, RatePolicy) else OptimalIntervals()
         return runners.under_plan(world, planner.rates(world.table, self.bandwidth), rng)
 
-    def _waiting(
-        self, policy: IntervalPolicy, world: World, rng: np.random.Generator
-    ) -> WaitingSources:
+    def _waiting(self, policy: IntervalPolicy, world: World, rng: Generator) -> WaitingSources:
         if self.estimator is None:
             return runners.settled(policy, world, self.process, self.bandwidth, rng)
         start, _ = runners.round_robin(world, self.bandwidth, rng)

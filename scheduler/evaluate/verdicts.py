@@ -160,6 +160,7 @@ def _judged(
     blind[blind] = asks.at[blind] > captures.until[asks.capture[blind]]
     number = np.bincount(asks.page, minlength=len(captures))
     again = np.bincount(asks.page[blind], minlength=len(captures))
+    hosts = int(captures.host.max(initial=-1)) + 1
     return PolicyVerdict(
         policy=name,
         budget=terms.budget,
@@ -177,9 +178,7 @@ def _judged(
         calibration=_calibration(asks),
         believed=asks.rate,
         by_page=number,
-        by_host=np.bincount(
-            captures.host[asks.page], minlength=int(captures.host.max(initial=-1)) + 1
-        ),
+        by_host=np.bincount(captures.host[asks.page], minlength=hosts),
         by_class=_by_class(bench.rate[asks.page]),
     )
 
@@ -202,8 +201,7 @@ def _discovery(timeline: Timeline, asks: Asks, terms: ReplayTerms) -> tuple[int,
     new = np.isneginf(asks.copy) & (appeared >= terms.start) & (appeared < terms.end)
     first = np.full(len(asks.copy), np.inf)
     np.minimum.at(first, asks.page[asks.answered], asks.at[asks.answered])
-    found = new & np.isfinite(first)
-    delays = (first - appeared)[found]
+    delays = (first - appeared)[new & np.isfinite(first)]
     mean = float(np.maximum(delays, 0).mean()) if len(delays) else np.nan
     return int(new.sum()), len(delays), mean
 
@@ -273,8 +271,7 @@ def compare(
             start. Else as :meth:`Bench.verdict`.
     """
     bench = Bench(captures)
-    trials = [(name, each) for each in terms for name in policies]
-    verdicts = judging(bench, trials, progress)
+    verdicts = judging(bench, [(name, each) for each in terms for name in policies], progress)
     gaps = np.diff(captures.at)[np.diff(captures.page) == 0]
     return Comparison(
         start=terms[0].start,
@@ -294,14 +291,10 @@ def _rates(captures: Captures) -> Floats:
     learner = EmpiricalBayes(len(captures))
     page, read = captures.page, captures.content >= 0
     page, at, content = page[read], captures.at[read], captures.content[read]
-    follows = np.flatnonzero(np.diff(page) == 0)
-    changed: Ints = (content[follows + 1] != content[follows]).astype(np.int64)
-    learner.observe(
-        Evidence(
-            page[follows + 1], at[follows + 1], at[follows + 1] - at[follows], changed,
-            np.zeros(len(follows), np.bool_),
-        )
-    )  # fmt: skip
+    before = np.flatnonzero(np.diff(page) == 0)
+    after, counted = before + 1, np.zeros(len(before), np.bool_)
+    changed: Ints = (content[after] != content[before]).astype(np.int64)
+    learner.observe(Evidence(page[after], at[after], at[after] - at[before], changed, counted))
     return learner.change_rate()
 
 

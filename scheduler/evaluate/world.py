@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.random import Generator
 
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.changes import ChangeProcess, ChangeTimes, members
@@ -36,12 +37,7 @@ class World:
 
     @classmethod
     def draw(
-        cls,
-        table: SourceTable,
-        process: ChangeProcess,
-        history: float,
-        days: float,
-        rng: np.random.Generator,
+        cls, table: SourceTable, process: ChangeProcess, history: float, days: float, rng: Generator
     ) -> World:
         """Draw a world whose sources change by the process."""
         drawn = process(table, history + days, rng)
@@ -113,7 +109,7 @@ _COMPLETE_SHARE = 0.04
 _SLOWEST, _FASTEST = 0.018, 6.0
 
 
-def surrogate(n: int, rng: np.random.Generator) -> SourceTable:
+def surrogate(n: int, rng: Generator) -> SourceTable:
     """Draw n sources that stand for the 18.5 million URLs of the LambdaCrawl paper.
 
     A surrogate: the paper's data are not at hand. What its figures and its poster print was
@@ -138,7 +134,7 @@ def surrogate(n: int, rng: np.random.Generator) -> SourceTable:
     return SourceTable.of(importance, change_rate, complete_observations=complete)
 
 
-def _drawn(n: int, law: _Class, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _drawn(n: int, law: _Class, rng: Generator) -> tuple[Floats, Floats]:
     z, other = rng.standard_normal((2, n))
     coupled = law.correlation * z + np.sqrt(1 - law.correlation**2) * other
     sigma = law.importance_sigma

@@ -138,8 +138,7 @@ _SEEN = (
         moved="kind = 'changed' OR kind = 'unchanged' "
         "AND coalesce(rung, '') NOT IN ('304', 'body')",
     )
-    + " FROM finding WHERE kind IN "
-    "('new', 'changed', 'unchanged', 'gone')"
+    + " FROM finding WHERE kind IN ('new', 'changed', 'unchanged', 'gone')"
 )
 
 

@@ -128,7 +128,6 @@ WHERE p.host_id IN (SELECT value FROM json_each(?))
 ORDER BY o.at
 """
 
-
 #: A redirect led to a page if no link was seen when the page was found.
 _LEADING_TO = """
 SELECT l.src_id, l.dst_id, l.first_seen_at

@@ -272,7 +272,6 @@ async def since(
 
 _BATCH: Final = 5_000
 
-
 #: By name: ``columns`` with their SQL types, and the ``sql`` that fills the table.
 EXPORTS: Final[Mapping[str, Mapping[str, Any]]] = tomllib.loads(
     (files(__package__) / "exports.toml").read_text("utf-8")

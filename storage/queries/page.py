@@ -122,10 +122,9 @@ async def snapshot(path: Path) -> AsyncIterator[Reader]:
 
 async def find(db: Reader, urls: Sequence[str]) -> KnownUrl | None:
     """Return the first of these canonical URLs that the store knows, or None."""
-    alias = "a.id, a.url, p.alias_kind, p.alias_at"
     columns = columns_of(
-        KnownUrl, "p", page_id="p.id", visited_at="p.last_at", alias=alias,
-        asked_again_at=ASKED_AGAIN,
+        KnownUrl, "p", page_id="p.id", visited_at="p.last_at", asked_again_at=ASKED_AGAIN,
+        alias="a.id, a.url, p.alias_kind, p.alias_at",
     )  # fmt: skip
     rows = await db.execute_fetchall(
         f"SELECT {columns} "

@@ -96,13 +96,7 @@ def _wanted(rule: AlertFilter | None, seen: _Seen, alerts: Sequence[_Alert]) -> 
 
 
 def _agree(
-    db: Connection,
-    rule: str,
-    seen: _Seen,
-    alerts: Sequence[_Alert],
-    *,
-    wanted: str | None,
-    now: float,
+    db: Connection, rule: str, seen: _Seen, alerts: Sequence[_Alert], wanted: str | None, now: float
 ) -> None:
     """Delete wrong unsent alerts, withdraw wrong sent ones, and write the right one."""
     if _stands(alerts) == wanted or (not alerts and now - seen.at > _LATE_S):

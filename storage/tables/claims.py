@@ -113,8 +113,7 @@ def append(db: Connection, entries: Sequence[Entry]) -> Claims:
     (before,) = db.execute("SELECT coalesce(max(id), 0) FROM claim").fetchone()
     if not sum([db.execute(_APPEND, (rows,)).rowcount for rows in _slices(said)]):
         return no_claims()
-    new = np.fromiter(db.execute(_AFTER, (before,)), row_of(Claims))
-    return as_columns(Claims, new)
+    return as_columns(Claims, np.fromiter(db.execute(_AFTER, (before,)), row_of(Claims)))
 
 
 async def load(db: Reader) -> Claims:

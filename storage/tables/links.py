@@ -114,15 +114,9 @@ _SHOWN = f"""
 
 def append(db: Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
     """Store the churn seen by these visits, and return it by page."""
-    parses = [
-        (visit.due.page_id, visit.observation.at) for visit in visits if visit.links is not None
-    ]
-    if not parses:
-        return {}
-    found = db.execute(_APPEARED, (as_json(parses),)).fetchall()
-    if not (rows := [tuple(row) for row in found]):
-        return {}
-    noted = db.execute(_APPEND, (as_json(rows),)).fetchall()
+    parses = [(v.due.page_id, v.observation.at) for v in visits if v.links is not None]
+    found = db.execute(_APPEARED, (as_json(parses),)).fetchall() if parses else []
+    noted = db.execute(_APPEND, (as_json(found),)).fetchall() if found else []
     return {row[0]: Churn(*row[1:]) for row in noted}
 
 

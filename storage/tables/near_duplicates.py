@@ -82,12 +82,11 @@ def survey(db: Connection, limit: int) -> int:
     Those with a text wait to be placed again; so do the members of a group whose leader has
     changed. Returns the number of observations, 0 at the end.
     """
-    rows = db.execute(
+    seen = db.execute(
         "SELECT id, page_id FROM observation WHERE id > (SELECT observation_id FROM lsh) "
         "ORDER BY id LIMIT ?",
         (limit,),
     ).fetchall()
-    seen = [(row[0], row[1]) for row in rows]
     if seen:
         _revise(db, sorted({page_id for _, page_id in seen}))
         db.execute("UPDATE lsh SET observation_id = ?", (seen[-1][0],))
@@ -115,13 +114,9 @@ def _revise(db: Connection, page_ids: Sequence[int]) -> None:
         "LEFT JOIN lsh_page AS l ON l.page_id = p.id WHERE l.version_id IS NOT current",
         seen,
     ).fetchall()
-    placed = [(page_id, keys) for page_id, _, _, keys in stale if keys]
-    db.executemany(
-        "DELETE FROM lsh_bucket WHERE key = ? AND page_id = ?",
-        sorted(
-            (key, page_id) for page_id, keys in placed for (key,) in struct.iter_unpack("<q", keys)
-        ),
-    )
+    placed = [(page_id, struct.iter_unpack("<q", keys)) for page_id, _, _, keys in stale if keys]
+    sql = "DELETE FROM lsh_bucket WHERE key = ? AND page_id = ?"
+    db.executemany(sql, sorted((key, page_id) for page_id, keys in placed for (key,) in keys))
     # The members of a group without its leader wait for a new place, as do pages with a text.
     db.executemany(
         "UPDATE lsh_page SET leader_id = NULL, resemblance = NULL, resemblance_se = NULL, "

@@ -60,7 +60,6 @@ def append(db: Connection, run_id: int, visits: Sequence[Visit]) -> None:
 
 # -- amendments: observations (never changed) as later ones correct them, view ``finding``
 
-
 #: Verdicts that a run's end may change: changes by blocks, and changes of the frame.
 _OPEN = "(o.kind = 'changed' AND o.rung = 'blocks') OR o.rung = 'frame'"
 

@@ -72,8 +72,7 @@ def record_settings(db: Connection, run_id: int, settings: str) -> None:
 
 def reopen(db: Connection, run_id: int) -> None:
     """Resume a run that did not end (or, when forced, one that did)."""
-    sql = "UPDATE crawl_run SET state = ?, ended_at = NULL WHERE id = ?"
-    db.execute(sql, ("running", run_id))
+    db.execute("UPDATE crawl_run SET state = 'running', ended_at = NULL WHERE id = ?", (run_id,))
 
 
 def close(db: Connection, run_id: int, state: RunState, now: float) -> None:

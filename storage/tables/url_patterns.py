@@ -125,8 +125,8 @@ def weigh(
     if not findings:
         return effect
     at = max(visit.observation.at for visit in visits)
-    changes = _changes(db, findings, {v.due.page_id for v in visits}, run_id)
-    for key, counts in changes.items():
+    visited = {v.due.page_id for v in visits}
+    for key, counts in _changes(db, findings, visited, run_id).items():
         row = db.execute(
             "INSERT INTO trap (host_id, shape, kind, admitted, copies) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET admitted = admitted + excluded.admitted, "
@@ -230,9 +230,8 @@ def _changes(
     for finding in findings:
         host_id, before, may_have_changed, stored = known[finding.page_id]
         # What recurs shows as URLs come: a page stays in the pattern in which it was counted.
-        shape = shapes[finding.page_id] = (
-            stored if before is not None else None
-        ) or finding.pattern
+        counted_in = stored if before is not None else None
+        shape = shapes[finding.page_id] = counted_in or finding.pattern
         now = finding.original_id or finding.page_id
         was_copy, is_copy = before not in {None, finding.page_id}, now != finding.page_id
         if was_copy and not is_copy and may_have_changed and before not in visited:
@@ -274,9 +273,8 @@ def _decide(
     db.execute(sql, (at if closes else None, host_id, shape, KIND))
     released, withdrawn = effect
     if closes:
-        withdrawn[host_id] = withdrawn.get(host_id, frozenset()).union(
-            _withdraw(db, host_id, shape)
-        )
+        left = _withdraw(db, host_id, shape)
+        withdrawn[host_id] = withdrawn.get(host_id, frozenset()).union(left)
     elif pages := _release(db, host_id, shape, at):
         released[host_id] = released.get(host_id, frozenset()).union(pages)
 
@@ -327,16 +325,11 @@ def bound(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dic
     They are copies by a closed pattern, or beyond the cap of a bounded one.
     """
     copied = _copies(db, admitted, targets)
-    columns = zip(
-        targets.urls, targets.trap_shapes, targets.trap_kinds, targets.trap_caps, strict=True
-    )
-    signs = {url: (shape, kind, cap) for url, shape, kind, cap in columns if shape and kind}
-    bounded = [
-        (page, signs[page.url])
-        for page in admitted
-        if page.url in signs and page.page_id not in copied
-    ]
-    return copied | _beyond_caps(db, bounded)
+    bounds = zip(targets.trap_shapes, targets.trap_kinds, targets.trap_caps, strict=True)
+    columns = zip(targets.urls, bounds, strict=True)
+    signs = {url: (shape, kind, cap) for url, (shape, kind, cap) in columns if shape and kind}
+    others = [page for page in admitted if page.url in signs and page.page_id not in copied]
+    return copied | _beyond_caps(db, [(page, signs[page.url]) for page in others])
 
 
 def _copies(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dict[int, str]:
