@@ -80,6 +80,15 @@ def test_another_spelling_of_a_held_page_is_taken_for_its_alias() -> None:
     assert pages.weighted(np.zeros(8), 60.0)[2] == pytest.approx(worth[4], rel=0.1)
 
 
+def test_a_dead_link_that_is_admitted_again_is_worth_what_a_new_one_is() -> None:
+    pages = sites(gone=[1, 0], absent=[0.0, np.inf], asked=[1.0, 0.0], captured=[0, 0])
+    dead, new = pages.weighted(np.zeros(2), 60.0)
+    assert dead < 0.01 * new
+    pages.admit_again([0])
+    again, other = pages.weighted(np.zeros(2), 60.0)
+    assert again == other > new
+
+
 def test_where_urls_prove_to_be_dead_the_next_one_is_likely_to_be() -> None:
     # Three dead links in one area; in another, two pages. The last of each was not asked for.
     pages = sites(
