@@ -6,7 +6,7 @@ Prints every law, kept or broken. Exit code 0 if all are kept, 1 if not, 2 for w
 import argparse
 import sys
 
-from freshet.scheduler import policy
+from freshet.scheduler import PolicyError, policy
 from freshet.scheduler.conformance import verdicts
 
 
@@ -21,7 +21,7 @@ def main() -> int:
         judged = verdicts(
             policy.load(wanted.policy), optimal_for=wanted.optimal_for, seed=wanted.seed
         )
-    except (policy.PolicyError, TypeError) as error:
+    except (PolicyError, TypeError) as error:
         parser.exit(2, f"{error}\n")
     for verdict in judged:
         mark = "kept" if verdict.counter_example is None else "BROKEN"
