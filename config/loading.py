@@ -17,6 +17,7 @@ from typing import TypeAlias, cast
 from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource
 
+from freshet.config import ConfigError
 from freshet.config.settings import Settings
 
 #: For each setting (``group.key``) where its value came from: ``default``, ``file PATH``,
@@ -30,13 +31,6 @@ _MAX_BYTES = 1 << 20
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)[ \t]*\.[ \t]*){32}""")
 #: Settings whose values are not quoted in errors: they may hold secrets.
 _NOT_QUOTED = frozenset({"alerts.rules", "operation.token"})
-
-
-class ConfigError(ValueError):
-    """The configuration cannot be used; the message is one line, whatever it quotes."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
 
 
 @dataclass(frozen=True, slots=True)

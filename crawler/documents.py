@@ -24,7 +24,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.clock import calendar, iso
-from freshet.crawler.compare.diff import AlignedBlock, align, counts
+from freshet.crawler.compare.diff import AlignedBlock, align, counts, in_one_line
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.layout import Layout
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
@@ -32,12 +32,15 @@ from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.tally import CrawlError, UsageError
+from freshet.crawler.terminal import counted
 from freshet.crawler.urls import origin
 from freshet.storage.database import StoreError, reading
 from freshet.storage.queries import page
+from freshet.storage.queries.overview import PageChange
 from freshet.storage.queries.page import DocumentSource, KnownUrl, OtherName, StoredVersion
 from freshet.storage.records import PageHistory
 from freshet.storage.tables import changefeed, observations
+from freshet.storage.tables.alerts import PendingAlert
 
 log = logging.getLogger(__name__)
 
@@ -518,3 +521,31 @@ def _chosen(
         return version_of(stored, counted, before), last
     earlier = [each for each in counted if each.number < last.number]
     return (earlier or [last])[-1], last
+
+
+# -- change summary ----------------------------------------------------------
+# From the stored bytes, or from the counts where these are not kept.
+
+
+#: What a summary is of: a change with its version, the one before, and counts of blocks.
+Summarised: TypeAlias = PendingAlert | PageChange
+
+
+async def change_summary(connection: Reader, parser: Parser, change: Summarised, width: int) -> str:
+    """Summarise a change in at most about ``width`` characters."""
+    if change.version_id is None or change.before_id is None:
+        return in_counts(change)
+    found = await page.by_id(connection, change.before_id, change.version_id)
+    if len(found) != 2:
+        return in_counts(change)
+    try:
+        old, new = [await read_text(connection, parser, change.url, each) for each in found]
+    except UnknownPage:
+        return in_counts(change)
+    return in_one_line(align(old.texts, new.texts), width)
+
+
+def in_counts(change: Summarised) -> str:
+    """Return a text with the numbers of added and removed blocks."""
+    added = counted(change.blocks_added or 0, "block")
+    return f"{added} added, {change.blocks_removed or 0} removed"

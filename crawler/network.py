@@ -7,8 +7,6 @@ from typing import Final
 from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler.clock import Clock, VirtualClock
-from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
-from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher
 from freshet.crawler.politeness import queue_key
 from freshet.crawler.reduce.markup import site_hints
 from freshet.crawler.reduce.parser_process import Parser
@@ -20,6 +18,9 @@ class Network:
     """The parts of the network, made once per invocation."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
+        from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits  # noqa: PLC0415 - slow to import, and not needed to parse
+        from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher  # noqa: PLC0415 - likewise
+
         network, crawl = settings.network, settings.crawl
         self._contact = crawl.contact
         self._overrides = network.resolve

@@ -7,13 +7,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Literal
 
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.fetch.client import NotMade
 from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest, Refusal, RobotsReading
 from freshet.crawler.pacing import Pacer
+from freshet.crawler.tally import Ending
 from freshet.storage.records import Acknowledged, Agenda, Entry, Visit
 
 
@@ -32,10 +32,6 @@ class PoolRules:
     patience_s: float = 300.0
     grace_s: float = 10.0
     goes_on: bool = False
-
-
-#: Reason for the end of a pool's run.
-Ending = Literal["nothing due", "interrupted", "limit", "requests", "paused", "cut off"]
 
 
 _ANSWERED = frozenset({"new", "changed", "unchanged"})

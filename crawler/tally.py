@@ -3,9 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from freshet.storage.entries import REBASED, Outlook
 from freshet.storage.records import Acknowledged, Observation, Visit
+
+#: Reason for the end of a pool's run.
+Ending = Literal["nothing due", "interrupted", "limit", "requests", "paused", "cut off"]
 
 ANSWERED = frozenset({"new", "changed", "unchanged", REBASED})
 
@@ -67,6 +71,12 @@ class CrawlError(Exception):
 
 class UsageError(CrawlError, ValueError):
     """Wrong usage: other words on the command line, or another file, would do."""
+
+
+#: Audits of this many seconds measure the freshness of the copy.
+AUDITED_S: Final = 7 * 86_400.0
+#: Visits of this time tell what a rotation would have cost; of more pages, a sample does.
+RECORD_S: Final = 180 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,16 +18,15 @@ import uvloop
 from rich.console import Console, RenderableType
 from rich.filesize import decimal
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from freshet.config.loading import ConfigError
+from freshet.config import ConfigError
 from freshet.crawler.admission import site_lists
 from freshet.crawler.clock import calendar, dated
 from freshet.crawler.masking import masked
 from freshet.crawler.tally import CrawlError, UsageError
-from freshet.scheduler.policy import PolicyError
+from freshet.scheduler import PolicyError
 from freshet.storage.database import StoreError, sync
 from freshet.storage.tables.near_duplicates import IndexState
 
@@ -266,6 +265,8 @@ def progress_bars() -> Iterator[Tell]:
     if not err.is_terminal:
         yield lambda _name, _done: None
         return
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - slow to import
+
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
     with Progress(*columns, console=err, transient=True) as display:
         bars: dict[str, TaskID] = {}

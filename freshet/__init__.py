@@ -29,7 +29,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Change": ("crawler.changefeed", "Change"),
-    "ConfigError": ("config.loading", "ConfigError"),
+    "ConfigError": ("config", "ConfigError"),
     "CrawlError": ("crawler.tally", "CrawlError"),
     "CursorGone": ("storage.tables.changefeed", "CursorGone"),
     "Daemon": ("crawler.run.embedded", "Daemon"),

@@ -1,4 +1,4 @@
-from freshet.config.loading import ConfigError
+from freshet.config import ConfigError
 from freshet.crawler.changefeed import Change
 from freshet.crawler.documents import StoredDocument, UnknownPage, VersionDifference
 from freshet.crawler.robots import allowed as robots_allowed

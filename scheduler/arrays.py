@@ -9,7 +9,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, cached_property, update_wrapper
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
@@ -209,9 +209,9 @@ def rows_among(
 
 # -- compiling --
 #
-# Importing numba takes half a second. Where numpy does the same, the number of rows alone decides,
-# so that the last digits of a result do not depend on earlier imports. Learning visit by visit has
-# no numpy form and is always compiled.
+# Importing numba takes half a second, so it waits for the first call. Where numpy does the same,
+# the number of rows alone decides: the last digits of a result do not depend on earlier imports.
+# Learning visit by visit has no numpy form and is always compiled.
 
 P = ParamSpec("P")
 Compiled = TypeVar("Compiled")
@@ -232,38 +232,55 @@ def compiled(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
     numpy does (1/0 is inf). Its sums may be regrouped, which changes their last digits: do not
     compile a sum that corrects its own rounding.
     """
-    code: Callable[P, Compiled] = _machine_code(loop, from_python=True)
+    code: Callable[P, Compiled] = _waiting(loop, from_python=True)
     return code
 
 
 def part(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
     """Compile as :func:`compiled`, in half the time; only compiled loops may call the result."""
-    code: Callable[P, Compiled] = _machine_code(loop, from_python=False)
+    code: Callable[P, Compiled] = _waiting(loop, from_python=False)
     return code
 
 
-@cache
-def _machine_code(loop: Callable[P, Compiled], *, from_python: bool) -> Callable[P, Compiled]:
-    import numba  # noqa: PLC0415 - slow to import
+class _Waiting:
+    """A loop that waits for its first call, from Python or from another loop."""
 
-    wrappers: dict[str, Any] = {"no_cpython_wrapper": not from_python, "no_cfunc_wrapper": True}
+    def __init__(self, loop: Callable[..., Any], *, from_python: bool) -> None:
+        update_wrapper(self, loop)
+        self._loop, self._from_python = loop, from_python
 
-    def made(*, cache: bool) -> Any:
-        return numba.njit(
-            cache=cache, nogil=True, error_model="numpy", fastmath={"reassoc"}, **wrappers
-        )(loop)
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.code(*arguments, **named)
 
-    try:
-        code = made(cache=True)
-        # Numba's own stamp is that of the loop's file alone; there is no public way to add to it.
-        kept = code._cache._cache_file  # noqa: SLF001
-        stamp = (kept._source_stamp, _fingerprint(loop.__module__))  # noqa: SLF001
-        kept._source_stamp = stamp  # noqa: SLF001
-    except (RuntimeError, AttributeError):
-        # Numba found no directory that it can write to, or keeps its code in another way.
-        code = made(cache=False)
-    found: Callable[P, Compiled] = code
-    return found
+    @property
+    def _numba_type_(self) -> Any:
+        # By this name numba asks what an unknown object is.
+        return self.code._numba_type_
+
+    @cached_property
+    def code(self) -> Any:
+        import numba  # noqa: PLC0415 - slow to import
+
+        wrappers: Any = {"no_cpython_wrapper": not self._from_python, "no_cfunc_wrapper": True}
+
+        def made(*, cache: bool) -> Any:
+            return numba.njit(
+                cache=cache, nogil=True, error_model="numpy", fastmath={"reassoc"}, **wrappers
+            )(self._loop)
+
+        try:
+            code = made(cache=True)
+            # Numba's own stamp is that of the loop's file; there is no public way to add to it.
+            kept = code._cache._cache_file  # noqa: SLF001
+            stamp = (kept._source_stamp, _fingerprint(self._loop.__module__))  # noqa: SLF001
+            kept._source_stamp = stamp  # noqa: SLF001
+        except (RuntimeError, AttributeError):
+            # Numba found no directory that it can write to, or keeps its code in another way.
+            code = made(cache=False)
+        return code
+
+
+_waiting = cache(_Waiting)
 
 
 @cache

@@ -55,9 +55,9 @@ from math import factorial
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
+import scipy
 from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike
-from scipy.special import digamma, exp1
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Bools, Floats, Ints
@@ -296,7 +296,7 @@ def ein(m: Number) -> Number:
     >>> ein(0.0), round(ein(1.0), 6)  # 1 - 1/4 + 1/18 - 1/96 + …
     (0.0, 0.7966)
     """
-    return _piecewise(m, _EIN, lambda x: np.euler_gamma + np.log(x) + exp1(x))
+    return _piecewise(m, _EIN, lambda x: np.euler_gamma + np.log(x) + scipy.special.exp1(x))
 
 
 def ein_mean(x: Number) -> Number:
@@ -310,9 +310,7 @@ def ein_mean(x: Number) -> Number:
     >>> ein_mean(0.0), round(ein_mean(1.0), 6)  # 0.7966 - 1/e
     (0.0, 0.42872)
     """
-    return _piecewise(
-        x, _EIN_MEAN, lambda x: np.euler_gamma + np.log(x) + exp1(x) - 1 - np.expm1(-x) / x
-    )
+    return _piecewise(x, _EIN_MEAN, lambda x: ein(x) - 1 - np.expm1(-x) / x)
 
 
 def changed_mean(x: Number) -> Number:
@@ -344,7 +342,7 @@ def harmonic_number(n: float | Floats | Ints) -> float | Floats:
     small = whole < len(_SMALL)
     result = _SMALL[np.where(small, whole, 0).astype(np.intp)]
     if not small.all():
-        result = np.where(small, result, digamma(whole + 1) + np.euler_gamma)
+        result = np.where(small, result, scipy.special.digamma(whole + 1) + np.euler_gamma)
     found: float | Floats = _same_kind(result)
     return found
 
@@ -391,7 +389,8 @@ def _piecewise(x: Number, series: Sequence[float], closed: Callable[[Floats], Fl
     small = given < 1
     result = np.empty_like(given)
     result[small] = given[small] * polyval(given[small], series)
-    result[~small] = closed(given[~small])
+    if not small.all():
+        result[~small] = closed(given[~small])
     found: Number = _same_kind(result)
     return found
 

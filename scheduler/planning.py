@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from freshet.scheduler import PolicyError
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.costs import Costs, plan_costs
-from freshet.scheduler.policy import CrawlPlan, PolicyError, RatePolicy, load
+from freshet.scheduler.policy import CrawlPlan, RatePolicy, load
 from freshet.scheduler.sources import Rows, SourceTable
 
 #: The policies that a plan is compared with. ``optimal_intervals`` is what ``greedy_index``,

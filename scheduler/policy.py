@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
+from freshet.scheduler import PolicyError
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.sources import SourceTable
 
@@ -159,10 +160,6 @@ class IntervalPolicy(Protocol):
 
 
 Policy: TypeAlias = RatePolicy | IndexPolicy | IntervalPolicy
-
-
-class PolicyError(ValueError):
-    """A policy's name, an option's name or its value that is not accepted."""
 
 
 def names() -> list[str]:

@@ -40,8 +40,6 @@ from typing import (
 )
 
 import aiosqlite
-import numpy as np
-from numpy.typing import NDArray
 
 from freshet.storage.migrations import migrations, newest, oldest
 
@@ -527,7 +525,9 @@ async def formats(connection: aiosqlite.Connection, what: VersionedData) -> list
 # -- columns -----------------------------------------------------------------
 
 if TYPE_CHECKING:
+    import numpy as np
     from _typeshed import DataclassInstance
+    from numpy.typing import DTypeLike, NDArray
 
 Record = TypeVar("Record", bound="DataclassInstance")
 _Reader: TypeAlias = Callable[[Iterator[Any]], Any]
@@ -574,7 +574,12 @@ def row_to(record: type[Record]) -> Callable[[Iterable[Any]], Record]:
 
 def _hints(record: type[DataclassInstance]) -> dict[str, Any]:
     """Return the types of a record's fields; records themselves do not import numpy."""
-    return get_type_hints(record, localns={"np": np, "NDArray": NDArray})
+    names: dict[str, Any] = {}
+    if any("NDArray" in str(each.type) for each in fields(record)):
+        import numpy as np  # noqa: PLC0415 - slow to import, and few records are columns
+
+        names = {"np": np, "NDArray": np.typing.NDArray}
+    return get_type_hints(record, localns=names)
 
 
 @cache
@@ -615,9 +620,11 @@ async def pieces(
 
 
 async def table_of(
-    connection: aiosqlite.Connection, sql: str, row: np.dtype[np.void], values: Sequence[Any] = ()
+    connection: aiosqlite.Connection, sql: str, row: DTypeLike, values: Sequence[Any] = ()
 ) -> NDArray[np.void]:
     """Return all rows of a query as a structured array."""
+    import numpy as np  # noqa: PLC0415 - slow to import
+
     parts = [np.fromiter(rows, row) async for rows in pieces(connection, sql, values)]
     return np.concatenate([np.empty(0, row), *parts])
 
@@ -643,11 +650,11 @@ def as_columns(record: type[Record], table: NDArray[np.void]) -> Record:
 
 
 @cache
-def row_of(record: type[DataclassInstance]) -> np.dtype[np.void]:
+def row_of(record: type[DataclassInstance]) -> DTypeLike:
     """Return the type of a row whose columns are the fields of a record."""
     columns = []
     for name, hint in _hints(record).items():
         # The type of the values of ``NDArray[T]``; those of a list are objects.
         is_list = get_origin(hint) is list
-        columns.append((name, np.object_ if is_list else get_args(get_args(hint)[1])[0]))
-    return np.dtype(columns)
+        columns.append((name, object if is_list else get_args(get_args(hint)[1])[0]))
+    return columns

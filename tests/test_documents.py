@@ -50,7 +50,8 @@ def commands(page: Path) -> Iterator[tuple[str, set[str]]]:
 def options() -> dict[str, set[str]]:
     """Return the options of each verb, those of its own verbs included."""
     found = {}
-    for verb, command in get_command(application([])).commands.items():  # type: ignore[attr-defined]
+    for verb in VERBS:
+        command = get_command(application([verb])).commands[verb]  # type: ignore[attr-defined]
         parts = [command, *getattr(command, "commands", {}).values()]
         params = [each for part in parts for each in part.params]
         found[verb] = {"--help"}.union(*(each.opts + each.secondary_opts for each in params))

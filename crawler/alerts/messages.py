@@ -6,22 +6,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-import aiosqlite
 import numpy as np
 
 from freshet.config.settings import Settings
 from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import Clock, iso
-from freshet.crawler.compare.diff import align, in_one_line
-from freshet.crawler.documents import UnknownPage, read_text
+from freshet.crawler.documents import change_summary, in_counts
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.terminal import counted, plain
+from freshet.crawler.terminal import plain
 from freshet.storage.database import Database, StoreError, StoreUnavailable, reading
-from freshet.storage.queries import page
-from freshet.storage.queries.overview import PageChange
 from freshet.storage.tables import alerts as alerts_tables
 from freshet.storage.tables.alerts import WITHDRAWN, Message, PendingAlert, key_of
 
@@ -73,35 +69,6 @@ def trial(rule: str, now: float) -> str:
 def _message(kind: str, timestamp: str, data: Mapping[str, Any]) -> str:
     message = {"type": kind, "timestamp": timestamp, "data": data}
     return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
-
-
-# -- change summary ----------------------------------------------------------
-# From the stored bytes, or from the counts where these are not kept.
-
-#: What a summary is of: a change with its version, the one before, and counts of blocks.
-Summarised: TypeAlias = PendingAlert | PageChange
-
-
-async def change_summary(
-    connection: aiosqlite.Connection, parser: Parser, change: Summarised, width: int
-) -> str:
-    """Summarise a change in at most about ``width`` characters."""
-    if change.version_id is None or change.before_id is None:
-        return in_counts(change)
-    found = await page.by_id(connection, change.before_id, change.version_id)
-    if len(found) != 2:
-        return in_counts(change)
-    try:
-        old, new = [await read_text(connection, parser, change.url, each) for each in found]
-    except UnknownPage:
-        return in_counts(change)
-    return in_one_line(align(old.texts, new.texts), width)
-
-
-def in_counts(change: Summarised) -> str:
-    """Return a text with the numbers of added and removed blocks."""
-    added = counted(change.blocks_added or 0, "block")
-    return f"{added} added, {change.blocks_removed or 0} removed"
 
 
 log = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 
 from freshet.crawler.fetch.addresses import AddressGuard
-from freshet.crawler.fetch.responses import retry_after_s
-from freshet.crawler.fetch.transport import Unfetched, guarded_connector, own_failures
+from freshet.crawler.fetch.responses import Unfetched, retry_after_s
+from freshet.crawler.fetch.transport import guarded_connector, own_failures
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import counted
 from freshet.storage.tables.alerts import Message

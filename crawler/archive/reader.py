@@ -39,11 +39,11 @@ from freshet.crawler.fetch.client import Accept, Request, intake_of
 from freshet.crawler.fetch.responses import (
     RawHeaders,
     StatusVerdict,
+    Unfetched,
     first_header,
     judge,
     retry_after_s,
 )
-from freshet.crawler.fetch.transport import Unfetched
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 

@@ -10,8 +10,8 @@ import typer
 
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
-from freshet.crawler.alerts.messages import change_summary
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings, since
+from freshet.crawler.documents import change_summary
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.terminal import moment, print_json, show_line, show_list

@@ -32,7 +32,7 @@ from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.robots.parser import parse as parse_robots
-from freshet.crawler.run.orders import require_readable
+from freshet.crawler.run.upkeep import require_readable
 from freshet.crawler.run.wiring import stored_histories
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import counted, joined, print_json, show_line, show_list, size

@@ -13,15 +13,15 @@ from freshet.crawler.terminal import plain, print_json
 #: Origins stand in one column, except behind values that are longer than most.
 _COLUMN = 44
 
-app = typer.Typer(help="Show the settings.", no_args_is_help=True)
+config_command = typer.Typer(help="Show the settings.", no_args_is_help=True)
 
 
-@app.callback()
+@config_command.callback()
 def _group() -> None:
     """Show the settings."""
 
 
-@app.command("show")
+@config_command.command("show")
 def show_command(
     origin: Annotated[
         bool,

@@ -27,8 +27,6 @@ from freshet.crawler.cli.options import (
     read_settings,
     scope_of,
 )
-from freshet.crawler.cli.progress import watching
-from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.terminal import (
     counted,
@@ -188,6 +186,9 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     again and reports changed, new and vanished pages. Without SITE it crawls the sites of the
     store.
     """
+    from freshet.crawler.cli.progress import watching  # noqa: PLC0415 - slow to import
+    from freshet.crawler.run.crawl import CrawlOrder, crawl  # noqa: PLC0415 - likewise
+
     if resume and new:
         fail("--resume and --new exclude each other", 2)
     settings, _ = read_settings(

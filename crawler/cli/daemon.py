@@ -3,14 +3,13 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from freshet.config.loading import load
 from freshet.crawler import terminal
 from freshet.crawler.cli.crawl import print_outcomes, print_seeds
 from freshet.crawler.cli.options import (
@@ -34,15 +33,8 @@ from freshet.crawler.cli.options import (
     read_settings,
     scope_of,
 )
-from freshet.crawler.cli.progress import watching
 from freshet.crawler.cli.status import print_standing
-from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, crawls_per_day, parsed
-from freshet.crawler.run.service import Service
-from freshet.crawler.run.status import read_status
-from freshet.crawler.run.wiring import Observer
-from freshet.crawler.service.api import StoreApi
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import owner_of
@@ -105,6 +97,12 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     the settings and the site list again. `freshet status` shows its status, `freshet explain URL`
     its plans for a page.
     """
+    from freshet.crawler.cli.progress import watching  # noqa: PLC0415 - slow to import
+    from freshet.crawler.run.daemon import keep  # noqa: PLC0415 - likewise
+    from freshet.crawler.run.service import Service  # noqa: PLC0415 - likewise
+    from freshet.crawler.run.status import read_status  # noqa: PLC0415 - likewise
+    from freshet.crawler.service.api import StoreApi  # noqa: PLC0415 - likewise
+
     given = {
         "daemon.budget": budget,
         "daemon.policy": policy,
@@ -128,7 +126,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     def reread() -> DaemonOrder:
         return order_again(order, config, given, sites or [], sites_file)
 
-    async def served(watch: Callable[[Live], Observer]) -> CrawlReport:
+    async def served() -> CrawlReport:
         api = StoreApi(db, settings)
         try:
             async with Service(settings.operation, os.environ, api.routes) as service:
@@ -137,7 +135,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             await api.close()
 
     with watching(quiet=json, verbose=verbose, log_format=settings.operation.log_format) as watch:
-        report = terminal.run(served(watch))
+        report = terminal.run(served())
     if json:
         print_json(report.as_json())
     else:
@@ -164,6 +162,8 @@ def order_again(
     Raises:
         CrawlError: a setting or a line is wrong.
     """
+    from freshet.config.loading import load  # noqa: PLC0415 - slow to import
+
     try:
         settings, _ = load(config, {k: v for k, v in given.items() if v is not None})
         budget = parsed(settings.daemon.budget)

@@ -12,8 +12,7 @@ import typer
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
 from freshet.crawler.compare.near_duplicates import THRESHOLD, Variant, variant
-from freshet.crawler.run.orders import require_readable
-from freshet.crawler.run.upkeep import Grouping, catch_up
+from freshet.crawler.run.upkeep import Grouping, catch_up, require_readable
 from freshet.crawler.terminal import (
     Cell,
     counted,

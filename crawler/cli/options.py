@@ -4,20 +4,22 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from freshet.config.loading import ConfigError, Origins, load
-from freshet.config.settings import Settings
+from freshet.config import ConfigError
 from freshet.crawler import terminal
-from freshet.crawler.admission.importers import MAX_BYTES
-from freshet.crawler.admission.site_lists import read_sites, seeds_from_arguments
+from freshet.crawler.admission.site_lists import MAX_BYTES, read_sites, seeds_from_arguments
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, say
 from freshet.storage.queries import page
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import runs
+
+if TYPE_CHECKING:
+    from freshet.config.loading import Origins
+    from freshet.config.settings import Settings
 
 
 def store_of(context: typer.Context, parameter: typer.CallbackParam, value: Path | None) -> object:
@@ -106,9 +108,11 @@ Verbose = Annotated[
 DEFAULT_DB = Path("crawl.db")
 
 
-def read_settings(file: Path | None, overrides: Mapping[str, object]) -> tuple[Settings, Origins]:
+def read_settings(file: Path | None, overrides: Mapping[str, object]) -> "tuple[Settings, Origins]":
     """Return the settings; options that are None are left out. Wrong settings exit."""
     given = {key: value for key, value in overrides.items() if value is not None}
+    from freshet.config.loading import load  # noqa: PLC0415 - slow to import
+
     try:
         return load(file, given)
     except ConfigError as error:

@@ -41,9 +41,9 @@ from freshet.crawler.terminal import (
     span,
     times,
 )
+from freshet.scheduler import PolicyError
 from freshet.scheduler.estimate import ESTIMATORS
 from freshet.scheduler.planning import HARDLY, rate_plan
-from freshet.scheduler.policy import PolicyError
 from freshet.scheduler.sources import SourceTable
 
 

@@ -19,8 +19,8 @@ from freshet.crawler.lab.report import check_folders, write_folders
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err, fail, print_json, show_list
+from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.rankers import ranker_of
-from freshet.scheduler.policy import PolicyError
 
 # -- replay report -----------------------------------------------------------
 _SQLITE: Final = b"SQLite format 3\0"

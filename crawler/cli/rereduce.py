@@ -13,7 +13,7 @@ from freshet.crawler.compare.layout import Layout
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import sketch
-from freshet.crawler.run.orders import require_readable
+from freshet.crawler.run.upkeep import require_readable
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import Tell, counted, fail, print_json, progress_bars, show_line
 from freshet.storage.database import Database, StoreError, open_store

@@ -11,8 +11,8 @@ import typer
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
 from freshet.crawler.cli.page_forecast import daemon_settings
-from freshet.crawler.run.orders import require_readable
 from freshet.crawler.run.state import DaemonState, load_state
+from freshet.crawler.run.upkeep import require_readable
 from freshet.crawler.terminal import counted, print_json, show_line, show_list, span, when
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.estimate.sources_trust import Reputation, Trust

@@ -35,6 +35,7 @@ from freshet.crawler.terminal import (
     show_list,
     times,
 )
+from freshet.scheduler import PolicyError
 from freshet.scheduler.estimate import ESTIMATORS
 from freshet.scheduler.evaluate import changes, news
 from freshet.scheduler.evaluate.news import (
@@ -48,7 +49,7 @@ from freshet.scheduler.evaluate.news import (
 from freshet.scheduler.evaluate.runners import OverBudget
 from freshet.scheduler.evaluate.simulate import MEASURED_WHEN_LEARNING, SimulationResult, simulate
 from freshet.scheduler.evaluate.world import surrogate
-from freshet.scheduler.policy import PolicyError, given
+from freshet.scheduler.policy import given
 
 # -- simulating population ---------------------------------------------------
 DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")

@@ -1,14 +1,16 @@
 """``freshet status``: the daemon, the last run, the store and its frontier."""
 
+from __future__ import annotations
+
 import time
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
-from freshet.crawler.run.orders import bounded_as_json, deferred_as_json
-from freshet.crawler.run.status import AUDITED_S, RECORD_S, DaemonStatus, Spent, daemon_status
+from freshet.crawler.tally import AUDITED_S, RECORD_S
 from freshet.crawler.terminal import (
     amount,
     clock_time,
@@ -25,7 +27,6 @@ from freshet.crawler.terminal import (
     span,
     when,
 )
-from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.storage.entries import Outlook, RobotsRecord
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import Holdings, WaitingHost
@@ -35,6 +36,10 @@ from freshet.storage.tables.alerts import RuleCounts
 from freshet.storage.tables.near_duplicates import IndexState
 from freshet.storage.tables.runs import CrawlRun, RunState
 from freshet.storage.tables.url_patterns import Throttle
+
+if TYPE_CHECKING:
+    from freshet.crawler.run.status import DaemonStatus, Spent
+    from freshet.scheduler.agenda.audit import BesideRotation
 
 # -- standing view: the status of a daemon on one screen ---------------------
 
@@ -192,7 +197,7 @@ class Status:
             "last_run": self.last_run and self._run_as_json(self.last_run),
             "daemon": self.daemon and self.daemon.as_json(),
             "busiest": [{"origin": origin, "due": due} for origin, due in self.busiest],
-            "deferred": deferred_as_json(self.deferred),
+            "deferred": overview.deferred_as_json(self.deferred),
             "robots_unreachable": [
                 {
                     "origin": origin, "standing": robots.standing, "since": _since(robots),
@@ -200,7 +205,7 @@ class Status:
                 }
                 for origin, robots in self.robots_unreachable
             ],
-            "bounded": bounded_as_json(self.bounded),
+            "bounded": url_patterns.bounded_as_json(self.bounded),
         }  # fmt: skip
 
     def _run_as_json(self, run: CrawlRun) -> dict[str, object]:
@@ -226,7 +231,11 @@ def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
 
 async def _read(db: Path, now: float) -> Status:
     async with page.snapshot(db) as connection:
-        last = await runs.latest(connection)
+        last, daemon = await runs.latest(connection), None
+        if last and await runs.latest_outlook(connection, last.run_id):
+            from freshet.crawler.run.status import daemon_status  # noqa: PLC0415 - imports numpy
+
+            daemon = await daemon_status(connection, db, last, now)
         return Status(
             db=str(db),
             at=now,
@@ -245,7 +254,7 @@ async def _read(db: Path, now: float) -> Status:
             held_back=await overview.held_back(connection),
             duplicates=await near_duplicates.state(connection),
             alerts=await alerts_tables.counts(connection),
-            daemon=await daemon_status(connection, db, last, now),
+            daemon=daemon,
         )
 
 

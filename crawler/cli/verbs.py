@@ -6,41 +6,55 @@ from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
+from typer.main import get_command
 
 from freshet import __version__
 
-#: Where each verb is, in the order of the help.
+#: Each verb and the first line of its help, in the order of the help.
 VERBS: Final[Mapping[str, str]] = {
-    "crawl": "crawl.crawl_command",
-    "daemon": "daemon.daemon_command",
-    "reload": "daemon.reload_command",
-    "status": "status.status_command",
-    "alerts": "alerts.alerts_command",
-    "changes": "changes.changes_command",
-    "diff": "diff.diff_command",
-    "history": "history.history_command",
-    "text": "history.text_command",
-    "changefeed": "changefeed.changefeed_command",
-    "serve": "serve.serve_command",
-    "explain": "explain.explain_command",
-    "signals": "signals.signals_command",
-    "check": "check.check_command",
-    "duplicates": "duplicates.duplicates_command",
-    "discover": "discover.discover_command",
-    "export": "export.export_command",
-    "archive": "archive.archive_command",
-    "import": "import_sites.import_command",
-    "backup": "backup.backup_command",
-    "restore": "backup.restore_command",
-    "gc": "gc.gc_command",
-    "forget": "forget.forget_command",
-    "rereduce": "rereduce.rereduce_command",
-    "doctor": "doctor.doctor_command",
-    "plan": "plan.plan_command",
-    "simulate": "simulate.simulate_command",
-    "replay": "replay.replay_command",
-    "config": "config.app",
+    "crawl": "Crawl sites politely and completely, and record what changed.",
+    "daemon": "Keep pages fresh: fetch the most valuable page next, and learn how often each one "
+    "changes.",
+    "reload": "Let a running daemon take over another budget, policy, site list or importances.",
+    "status": "Show the daemon, the last run, the contents of the store, and the hosts that wait.",
+    "alerts": "Show the alert rules: alerts that wait, and messages pending, sent and given up.",
+    "changes": "List what changed significantly, newest first, each change in one line.",
+    "diff": "Show what changed between two stored versions of a page, block by block.",
+    "history": "Show what every visit to a page found, newest first.",
+    "text": "Print the main content of a page: the last significant version, or the one asked for.",
+    "changefeed": "Print what changed since a cursor, one JSON object a line: each page once, by "
+    "its last state.",
+    "serve": "Answer over HTTP what the store holds: the changefeed, documents, pages, an Atom "
+    "feed.",
+    "explain": "Show the stored facts on a URL, its next visit, and the reasons.",
+    "signals": "Show the sources of change signals, and how far the daemon believes them.",
+    "check": "Fetch a page now and show the result of each step, and why. Nothing is stored.",
+    "duplicates": "Show duplicate pages: mirrors, printer versions, parameter variants.",
+    "discover": "Show which pages of a site reveal its new ones, and what they would have found "
+    "before.",
+    "export": "Write pages, observations, estimates or links as one table, for other programs.",
+    "archive": "Show the contents of an archive, or index and package it for pywb and "
+    "ReplayWeb.page.",
+    "import": "Add the sites that another program watches to a site list.",
+    "backup": "Copy the store while a crawl or a daemon writes it, and check the copy.",
+    "restore": "Restore a backup to the store at --db, after checking it; never over a store in "
+    "use.",
+    "gc": "Delete what the settings in [store] do not keep.",
+    "forget": "Forget pages: bodies, texts, versions, visits, links, alerts and what was learnt "
+    "from them.",
+    "rereduce": "Extract the main text of all pages again, with the current extraction and "
+    "selectors.",
+    "doctor": "Check the store, the disk, the clock, DNS, the contact and the limits of this "
+    "machine.",
+    "plan": "Divide a crawl budget among pages, and compare the policies.",
+    "simulate": "Simulate policies on a random population, or with --web the daemon on a synthetic "
+    "web.",
+    "replay": "Fill a store from archives, or ask a store which policy would have kept it fresher.",
+    "config": "Show the settings.",
 }
+
+#: Verbs that stand in the module of another one.
+_WITH = {"reload": "daemon", "text": "history", "import": "import_sites", "restore": "backup"}
 
 
 def _untyped(parameters: list[Any]) -> list[Any]:
@@ -61,11 +75,18 @@ class _Verbs(TyperGroup):
         return _untyped(super().get_params(ctx))
 
 
+class _Unread(TyperCommand):
+    """A verb whose module is imported when it is run, completed or asked for its own help."""
+
+    def make_context(self, info_name: Any, *arguments: Any, **named: Any) -> Any:
+        verbs: Any = get_command(application([str(self.name)]))
+        return verbs.commands[self.name].make_context(info_name, *arguments, **named)
+
+
 def application(arguments: list[str]) -> typer.Typer:
     """Return the command line program for these arguments.
 
-    Only the verb that they name is imported, else all of them: the modules of `plan` take half a
-    second that a crawl need not spend.
+    The verb that they begin with is imported. Without one, all verbs are in it, unread.
     """
     app = typer.Typer(
         name="freshet",
@@ -78,16 +99,19 @@ def application(arguments: list[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    asked_for = arguments[:1] if arguments and arguments[0] in VERBS else VERBS
-    for verb in asked_for:
-        module, _, name = VERBS[verb].partition(".")
-        command = getattr(import_module(f"freshet.crawler.cli.{module}"), name)
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=verb, cls=_Verbs)
-            for each in command.registered_commands:
-                each.cls = _Verb
-        else:
-            app.command(verb, cls=_Verb)(command)
+    if not arguments or arguments[0] not in VERBS:
+        for verb, line in VERBS.items():
+            app.command(verb, cls=_Unread, help=line)(lambda: None)
+        return app
+    verb = arguments[0]
+    module = import_module(f"freshet.crawler.cli.{_WITH.get(verb, verb)}")
+    command = getattr(module, f"{verb}_command")
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=verb, cls=_Verbs)
+        for each in command.registered_commands:
+            each.cls = _Verb
+    else:
+        app.command(verb, cls=_Verb)(command)
     return app
 
 

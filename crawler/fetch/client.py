@@ -23,7 +23,9 @@ from yarl import URL
 from freshet.crawler.bounds import BAD_PORTS, HELD_BYTES, URL_CHARS, meet
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 from freshet.crawler.fetch.responses import (
+    BoundedDecoder,
     StatusVerdict,
+    Unfetched,
     first_header,
     is_field_value,
     is_page_type,
@@ -33,9 +35,7 @@ from freshet.crawler.fetch.responses import (
     retry_after_s,
 )
 from freshet.crawler.fetch.transport import (
-    BoundedDecoder,
     Response,
-    Unfetched,
     guarded_connector,
     own_failures,
     response_class,

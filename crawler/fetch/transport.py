@@ -1,4 +1,4 @@
-"""The boundary to aiohttp: guarded connections, content codings, translated exceptions."""
+"""The boundary to aiohttp: guarded connections, translated exceptions."""
 
 from __future__ import annotations
 
@@ -8,238 +8,23 @@ import os
 import re
 import socket
 import ssl
-import zlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain
 from typing import ClassVar, cast
 from weakref import WeakSet
 
 import aiohttp
-import brotli
-import zstandard
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import RawResponseMessage
 
-from freshet.crawler.bounds import GZIP_MEMBERS, INTERIM_RESPONSES, RECEIVE_BYTES, connections, meet
+from freshet.crawler.bounds import INTERIM_RESPONSES, RECEIVE_BYTES, connections, meet
 from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost, ResolverSilent
-from freshet.storage.entries import Outcome
-
-# -- decoding ----------------------------------------------------------------
-# RFC 9110, section 8.4.1. A compressed body is a program that writes memory: 66 kB of zstd can
-# stand for 8 GB. So no step here makes more than a few MiB, and the total has a hard limit, between
-# two layers as well as for the output.
-
-#: Decoded bytes in one step of gzip, deflate and brotli (brotli may go over it by half).
-_STEP_BYTES = 65_536
-#: Encoded bytes per step of zstd, which has no limit of its own: a block of
-#: four bytes makes 128 KiB, so a step makes 4 MiB at most.
-_ZSTD_STEP_BYTES = 128
-#: The window that encoders must not exceed, 8 MiB (RFC 9659, section 3).
-_ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
-GZIP_MAGIC = b"\x1f\x8b"
-#: ``wbits`` of zlib for the three formats that it reads.
-_GZIP, _ZLIB, _RAW = 31, 15, -15
-_MAX_LAYERS = 2
-
-
-class Unfetched(Exception):
-    """No usable body came; the word and the message say why."""
-
-    def __init__(self, reason: str, detail: str, outcome: Outcome = "failed") -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail
-        self.outcome = outcome
-
-
-def _inflate(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """Yield all output of a zlib stream for the data; behind its end see ``unused_data``."""
-    piece = stream.decompress(data, _STEP_BYTES)
-    while piece:
-        yield piece
-        # With an empty tail there may still be output that had no room.
-        piece = stream.decompress(stream.unconsumed_tail, _STEP_BYTES)
-
-
-class Gzip:
-    """Members one after the other (RFC 1952, section 2.2); anything after them is ignored."""
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(_GZIP)
-        self._held = b""
-        self._in_garbage = False
-        self._members = 1
-
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        """Yield what the next bytes stand for, at most 64 KiB at once; raises zlib.error."""
-        while data and not self._in_garbage:
-            if self._member.eof:
-                data = self._held + data
-                if not self._begins_member(data):
-                    return
-            yield from _inflate(self._member, data)
-            data = self._member.unused_data
-
-    def _begins_member(self, data: bytes) -> bool:
-        begins = data.startswith(GZIP_MAGIC)
-        self._held = data if data == GZIP_MAGIC[:1] else b""
-        self._in_garbage = not begins and not self._held
-        if begins:
-            self._member = zlib.decompressobj(_GZIP)
-            self._members += 1
-            if self._members > GZIP_MEMBERS:
-                meet("members of a gzip stream")
-                raise zlib.error(f"more than {GZIP_MEMBERS:,} members")
-        return begins
-
-    @property
-    def is_complete(self) -> bool:
-        """Return whether the last member has ended."""
-        return self._member.eof
-
-
-class _Deflate:
-    """The zlib format (RFC 1950), or bare deflate (RFC 1951), which some servers send."""
-
-    def __init__(self) -> None:
-        self._held = b""
-        self._stream: zlib._Decompress | None = None
-
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        if self._stream is None:
-            self._held += data
-            if len(self._held) < 2:
-                return
-            data = self._held
-            is_zlib = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
-            self._stream = zlib.decompressobj(_ZLIB if is_zlib else _RAW)
-        if not self._stream.eof:
-            yield from _inflate(self._stream, data)
-
-    @property
-    def is_complete(self) -> bool:
-        return self._stream is not None and self._stream.eof
-
-
-class _Brotli:
-    """RFC 7932."""
-
-    def __init__(self) -> None:
-        self._stream = brotli.Decompressor()
-
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        # can_accept_more_data() turns true while output still waits, so drain it all.
-        piece: bytes = self._stream.process(data, output_buffer_limit=_STEP_BYTES)
-        while piece:
-            yield piece
-            piece = self._stream.process(b"", output_buffer_limit=_STEP_BYTES)
-
-    @property
-    def is_complete(self) -> bool:
-        return bool(self._stream.is_finished())
-
-
-class _Zstd:
-    """Frames one after the other (RFC 8878, section 3.1)."""
-
-    def __init__(self) -> None:
-        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
-        self._frame = self._decompressor.decompressobj()
-
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        for start in range(0, len(data), _ZSTD_STEP_BYTES):
-            rest = data[start : start + _ZSTD_STEP_BYTES]
-            while rest:
-                if self._frame.eof:
-                    self._frame = self._decompressor.decompressobj()
-                yield self._frame.decompress(rest)
-                rest = self._frame.unused_data
-
-    @property
-    def is_complete(self) -> bool:
-        return self._frame.eof
-
-
-_LAYERS: Mapping[str, type[Gzip | _Deflate | _Brotli | _Zstd]] = {
-    "gzip": Gzip,
-    "x-gzip": Gzip,
-    "deflate": _Deflate,
-    "br": _Brotli,
-    "zstd": _Zstd,
-}
-
-
-class BoundedDecoder:
-    """Decoder of the codings of one body, ``max_bytes`` at most.
-
-    Feed the wire's bytes with :meth:`decode` in any pieces. When
-    ``is_overdrawn``, there was more than ``max_bytes`` (of the body, or between two
-    layers): stop. ``is_identity`` says that there is no coding.
-
-    Raises:
-        Unfetched: on construction, for a coding other than gzip, deflate, br and zstd, and
-            for more than two.
-    """
-
-    def __init__(self, content_encoding: str, max_bytes: int) -> None:
-        names = _codings(content_encoding)
-        self.is_identity = not names
-        self._layers = [_LAYERS[name]() for name in names]
-        #: The bytes that may still leave each layer.
-        self._left = [max_bytes] * max(1, len(names))
-        self._is_empty = True
-        self.is_overdrawn = False
-
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        """Decode the next bytes from the wire in bounded steps.
-
-        Raises:
-            Unfetched: if the bytes do not decode; the iteration cannot go on.
-        """
-        self._is_empty = self._is_empty and not data
-        pieces: Iterable[bytes] = (data,)
-        for number in range(len(self._left)):
-            pieces = self._granted(number, pieces)
-        try:
-            yield from pieces
-        except (zlib.error, brotli.error, zstandard.ZstdError) as error:
-            raise Unfetched("encoding", _in_a_line(str(error))) from error
-
-    def _granted(self, number: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield what a layer makes, up to the limit, and nothing where it has taken a piece."""
-        for taken in pieces:
-            layer = (taken,) if self.is_identity else self._layers[number].decode(taken)
-            for piece in chain(layer, (b"",)):
-                granted = piece[: self._left[number]]
-                self._left[number] -= len(granted)
-                yield granted
-                if len(granted) < len(piece):
-                    self.is_overdrawn = True
-                    return
-
-    @property
-    def is_complete(self) -> bool:
-        """Return whether the body may end here. An empty one may, whatever its coding."""
-        return self._is_empty or all(layer.is_complete for layer in self._layers)
-
-
-def _codings(content_encoding: str) -> list[str]:
-    """Return the codings of a Content-Encoding value in the order of decoding."""
-    names = [name.strip().lower() for name in content_encoding.split(",")]
-    applied = [name for name in names if name not in ("", "identity")]
-    unknown = [name for name in applied if name not in _LAYERS]
-    if unknown:
-        raise Unfetched("encoding", f"content coding {unknown[0][:50]!r} is not supported")
-    if len(applied) > _MAX_LAYERS:
-        raise Unfetched("encoding", f"{len(applied)} content codings on top of each other")
-    return applied[::-1]
-
+from freshet.crawler.fetch.responses import Unfetched
 
 #: OpenSSL's errors when the peer speaks another protocol, plain HTTP for one.
 _NOT_TLS = frozenset(
@@ -419,16 +204,12 @@ def own_failures() -> Iterator[None]:
         yield
     except aiohttp.ClientError as error:
         reason, detail = _explain(error)
-        raise Unfetched(reason, _in_a_line(detail)) from error
+        raise Unfetched(reason, detail) from error
     except RuntimeError as error:
         # The word of aiohttp's stream where a connection closed between two reads.
         if str(error) != "Connection closed.":
             raise
         raise Unfetched("cut_short", "the connection closed before the body ended") from error
-
-
-def _in_a_line(detail: str) -> str:
-    return " ".join(detail.split())[:300]
 
 
 def _explain(error: Exception) -> tuple[str, str]:

@@ -30,6 +30,7 @@ from freshet.crawler.terminal import (
     show_line,
     show_list,
 )
+from freshet.scheduler import PolicyError
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.evaluate.captures import FAILED, Captures, contents_of
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
@@ -45,7 +46,6 @@ from freshet.scheduler.evaluate.verdicts import (
     compare,
     in_turn,
 )
-from freshet.scheduler.policy import PolicyError
 from freshet.storage.queries import columns, page
 from freshet.storage.tables import hosts
 

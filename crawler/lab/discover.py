@@ -12,7 +12,7 @@ import numpy as np
 
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.admission.traps import TrapLimits, classify
-from freshet.crawler.run.orders import require_readable
+from freshet.crawler.run.upkeep import require_readable
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import site_key
 from freshet.scheduler.arrays import Bools, Floats, Ints

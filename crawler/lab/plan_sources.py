@@ -30,9 +30,8 @@ from freshet.scheduler.agenda.new_pages import Churning, recall_churn
 from freshet.scheduler.arrays import Bools, Floats, rows_among
 from freshet.scheduler.estimate.evidence import evidence_of
 from freshet.scheduler.sources import Rows
-from freshet.storage.queries import columns, page
+from freshet.storage.queries import columns, link_columns, page
 from freshet.storage.queries.columns import KeptPages, PastObservations
-from freshet.storage.tables import links as links_tables
 
 _DAY_S: Final = 86_400.0
 _DAY_HOURS: Final = 24.0
@@ -434,7 +433,7 @@ async def _ephemeral(
     row, rate = sources(
         half_life, churning, on, found_at=found_at, since=since, held=np.ones(n, np.bool_)
     )
-    links = await links_tables.shown(connection, pages.page_id[row].tolist())
+    links = await link_columns.shown(connection, pages.page_id[row].tolist())
     # 1 / the pages that show an item, in the mean over the items of each page.
     _, item, count = np.unique(links[:, 1], return_inverse=True, return_counts=True)
     place = np.searchsorted(pages.page_id[row], links[:, 0])

@@ -18,11 +18,8 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.importance import terms
-from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.status import measured
-from freshet.crawler.run.wiring import Observer
 from freshet.crawler.synthetic_web.content import Place
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.site import without_utm
@@ -232,6 +229,10 @@ async def rehearse(
 
     ``tell`` receives the share of the time that has passed.
     """
+    from freshet.crawler.run.crawl import Live  # noqa: PLC0415 - slow to import
+    from freshet.crawler.run.daemon import keep  # noqa: PLC0415 - likewise
+    from freshet.crawler.run.wiring import Observer  # noqa: PLC0415 - likewise
+
     # What happens on a made-up web is nobody's news.
     quiet = settings.alerts.model_copy(update={"rules": ()})
     settings = settings.model_copy(update={"alerts": quiet})

@@ -18,7 +18,7 @@ from xml.parsers import expat
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.bounds import XML_LEVELS
-from freshet.crawler.fetch.transport import GZIP_MAGIC, Gzip
+from freshet.crawler.fetch.responses import GZIP_MAGIC, Gzip
 from freshet.crawler.reduce.markup import HUB_RELATIONS, ROOT, Blocks, alike, below
 from freshet.crawler.reduce.page import collapsed, gathered
 from freshet.crawler.urls import canonical, resolve_all, site_key

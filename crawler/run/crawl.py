@@ -19,10 +19,17 @@ from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.pool import Ending, FetchPool, PoolRules
-from freshet.crawler.run.orders import CrawlReport, make_report, require_readable
+from freshet.crawler.pool import FetchPool, PoolRules
+from freshet.crawler.run.orders import CrawlReport, make_report
 from freshet.crawler.run.push import sender
-from freshet.crawler.run.upkeep import Grouping, catch_up, correct, resumed, retention_of
+from freshet.crawler.run.upkeep import (
+    Grouping,
+    catch_up,
+    correct,
+    require_readable,
+    resumed,
+    retention_of,
+)
 from freshet.crawler.run.wiring import (
     Assembly,
     Observer,
@@ -31,7 +38,7 @@ from freshet.crawler.run.wiring import (
     copy_rule,
     stopping_on_signals,
 )
-from freshet.crawler.tally import DaemonSnapshot, Tally, UsageError
+from freshet.crawler.tally import DaemonSnapshot, Ending, Tally, UsageError
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store

@@ -24,19 +24,10 @@ from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.pool import Ending, FetchPool, PoolRules
+from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.run.crawl import COMPARED, Live
 from freshet.crawler.run.notes import StatusRecorder
-from freshet.crawler.run.orders import (
-    NOTHING_TO_KEEP,
-    CrawlReport,
-    DaemonOrder,
-    Reread,
-    in_force,
-    make_report,
-    open_run,
-    require_readable,
-)
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, make_report
 from freshet.crawler.run.push import receiving, sender
 from freshet.crawler.run.service import Service
 from freshet.crawler.run.state import DaemonState
@@ -47,6 +38,7 @@ from freshet.crawler.run.upkeep import (
     correct,
     enduring,
     handling_reload_signals,
+    require_readable,
     resumed,
     retention_of,
     unreachable_hosts,
@@ -56,22 +48,24 @@ from freshet.crawler.run.wiring import (
     Observer,
     RunContext,
     archiving,
+    copy_rule,
     described,
     politeness_rules,
     stopping_on_signals,
 )
-from freshet.crawler.tally import CrawlError, Tally, UsageError
+from freshet.crawler.tally import CrawlError, Ending, Tally, UsageError
+from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.agenda.site_clock_ranker import prepare
 from freshet.scheduler.arrays import Bools
-from freshet.scheduler.policy import PolicyError
 from freshet.storage import maintenance
-from freshet.storage.database import StoreError, open_store
+from freshet.storage.database import Database, StoreError, open_store
 from freshet.storage.entries import Outlook
 from freshet.storage.queries import columns
 from freshet.storage.records import Estimate, StoredSeed
-from freshet.storage.tables import observations, runs
+from freshet.storage.tables import observations, runs, url_patterns
+from freshet.storage.tables import pages as pages_tables
 from freshet.storage.tables.alerts import PendingAlert
 
 # -- chosen sites ------------------------------------------------------------
@@ -151,6 +145,7 @@ _RELEARNT = 1_000_000
 _LOGGED_AFTER_S = 3.0
 #: From this number on, pages are valued in a thread.
 _MANY = 20_000
+_NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
 
 
 async def keep(  # noqa: PLR0913 - all but two have defaults
@@ -180,7 +175,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
     ranker = ranker_of(order.policy, order.budget)
     channels(settings.alerts)
     if not order.seeds and not order.db.exists():
-        raise UsageError(NOTHING_TO_KEEP)
+        raise UsageError(_NOTHING_TO_KEEP)
     async with AsyncExitStack() as stack:
         # Before the lock file shows the process, and somebody sends it a SIGHUP.
         handling = nullcontext(lambda _reload: None) if embedded else handling_reload_signals()
@@ -196,7 +191,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
         was_killed = await resumed(database, clock)
-        run_id = await open_run(database, settings, order, clock.now())
+        run_id = await _open_run(database, settings, order, clock.now())
         chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
         network.require_contact([s.root_url or s.url for s in chosen.seeds])
         began_at = await runs.began_at(database.reader, run_id)
@@ -230,6 +225,37 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         if reread is not None:
             at_reload_signals(partial(daemon.reload, reread))
         return await daemon.run(watch)
+
+
+async def _open_run(database: Database, settings: Settings, order: DaemonOrder, now: float) -> int:
+    """Start a run, or resume one that was killed; return its id.
+
+    Raises:
+        CrawlError: there is nothing to keep fresh.
+    """
+    last, said = await runs.latest(database.reader), _in_force(settings, order).model_dump_json()
+    if not order.seeds and not await runs.load(database.reader):
+        raise UsageError(_NOTHING_TO_KEEP)
+
+    def begin(connection: sqlite3.Connection) -> int:
+        runs.add(connection, order.seeds, now)
+        pages_tables.take_over_scope(connection, settings.crawl.scope)
+        pages_tables.lift_depth(connection, settings.crawl.max_depth)
+        url_patterns.reconsider(connection, copy_rule(settings), now)
+        if last is not None and last.ended_at is None:
+            runs.reopen(connection, last.run_id)
+            runs.record_settings(connection, last.run_id, said)
+            return last.run_id
+        return runs.start(connection, now, said)
+
+    return await database.write(begin)
+
+
+def _in_force(settings: Settings, order: DaemonOrder) -> Settings:
+    """Return the settings with the budget and the policy of the order."""
+    said = {"budget": f"{order.budget:.12g}/day", "policy": order.policy}
+    daemon = settings.daemon.model_copy(update=said)
+    return settings.model_copy(update={"daemon": daemon})
 
 
 async def _prepared() -> None:
@@ -270,7 +296,7 @@ class _Daemon:
         self._tally = Tally()
         self.state = DaemonState(
             context.database.reader,
-            in_force(context.settings, order),
+            _in_force(context.settings, order),
             ranker,
             seeds=chosen.seeds,
             left_out=lambda urls: self._chosen.left_out_of(urls, self._assembly.admission.scope),
@@ -397,7 +423,7 @@ class _Daemon:
             wanted = order.settings or self._settings
             settings = taken_over(self._settings, wanted)
             self.outbox.obey(settings.alerts, channels(settings.alerts))
-            said = in_force(settings, order)
+            said = _in_force(settings, order)
             await database.write(partial(self._record, order=order, said=said, now=now))
         except (CrawlError, PolicyError, StoreError) as error:
             log.warning("not reloaded: %s; the daemon goes on with its old settings", error)

@@ -1,32 +1,25 @@
-"""Orders to a daemon, the run that it begins, and the report of a run."""
+"""Orders to a daemon, and the report of a run."""
 
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import aiosqlite
 
-from freshet.config.settings import Settings
-from freshet.crawler.compare import history
-from freshet.crawler.compare.not_content import host
-from freshet.crawler.pool import Ending
-from freshet.crawler.reduce import sketch
-from freshet.crawler.run.wiring import copy_rule
-from freshet.crawler.tally import ANSWERED, Tally, UsageError
+from freshet.crawler.tally import ANSWERED, Ending, Tally
 from freshet.crawler.terminal import fail
-from freshet.storage.database import Database, StoreError, VersionedData, formats
 from freshet.storage.queries import overview
 from freshet.storage.queries.overview import PageChange, WaitingHost
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import near_duplicates, runs, url_patterns
-from freshet.storage.tables import pages as pages_tables
 from freshet.storage.tables.near_duplicates import IndexState
 from freshet.storage.tables.url_patterns import Throttle
 
-NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
+if TYPE_CHECKING:
+    from freshet.config.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,42 +34,11 @@ class DaemonOrder:
     budget: float
     policy: str = "site_clock"
     time_limit_s: float = 0.0
-    settings: Settings | None = None
+    settings: "Settings | None" = None
 
 
 #: Reads the order again; raises CrawlError if it is not valid.
 Reread = Callable[[], DaemonOrder]
-
-
-async def open_run(database: Database, settings: Settings, order: DaemonOrder, now: float) -> int:
-    """Start a run, or resume one that was killed; return its id.
-
-    Raises:
-        CrawlError: there is nothing to keep fresh.
-    """
-    last, said = await runs.latest(database.reader), in_force(settings, order).model_dump_json()
-    if not order.seeds and not await runs.load(database.reader):
-        raise UsageError(NOTHING_TO_KEEP)
-
-    def begin(connection: sqlite3.Connection) -> int:
-        runs.add(connection, order.seeds, now)
-        pages_tables.take_over_scope(connection, settings.crawl.scope)
-        pages_tables.lift_depth(connection, settings.crawl.max_depth)
-        url_patterns.reconsider(connection, copy_rule(settings), now)
-        if last is not None and last.ended_at is None:
-            runs.reopen(connection, last.run_id)
-            runs.record_settings(connection, last.run_id, said)
-            return last.run_id
-        return runs.start(connection, now, said)
-
-    return await database.write(begin)
-
-
-def in_force(settings: Settings, order: DaemonOrder) -> Settings:
-    """Return the settings with the budget and the policy of the order."""
-    said = {"budget": f"{order.budget:.12g}/day", "policy": order.policy}
-    daemon = settings.daemon.model_copy(update=said)
-    return settings.model_copy(update={"daemon": daemon})
 
 
 # -- budget ------------------------------------------------------------------
@@ -159,32 +121,16 @@ class CrawlReport:
             "changed_pages": [
                 {name: getattr(page, name) for name in _CHANGE} for page in self.changed_pages
             ],
-            "deferred": deferred_as_json(self.deferred),
+            "deferred": overview.deferred_as_json(self.deferred),
             "silent_seeds": [
                 {"text": text, "url": url, "reason": why} for text, url, why in self.silent_seeds
             ],
             "moved_seeds": [{"text": text, "root_url": url} for text, url in self.moved_seeds],
-            "bounded": bounded_as_json(self.bounded),
+            "bounded": url_patterns.bounded_as_json(self.bounded),
         }
 
 
 _CHANGE = ("url", "at", "resemblance", "blocks_added", "blocks_removed")
-
-
-def deferred_as_json(found: Sequence[WaitingHost]) -> list[dict[str, object]]:
-    """Return the hosts with deferred URLs as JSON values."""
-    return [{"origin": each.origin, "urls": each.urls, "reason": each.reason} for each in found]
-
-
-def bounded_as_json(found: Sequence[tuple[str, Throttle]]) -> list[dict[str, object]]:
-    """Return bounded patterns, with their origins, as JSON values."""
-    return [
-        {
-            "origin": origin, "kind": each.kind, "shape": each.shape, "admitted": each.crawled,
-            "refused": each.held,
-        }
-        for origin, each in found
-    ]  # fmt: skip
 
 
 async def make_report(
@@ -229,32 +175,3 @@ async def make_report(
         held_back=await overview.held_back(reader),
         duplicates=await near_duplicates.state(reader),
     )
-
-
-# -- formats of versioned bytes ----------------------------------------------
-
-_READ: dict[VersionedData, int] = {
-    "sketches": sketch.VERSION,
-    "memories": history.VERSION,
-    "not_content": host.VERSION,
-}
-
-
-async def require_readable(connection: aiosqlite.Connection, path: Path) -> None:
-    """Refuse a store whose pages this program cannot compare.
-
-    Raises:
-        StoreError: its sketches, memories or block pages are of another format.
-    """
-    for what, read in _READ.items():
-        for found in await formats(connection, what):
-            if found < read:
-                raise StoreError(
-                    f"{path}: its {what} are of format {found}, older than the {read} that this "
-                    "Freshet reads; crawl into a new file (--db), this one can still be read"
-                )
-            if found > read:
-                raise StoreError(
-                    f"{path}: its {what} are of format {found}, newer than the {read} that this "
-                    "Freshet knows; upgrade Freshet"
-                )

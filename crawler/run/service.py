@@ -30,10 +30,11 @@ from freshet.config.settings import Operation
 from freshet.crawler.bounds import met
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.notes import StatusRecorder
-from freshet.crawler.run.status import AUDITED_S, measured
+from freshet.crawler.run.status import measured
 from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.service.http import Health, HttpServer, Route
 from freshet.crawler.service.metrics import DaemonPhase, Figures, Metrics, of_outlook, of_sample
+from freshet.crawler.tally import AUDITED_S
 from freshet.crawler.terminal import counted, percent
 from freshet.scheduler.agenda.audit import Staleness
 from freshet.storage.database import Database, StoreError, store_errors

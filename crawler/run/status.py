@@ -9,6 +9,7 @@ from typing import Final
 import aiosqlite
 import numpy as np
 
+from freshet.crawler.tally import AUDITED_S, RECORD_S
 from freshet.scheduler.agenda.audit import (
     LEAST_CHANGES,
     BesideRotation,
@@ -20,7 +21,7 @@ from freshet.scheduler.agenda.audit import (
 from freshet.storage.database import owner_of
 from freshet.storage.entries import Outlook
 from freshet.storage.queries import columns, page
-from freshet.storage.tables import hosts, observations
+from freshet.storage.tables import hosts
 from freshet.storage.tables import runs as runs_tables
 from freshet.storage.tables.runs import CrawlRun, RunProgress
 
@@ -63,10 +64,6 @@ def _grown(counts: Sequence[tuple[float, float]], since: float) -> float:
 _DAY_S: Final = 86_400.0
 #: Outlooks are never further apart while a daemon runs.
 _HOUR_S: Final = 3_600.0
-#: Audits of this time measure the freshness of the copy.
-AUDITED_S: Final = 7 * _DAY_S
-#: Visits of this time tell what a rotation would have cost; of more pages, a sample does.
-RECORD_S: Final = 180 * _DAY_S
 _RECORD_VISITS: Final = 200_000
 
 
@@ -135,7 +132,7 @@ async def read_status(db: Path, now: float) -> DaemonStatus | None:
 
 async def measured(connection: aiosqlite.Connection, since: float) -> Staleness | None:
     """Return the staleness of the copy by the audits since a time, None without any."""
-    found = await observations.results(connection, since)
+    found = await columns.audits(connection, since)
     return staleness(found["importance"], found["stale"], found["hazard"])
 
 

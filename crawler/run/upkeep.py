@@ -1,4 +1,4 @@
-"""Upkeep after a run: corrections by its other pages, near-duplicates, and retention."""
+"""Upkeep of a store: formats, corrections by other pages, near-duplicates, and retention."""
 
 import asyncio
 import logging
@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import Final, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from freshet.config.settings import StoreSettings
 from freshet.crawler.clock import STEP_S, Clock
+from freshet.crawler.compare import history
 from freshet.crawler.compare.history import PageMemory, PageRecord
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, is_same_page
 from freshet.crawler.compare.near_duplicates import (
@@ -22,17 +24,23 @@ from freshet.crawler.compare.near_duplicates import (
     bucket_keys,
     optimal_banding,
 )
+from freshet.crawler.compare.not_content import host
 from freshet.crawler.compare.templates import Correction, Template, settled
-from freshet.crawler.pool import FetchPool
+from freshet.crawler.reduce import sketch
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.terminal import moment, span
-from freshet.storage.database import Database, StoreError, StoreUnavailable
+from freshet.storage.database import Database, StoreError, StoreUnavailable, VersionedData, formats
 from freshet.storage.entries import Amendment, HostState, Kind, Rung
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import Acknowledged
 from freshet.storage.tables import alerts, changefeed, hosts, near_duplicates, observations, runs
 from freshet.storage.tables.alerts import AlertFilter
 from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
+
+if TYPE_CHECKING:
+    import aiosqlite
+
+    from freshet.crawler.pool import FetchPool
 
 log = logging.getLogger(__name__)
 
@@ -290,7 +298,7 @@ class StoreOutages:
     begins and when it ends. A stop during an outage ends with the error of the last try.
     """
 
-    def __init__(self, pool: FetchPool, clock: Clock) -> None:
+    def __init__(self, pool: "FetchPool", clock: Clock) -> None:
         self._pool = pool
         self._clock = clock
         self._since: float | None = None
@@ -418,3 +426,30 @@ def handling_reload_signals() -> Iterator[Callable[[Callable[[], None]], None]]:
         yield serve
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
+
+
+# -- formats of versioned bytes ----------------------------------------------
+
+_READ: dict[VersionedData, int] = {
+    "sketches": sketch.VERSION, "memories": history.VERSION, "not_content": host.VERSION
+}  # fmt: skip
+
+
+async def require_readable(connection: "aiosqlite.Connection", path: Path) -> None:
+    """Refuse a store whose pages this program cannot compare.
+
+    Raises:
+        StoreError: its sketches, memories or block pages are of another format.
+    """
+    for what, read in _READ.items():
+        for found in await formats(connection, what):
+            if found < read:
+                raise StoreError(
+                    f"{path}: its {what} are of format {found}, older than the {read} that this "
+                    "Freshet reads; crawl into a new file (--db), this one can still be read"
+                )
+            if found > read:
+                raise StoreError(
+                    f"{path}: its {what} are of format {found}, newer than the {read} that this "
+                    "Freshet knows; upgrade Freshet"
+                )

@@ -37,14 +37,14 @@ from freshet.crawler.frontier import Frontier
 from freshet.crawler.network import user_agent
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.politeness import PolitenessRules, Retries
-from freshet.crawler.pool import Ending, FetchPool, PoolRules
+from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.tally import CrawlError, Ending
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors

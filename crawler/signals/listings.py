@@ -14,7 +14,7 @@ from math import inf
 from typing import Final, TypeVar
 
 from freshet.crawler.admission.admit import Admission, FoundUrls, sitemap_links
-from freshet.crawler.fetch.transport import GZIP_MAGIC
+from freshet.crawler.fetch.responses import GZIP_MAGIC
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.markup import is_feed
 from freshet.crawler.reduce.page import header_links

@@ -27,23 +27,16 @@ effective number p(1−p)/(SE/g)² of them, so that it neither falls below 0 nor
 draws agree: there (Σμ)²/Σμ² of them count. With y = z it is Wilson's own, and ends at 1.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import exp, expm1, inf, sqrt
-from random import Random
+from dataclasses import dataclass
+from math import exp, sqrt
 from typing import Final
 
-import aiosqlite
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freshet.scheduler.agenda.pages import PageTable
-from freshet.scheduler.agenda.queue import ReadyQueue
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.costs import ein
 from freshet.scheduler.sources import Rows
-from freshet.storage.entries import Audit
-from freshet.storage.queries import columns
 
 #: Of the normal distribution 95 % lies within this number of standard deviations.
 _Z: Final = 1.959964
@@ -220,46 +213,3 @@ def beside_rotation(at: Floats, own: Floats, turns: Floats) -> BesideRotation | 
     spread = sqrt(error * _BLOCKS / (_BLOCKS - 1)) / float(turns.sum()) / ratio
     factor = exp(_Z * spread)
     return BesideRotation(ratio, ratio / factor, ratio * factor, len(at))
-
-
-# -- sampling captured pages at random ---------------------------------------
-
-_DAY_S: Final = 86_400.0
-#: Most audits of an unreachable host that wait in the ready queue.
-_OF_AWAY_HOST: Final = 20
-
-
-async def draw_audit(
-    reader: aiosqlite.Connection,
-    rng: Random,
-    pages: PageTable,
-    queue: ReadyQueue,
-    *,
-    host_ids: Sequence[int],
-    hazard: Floats,
-    now: float,
-) -> set[int]:
-    """Draw a captured page, each equally likely; return its host, one of ``host_ids`` by code.
-
-    ``hazard`` (n,) are the changes expected since the last visit. What is in the ready queue is
-    drawn as well: only a page in flight is passed over.
-    """
-    known = slice(len(hazard))
-    captured = np.flatnonzero(pages["captured"][known] & (pages["gone"][known] == 0))
-    if not len(captured):
-        return set()
-    row = int(captured[rng.randrange(len(captured))])
-    host_id, page_id = host_ids[pages["host"][row]], int(pages["page_id"][row])
-    if queue.count(host_id) > _OF_AWAY_HOST:
-        return set()
-    if pages["taken"][row]:
-        due = queue.withdraw(host_id, page_id)
-    else:
-        due = next(iter(await columns.due_urls(reader, [page_id], now)), None)
-    if due is None:
-        return set()
-    x, since = float(hazard[row]), float(pages["since"][row]) * _DAY_S
-    audit = Audit(float(pages["importance"][row]), since, -expm1(-x), x)
-    pages["taken"][row] = True
-    queue.add(inf, replace(due, audit=audit, reason="audit"))
-    return {due.host_id}

@@ -23,7 +23,6 @@ from freshet.scheduler.sources import Rows
 from freshet.storage.queries import columns as columns_queries
 from freshet.storage.queries import link_columns
 from freshet.storage.records import Churn
-from freshet.storage.tables import links as links_tables
 
 # -- churn: pages whose links churn, and their rates -------------------------
 # A *source* is a page that shows links to new pages again and again while old ones drop off: a
@@ -259,7 +258,7 @@ async def recall_churn(
 
     Those that have moved are the pages where they stand now.
     """
-    stored, moved = await links_tables.load(reader), await columns_queries.moves(reader)
+    stored, moved = await link_columns.churn(reader), await columns_queries.moves(reader)
     rows, known = rows_of(columns_queries.where_now(stored.page_id, moved))
     days = (stored.at[known] / _DAY_S).tolist()
     links = np.stack([stored.appeared, stored.dropped, stored.stayed], axis=1)[known].tolist()

@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf
+from math import expm1, inf
 from random import Random
 from typing import Final, TypeAlias
 
@@ -33,7 +33,6 @@ import aiosqlite
 import numpy as np
 
 from freshet.scheduler.agenda import pages as pages_agenda
-from freshet.scheduler.agenda.audit import draw_audit
 from freshet.scheduler.agenda.ephemeral import decaying
 from freshet.scheduler.agenda.history import NewEvidence, PendingEvidence
 from freshet.scheduler.agenda.new_pages import HubPages, recall
@@ -46,7 +45,7 @@ from freshet.scheduler.agenda.terms import TermsOf
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import Rows
-from freshet.storage.entries import CLAIM_KINDS, Host, Reason
+from freshet.storage.entries import CLAIM_KINDS, Audit, Host, Reason
 from freshet.storage.queries import columns
 from freshet.storage.queries.columns import WatchedPages
 from freshet.storage.records import Acknowledged, Churn, DueUrl, Visit
@@ -57,6 +56,8 @@ log = logging.getLogger(__name__)
 _DAY_S: Final = 86_400.0
 #: Pages of a host in the ready queue.
 _OF_A_HOST: Final = 2
+#: Most audits of an unreachable host that wait there.
+_OF_AWAY_HOST: Final = 20
 _LEAST: Final = 4
 _MOST: Final = 4_096
 #: The ready queue has one page in this number, so that its order is that of now.
@@ -585,16 +586,34 @@ class RecrawlAgenda:
             self._wanted = max(_LEAST, len(self.queue))
         while len(found.hazard) and self._audits_due >= 1:
             self._audits_due -= 1
-            supplied |= await draw_audit(
-                self._reader,
-                self._rng,
-                self.pages,
-                self.queue,
-                host_ids=self.host_ids,
-                hazard=found.hazard,
-                now=now,
-            )
+            supplied |= await self._draw_audit(found.hazard, now)
         return supplied
+
+    async def _draw_audit(self, hazard: Floats, now: float) -> set[int]:
+        """Draw a captured page, each equally likely; return its host.
+
+        ``hazard`` (n,) are the changes expected since the last visit. What is in the ready queue is
+        drawn as well: only a page in flight is passed over.
+        """
+        pages, known = self.pages, slice(len(hazard))
+        captured = np.flatnonzero(pages["captured"][known] & (pages["gone"][known] == 0))
+        if not len(captured):
+            return set()
+        row = int(captured[self._rng.randrange(len(captured))])
+        host_id, page_id = self.host_ids[pages["host"][row]], int(pages["page_id"][row])
+        if self.queue.count(host_id) > _OF_AWAY_HOST:
+            return set()
+        if pages["taken"][row]:
+            due = self.queue.withdraw(host_id, page_id)
+        else:
+            due = next(iter(await columns.due_urls(self._reader, [page_id], now)), None)
+        if due is None:
+            return set()
+        x, since = float(hazard[row]), float(pages["since"][row]) * _DAY_S
+        audit = Audit(float(pages["importance"][row]), since, -expm1(-x), x)
+        pages["taken"][row] = True
+        self.queue.add(inf, replace(due, audit=audit, reason="audit"))
+        return {due.host_id}
 
     async def _bring(self, rows: Rows, found: Valuation, now: float) -> set[int]:
         """Put the pages of these rows into the ready queue; return their hosts.

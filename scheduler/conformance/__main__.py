@@ -6,7 +6,7 @@ Prints every law, kept or broken. Exit code 0 if all are kept, 1 if not, 2 for w
 import argparse
 import sys
 
-from freshet.scheduler import policy
+from freshet.scheduler import PolicyError, policy
 from freshet.scheduler.conformance import verdicts
 
 
@@ -19,7 +19,7 @@ def main() -> int:
     args = parser.parse_args()
     try:
         judged = verdicts(policy.load(args.policy), optimal_for=args.optimal_for, seed=args.seed)
-    except (policy.PolicyError, TypeError) as error:
+    except (PolicyError, TypeError) as error:
         parser.exit(2, f"{error}\n")
     for verdict in judged:
         mark = "kept" if verdict.counter_example is None else "BROKEN"

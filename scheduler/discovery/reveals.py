@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
 
@@ -35,7 +34,7 @@ def reached(
     if not sources.size:
         yield from direct
         return
-    group_of, groups = _groups(sources, targets, new)
+    group_of, groups = linked_groups(sources, targets, new, strong=True)
     behind = _behind(group_of[sources], group_of[targets], groups)
     pages_of = np.split(np.argsort(group_of, kind="stable"), np.cumsum(np.bincount(group_of))[:-1])
     known: dict[int, Ints] = {}
@@ -49,10 +48,15 @@ def reached(
         yield page, known[mask]
 
 
-def _groups(sources: Ints, targets: Ints, new: int) -> tuple[Ints, int]:
-    """Return groups of new pages that reach one another: the group of each, and their number."""
-    links = coo_array((np.ones(sources.size, np.int8), (sources, targets)), shape=(new, new))
-    groups, group_of = connected_components(links.tocsr(), directed=True, connection="strong")
+def linked_groups(sources: Ints, targets: Ints, n: int, *, strong: bool) -> tuple[Ints, int]:
+    """Return groups of pages that reach one another: the group of each, and their number.
+
+    If not ``strong``, links lead both ways.
+    """
+    links = scipy.sparse.coo_array((np.ones(sources.size, np.int8), (sources, targets)), (n, n))
+    groups, group_of = scipy.sparse.csgraph.connected_components(
+        links.tocsr(), connection="strong" if strong else "weak"
+    )
     return group_of.astype(np.int64), int(groups)
 
 

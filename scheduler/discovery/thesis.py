@@ -12,13 +12,11 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 import numpy as np
-from datasketch import MinHash, MinHashLSH
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.discovery.covers import RecrawlHistory, greedy
-from freshet.scheduler.discovery.reveals import Reveals
+from freshet.scheduler.discovery.reveals import Reveals, linked_groups
 
 
 def od(fractions: Floats, budget: int) -> Ints:
@@ -65,15 +63,14 @@ def clusters(reveals: Reveals, eps_b: float = EPS_B) -> Ints:
     shared = np.bincount(reveals.members, minlength=reveals.new)
     is_small = float((shared.astype(np.float64) ** 2).sum()) <= _MOST_PAIRS
     first, second = _counted(reveals, eps_b) if is_small else _hashed(reveals, eps_b)
-    links = coo_array((np.ones(first.size, np.int8), (first, second)), shape=(sets, sets))
-    return connected_components(links.tocsr(), directed=False)[1].astype(np.int64)
+    return linked_groups(first, second, sets, strong=False)[0]
 
 
 def _counted(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
     """Return the pairs of similar sets, by counting what they share."""
     ones = np.ones(reveals.members.size, np.int64)
     shape = (reveals.sizes.size, reveals.new)
-    holds = csr_array((ones, reveals.members, reveals.offsets), shape=shape)
+    holds = scipy.sparse.csr_array((ones, reveals.members, reveals.offsets), shape=shape)
     both = (holds @ holds.T).tocoo()
     first, second = both.coords
     union = reveals.sizes[first] + reveals.sizes[second] - both.data
@@ -83,6 +80,8 @@ def _counted(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
 
 def _hashed(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
     """Return the pairs of similar sets, except a few that LSH misses."""
+    from datasketch import MinHash, MinHashLSH  # noqa: PLC0415 - slow to import
+
     index = MinHashLSH(threshold=1.0 - eps_b, num_perm=_PERMUTATIONS)
     hashes = []
     for number in range(reveals.sizes.size):

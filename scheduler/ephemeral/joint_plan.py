@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.policies import whittle
@@ -134,7 +134,7 @@ def _spent(
     if excess(most) >= 0:
         # The others leave it to them: then they set the price among themselves.
         return most, _own_price(decaying, most)
-    spent = float(brentq(excess, 0.0, most, xtol=budget * _PRECISION, rtol=_PRECISION))
+    spent = scipy.optimize.brentq(excess, 0.0, most, xtol=budget * _PRECISION, rtol=_PRECISION)
     return spent, price(spent)
 
 
@@ -145,7 +145,7 @@ def _own_price(decaying: DecayingSources, budget: float) -> float:
     top = float(np.max(decaying.income / (decaying.decay * decaying.cost), initial=0.0))
     if not len(decaying.row) or excess(0.0) <= 0:
         return 0.0
-    return float(brentq(excess, 0.0, top, xtol=top * 1e-12))
+    return float(scipy.optimize.brentq(excess, 0.0, top, xtol=top * 1e-12))
 
 
 def _others(table: SourceTable, rows: Rows) -> Bools:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import lambertw
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
@@ -181,7 +181,7 @@ def static_frequencies(sources: EphemeralSources, budget: float) -> Floats:
         rows = decaying & (worth > price * sources.cost)
         share = price * sources.cost[rows] / worth[rows]
         # At the branch point, where y is 0, scipy has no value.
-        y = np.nan_to_num(-lambertw(-(1 - share) / np.e, -1).real - 1)
+        y = np.nan_to_num(-scipy.special.lambertw(-(1 - share) / np.e, -1).real - 1)
         step = sources.decay[rows] * sources.period
         wanted[rows] = step / np.maximum(y, step)
         return wanted
@@ -272,7 +272,7 @@ def crawl_periods(sources: EphemeralSources, price: float) -> Floats:
     b = h / -np.expm1(-h)
     c = price * sources.cost[rows] / worth[rows]
     # At the branch point, where y is 0, scipy has no value.
-    y = np.nan_to_num(-lambertw(-(1 - c) * b * np.exp(-b), -1).real - b)
+    y = np.nan_to_num(-scipy.special.lambertw(-(1 - c) * b * np.exp(-b), -1).real - b)
     guess = np.where(rows, 1.0, 0.0)
     guess[rows] = np.maximum(1, np.ceil(y / h))
     k[rows] = guess[rows]

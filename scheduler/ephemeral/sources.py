@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import betainc
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
@@ -277,10 +277,10 @@ def _at_least(known: Arrivals, count: float, elapsed: float) -> tuple[float, flo
 def _moments(a: float, b: float, count: float, elapsed: float) -> tuple[float, float]:
     """Return mean and variance of Λ, Gamma distributed with a and b, given N ≥ ``count``."""
     q = elapsed / (b + elapsed)
-    tail = float(betainc(count, a, q))
+    tail = float(scipy.special.betainc(count, a, q))
     if tail > _UNDERFLOW:
-        mean = a / b * float(betainc(count, a + 1, q)) / tail
-        second = a / b * ((a + 1) / b) * float(betainc(count, a + 2, q)) / tail
+        mean = a / b * float(scipy.special.betainc(count, a + 1, q)) / tail
+        second = a / b * ((a + 1) / b) * float(scipy.special.betainc(count, a + 2, q)) / tail
         return mean, second - mean * mean
     ratio = q * (count + a) / (count + 1)
     excess = ratio / (1 - ratio)

@@ -50,8 +50,8 @@ are those that crawls lead to.
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import gammainc, gammaincinv
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
@@ -113,7 +113,7 @@ def ripe(y: Floats) -> Floats:
     >>> ripe(np.array([0.0, 1.0])).round(6).tolist()  # 1 − 2/e
     [0.0, 0.264241]
     """
-    return np.asarray(gammainc(2.0, y), np.float64)
+    return np.asarray(scipy.special.gammainc(2.0, y), np.float64)
 
 
 def elapsed_at(
@@ -136,7 +136,7 @@ def elapsed_at(
     income, mu, per_crawl = _together(income, mu, per_crawl)
     earns = (mu > 0) & (income > 0)
     share = np.divide(price * per_crawl * mu, income, out=np.ones_like(income), where=earns)
-    y = gammaincinv(2.0, np.minimum(share, 1.0))
+    y = scipy.special.gammaincinv(2.0, np.minimum(share, 1.0))
     return _result(np.divide(y, mu, out=np.full_like(mu, np.inf), where=earns))
 
 

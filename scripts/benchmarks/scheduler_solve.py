@@ -94,6 +94,7 @@ from freshet.scheduler.solve.demand import spending_loop
 from freshet.scheduler.arrays import compiled
 
 began = time.perf_counter()
+import numba
 loop = compiled(spending_loop)
 imported = time.perf_counter()
 one = np.ones(1)

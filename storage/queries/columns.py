@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from aiosqlite import Connection as Reader
@@ -18,8 +18,9 @@ from freshet.storage.database import (
     pieces,
     row_of,
     row_to,
+    table_of,
 )
-from freshet.storage.entries import KINDS, Columns, Host
+from freshet.storage.entries import KINDS, Audit, Columns, Host
 from freshet.storage.records import DueUrl
 from freshet.storage.tables.frontier import due_columns
 from freshet.storage.tables.hosts import politeness
@@ -341,6 +342,24 @@ def _rows_of(
         return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.bool_)
     rows = np.minimum(np.searchsorted(page_id, ids), len(page_id) - 1)
     return rows, page_id[rows] == ids
+
+
+# -- audits: visits to random samples ------------------------------------------
+
+
+async def audits(db: Reader, since: float) -> NDArray[np.void]:
+    """Return the audits since a time that were answered.
+
+    The fields are ``at``, in Unix seconds, ``stale`` (whether the copy was), and those of
+    :class:`Audit`.
+    """
+    row = np.dtype([("at", "f8"), ("stale", "?"), *((it.name, "f8") for it in fields(Audit))])
+    sql = (
+        f"SELECT f.at, f.kind <> 'unchanged', {columns_of(Audit, 'a')} FROM audit AS a "
+        "JOIN finding AS f ON f.id = a.observation_id "
+        "WHERE f.at >= ? AND f.kind IN ('changed', 'unchanged', 'gone') ORDER BY f.id"
+    )
+    return await table_of(db, sql, row, (since,))
 
 
 # -- past: all results of visits, for a replay of policies -------------------

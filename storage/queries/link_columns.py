@@ -8,8 +8,8 @@ import numpy as np
 from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
-from freshet.storage.database import as_json, pieces, table_of
-from freshet.storage.entries import Role
+from freshet.storage.database import as_json, columns_of, load_columns, pieces, table_of
+from freshet.storage.entries import Columns, Role
 
 _PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("depth", np.int32), ("links", np.bool_)])
 _ALIAS = np.dtype([("id", np.int64), ("of", np.int64), ("depth", np.int32), ("moved", np.bool_)])
@@ -213,6 +213,47 @@ def _places(
     found = np.zeros(wanted.size, np.int64)
     found[is_one] = order[at[is_one]]
     return found, is_one
+
+
+# -- churn: links that a visit saw and the one before did not ----------------
+
+_SHOWN = """
+    WITH source AS MATERIALIZED (SELECT value ->> 0 AS id,
+        (SELECT min(first_seen_at) FROM link WHERE src_id = value ->> 0) AS first FROM json_each(?))
+    SELECT l.src_id, l.dst_id FROM source CROSS JOIN link AS l ON l.src_id = source.id
+    WHERE l.first_seen_at > first
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredChurn(Columns):
+    """m visits in the order of their times; every column has length m.
+
+    Attributes:
+        page_id: as stored.
+        at, since: Unix seconds of the visit, and of the one before.
+        appeared, dropped, stayed: links; see :mod:`freshet.storage.tables.links`.
+    """
+
+    page_id: NDArray[np.int64]
+    at: NDArray[np.float64]
+    since: NDArray[np.float64]
+    appeared: NDArray[np.int64]
+    dropped: NDArray[np.int64]
+    stayed: NDArray[np.int64]
+
+
+async def shown(db: Reader, page_ids: Sequence[int]) -> NDArray[np.int64]:
+    """Return (m, 2), page and target of each link new on these pages since the first visit."""
+    wanted = as_json([[page_id] for page_id in page_ids])
+    rows = await db.execute_fetchall(_SHOWN, (wanted,))
+    return np.array([tuple(row) for row in rows], np.int64).reshape(-1, 2)
+
+
+async def churn(db: Reader) -> _StoredChurn:
+    """Return all churn, as :func:`links.append` stored it."""
+    sql = f"SELECT {columns_of(_StoredChurn)} FROM churn ORDER BY at, page_id"
+    return await load_columns(db, _StoredChurn, sql)
 
 
 # -- offsite: links out of scope by origin -----------------------------------

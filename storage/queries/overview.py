@@ -1,7 +1,7 @@
 """Counts and lists of the whole store, for status and reports. Read-only."""
 
 import tomllib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -137,6 +137,11 @@ async def deferred(db: Reader) -> list[WaitingHost]:
         "GROUP BY h.id ORDER BY h.origin"
     )
     return [WaitingHost(**row) for row in rows]
+
+
+def deferred_as_json(found: Sequence[WaitingHost]) -> list[dict[str, object]]:
+    """Return the hosts with deferred URLs as JSON values."""
+    return [{"origin": each.origin, "urls": each.urls, "reason": each.reason} for each in found]
 
 
 async def silent_seeds(db: Reader, run_id: int) -> list[tuple[str, str, str]]:

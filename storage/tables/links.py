@@ -5,17 +5,13 @@ again: its links with ``gone_at IS NULL`` hold at ``page.checked_at``.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from itertools import compress
 from sqlite3 import Connection
 
-import numpy as np
 from aiosqlite import Connection as Reader
-from numpy.typing import NDArray
 
-from freshet.storage.database import as_json, columns_of, load_columns
-from freshet.storage.entries import Columns
+from freshet.storage.database import as_json
 from freshet.storage.records import Churn, Links, Visit
 
 _UPSERT = """
@@ -105,11 +101,6 @@ _APPEND = f"""
     FROM visit CROSS JOIN link AS l ON l.src_id = visit.id
     GROUP BY visit.id RETURNING page_id, since, appeared, dropped, stayed
 """
-_SHOWN = f"""
-    WITH source AS MATERIALIZED (SELECT value ->> 0 AS id, {_FIRST} FROM json_each(?))
-    SELECT l.src_id, l.dst_id FROM source CROSS JOIN link AS l ON l.src_id = source.id
-    WHERE l.first_seen_at > first
-"""
 
 
 def append(db: Connection, visits: Iterable[Visit]) -> Mapping[int, Churn]:
@@ -143,34 +134,3 @@ def shown_again(db: Connection, visits: Iterable[Visit]) -> Mapping[int, dict[in
     for source, target, host in db.execute(_SHOWN_AGAIN, (as_json(parses),)) if parses else ():
         found[source][target] = host
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredChurn(Columns):
-    """m visits in the order of their times; every column has length m.
-
-    Attributes:
-        page_id: as stored.
-        at, since: Unix seconds of the visit, and of the one before.
-        appeared, dropped, stayed: links; see the section's comment.
-    """
-
-    page_id: NDArray[np.int64]
-    at: NDArray[np.float64]
-    since: NDArray[np.float64]
-    appeared: NDArray[np.int64]
-    dropped: NDArray[np.int64]
-    stayed: NDArray[np.int64]
-
-
-async def shown(db: Reader, page_ids: Sequence[int]) -> NDArray[np.int64]:
-    """Return (m, 2), page and target of each link new on these pages since the first visit."""
-    wanted = as_json([[page_id] for page_id in page_ids])
-    rows = await db.execute_fetchall(_SHOWN, (wanted,))
-    return np.array([tuple(row) for row in rows], np.int64).reshape(-1, 2)
-
-
-async def load(db: Reader) -> _StoredChurn:
-    """Return all churn."""
-    sql = f"SELECT {columns_of(_StoredChurn)} FROM churn ORDER BY at, page_id"
-    return await load_columns(db, _StoredChurn, sql)

@@ -6,12 +6,10 @@ from math import inf
 from sqlite3 import Connection
 from typing import Final
 
-import numpy as np
 from aiosqlite import Connection as Reader
-from numpy.typing import NDArray
 
-from freshet.storage.database import as_json, columns_of, row_to, table_of, values_of
-from freshet.storage.entries import REBASED, Amendment, Audit, Kind, Retraction, Role
+from freshet.storage.database import as_json, columns_of, row_to, values_of
+from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Role
 from freshet.storage.records import Estimate, Observation, PageHistory, Visit
 from freshet.storage.tables import links, near_duplicates, pages
 
@@ -142,8 +140,6 @@ async def any_since(db: Reader, at: float) -> bool:
 
 # -- audits: visits to random samples, which measure freshness ----------------
 
-_SEEN = "'changed', 'unchanged', 'gone'"
-
 
 def append_audit(db: Connection, visits: Sequence[Visit]) -> None:
     """Mark the observations of these visits that are audits."""
@@ -156,22 +152,6 @@ def append_audit(db: Connection, visits: Sequence[Visit]) -> None:
             if (a := v.due.audit) is not None
         ],
     )
-
-
-async def results(db: Reader, since: float) -> NDArray[np.void]:
-    """Return the audits since a time that were answered.
-
-    The fields are ``at``, in Unix seconds, ``stale`` (whether the copy was), and those of
-    :class:`Audit`.
-    """
-    audits = [it.name for it in fields(Audit)]
-    row = np.dtype([("at", "f8"), ("stale", "?"), *((name, "f8") for name in audits)])
-    sql = (
-        f"SELECT f.at, f.kind <> 'unchanged', {columns_of(Audit, 'a')} FROM audit AS a "
-        "JOIN finding AS f ON f.id = a.observation_id "
-        f"WHERE f.at >= ? AND f.kind IN ({_SEEN}) ORDER BY f.id"
-    )
-    return await table_of(db, sql, row, (since,))
 
 
 async def was_drawn(db: Reader, page_id: int) -> bool:

@@ -163,6 +163,17 @@ async def bounded(db: Reader) -> list[tuple[str, Throttle]]:
     return [(row[0], row_to(Throttle)(row[1:])) for row in rows]
 
 
+def bounded_as_json(found: Sequence[tuple[str, Throttle]]) -> list[dict[str, object]]:
+    """Return bounded patterns, with their origins, as JSON values."""
+    return [
+        {
+            "origin": origin, "kind": each.kind, "shape": each.shape, "admitted": each.crawled,
+            "refused": each.held,
+        }
+        for origin, each in found
+    ]  # fmt: skip
+
+
 async def original_of(db: Reader, page_id: int) -> str | None:
     """Return the URL of the page of which a page was a copy when last read, or None."""
     sql = (

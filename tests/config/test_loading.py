@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.config.loading import ConfigError, load
+from freshet.config import ConfigError
+from freshet.config.loading import load
 
 
 @pytest.fixture(autouse=True)

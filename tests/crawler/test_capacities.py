@@ -4,7 +4,8 @@ from math import inf
 
 import pytest
 
-from freshet.config.loading import ConfigError, load
+from freshet.config import ConfigError
+from freshet.config.loading import load
 from freshet.crawler.capacities import capacities, costs_of, exchange_of, limits_of, relative_delays
 from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.storage.entries import Host, HostState

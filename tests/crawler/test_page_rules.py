@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.config.loading import ConfigError, load
+from freshet.config import ConfigError
+from freshet.config.loading import load
 from freshet.config.settings import PageRule
 from freshet.crawler.importance import pattern, terms
 

@@ -28,11 +28,12 @@ from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import canonical
+from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.audit import staleness
-from freshet.scheduler.policy import PolicyError
 from freshet.storage.database import reading
+from freshet.storage.queries import columns
 from freshet.storage.records import FetchResult
-from freshet.storage.tables import observations, runs
+from freshet.storage.tables import runs
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.storage.small_store import rows
 
@@ -227,7 +228,7 @@ async def test_pages_drawn_at_random_measure_the_freshness(capped_run: Stage) ->
     visits = stage.rows("SELECT count(*) FROM audit")[0][0]
     assert 0.2 * 1_920 < int(str(visits)) < 0.3 * 1_920
     async with reading(stage.db) as connection:
-        found = await observations.results(connection, 0.0)
+        found = await columns.audits(connection, 0.0)
     measured = staleness(found["importance"], found["stale"], found["hazard"])
     assert measured is not None
     for cost in (measured.binary, measured.harmonic):

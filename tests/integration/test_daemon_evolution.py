@@ -21,8 +21,8 @@ from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.scheduler.agenda.audit import staleness
 from freshet.storage.database import reading
+from freshet.storage.queries import columns
 from freshet.storage.records import FetchResult
-from freshet.storage.tables import observations
 from scripts.benchmarks.daemon_sites import Costs, Page, load_pages
 from tests.integration.quick import quick, unwatched
 from tests.integration.timeserver import FOLDER, NO_FOLDER, History, served
@@ -150,7 +150,7 @@ async def test_budget_and_delays_hold_by_the_servers_log_and_pages_are_as_fresh_
             visits[line["page"]].append((line["vt"] - begin) / DAY_S)
     assert len([page for page in pages.values() if visits[f"/{page.url.split('/', 3)[3]}"]]) > 40
     async with reading(db) as connection:
-        audits = await observations.results(connection, begin)
+        audits = await columns.audits(connection, begin)
     found = audits[audits["at"] >= middle]
     assert_unbiased(
         audits, {line["vt"]: line["page"] for line in log}, verdicts(pages, visits, begin)

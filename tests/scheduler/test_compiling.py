@@ -51,7 +51,7 @@ def test_code_is_kept_on_disk_for_the_sources_that_it_was_made_from(
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
 
     def was_kept() -> bool:
-        code: Any = arrays._machine_code.__wrapped__(total, from_python=True)
+        code: Any = arrays._Waiting(total, from_python=True).code
         assert code(np.ones(3)) == 3
         return bool(code.stats.cache_hits)
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler import planning
+from freshet.scheduler import PolicyError, planning
 from freshet.scheduler.costs import binary_cost, harmonic_cost
 from freshet.scheduler.planning import HARDLY, Share
 from freshet.scheduler.policies.lambda_crawl import solve
-from freshet.scheduler.policy import CrawlPlan, PolicyError
+from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.sources import SourceTable
 
 

@@ -6,8 +6,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from freshet.scheduler import policy
-from freshet.scheduler.policy import CrawlPlan, IndexPolicy, IntervalPolicy, PolicyError, RatePolicy
+from freshet.scheduler import PolicyError, policy
+from freshet.scheduler.policy import CrawlPlan, IndexPolicy, IntervalPolicy, RatePolicy
 from freshet.scheduler.sources import SourceTable
 
 

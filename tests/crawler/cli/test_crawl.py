@@ -266,8 +266,10 @@ async def test_without_a_name_server_a_crawl_blames_no_host_and_ends(tmp_path: P
 #: A process whose name servers do not answer.
 NO_NAME_SERVER = """
 import functools, sys
-from freshet.crawler import network
-network.CachingResolver = functools.partial(network.CachingResolver, nameservers=["127.0.0.1:1"])
+from freshet.crawler.fetch import addresses
+addresses.CachingResolver = functools.partial(
+    addresses.CachingResolver, nameservers=["127.0.0.1:1"]
+)
 from tests.console import app
 app(["crawl", *sys.argv[1:]])
 """

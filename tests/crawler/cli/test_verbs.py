@@ -1,13 +1,17 @@
-"""A verb is imported when it is asked for, and all for the help."""
+"""A verb is imported when it is run, completed or asked for its own help, and imports little."""
 
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
+from freshet.crawler import cli
 from freshet.crawler.cli.verbs import VERBS, application
 from tests.console import freshet
 
@@ -19,7 +23,22 @@ def test_the_help_lists_every_verb() -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["crawll"], ["-h", "crawl"]])
 def test_what_names_no_verb_first_sees_all_of_them(arguments: list[str]) -> None:
-    assert len(application(arguments).registered_commands) == len(VERBS) - 1
+    assert len(application(arguments).registered_commands) == len(VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_line_of_the_help_is_the_first_of_the_help_of_its_verb(verb: str) -> None:
+    (command,) = get_command(application([verb])).commands.values()  # type: ignore[attr-defined]
+    assert command.help.splitlines()[0] == VERBS[verb]
+
+
+def test_every_module_with_a_verb_is_in_the_help() -> None:
+    names = [each.name for each in iter_modules(cli.__path__)]
+    found = [name for module in names for name in dir(import_module(f"{cli.__name__}.{module}"))]
+    ending = "_command"
+    verbs = {name.removesuffix(ending) for name in found if name.endswith(ending)}
+    # `show` belongs to the group `config`; get_command is typer's.
+    assert verbs - {"show", "get"} == set(VERBS)
 
 
 def test_a_verb_alone_is_still_named_as_a_verb() -> None:
@@ -30,11 +49,41 @@ def test_a_verb_alone_is_still_named_as_a_verb() -> None:
 
 def test_a_crawl_does_not_import_what_plans() -> None:
     program = (
-        "import sys; from freshet.crawler.cli.verbs import application; application(['crawl'])\n"
+        "import sys, freshet.crawler.run.crawl\n"
         "print(sorted({'scipy', 'numba', 'freshet.scheduler.planning'} & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
     assert found.stdout.decode().strip() == "[]"
+
+
+SLOW = {"aiohttp", "datasketch", "numba", "numpy", "pydantic_settings", "scipy", "structlog"}
+RUN = """
+import sys
+from contextlib import suppress
+from freshet.crawler.cli import run
+with suppress(SystemExit):
+    run()
+print("imported", *sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments", ["--help", "status --help", "status --db none.db", "crawl --help", "daemon --help"]
+)
+def test_what_should_be_quick_imports_nothing_slow(arguments: str, tmp_path: Path) -> None:
+    program = [sys.executable, "-c", RUN, *arguments.split()]
+    ended = subprocess.run(program, cwd=tmp_path, text=True, capture_output=True, check=True)
+    _, imported = ended.stdout.split("imported ")
+    assert "typer" in imported.split()
+    assert SLOW.intersection(imported.split()) == set()
+
+
+@pytest.mark.parametrize("verb", ["explain", "plan", "signals", "simulate"])
+def test_what_computes_loads_compilers_and_solvers_when_it_does(verb: str) -> None:
+    program = [sys.executable, "-c", RUN, verb, "--help"]
+    ended = subprocess.run(program, text=True, capture_output=True, check=True)
+    slow = {"datasketch", "numba", "scipy.optimize", "scipy.sparse", "scipy.special"}
+    assert slow.intersection(ended.stdout.split()) == set()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.fetch.client import BodyPace, HeldBytes, Intake
-from freshet.crawler.fetch.transport import Unfetched
+from freshet.crawler.fetch.responses import Unfetched
 
 KIB = 1024
 

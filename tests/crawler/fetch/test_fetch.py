@@ -29,7 +29,8 @@ from freshet.crawler.fetch.client import (
     OursOrTheirs,
     Request,
 )
-from freshet.crawler.fetch.transport import Unfetched, own_failures
+from freshet.crawler.fetch.responses import Unfetched
+from freshet.crawler.fetch.transport import own_failures
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 from tests.crawler.fetch.dns_server import SERVFAIL, name_server

@@ -5,12 +5,8 @@ import aiohttp
 import pytest
 
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
-from freshet.crawler.fetch.transport import (
-    AddressRefused,
-    Unfetched,
-    guarded_connector,
-    own_failures,
-)
+from freshet.crawler.fetch.responses import Unfetched
+from freshet.crawler.fetch.transport import AddressRefused, guarded_connector, own_failures
 
 
 async def connect(guard: AddressGuard, host: str, address: str = "") -> None:

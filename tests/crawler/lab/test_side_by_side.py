@@ -9,12 +9,12 @@ import pytest
 
 from freshet.crawler.lab.counterfactual import judging, side_by_side
 from freshet.crawler.tally import CrawlError
+from freshet.scheduler import PolicyError
 from freshet.scheduler.evaluate.captures import Captures
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.serving import silent
 from freshet.scheduler.evaluate.verdicts import Bench, compare, in_turn
-from freshet.scheduler.policy import PolicyError
 from tests.scheduler.evaluate.archives import sampled
 
 DAYS = 40.0

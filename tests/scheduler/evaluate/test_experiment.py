@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from freshet.scheduler import PolicyError
 from freshet.scheduler.evaluate.changes import poisson
 from freshet.scheduler.evaluate.runners import OverBudget
 from freshet.scheduler.evaluate.simulate import Experiment, lambda_crawl_optimum, simulate
@@ -12,7 +13,7 @@ from freshet.scheduler.evaluate.world import World, surrogate
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.policies.uniform import UniformCrawl
-from freshet.scheduler.policy import CrawlPlan, PolicyError
+from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.sources import SourceTable
 from scripts.reproductions.relaxed_bound import relaxed_bound
 

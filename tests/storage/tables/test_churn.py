@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from freshet.storage.entries import Retraction
-from freshet.storage.queries import columns
+from freshet.storage.queries import columns, link_columns
 from freshet.storage.records import Churn, DueUrl, Targets
-from freshet.storage.tables import links
 from tests.storage.crawl_store import (
     DAY_S,
     START,
@@ -59,7 +58,7 @@ async def test_what_appears_drops_off_and_stays_is_counted(front: Front) -> None
     assert first == Churn(START, appeared=1, dropped=1, stayed=0)
     assert second == Churn(START + DAY_S, appeared=2, dropped=1, stayed=1)
     assert await front.shows(3, "/about", "/4", "/5") is None
-    stored = await links.load(front.store.database.reader)
+    stored = await link_columns.churn(front.store.database.reader)
     assert stored.page_id.tolist() == [1, 1]
     assert stored.at.tolist() == [START + DAY_S, START + 2 * DAY_S]
     assert stored.since.tolist() == [START, START + DAY_S]
