@@ -99,10 +99,10 @@ def test_the_product_has_at_most_250_modules() -> None:
     assert len(modules()) <= 250
 
 
-def test_the_product_has_at_most_61500_lines() -> None:
+def test_the_product_has_at_most_61400_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites."""
     product = files("freshet", *PACKAGES, endings=(".py", ".pyx", ".pxd"))
-    assert line_count(product) <= 61_500
+    assert line_count(product) <= 61_400
 
 
 def test_the_tests_have_at_most_48300_lines() -> None:
