@@ -1,6 +1,6 @@
 """The entry point of the console command: thin, so that Ctrl-C works from the start.
 
-Everything else is imported inside :func:`run`, which takes a second.
+Everything else is imported inside :func:`run`, or by the verb that uses it.
 """
 
 import ctypes
