@@ -74,6 +74,8 @@ class PendingEvidence:
         if len(said):
             self._claims.append(said)
             own = said.take(said.kind == _NO_NEWS)
+            # Visits to pages that are not watched are never seen.
+            own = own.take(self._pages.rows(own.page_id)[1])
             visits = zip(own.page_id.tolist(), own.received_at.tolist(), strict=True)
             self._modified.update(zip(visits, own.until.tolist(), strict=True))
 
