@@ -258,7 +258,7 @@ static inline double exp_of(double x)
     return series * power.real;
 }
 
-/* Return exp(psi(x)), x > 0, to 1e-4: by recurrence and exp(psi(y + 1/2)) = y + 1/(24 y) - ... */
+/* Return exp(psi(x)), x > 0, to 2e-4: by recurrence and exp(psi(y + 1/2)) = y + 1/(24 y) - ... */
 static inline double weight_of(double x)
 {
     double near = smaller(larger(x, -1 / LEAST_LOG), 8.0);
