@@ -1,7 +1,6 @@
-/* Change signals, by event and by page: scheduler/estimate/claims.py has the model. */
+/* Change signals, by event and by page: scheduler/estimate/sources_trust.py has the model. */
 
-#include "grid.h"
-#include "site_clock.h"
+#include "core.h"
 
 /* The number of recent claims and changes that count. */
 static const double LATELY = 50.0;

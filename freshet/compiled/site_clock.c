@@ -1,8 +1,8 @@
-/* The clock of one site: scheduler/estimate/site_clock.py has the model. */
+/* The clock of one site: scheduler/estimate/site_model.py has the model. */
 
 #include <string.h>
 
-#include "site_clock.h"
+#include "core.h"
 
 static const double ALPHA = 0.2;
 /* The part of the evidence for the cold clock that counts in all areas. */

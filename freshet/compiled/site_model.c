@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#include "grid.h"
-#include "site_clock.h"
+#include "core.h"
 
 enum {
     PAGES_OF_A_CLOCK = 5,
