@@ -129,7 +129,8 @@ class Sessions:
         is_due = (gain >= _ENOUGH * self.price) & (visits > 0)
         is_due &= saved + a_session > np.minimum(visits, enough)
         # Worthier pages of other hosts may leave nothing of what is saved for a host's own.
-        served = np.argsort(-later, kind="stable")[: int(min(saved + a_session, len(later))) + 1]
+        most = int(min(saved + a_session + 1, len(later)))
+        served = np.argpartition(-later, most - 1)[:most] if most else np.empty(0, np.intp)
         served = served[later[served] > 0]
         least = _PART * np.minimum(np.maximum(pages, 1), enough)
         is_served = np.bincount(host[served], minlength=hosts) >= least
