@@ -50,7 +50,7 @@ _EMPTY_DAYS: Final = 20_000.0
 #: Sites link to a page before it is published: a URL that was dead at its first request leads to
 #: content a day or so later with the probability that those of the host did, as if so many had
 #: been tried before.
-_EARLY_TRIES: Final = 10.0
+_EARLY_TRIES: Final = 20.0
 _EARLY_DAYS: Final = 1.0
 _MOST_TIMES: Final = 30
 #: Kinds that say nothing of where a URL leads.

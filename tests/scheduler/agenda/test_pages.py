@@ -98,7 +98,7 @@ def test_a_new_link_that_is_dead_is_tried_once_more_where_sites_link_early() -> 
     worth = pages.weighted(np.zeros(6), 31.0)
     late = 0.5 / 20_003 * 30**2 / 2
     assert worth[[1, 2, 4, 5]] == pytest.approx([late] * 4, rel=1e-2)
-    assert worth[0] == worth[3] == pytest.approx(late + 0.5 / (1 + 10) * 29, rel=1e-2)
+    assert worth[0] == worth[3] == pytest.approx(late + 0.5 / (1 + 20) * 29, rel=1e-2)
     # On the first host it leads to content at the second try.
     found = Observation(0, 31.0 * DAY_S, "new")
     pages.settle(0, Visit(DueUrl(0, "http://a.example/", "http://a.example/", 1, 0.0), found))
@@ -108,8 +108,8 @@ def test_a_new_link_that_is_dead_is_tried_once_more_where_sites_link_early() -> 
     )  # fmt: skip
     pages["absent"][6] = 0.0
     worth = pages.weighted(np.zeros(7), 31.0)
-    assert worth[6] == pytest.approx(1.5 / (1 + 1 + 10) * 29, rel=0.02)
-    assert worth[3] == pytest.approx(late + 0.5 / (1 + 10) * 29, rel=1e-2)
+    assert worth[6] == pytest.approx(1.5 / (1 + 1 + 20) * 29, rel=0.02)
+    assert worth[3] == pytest.approx(late + 0.5 / (1 + 20) * 29, rel=1e-2)
 
 
 def test_where_urls_prove_to_be_dead_the_next_one_is_likely_to_be() -> None:
