@@ -14,7 +14,8 @@ import pytest
 from freshet.compiled import build
 
 ROOT = Path(__file__).parents[2]
-TESTS = ["tests/compiled", "tests/scheduler/agenda", "tests/scheduler/estimate"]
+TESTS = ["tests/compiled", "tests/crawler/reduce"]
+TESTS += ["tests/scheduler/agenda", "tests/scheduler/estimate"]
 ADDRESSES = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 #: Where the check of addresses cannot be loaded into Python.
 BOUNDS = ("-g", "-fsanitize=undefined,bounds", "-fsanitize-trap=all")
