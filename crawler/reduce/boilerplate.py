@@ -72,7 +72,7 @@ def _is_frame_class(classes: str) -> bool:
 
 
 def _is_frame_token(token: str) -> bool:
-    words = [found[0].lower() for found in _WORD.finditer(token)]
+    words = [word.lower() for word in _WORD.findall(token)]
     if _KNOWN_WORDS.issuperset(words):
         return not _FRAME_WORDS.isdisjoint(words)
     return words[0] not in _STATES and not _SURE_WORDS.isdisjoint(words)

@@ -32,7 +32,7 @@ from html import escape, unescape
 from math import inf
 from struct import Struct
 from sys import intern, maxsize
-from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
@@ -63,7 +63,8 @@ TEXT_VERSION: Final = "4"
 #: The kind of a block according to its markup.
 BlockKind: TypeAlias = Literal["heading", "paragraph", "item", "cell", "text"]
 #: Kinds by their number in the compiled core.
-KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)
+KINDS: Final[tuple[BlockKind, ...]] = ("text", "heading", "paragraph", "item", "cell")
+_KIND_NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +306,8 @@ _INLINE: Final = NAMES["inline"]
 #: Elements about the whole page; for the last two the end tags count, too.
 _PAGE_TAGS: Final = frozenset({"html", "body", "title", "svg", "noscript"})
 _ENCLOSING: Final = frozenset({"svg", "noscript"})
+#: Elements that say something about the page where they have an attribute.
+_ABOUT_PAGE: Final = {"base": "href", "link": "href", "meta": "content"}
 
 _ATTRIBUTE: Final = re.compile(r'\s(\S[^\s=]*)="([^"]*)"')
 #: Without one of these, or the mark, in its tag an inline element is nothing but text, or a link.
@@ -330,9 +333,10 @@ class Tag(NamedTuple):
     attributes: Mapping[str, str] = _NO_ATTRIBUTES
 
 
-#: The place in its parent (:func:`named`), the number of the name, the action of the main-text walk
-#: and its action where frame counts as content, kind and zone of a block-level element, flags.
-_MEANING: Final = Struct("=QIBBBBI4x")
+#: The number of the name, flags, the place in its parent (:func:`named`), the action of the
+#: main-text walk and its action where frame counts as content, kind and zone of an element.
+_MEANING: Final = Struct("=IIQBBBB4x")
+_TEXT: Final = (0, PASS, PASS, 0, 0)
 
 
 class _Tags(dict[str, Tag]):
@@ -341,78 +345,61 @@ class _Tags(dict[str, Tag]):
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
         self._words_only = {
-            name: self._tag(intern(name), _FLAGS.get(name, 0)) for name in _INLINE - {"img"}
+            name: self._tag(intern(name), _FLAGS.get(name, 0), _TEXT) for name in _INLINE - {"img"}
         }
-        self._leads = self._tag("a", ANCHOR | LEADS).meaning
+        self._leads = self._tag("a", ANCHOR | LEADS, _TEXT).meaning
 
     def __missing__(self, text: str) -> Tag:
         name = text.partition(" ")[0]
         if name not in _INLINE or _HIDDEN in text or _ROLE in text or MARK in text:
             tag = self._end(text[1:]) if text.startswith("/") else self._start(name, text)
+        # Most of all distinct tags are links.
+        elif name == "a" and ' href="' in text:
+            tag = Tag("a", self._leads, False, _linked(text))
         elif name == "img":
             attributes = attributes_of(name, text)
-            tag = self._tag(name, VOID | IMAGE if "alt" in attributes else VOID)._replace(
-                attributes=attributes
-            )
+            flags = VOID | IMAGE if "alt" in attributes else VOID
+            tag = self._tag(name, flags, _TEXT)._replace(attributes=attributes)
         else:
             tag = self._words_only[name]
-            # Most of all distinct tags are links.
-            if name == "a" and ' href="' in text:
-                tag = Tag("a", self._leads, link=_linked(text))
         self[text] = tag
         return tag
 
-    def _tag(
-        self,
-        name: str,
-        flags: int,
-        steps: tuple[int, int] = (PASS, PASS),
-        block: tuple[int, int, int] = (0, KINDS.index("text"), 0),
-        link: tuple[str, str] | None = None,
-        attributes: Mapping[str, str] = _NO_ATTRIBUTES,
-    ) -> Tag:
-        """Return a tag; ``block`` is the place, kind and zone of a block-level element."""
-        number = self.numbers.setdefault(name, len(self.numbers))
-        if link is not None:
-            flags |= LEADS
-        meaning = _MEANING.pack(block[0], number, *steps, *block[1:], flags)
-        return Tag(name, meaning, bool(flags & ENDS), link, attributes)
+    def _tag(self, name: str, flags: int, block: tuple[int, int, int, int, int]) -> Tag:
+        """Return a tag; ``block`` is its place, steps, kind and zone."""
+        numbers = self.numbers
+        number = numbers.setdefault(name, len(numbers))
+        meaning = _MEANING.pack(number, flags, *block)
+        return Tag(name, meaning, bool(flags & ENDS))
 
     def _end(self, name: str) -> Tag:
         name = intern(name)
         step = PASS if name in _INLINE or name in INVISIBLE_TAGS else CLOSE
         tells = TELLS if name in _ENCLOSING else 0
-        return self._tag(name, ENDS | tells | _FLAGS.get(name, 0), (step, step))
+        return self._tag(name, ENDS | tells | _FLAGS.get(name, 0), (0, step, step, 0, 0))
 
     def _start(self, name: str, text: str) -> Tag:
         name = intern(name)
         attributes = attributes_of(name, text)
-        link = reference(name, attributes)
+        get = attributes.get
+        element_id, classes = get("id"), get("class")
         inline = name in _INLINE
-        is_main = attributes.get("role") == "main" or attributes.get("id") in NAMES["main_ids"]
-        flags = _FLAGS.get(name, 0)
-        if not inline and (name in {"main", "article"} or is_main):
+        link = reference(name, attributes)
+        is_main = get("role") == "main" or element_id in NAMES["main_ids"]
+        flags = _FLAGS.get(name, 0) if link is None else _FLAGS.get(name, 0) | LEADS
+        if not inline and (is_main or name in {"main", "article"}):
             flags |= HOLDS_MAIN
-        if (
-            name in _PAGE_TAGS
-            or (name in {"base", "link"} and "href" in attributes)
-            or (name == "meta" and "content" in attributes)
-        ):
+        if name in _PAGE_TAGS or _ABOUT_PAGE.get(name) in attributes:
             flags |= TELLS
-        if attributes.get(MARK) == INCLUDED:
+        if get(MARK) == INCLUDED:
             flags |= SELECTED
         if name in {"img", "area"} and "alt" in attributes:
             flags |= IMAGE
-        place = 0 if inline else named(name, attributes.get("id"), attributes.get("class"))
+        place = 0 if inline else named(name, element_id, classes)
+        steps = _steps(name, attributes, holds_main=bool(flags & HOLDS_MAIN))
         zone = _ZONES.get(name, 0) | (IN_MAIN if is_main else 0)
-        return self._tag(
-            name,
-            flags,
-            _steps(name, attributes, holds_main=bool(flags & HOLDS_MAIN)),
-            (place, KINDS.index(kind_of(name)), zone),
-            link=link,
-            attributes=attributes,
-        )
+        tag = self._tag(name, flags, (place, *steps, _KIND_NUMBERS[kind_of(name)], zone))
+        return Tag(name, tag.meaning, False, link, attributes)
 
 
 def _linked(text: str) -> tuple[str, str] | None:

@@ -298,10 +298,9 @@ static uint64_t stripped_length(struct span text, bool raw)
 
 /* What a tag means: `Tag` of markup.py, whose numbers these are. */
 struct meaning {
+    uint32_t name, flags;
     uint64_t place;
-    uint32_t name;
     uint8_t step, spared, kind, zone;
-    uint32_t flags;
 };
 
 enum {

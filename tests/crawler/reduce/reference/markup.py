@@ -53,13 +53,13 @@ class Tag(NamedTuple):
     """A tag with its meaning taken apart."""
 
     remembered: Remembered
-    place: int
     number: int
+    flags: int
+    place: int
     step: int
     spared: int
     kind: int
     zone: int
-    flags: int
 
     @property
     def name(self) -> str:
