@@ -101,10 +101,10 @@ def test_the_product_has_at_most_252_modules() -> None:
     assert len(modules()) <= 252
 
 
-def test_the_product_has_at_most_61600_lines() -> None:
+def test_the_product_has_at_most_62200_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites."""
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 61_600
+    assert line_count(product) <= 62_200
 
 
 def test_the_tests_have_at_most_48500_lines() -> None:

@@ -4,7 +4,7 @@
 
 /* Write the two worthiest rows of each host; -1 without a row above 0.
  *
- * Returns the first row whose host is not one of `hosts`, or -1. */
+ * Return 0, or WRONG_INDEX where a row above 0 is of none of `hosts`. */
 EXPORTED int64_t two_of_each(
     const double *worth, const int64_t *host, int64_t rows,
     int64_t *first, int64_t *second, int64_t hosts)
@@ -16,7 +16,7 @@ EXPORTED int64_t two_of_each(
             continue;
         int64_t h = host[row];
         if (h < 0 || h >= hosts)
-            return row;
+            return WRONG_INDEX;
         if (first[h] < 0 || worth[row] > worth[first[h]]) {
             second[h] = first[h];
             first[h] = row;
@@ -24,5 +24,5 @@ EXPORTED int64_t two_of_each(
             second[h] = row;
         }
     }
-    return -1;
+    return 0;
 }

@@ -64,8 +64,8 @@ def test_nothing_undefined_is_done(copy: Path) -> None:
     elif built(sources, BOUNDS):
         variables = {}
     else:
-        command = shlex.join(build.compiler() or ())
-        pytest.skip(f"the compiler {command!r} builds no library with checks")
+        used = shlex.join(build.compiler() or ())
+        pytest.skip(f"the compiler {used!r} builds no library with checks")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long"]
     done = subprocess.run(
         [*command, *TESTS], cwd=copy, env={**os.environ, **variables}, capture_output=True,
