@@ -9,7 +9,7 @@ words of one block against the rest of the page except the thresholds named here
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, groupby, takewhile
 from math import inf
 from typing import Final
@@ -61,22 +61,24 @@ def main_text(markup: Markup, *, selected: bool = False) -> Blocks:
     hidden text are left out. ``selected``: elements marked as included
     (:mod:`freshet.crawler.reduce.markup`) are the main text, if there are any.
     """
-    if selected and (walk := markup.walk(selected=True, spares=True)).roots:
-        return _chosen(walk, range(len(walk.texts)))
+    if selected:
+        blocks, _, _, counts = markup.walk(selected=True, spares=True)
+        if counts[0]:
+            return _chosen(blocks, range(len(blocks)))
     walk = _outside_frame(markup)
-    if found := _chosen(walk, _principal(walk)):
+    if found := _chosen(walk[0], _principal(walk)):
         return found
-    walk = markup.walk(spares=True)
-    return _chosen(walk, range(len(walk.texts)))
+    blocks = markup.walk(spares=True)[0]
+    return _chosen(blocks, range(len(blocks)))
 
 
-def _chosen(walk: Walk, numbers: Iterable[int]) -> Blocks:
+def _chosen(blocks: Blocks, numbers: Iterable[int]) -> Blocks:
     """Return the chosen blocks that are not stamps."""
-    kept = [i for i in numbers if not is_stamp(walk.texts[i])]
+    kept = [i for i in numbers if not is_stamp(blocks.texts[i])]
     return Blocks(
-        tuple([walk.texts[i] for i in kept]),
-        tuple([walk.kinds[i] for i in kept]),
-        tuple([walk.places[i] for i in kept]),
+        tuple([blocks.texts[i] for i in kept]),
+        tuple([blocks.kinds[i] for i in kept]),
+        tuple([blocks.places[i] for i in kept]),
     )
 
 
@@ -94,23 +96,23 @@ def _outside_frame(markup: Markup) -> Walk:
 
     Scripts show what a page hides at first, and an article can stand in a "sidebar-content".
     """
-    walk = markup.walk()
-    bar = _LEAST_WEIGHT + _OUTWEIGHS * sum(map(len, walk.texts))
-    shows_hidden = walk.left_out[HIDDEN] > bar
-    if shows_hidden or walk.left_out[NAMED] > bar:
-        fuller = markup.walk(bar=bar, shows_hidden=shows_hidden)
-        texts = zip(fuller.texts, fuller.links, strict=True)
+    walk = blocks, _, _, left_out = markup.walk()
+    bar = _LEAST_WEIGHT + _OUTWEIGHS * sum(map(len, blocks.texts))
+    shows_hidden = left_out[HIDDEN] > bar
+    if shows_hidden or left_out[NAMED] > bar:
+        fuller = blocks, _, links, _ = markup.walk(bar=bar, shows_hidden=shows_hidden)
+        texts = zip(blocks.texts, links, strict=True)
         if sum(len(text) for text, is_link in texts if not is_link) > bar:
             return fuller
     return walk
 
 
-def _principal(blocks: Walk) -> list[int]:
+def _principal(walk: Walk) -> list[int]:
     """Return the blocks of the main element and its articles, or else all but lists of links.
 
     They begin with the title where little stands before it; buttons are not among them.
     """
-    kinds, links, zones = blocks.kinds, blocks.links, blocks.zones
+    blocks, zones, links, _ = walk
     chosen = numbers = list(range(len(zones)))
     sizes = list(map(len, blocks.texts))
     # Squares: paragraphs outweigh the many words of menus and teasers.
@@ -121,32 +123,33 @@ def _principal(blocks: Walk) -> list[int]:
         if inside and all(part >= share * whole for part, whole in pairs):
             chosen = inside
     if chosen is numbers:
-        chosen = _without_link_lists(blocks)
+        chosen = _without_link_lists(links)
     lead = list(takewhile(lambda i: not zones[i] & IN_TITLE, chosen))
     size = sum(sizes[i] for i in chosen)
     if sum(sizes[i] for i in lead) <= _LEAD_SHARE * size:
         chosen = chosen[len(lead) :]
     if sum(sizes[i] for i in chosen if weights[i] >= _PARAGRAPH**2) >= _PROSE_SHARE * size:
-        chosen = _article(blocks, chosen, [weights[i] for i in chosen])
-    shown = (i for i in chosen if kinds[i] != "cell" and not zones[i] & IN_TITLE)
+        chosen = _article(walk, chosen, [weights[i] for i in chosen])
+    shown = (i for i in chosen if blocks.kinds[i] != "cell" and not zones[i] & IN_TITLE)
     controls = {i for i in shown if is_control(blocks.texts[i])}
     return [i for i in chosen if i not in controls]
 
 
-def _article(blocks: Walk, chosen: list[int], weights: list[int]) -> list[int]:
+def _article(walk: Walk, chosen: list[int], weights: list[int]) -> list[int]:
     """Return the blocks of prose: without lone links and without what follows the article."""
+    blocks, zones, links, _ = walk
     bar = _BODY_SHARE * sum(weights)
     rest = chosen[sum(weight < bar for weight in accumulate(weights, initial=0)) :]
-    whole = (i for i in rest if blocks.kinds[i] not in {"item", "cell"} and not blocks.links[i])
+    whole = (i for i in rest if blocks.kinds[i] not in {"item", "cell"} and not links[i])
     end = next((i for i in whole if begins_back_matter(blocks.texts[i])), inf)
-    return [i for i in chosen if i < end and (not blocks.links[i] or blocks.zones[i] & IN_LIST)]
+    return [i for i in chosen if i < end and (not links[i] or zones[i] & IN_LIST)]
 
 
-def _without_link_lists(blocks: Walk) -> list[int]:
+def _without_link_lists(links: Sequence[bool]) -> list[int]:
     """Return all blocks but those of lists of links."""
     kept: list[int] = []
-    for is_link, run in groupby(range(len(blocks.texts)), key=blocks.links.__getitem__):
+    for is_link, run in groupby(range(len(links)), key=links.__getitem__):
         stretch = list(run)
         if not is_link or len(stretch) < _LINK_LIST:
             kept += stretch
-    return kept if len(kept) * 2 >= len(blocks.texts) else list(range(len(blocks.texts)))
+    return kept if len(kept) * 2 >= len(links) else list(range(len(links)))

@@ -469,25 +469,13 @@ _HIDDEN_ADDRESS: Final = re.compile(
     rb'(<[^<>]*\sdata-cfemail="([0-9a-f]{2})((?:[0-9a-f]{2})+)"[^<>]*>)[^<]*'
 )
 #: The place of a block, its kind, its zone, and whether it is a link.
-_BLOCK: Final = Struct("=QBBB5x")
+_BLOCK: Final = Struct("=QBB?5x")
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """What a walk found: blocks in document order, as columns, and what it left out.
-
-    ``texts`` are NFC with white space collapsed, none empty; ``links`` says of which blocks most
-    stands in anchors; ``left_out`` counts the characters of elements by their step, ``roots`` the
-    elements walked over.
-    """
-
-    texts: Sequence[str]
-    places: Sequence[int]
-    kinds: Sequence[BlockKind]
-    zones: Sequence[int]
-    links: Sequence[bool]
-    left_out: Sequence[int]
-    roots: int
+#: What a walk found: blocks in document order, the zone of each, whether most of it stands in
+#: anchors, and how many characters were left out, by the step of their element (``NAMED`` or
+#: ``HIDDEN``; at 0 the number of elements walked over).
+Walk: TypeAlias = tuple[Blocks, Sequence[int], Sequence[bool], Sequence[int]]
 
 
 class Markup:
@@ -563,6 +551,7 @@ class Markup:
     ) -> Walk:
         """Return the blocks in the body, or in the elements that are marked as included.
 
+        Their texts are NFC with white space collapsed, none empty.
         An element whose name sounds like frame is none with more than ``bar`` characters;
         ``spares``: frame counts as content.
         """
@@ -570,21 +559,16 @@ class Markup:
         count = self._checked(_walk(self._core, ROOT, *options[0], *options[1]))
         blocks, texts, left_out = c_void_p(), c_void_p(), c_void_p()
         length = _walked(self._core, byref(blocks), byref(texts), byref(left_out))
-        roots, *left = memoryview(string_at(left_out, 8 * (HIDDEN + 1))).cast("Q").tolist()
         rows = _BLOCK.iter_unpack(string_at(blocks, count * _BLOCK.size) if count else b"")
         places, kinds, zones, links = zip(*rows, strict=True) if count else ((), (), (), ())
-        return Walk(
-            texts=[
-                text if text.isascii() else normalize("NFC", text)
-                for text in _decoded(texts, length).split("\n")[:-1]
-            ],
-            places=places,
-            kinds=[KINDS[kind] for kind in kinds],
-            zones=zones,
-            links=links,
-            left_out=[0, *left],
-            roots=roots,
+        lines = _decoded(texts, length).split("\n")[:-1]
+        columns = Blocks(
+            tuple([line if line.isascii() else normalize("NFC", line) for line in lines]),
+            tuple([KINDS[kind] for kind in kinds]),
+            places,
         )
+        counts = memoryview(string_at(left_out, 8 * (HIDDEN + 1))).cast("Q").tolist()
+        return columns, zones, links, counts
 
 
 def _decoded(octets: c_void_p, length: int) -> str:

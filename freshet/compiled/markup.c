@@ -5,12 +5,10 @@
  * What a tag means is Python's to say, once for all tags of the same octets (`markup_mean`).
  *
  * Documents are made by strangers: nothing here trusts their form. No function recurses, and all of
- * them take time and memory in proportion to the document. -1 says that there is no memory. */
+ * them take time and memory in proportion to the document. */
 
 #include "core.h"
 
-#include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,29 +41,38 @@ static const uint8_t *find(struct span text, const char *wanted, size_t length)
 
 /* -- raw text --------------------------------------------------------------------------------- */
 
-/* Octets that grow. */
-struct octets {
-    uint8_t *octets;
+/* An array that grows. */
+struct growing {
+    void *items;
     size_t count, room;
 };
 
-static bool add(struct octets *all, const void *more, size_t length)
+/* Make room for so many more items of that size. */
+static bool make_room(struct growing *all, size_t more, size_t size)
 {
-    if (all->room - all->count < length) {
-        size_t room = all->count + length + all->room / 2;
-        uint8_t *octets = realloc(all->octets, room);
-        if (!octets)
-            return false;
-        all->octets = octets;
-        all->room = room;
-    }
+    if (all->room - all->count >= more)
+        return true;
+    size_t room = all->count + more + all->room / 2;
+    void *items = realloc(all->items, room * size);
+    if (!items)
+        return false;
+    all->items = items;
+    all->room = room;
+    return true;
+}
+
+/* Add octets. */
+static bool add(struct growing *all, const void *more, size_t length)
+{
+    if (!make_room(all, length, 1))
+        return false;
     if (length)
-        memcpy(all->octets + all->count, more, length);
+        memcpy((uint8_t *)all->items + all->count, more, length);
     all->count += length;
     return true;
 }
 
-static bool add_escaped(struct octets *all, struct span text)
+static bool add_escaped(struct growing *all, struct span text)
 {
     for (; text.at < text.end; text.at++) {
         bool added = *text.at == '&' ? add(all, "&amp;", 5)
@@ -157,9 +164,9 @@ static const uint8_t *script_end(struct span text)
 EXPORTED int64_t unmarked(const uint8_t *html, size_t length, uint8_t **copy)
 {
     struct span rest = {html, html + length};
-    struct octets kept = {malloc(length + 1), 0, length + 1};
+    struct growing kept = {malloc(length + 1), 0, length + 1};
     const uint8_t *from = html;
-    bool failed = !kept.octets;
+    bool failed = !kept.items;
     while (!failed && (rest.at = FIND(rest, "<")) < rest.end) {
         if (BEGINS(rest, "<!--")) {
             failed = !add(&kept, from, rest.at - from);
@@ -183,10 +190,10 @@ EXPORTED int64_t unmarked(const uint8_t *html, size_t length, uint8_t **copy)
             failed = !add_escaped(&kept, text);
     }
     if (failed || !add(&kept, from, rest.end - from)) {
-        free(kept.octets);
-        return -1;
+        free(kept.items);
+        return NO_MEMORY;
     }
-    *copy = kept.octets;
+    *copy = kept.items;
     return (int64_t)kept.count;
 }
 
@@ -330,12 +337,12 @@ struct markup {
     uint32_t *first;
     struct meaning *meanings;
     size_t different;
-    struct octets names;
+    struct growing names;
     /* The blocks of the last walk; their texts end with "\n". */
-    struct octets texts;
-    struct block *blocks;
-    size_t blocks_count, blocks_room;
-    /* The characters that it left out, by the step of their element; at 0 the elements walked. */
+    struct growing texts;
+    struct growing blocks;
+    /* The characters that it left out, by the step of their element, if that is NAMED or HIDDEN;
+     * at 0 the elements that it walked over. */
     uint64_t left_out[STEPS];
 };
 
@@ -346,9 +353,9 @@ EXPORTED void markup_drop(struct markup *markup)
     free(markup->tags);
     free(markup->first);
     free(markup->meanings);
-    free(markup->names.octets);
-    free(markup->texts.octets);
-    free(markup->blocks);
+    free(markup->names.items);
+    free(markup->texts.items);
+    free(markup->blocks.items);
     free(markup);
 }
 
@@ -455,7 +462,7 @@ EXPORTED struct markup *markup_cut(
         markup_drop(markup);
         return NULL;
     }
-    *names = markup->names.octets;
+    *names = markup->names.items;
     *names_length = markup->names.count;
     return markup;
 }
@@ -523,28 +530,28 @@ static int64_t take(struct markup *markup, size_t count, size_t names)
     for (size_t i = 0; i < count; i++) {
         const struct meaning *means = markup->meanings + i;
         if (means->name >= names || means->step >= STEPS || means->spared >= STEPS)
-            return -2;
+            return WRONG_INDEX;
         has_templates |= means->flags & TEMPLATE;
     }
     if (!find_ends(markup, names))
-        return -1;
+        return NO_MEMORY;
     if (has_templates && markup->tags_count) {
         empty_templates(markup);
         if (!find_ends(markup, names))
-            return -1;
+            return NO_MEMORY;
     }
     return 0;
 }
 
 /* Say what the different tags mean, in the order in which `markup_cut` wrote them. Names are numbers below
- * `names`. Returns 0, -1 or, where these numbers are wrong, -2. */
+ * `names`. Returns 0, NO_MEMORY or, where these numbers are wrong, WRONG_INDEX. */
 EXPORTED int64_t markup_mean(struct markup *markup, const void *meanings, size_t count, size_t names)
 {
     if (count != markup->different || markup->meanings)
-        return -2;
+        return WRONG_INDEX;
     markup->meanings = calloc(count + 1, sizeof *markup->meanings);
     if (!markup->meanings)
-        return -1;
+        return NO_MEMORY;
     if (count)
         memcpy(markup->meanings, meanings, count * sizeof *markup->meanings);
     int64_t failure = take(markup, count, names);
@@ -587,7 +594,7 @@ static struct span text_after(const struct markup *markup, size_t i)
 
 /* Texts in which each run of white space is one space, with none at the ends. */
 struct words {
-    struct octets *into;
+    struct growing *into;
     size_t start, characters;
     bool after_space;
 };
@@ -632,16 +639,16 @@ EXPORTED int64_t markup_texts_in(
     struct markup *markup, const uint32_t *elements, size_t count, size_t read, size_t written,
     int64_t *images, const uint8_t **texts)
 {
-    struct octets *into = &markup->texts;
+    struct growing *into = &markup->texts;
     into->count = 0;
     if (!markup->meanings)
-        return -2;
+        return WRONG_INDEX;
     for (size_t k = 0; k < count; k++) {
         size_t start = elements[k], characters = 0;
         struct words words = {into, into->count, 0, false};
         images[k] = -1;
         if (start >= markup->tags_count)
-            return -2;
+            return WRONG_INDEX;
         size_t end = markup->tags[start].end;
         for (size_t i = start; i < end && characters < read; i++) {
             struct span text = text_after(markup, i);
@@ -653,40 +660,20 @@ EXPORTED int64_t markup_texts_in(
                     break;
                 }
                 if (!add_word(&words, found.octets, found.length, !found.is_space))
-                    return -1;
+                    return NO_MEMORY;
             }
         }
         for (size_t i = start; !words.characters && images[k] < 0 && (i < end || i == start); i++)
             if (meaning(markup, i)->flags & IMAGE)
                 images[k] = markup->tags[i].which;
         if (!add(into, "\n", 1))
-            return -1;
+            return NO_MEMORY;
     }
-    *texts = into->octets;
+    *texts = into->items;
     return (int64_t)into->count;
 }
 
 /* -- the walk of the main text ---------------------------------------------------------------- */
-
-/* Numbers that grow. */
-struct numbers {
-    uint32_t *numbers;
-    size_t count, room;
-};
-
-static bool push(struct numbers *all, size_t number)
-{
-    if (all->count == all->room) {
-        size_t room = all->room ? 2 * all->room : 256;
-        uint32_t *numbers = realloc(all->numbers, room * sizeof *numbers);
-        if (!numbers)
-            return false;
-        all->numbers = numbers;
-        all->room = room;
-    }
-    all->numbers[all->count++] = (uint32_t)number;
-    return true;
-}
 
 struct walk {
     struct markup *markup;
@@ -704,7 +691,8 @@ static uint8_t step(const struct walk *walk, size_t i)
 static bool find_holders(const struct walk *walk)
 {
     struct markup *markup = walk->markup;
-    struct numbers opened = {0};
+    struct growing opened = {0};
+    uint32_t *starts = NULL;
     bool weighs = walk->bar < INFINITY, done = true;
     size_t count = markup->tags_count;
     /* The characters up to each tag, and with those behind it. */
@@ -722,7 +710,7 @@ static bool find_holders(const struct walk *walk)
         if (means->flags & ENDS) {
             size_t start = 0;
             while (opened.count) {
-                start = opened.numbers[--opened.count];
+                start = starts[--opened.count];
                 if (meaning(markup, start)->name == means->name)
                     break;
             }
@@ -730,13 +718,16 @@ static bool find_holders(const struct walk *walk)
                 && (double)(weights[i] - weights[start]) > walk->bar)
                 markup->tags[start].holds = true;
         } else if (here != BREAK) {
-            done = push(&opened, i);
-            if (done && means->flags & HOLDS_MAIN)
-                for (size_t k = opened.count; k-- && !markup->tags[opened.numbers[k]].holds;)
-                    markup->tags[opened.numbers[k]].holds = true;
+            if (!(done = make_room(&opened, 1, sizeof *starts)))
+                break;
+            starts = opened.items;
+            starts[opened.count++] = (uint32_t)i;
+            if (means->flags & HOLDS_MAIN)
+                for (size_t k = opened.count; k-- && !markup->tags[starts[k]].holds;)
+                    markup->tags[starts[k]].holds = true;
         }
     }
-    free(opened.numbers);
+    free(opened.items);
     free(weights);
     return done;
 }
@@ -750,28 +741,16 @@ static size_t passed(const struct walk *walk, size_t i, uint8_t here, uint8_t zo
         || ((here == NAMED || here == EDGE) && markup->tags[i].holds))
         return i;
     size_t end = markup->tags[i].end;
-    for (size_t k = i; k < end; k++)
+    for (size_t k = i; k < end && (here == NAMED || here == HIDDEN); k++)
         markup->left_out[here] += stripped_length(text_after(markup, k), true);
     return end;
 }
 
-/* The elements above a block. */
-struct above {
-    struct block *blocks;
-    size_t count, room;
-};
-
-static bool enter(struct above *above, struct block block)
+static bool push(struct growing *all, struct block block)
 {
-    if (above->count == above->room) {
-        size_t room = above->room ? 2 * above->room : 64;
-        struct block *blocks = realloc(above->blocks, room * sizeof *blocks);
-        if (!blocks)
-            return false;
-        above->blocks = blocks;
-        above->room = room;
-    }
-    above->blocks[above->count++] = block;
+    if (!make_room(all, 1, sizeof block))
+        return false;
+    ((struct block *)all->items)[all->count++] = block;
     return true;
 }
 
@@ -780,12 +759,7 @@ static bool finish(struct markup *markup, struct words *words, struct block bloc
 {
     if (words->characters) {
         block.is_link = (double)linked > 0.7 * (double)words->characters;
-        struct above all = {markup->blocks, markup->blocks_count, markup->blocks_room};
-        bool done = enter(&all, block) && add(words->into, "\n", 1);
-        markup->blocks = all.blocks;
-        markup->blocks_count = all.count;
-        markup->blocks_room = all.room;
-        if (!done)
+        if (!push(&markup->blocks, block) || !add(words->into, "\n", 1))
             return false;
     }
     *words = (struct words){words->into, words->into->count, 0, false};
@@ -800,7 +774,7 @@ static uint64_t within(uint64_t place, uint64_t name)
 }
 
 /* Add the blocks in an element. The depth of the tree costs no stack. */
-static bool gather(const struct walk *walk, size_t root, uint64_t place, struct above *above)
+static bool gather(const struct walk *walk, size_t root, uint64_t place, struct growing *above)
 {
     struct markup *markup = walk->markup;
     struct words words = {&markup->texts, markup->texts.count, 0, false};
@@ -843,13 +817,13 @@ static bool gather(const struct walk *walk, size_t root, uint64_t place, struct 
             return false;
         linked = 0;
         if (here == OPEN) {
-            if (!enter(above, block))
+            if (!push(above, block))
                 return false;
             block.kind = means->kind;
             block.zone |= means->zone;
             block.place = within(block.place, means->place);
         } else if (here == CLOSE && above->count) {
-            block = above->blocks[--above->count];
+            block = ((struct block *)above->items)[--above->count];
         }
     }
     words.into->count = words.start;
@@ -863,11 +837,11 @@ EXPORTED int64_t markup_walk(
     bool shows_hidden)
 {
     if (!markup->meanings)
-        return -2;
+        return WRONG_INDEX;
     struct walk walk = {markup, spares, shows_hidden, bar};
-    struct above above = {0};
+    struct growing above = {0};
     bool done = find_holders(&walk);
-    markup->texts.count = markup->blocks_count = 0;
+    markup->texts.count = markup->blocks.count = 0;
     memset(markup->left_out, 0, sizeof markup->left_out);
     for (size_t i = 0, end = 0; done && i < markup->tags_count; i++) {
         if (!(meaning(markup, i)->flags & (included ? INCLUDED : BODY)) || i < end)
@@ -878,8 +852,8 @@ EXPORTED int64_t markup_walk(
             break;
         end = markup->tags[i].end;
     }
-    free(above.blocks);
-    return done ? (int64_t)markup->blocks_count : -1;
+    free(above.items);
+    return done ? (int64_t)markup->blocks.count : NO_MEMORY;
 }
 
 /* Tell where the blocks of the last walk are, their texts, and the characters that were left out;
@@ -888,8 +862,8 @@ EXPORTED size_t markup_walked(
     const struct markup *markup,
     const void **blocks, const uint8_t **texts, const uint64_t **left_out)
 {
-    *blocks = markup->blocks;
-    *texts = markup->texts.octets;
+    *blocks = markup->blocks.items;
+    *texts = markup->texts.items;
     *left_out = markup->left_out;
     return markup->texts.count;
 }

@@ -5,7 +5,6 @@
 
 #include "core.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,7 +219,7 @@ static bool open_element(struct opened *opened, struct element element)
     return true;
 }
 
-/* Return the greatest number of elements open at once; -1: no memory, -2: 4 GiB or more. */
+/* Return the greatest number of elements open at once; of 4 GiB or more it is WRONG_INDEX. */
 EXPORTED int64_t max_depth(
     const uint8_t *body, size_t length, const struct name *names, size_t count)
 {
@@ -228,7 +227,7 @@ EXPORTED int64_t max_depth(
     struct opened opened = {NULL, 0, 0, body, names};
     size_t deepest = 0;
     if (length > UINT32_MAX)
-        return -2;
+        return WRONG_INDEX;
     for (find(&rest, '<'); rest.at < rest.end; find(&rest, '<')) {
         rest.at++;
         if (skip(&rest, "!--")) {
@@ -260,7 +259,7 @@ EXPORTED int64_t max_depth(
                 close_elements(&opened, NULL, entry->closes);
             if (!open_element(&opened, element)) {
                 free(opened.elements);
-                return -1;
+                return NO_MEMORY;
             }
             deepest = opened.count > deepest ? opened.count : deepest;
         }

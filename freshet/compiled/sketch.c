@@ -6,8 +6,6 @@
 
 #include "core.h"
 
-#include <stddef.h>
-
 #define PERMUTATIONS 128
 #define SHINGLE_WORDS 4
 #define CHARACTERS 0x110000

@@ -110,11 +110,6 @@ class _Cue:
     conditions: tuple[_Condition, ...]
     label: bool = False
 
-    @property
-    def tells(self) -> bool:
-        """Whether it is the sign of a block page by itself."""
-        return self.weight > 1 and self.kind not in {ABOUT, ASIDE}
-
 
 @cache
 def cues(language: str) -> tuple[_Cue, ...]:
@@ -163,7 +158,7 @@ def _index(language: str, *, telling: bool) -> dict[str, list[int]]:
     """Index the numbers of cues by the keys of their shortest required list."""
     index: dict[str, list[int]] = {}
     for number, cue in enumerate(cues(language)):
-        if telling and not cue.tells:
+        if telling and (cue.weight < 2 or cue.kind in {ABOUT, ASIDE}):
             continue
         needed = [each.keys for each in cue.conditions if not each.absent]
         fewest: tuple[str, ...] = min(needed, key=len)

@@ -6,7 +6,7 @@ What a tag means is the product's to say; everything that the compiled core does
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from itertools import accumulate, takewhile
 from math import inf
@@ -37,6 +37,7 @@ from freshet.crawler.reduce.markup import (
     TELLS,
     VOID_TAGS,
     BlockKind,
+    Blocks,
     _Tags,
     _with_address,
     plain,
@@ -177,17 +178,6 @@ def _is_inner_script(before: str) -> bool:
     return bool(2 * sum(ends) < len(ends))
 
 
-@dataclass
-class Blocks:
-    """Blocks in document order, as columns of equal length."""
-
-    texts: list[str] = field(default_factory=list)
-    kinds: list[BlockKind] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-    zones: list[int] = field(default_factory=list)
-    links: list[bool] = field(default_factory=list)
-
-
 class Walk:
     """Walk over tags, as :meth:`freshet.crawler.reduce.markup.Markup.walk`."""
 
@@ -195,7 +185,7 @@ class Walk:
         self, markup: Markup, *, spares: bool, bar: float = inf, shows_hidden: bool = False
     ) -> None:
         self.markup = markup
-        self.blocks = Blocks()
+        self.blocks: list[tuple[str, BlockKind, int, int, bool]] = []
         self.steps = [tag.spared if spares else tag.step for tag in markup.tags]
         self.holders = self._holders(bar)
         self.shows_hidden = shows_hidden
@@ -211,10 +201,14 @@ class Walk:
                 end = self.markup.end(i)
                 yield i
 
-    def gathered(self, roots: Iterable[int]) -> Blocks:
+    def gathered(self, roots: Iterable[int]) -> tuple[Blocks, tuple[int, ...], tuple[bool, ...]]:
+        """Return the blocks, their zones, and whether they are links."""
         for root in roots:
             self._gather(root)
-        return self.blocks
+        texts, kinds, places, zones, links = (
+            zip(*self.blocks, strict=True) if self.blocks else ((),) * 5
+        )
+        return Blocks(texts, kinds, places), zones, links
 
     def _gather(self, root: int) -> None:
         tags, texts = self.markup.tags, self.markup.texts
@@ -250,11 +244,8 @@ class Walk:
     def _add(self, text: str, kind: int, where: tuple[int, int], linked: int) -> None:
         if words := plain(text).split():
             text = " ".join(words)
-            self.blocks.texts.append(normalize("NFC", text))
-            self.blocks.kinds.append(KINDS[kind])
-            self.blocks.places.append(where[0])
-            self.blocks.zones.append(where[1])
-            self.blocks.links.append(linked > 0.7 * len(text))
+            is_link = linked > 0.7 * len(text)
+            self.blocks.append((normalize("NFC", text), KINDS[kind], *where, is_link))
 
     def _linked(self, start: int, stop: int, zone: int) -> tuple[int, int]:
         linked = 0
