@@ -130,9 +130,11 @@ def _principal(walk: Walk) -> list[int]:
         chosen = chosen[len(lead) :]
     if sum(sizes[i] for i in chosen if weights[i] >= _PARAGRAPH**2) >= _PROSE_SHARE * size:
         chosen = _article(walk, chosen, [weights[i] for i in chosen])
-    shown = (i for i in chosen if blocks.kinds[i] != "cell" and not zones[i] & IN_TITLE)
-    controls = {i for i in shown if is_control(blocks.texts[i])}
-    return [i for i in chosen if i not in controls]
+    return [
+        i
+        for i in chosen
+        if blocks.kinds[i] == "cell" or zones[i] & IN_TITLE or not is_control(blocks.texts[i])
+    ]
 
 
 def _article(walk: Walk, chosen: list[int], weights: list[int]) -> list[int]:
