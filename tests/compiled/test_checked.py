@@ -14,8 +14,12 @@ import pytest
 from freshet.compiled import build
 
 ROOT = Path(__file__).parents[2]
-TESTS = ["tests/compiled", "tests/crawler/reduce"]
-TESTS += ["tests/scheduler/agenda", "tests/scheduler/estimate"]
+TESTS = ["tests/compiled", "tests/scheduler/agenda", "tests/scheduler/estimate"]
+# Where no process has a limit of memory, which the checks would break.
+TESTS += [
+    f"tests/crawler/reduce/test_{name}.py"
+    for name in "links main_text markup nesting page selectors sketch word_hashes".split()
+]
 ADDRESSES = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 #: Where the check of addresses cannot be loaded into Python.
 BOUNDS = ("-g", "-fsanitize=undefined,bounds", "-fsanitize-trap=all")
