@@ -147,7 +147,7 @@ def _article(walk: Walk, chosen: list[int], weights: list[int]) -> list[int]:
     return [i for i in chosen if i < end and (not links[i] or zones[i] & IN_LIST)]
 
 
-def _without_link_lists(links: Sequence[bool]) -> list[int]:
+def _without_link_lists(links: Sequence[int]) -> list[int]:
     """Return all blocks but those of lists of links."""
     kept: list[int] = []
     for is_link, run in groupby(range(len(links)), key=links.__getitem__):

@@ -468,14 +468,12 @@ _TAG: Final = re.compile("<([^>]*)>")
 _HIDDEN_ADDRESS: Final = re.compile(
     rb'(<[^<>]*\sdata-cfemail="([0-9a-f]{2})((?:[0-9a-f]{2})+)"[^<>]*>)[^<]*'
 )
-#: The place of a block, its kind, its zone, and whether it is a link.
-_BLOCK: Final = Struct("=QBB?5x")
-
-
+#: The bytes of a block: its place (8), its kind, its zone, whether it is a link.
+_BLOCK: Final = 16
 #: What a walk found: blocks in document order, the zone of each, whether most of it stands in
 #: anchors, and how many characters were left out, by the step of their element (``NAMED`` or
 #: ``HIDDEN``; at 0 the number of elements walked over).
-Walk: TypeAlias = tuple[Blocks, Sequence[int], Sequence[bool], Sequence[int]]
+Walk: TypeAlias = tuple[Blocks, Sequence[int], Sequence[int], Sequence[int]]
 
 
 class Markup:
@@ -559,16 +557,15 @@ class Markup:
         count = self._checked(_walk(self._core, ROOT, *options[0], *options[1]))
         blocks, texts, left_out = c_void_p(), c_void_p(), c_void_p()
         length = _walked(self._core, byref(blocks), byref(texts), byref(left_out))
-        rows = _BLOCK.iter_unpack(string_at(blocks, count * _BLOCK.size) if count else b"")
-        places, kinds, zones, links = zip(*rows, strict=True) if count else ((), (), (), ())
+        rows = string_at(blocks, count * _BLOCK) if count else b""
         lines = _decoded(texts, length).split("\n")[:-1]
         columns = Blocks(
             tuple([line if line.isascii() else normalize("NFC", line) for line in lines]),
-            tuple([KINDS[kind] for kind in kinds]),
-            places,
+            tuple([KINDS[kind] for kind in rows[8::_BLOCK]]),
+            tuple(memoryview(rows).cast("Q")[::2].tolist()),
         )
         counts = memoryview(string_at(left_out, 8 * (HIDDEN + 1))).cast("Q").tolist()
-        return columns, zones, links, counts
+        return columns, rows[9::_BLOCK], rows[10::_BLOCK], counts
 
 
 def _decoded(octets: c_void_p, length: int) -> str:

@@ -334,9 +334,8 @@ struct markup {
     struct tag *tags;
     size_t tags_count;
     /* Each different tag by the number of its first one, and then by its meaning. */
-    uint32_t *first;
+    struct growing first;
     struct meaning *meanings;
-    size_t different;
     struct growing names;
     /* The blocks of the last walk; their texts end with "\n". */
     struct growing texts;
@@ -351,7 +350,7 @@ EXPORTED void markup_drop(struct markup *markup)
     if (!markup)
         return;
     free(markup->tags);
-    free(markup->first);
+    free(markup->first.items);
     free(markup->meanings);
     free(markup->names.items);
     free(markup->texts.items);
@@ -379,47 +378,85 @@ struct slot {
     uint32_t hash, which_plus_1;
 };
 
-/* Number the different tags. `starts` has the octet at which each tag begins, behind its "<". */
-static bool tell_apart(struct markup *markup, const uint32_t *starts)
+/* A table of slots, as many as a power of two. */
+struct table {
+    struct slot *slots;
+    size_t room;
+};
+
+/* Double a table; what finds no slot there is forgotten. */
+static bool double_table(struct table *table)
 {
-    size_t room = 1, mask;
-    while (room < 2 * markup->tags_count)
-        room *= 2;
-    mask = room - 1;
+    size_t room = table->room ? 2 * table->room : 512;
     struct slot *slots = calloc(room, sizeof *slots);
     if (!slots)
         return false;
-    for (size_t i = 0; i < markup->tags_count; i++) {
-        struct tag *tag = markup->tags + i;
-        struct span text = {markup->html + starts[i], markup->html + tag->text - 1};
-        size_t length = text.end - text.at;
-        uint32_t value = hash(text);
-        struct slot *slot = NULL;
-        tag->which = (uint32_t)markup->different;
-        for (size_t probe = 0; probe < PROBES; probe++) {
-            slot = slots + ((value + probe) & mask);
-            if (!slot->which_plus_1)
-                break;
-            if (slot->hash != value)
-                continue;
-            uint32_t first = markup->first[slot->which_plus_1 - 1];
-            if (markup->tags[first].text - 1 - starts[first] == length
-                && !memcmp(markup->html + starts[first], text.at, length)) {
-                tag->which = slot->which_plus_1 - 1;
+    for (size_t i = 0; i < table->room; i++)
+        for (size_t probe = 0; table->slots[i].which_plus_1 && probe < PROBES; probe++) {
+            struct slot *slot = slots + ((table->slots[i].hash + probe) & (room - 1));
+            if (!slot->which_plus_1) {
+                *slot = table->slots[i];
                 break;
             }
         }
-        if (tag->which < markup->different)
-            continue;
-        markup->first[markup->different++] = (uint32_t)i;
-        *slot = (struct slot){value, (uint32_t)markup->different};
-        if (!add(&markup->names, text.at, length) || !add(&markup->names, ">", 1)) {
-            free(slots);
-            return false;
-        }
-    }
-    free(slots);
+    free(table->slots);
+    *table = (struct table){slots, room};
     return true;
+}
+
+static struct span tag_text(const struct markup *markup, const uint32_t *starts, size_t i)
+{
+    return (struct span){markup->html + starts[i], markup->html + markup->tags[i].text - 1};
+}
+
+/* Return the slot of a tag, or the one that it gets: free, or of another one that is forgotten. */
+static struct slot *slot_of(
+    const struct markup *markup, const uint32_t *starts, const struct table *table,
+    struct span text, uint32_t value)
+{
+    const uint32_t *first = markup->first.items;
+    struct slot *slot = NULL;
+    for (size_t probe = 0; probe < PROBES; probe++) {
+        slot = table->slots + ((value + probe) & (table->room - 1));
+        if (!slot->which_plus_1)
+            return slot;
+        if (slot->hash != value)
+            continue;
+        struct span other = tag_text(markup, starts, first[slot->which_plus_1 - 1]);
+        if (other.end - other.at == text.end - text.at
+            && !memcmp(other.at, text.at, text.end - text.at))
+            return slot;
+    }
+    slot->which_plus_1 = 0;
+    return slot;
+}
+
+/* Number the different tags. `starts` has the octet at which each tag begins, behind its "<". */
+static bool tell_apart(struct markup *markup, const uint32_t *starts)
+{
+    struct table table = {0};
+    struct growing *first = &markup->first;
+    bool done = true;
+    for (size_t i = 0; done && i < markup->tags_count; i++) {
+        struct span text = tag_text(markup, starts, i);
+        uint32_t value = hash(text);
+        if (2 * first->count >= table.room && !double_table(&table)) {
+            done = false;
+            break;
+        }
+        struct slot *slot = slot_of(markup, starts, &table, text, value);
+        if (!slot->which_plus_1) {
+            done = make_room(first, 1, sizeof *starts)
+                && add(&markup->names, text.at, text.end - text.at) && add(&markup->names, ">", 1);
+            if (!done)
+                break;
+            ((uint32_t *)first->items)[first->count++] = (uint32_t)i;
+            *slot = (struct slot){value, (uint32_t)first->count};
+        }
+        markup->tags[i].which = slot->which_plus_1 - 1;
+    }
+    free(table.slots);
+    return done;
 }
 
 /* Cut a document, which must stay where it is, into tags and texts, to be given back to `markup_drop`.
@@ -440,9 +477,8 @@ EXPORTED struct markup *markup_cut(
     }
     markup->html = html;
     markup->tags = calloc(most, sizeof *markup->tags);
-    markup->first = calloc(most, sizeof *markup->first);
     uint32_t *starts = calloc(most, sizeof *starts);
-    bool done = markup->tags && markup->first && starts;
+    bool done = markup->tags && starts;
     rest.at = html;
     while (done) {
         struct span tag = {FIND(rest, "<"), rest.end};
@@ -547,7 +583,7 @@ static int64_t take(struct markup *markup, size_t count, size_t names)
  * `names`. Returns 0, NO_MEMORY or, where these numbers are wrong, WRONG_INDEX. */
 EXPORTED int64_t markup_mean(struct markup *markup, const void *meanings, size_t count, size_t names)
 {
-    if (count != markup->different || markup->meanings)
+    if (count != markup->first.count || markup->meanings)
         return WRONG_INDEX;
     markup->meanings = calloc(count + 1, sizeof *markup->meanings);
     if (!markup->meanings)
@@ -570,12 +606,14 @@ EXPORTED size_t markup_telling(struct markup *markup, size_t most, uint32_t *tag
     if (!markup->meanings)
         return 0;
     /* From here on `first` says whether a tag was met. */
-    memset(markup->first, 0, markup->different * sizeof *markup->first);
+    uint32_t *met = markup->first.items;
+    if (met)
+        memset(met, 0, markup->first.count * sizeof *met);
     for (size_t i = 0; i < markup->tags_count; i++) {
         uint32_t flags = meaning(markup, i)->flags;
         if (!(flags & (TELLS | LEADS)))
             continue;
-        if (markup->first[markup->tags[i].which]++ && !(flags & TELLS))
+        if (met[markup->tags[i].which]++ && !(flags & TELLS))
             continue;
         if (count < most) {
             tags[count] = (uint32_t)i;

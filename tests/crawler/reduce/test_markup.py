@@ -144,11 +144,12 @@ def agree(html: str) -> None:
         (False, False, inf, False), (False, True, inf, False), (True, True, inf, False),
         (False, False, 5.0, True), (False, False, 40.0, False),
     ):  # fmt: skip
-        walk = ours.walk(selected=selected, spares=spares, bar=bar, shows_hidden=shows)
+        found, zones, links, counts = ours.walk(
+            selected=selected, spares=spares, bar=bar, shows_hidden=shows
+        )
         other = reference.Walk(theirs, spares=spares, bar=bar, shows_hidden=shows)
         roots = list(other.selected() if selected else other.body())
-        assert walk[:3] == other.gathered(roots)
-        counts = walk[3]
+        assert (found, tuple(zones), tuple(map(bool, links))) == other.gathered(roots)
         assert (counts[0], counts[HIDDEN], counts[NAMED]) == (
             len(roots), other.left_out[HIDDEN], other.left_out[NAMED],
         )  # fmt: skip
