@@ -12,6 +12,7 @@ that contain a "<".
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Mapping, Sequence
 from ctypes import (
     byref,
@@ -20,7 +21,6 @@ from ctypes import (
     c_double,
     c_int64,
     c_size_t,
-    c_uint32,
     c_uint64,
     c_void_p,
     string_at,
@@ -516,8 +516,8 @@ class Markup:
     def _telling(self) -> list[tuple[int, Tag]]:
         most = 256
         while True:
-            numbers, which = (c_uint32 * most)(), (c_uint32 * most)()
-            count = _telling(self._core, most, numbers, which)
+            numbers, which = array("I", bytes(4 * most)), array("I", bytes(4 * most))
+            count = _telling(self._core, most, _address(numbers), _address(which))
             if count <= most:
                 tags = map(self._tags.__getitem__, which[:count])
                 return list(zip(numbers[:count], tags, strict=True))
@@ -531,10 +531,12 @@ class Markup:
         ``read`` and ``written`` bound its characters before and after that. The image is the first
         one in an element without text that has a text in its place.
         """
-        count = len(elements)
-        images, found = (c_int64 * count)(), c_void_p()
-        columns = (c_uint32 * count)(*elements), count
-        length = _texts_in(self._core, *columns, *(read, written), *(images, byref(found)))
+        # Types of ctypes, one for each length, would cost more than all the rest.
+        numbers, images = array("I", elements), array("q", bytes(8 * len(elements)))
+        columns, found = (_address(numbers), len(elements)), c_void_p()
+        length = _texts_in(
+            self._core, *columns, *(read, written), *(_address(images), byref(found))
+        )
         texts = _decoded(found, self._checked(length)).split("\n")
         tags = (self._tags[image] if image >= 0 else None for image in images)
         return list(zip(texts[:-1], tags, strict=True))
@@ -566,6 +568,10 @@ class Markup:
         )
         counts = memoryview(string_at(left_out, 8 * (HIDDEN + 1))).cast("Q").tolist()
         return columns, rows[9::_BLOCK], rows[10::_BLOCK], counts
+
+
+def _address(column: array[int]) -> int:
+    return column.buffer_info()[0]
 
 
 def _decoded(octets: c_void_p, length: int) -> str:
