@@ -468,7 +468,8 @@ _TAG: Final = re.compile("<([^>]*)>")
 _HIDDEN_ADDRESS: Final = re.compile(
     rb'(<[^<>]*\sdata-cfemail="([0-9a-f]{2})((?:[0-9a-f]{2})+)"[^<>]*>)[^<]*'
 )
-#: The bytes of a block: its place (8), its kind, its zone, whether it is a link.
+#: The bytes of a block: its place (8), its kind, its zone, whether it is a link, and whether NFC
+#: may change it.
 _BLOCK: Final = 16
 #: What a walk found: blocks in document order, the zone of each, whether most of it stands in
 #: anchors, and how many characters were left out, by the step of their element (``NAMED`` or
@@ -562,7 +563,12 @@ class Markup:
         rows = string_at(blocks, count * _BLOCK) if count else b""
         lines = _decoded(texts, length).split("\n")[:-1]
         columns = Blocks(
-            tuple([line if line.isascii() else normalize("NFC", line) for line in lines]),
+            tuple(
+                [
+                    normalize("NFC", line) if is_odd else line
+                    for line, is_odd in zip(lines, rows[11::_BLOCK], strict=True)
+                ]
+            ),
             tuple([KINDS[kind] for kind in rows[8::_BLOCK]]),
             tuple(memoryview(rows).cast("Q")[::2].tolist()),
         )

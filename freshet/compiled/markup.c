@@ -326,7 +326,7 @@ struct tag {
 
 struct block {
     uint64_t place;
-    uint8_t kind, zone, is_link;
+    uint8_t kind, zone, is_link, is_odd;
 };
 
 struct markup {
@@ -630,12 +630,24 @@ static struct span text_after(const struct markup *markup, size_t i)
     return (struct span){markup->html + tag->text, markup->html + tag->text_end};
 }
 
-/* Texts in which each run of white space is one space, with none at the ends. */
+/* Texts in which each run of white space is one space, with none at the ends. One is odd if it has
+ * characters that NFC may change. */
 struct words {
     struct growing *into;
     size_t start, characters;
-    bool after_space;
+    bool after_space, is_odd;
 };
+
+/* Return whether NFC leaves a character beyond ASCII alone, whatever stands beside it: below U+0300,
+ * most punctuation, and the ideographs from U+4E00 to U+9FFF. */
+static bool is_composed(const uint8_t *octets, size_t length)
+{
+    if (length == 2)
+        return octets[0] < 0xCC;
+    return length == 3
+        && ((octets[0] >= 0xE5 && octets[0] <= 0xE9) || (octets[0] == 0xE4 && octets[1] >= 0xB8)
+            || (octets[0] == 0xE2 && octets[1] == 0x80 && octets[2] >= 0x90 && octets[2] <= 0xA7));
+}
 
 /* Add octets, of so many characters, or a space. */
 static bool add_word(struct words *words, const uint8_t *octets, size_t length, size_t characters)
@@ -651,6 +663,7 @@ static bool add_word(struct words *words, const uint8_t *octets, size_t length, 
     }
     words->after_space = false;
     words->characters += characters;
+    words->is_odd |= octets[0] >= 0x80 && !is_composed(octets, length);
     return add(words->into, octets, length);
 }
 
@@ -683,7 +696,7 @@ EXPORTED int64_t markup_texts_in(
         return WRONG_INDEX;
     for (size_t k = 0; k < count; k++) {
         size_t start = elements[k], characters = 0;
-        struct words words = {into, into->count, 0, false};
+        struct words words = {into, into->count, 0, false, false};
         images[k] = -1;
         if (start >= markup->tags_count)
             return WRONG_INDEX;
@@ -796,11 +809,12 @@ static bool push(struct growing *all, struct block block)
 static bool finish(struct markup *markup, struct words *words, struct block block, uint64_t linked)
 {
     if (words->characters) {
+        block.is_odd = words->is_odd;
         block.is_link = (double)linked > 0.7 * (double)words->characters;
         if (!push(&markup->blocks, block) || !add(words->into, "\n", 1))
             return false;
     }
-    *words = (struct words){words->into, words->into->count, 0, false};
+    *words = (struct words){words->into, words->into->count, 0, false, false};
     return true;
 }
 
@@ -815,8 +829,8 @@ static uint64_t within(uint64_t place, uint64_t name)
 static bool gather(const struct walk *walk, size_t root, uint64_t place, struct growing *above)
 {
     struct markup *markup = walk->markup;
-    struct words words = {&markup->texts, markup->texts.count, 0, false};
-    struct block block = {place, meaning(markup, root)->kind, 0, 0};
+    struct words words = {&markup->texts, markup->texts.count, 0, false, false};
+    struct block block = {place, meaning(markup, root)->kind, 0, 0, 0};
     /* The characters of the block that stand in anchors. */
     uint64_t linked = 0;
     size_t before = root, stop = markup->tags[root].end;

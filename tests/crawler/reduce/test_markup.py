@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from math import inf
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
@@ -195,6 +196,13 @@ def test_malice_is_read_in_linear_time(unit: str) -> None:
     assert len(found.texts([i for i, _ in found.told[:5]])) <= 5
     found.walk(bar=1.0, spares=False, shows_hidden=True)
     cut(html)
+
+
+def test_texts_are_in_normal_form_c() -> None:
+    codes = (code for code in range(0x80, 0x12000) if not 0xD800 <= code < 0xE000)
+    texts = [f"e{chr(code)}" for code in codes if not chr(code).isspace()]
+    found = read(f"<body>{''.join(f'<p>{text}</p>' for text in texts)}</body>").walk()[0]
+    assert list(found.texts) == [normalize("NFC", text) for text in texts]
 
 
 def test_tags_that_collide_are_told_apart() -> None:
