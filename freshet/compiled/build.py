@@ -53,7 +53,8 @@ def _candidates() -> Iterator[tuple[str, ...]]:
         if shutil.which(name):
             yield (name,)
     if find_spec("ziglang"):
-        yield (sys.executable, "-m", "ziglang", "cc")
+        # By itself it would compile for this very processor.
+        yield (sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline")
 
 
 def _works(command: tuple[str, ...]) -> bool:

@@ -89,6 +89,14 @@ struct site {
     int64_t *rows; /* [room] */
 };
 
+void add_interval(float *sums, double own, double cold, bool changed);
+void drift(float *sums, const double *prior, double days);
+double mean_rate(const float *sums, const double *prior);
+double log_loss(double hazard, bool changed);
+bool fit(
+    const float *sums, const int64_t *rows, int64_t count,
+    double *prior, const double *parent, int64_t steps);
+
 /* -- the clock of a site (site_clock.c) -- */
 
 #define BINS 768
@@ -142,6 +150,23 @@ struct clock {
     float *of_shared; /* [size][span] */
     float *of_cold; /* [size][span] */
 };
+
+int64_t clock_restart(const struct clock *clock, double at, double width);
+int64_t clock_sum_from(const struct clock *clock, int64_t first, int64_t stop);
+double shared_at(const struct clock *clock, double day);
+double cold_at(const struct clock *clock, double day, int64_t area);
+double pace_before(const struct clock *clock, double end);
+bool crowded(const struct clock *clock, double day);
+double dropped_before(const struct clock *clock);
+void drop_oldest(const struct clock *clock);
+bool ring_is_full(const struct clock *clock);
+double suspected(const struct clock *clock, int64_t number);
+int64_t expose(
+    const struct clock *clock, double begin, double end, double rate, double theta, int64_t area);
+int64_t ascribe(
+    const struct clock *clock, double begin, double end, double rate, double theta, int64_t area,
+    int64_t owner);
+double exp_digamma(double x);
 
 /* -- claims about the pages of a site (claims.c) -- */
 
@@ -203,7 +228,7 @@ struct source {
 };
 
 struct claim_facts {
-    int64_t pages, sources, events, visits, fit_at;
+    int64_t pages, events, visits, fit_at;
     /* Decayed log losses with and without claims. */
     double loss, loss_without;
     /* Visits without claims: changes found, and changes expected. */

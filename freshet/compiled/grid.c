@@ -1,8 +1,8 @@
-/* Posteriors of change rates on a grid: scheduler/estimate/grid.py has the method. */
+/* Posteriors of change rates on a grid: scheduler/estimate/site_model.py has the method. */
 
 #include <stdlib.h>
 
-#include "grid.h"
+#include "core.h"
 
 static const double PAGES_OF_PRIOR = 10.0;
 /* T, days. */

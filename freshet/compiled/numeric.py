@@ -1,9 +1,12 @@
 """Functions of the compiled core over arrays of numpy: learning, valuing, bounds.
 
 ``core.h`` has the constants, the records and the structures of arrays; :func:`record` and
-:class:`Structure` read them from there. Arrays are checked before C sees them: their types, that
-they are contiguous and, in structures, their shapes. C checks rows and slots that come from outside
-before it changes anything.
+:class:`Structure` read them from there.
+
+Every function raises TypeError for an array of another type or length than it takes, or that is not
+contiguous; IndexError, before anything is changed, for a row, slot, host, source or area that does
+not exist, and for offsets that do not go from 0 to the length of a column; MemoryError where there
+is none, when a part may have been done.
 """
 
 import ctypes
@@ -137,7 +140,6 @@ def _function(name: str, signature: str) -> Callable[..., int]:
     A word of the signature is ``i`` or ``r``, an integer or a real number; ``*clock``, a structure;
     ``double[n]``, an array of that type, of which all those of length n have one length, or
     ``double![n]``, one that C writes; or ``n``, that length, which the function gives by itself.
-    It raises what :func:`_number` does, and TypeError for arrays that are not as said.
     """
     words = signature.split()
     kinds = [
@@ -221,11 +223,6 @@ def site_learn(
     Returns:
         their number, or that of the visit before which something must be allocated: a clock, an
         area or a larger ring.
-
-    Raises:
-        IndexError: a visit is not to one of the pages, or the site has no room for as many rows
-            more; nothing was learnt.
-        MemoryError: some visits may have been learnt.
     """
     return _site_learn(pages, site, clock, visits, first)
 
@@ -240,9 +237,6 @@ def count_pages(there: Bools, visits: Records, count: int, budget: float) -> int
 
     ``there`` (n,) says whether a page counts, and is written; ``count`` is how many do before, and
     ``budget`` in visits a day.
-
-    Raises:
-        IndexError: a visit is not to one of the pages; nothing was written.
     """
     return _count_pages(there, visits, count, budget)
 
@@ -277,11 +271,7 @@ def site_worth(
 
 
 def two_of_each(worth: Floats, host: Ints, hosts: int) -> tuple[Ints, Ints]:
-    """Return the two worthiest rows (hosts,) of each host; -1 without a row above 0.
-
-    Raises:
-        IndexError: a row above 0 is of a host (n,) that is not from 0 to below ``hosts``.
-    """
+    """Return the two worthiest rows (hosts,) of each host; -1 without a row above 0."""
     first, second = np.empty((2, hosts), np.int64)
     _two_of_each(worth, host, first, second)
     return first, second
@@ -303,30 +293,19 @@ def claims_receive(claims: Structure, source: int, at: float, said: Records, *, 
     """Learn the claims (``struct claim``) of a source (its place), in the order of their events.
 
     ``alive`` is the number of the site's pages.
-
-    Raises:
-        IndexError: there is no such source or slot; nothing was learnt.
     """
     _claims_receive(claims, source, at, said, alive)
 
 
 def claims_stale(claims: Structure, page: Records, hazard: Floats, now: float) -> Floats:
-    """Return the probabilities (room,) of stale copies; ``hazard`` (n,) is without claims.
-
-    Raises:
-        IndexError: a claim is about none of the pages.
-    """
+    """Return the probabilities (room,) of stale copies; ``hazard`` (n,) is without claims."""
     stale = np.zeros(claims.numbers["room"])
     _claims_stale(claims, page, hazard, now, stale)
     return stale
 
 
 def claims_credit(claims: Structure, source: int, news: float) -> None:
-    """Count the gain of a signal of a source (its place).
-
-    Raises:
-        IndexError: there is no such source.
-    """
+    """Count the gain of a signal of a source (its place)."""
     _claims_credit(claims, source, news)
 
 
@@ -334,10 +313,6 @@ def claims_learn(claims: Structure, visits: Records, slots: Ints, alive: int) ->
     """Learn visits to pages of the site in their order (slots; −1: without claims).
 
     They have the days of the visits before and the changes expected without claims.
-
-    Raises:
-        IndexError: there is no such slot; nothing was learnt.
-        MemoryError: some visits may have been learnt.
     """
     _claims_learn(claims, visits, slots, alive)
 
@@ -353,20 +328,12 @@ def claims_value(
     jump: Floats,
     per: Floats,
 ) -> None:
-    """Write y, changes a day, the addition to W and its divisor, (n,) each, for pages with claims.
-
-    Raises:
-        IndexError: a claim is about none of the pages; nothing was written.
-    """
+    """Write y, changes a day, the addition to W and its divisor (n,), for pages with claims."""
     _claims_value(claims, page, now, turn, *(hazard, rate, jump, per))
 
 
 def claims_value_polls(claims: Structure, now: float, worth: Floats) -> None:
-    """Raise the worth (n,) of polling a source to what it tells, as far as it is believed.
-
-    Raises:
-        IndexError: the page of a source is none of these; nothing was written.
-    """
+    """Raise the worth (n,) of polling a source to what it tells, as far as it is believed."""
     _claims_value_polls(claims, now, worth)
 
 
@@ -388,9 +355,6 @@ def bounds_bill(
 
     ``offsets`` (n + 1,) are those of each page's visits ``at`` (k,), ``copy`` (n,) the visits
     before.
-
-    Raises:
-        IndexError: offsets, here or of the timeline, do not go from 0 to the length of a column.
     """
     _bounds_bill(timeline, *(offsets, at, copy), bill, end)
 
@@ -403,9 +367,6 @@ def bounds_list(
     Returns:
         their number by page (n,); their days and since when each could be seen, by page, in days
         that count; these days, (n,).
-
-    Raises:
-        IndexError: the timeline's offsets do not go from 0 to the number of captures.
     """
     number, counted = np.empty(len(copy), np.int64), np.empty(len(copy))
     day, sight = np.empty((2, timeline.numbers["captures"]))
@@ -427,10 +388,6 @@ def bounds_relaxed(
 
     ``offsets`` (n + 1,) are those of each page's changes in ``day`` and ``since`` (c,); ``end``
     (n,) are the days that count in all.
-
-    Raises:
-        IndexError: the offsets do not go from 0 to c.
-        MemoryError: there is none.
     """
     cost = np.empty(1)
     visits = _bounds_relaxed(offsets, *(day, since, end, importance), price, harmonic, cost)

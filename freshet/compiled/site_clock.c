@@ -1,8 +1,8 @@
-/* The clock of one site: scheduler/estimate/site_clock.py has the model. */
+/* The clock of one site: scheduler/estimate/site_model.py has the model. */
 
 #include <string.h>
 
-#include "site_clock.h"
+#include "core.h"
 
 static const double ALPHA = 0.2;
 /* The part of the evidence for the cold clock that counts in all areas. */
@@ -258,7 +258,7 @@ static inline double exp_of(double x)
     return series * power.real;
 }
 
-/* Return exp(psi(x)), x > 0, to 1e-4: by recurrence and exp(psi(y + 1/2)) = y + 1/(24 y) - ... */
+/* Return exp(psi(x)), x > 0, to 2e-4: by recurrence and exp(psi(y + 1/2)) = y + 1/(24 y) - ... */
 static inline double weight_of(double x)
 {
     double near = smaller(larger(x, -1 / LEAST_LOG), 8.0);
@@ -268,10 +268,7 @@ static inline double weight_of(double x)
     return x * LEAST_LOG > -1 ? LEAST_WEIGHT : found;
 }
 
-double exp_digamma(double x)
-{
-    return weight_of(x);
-}
+double exp_digamma(double x) { return weight_of(x); }
 
 /* Return the hazard of bins at the rate 1; write the weight of each, several at once. */
 static double weighed(

@@ -7,8 +7,10 @@ small budget, and where pages come and go, those that have waited long what is t
 host of whose URLs c were captured and g were gone when they were first requested that is p = (c +
 0.3)/(c + g + 0.3), and likewise (c + 2p)/(c + g + 2) in an area of it, times e^{−δa}: a is how long
 ago the page was found, δ the rate at which the host's captured pages go; a page of g counts by as
-much as it could have been expected to be there. A sitemap names pages and tells when they changed:
-one that was never read is worth ten pages.
+much as it could have been expected to be there. Sites link to pages before they publish them: a
+URL that was dead at its first request is worth so much times the share of such URLs of the host
+that led to content later. A sitemap names pages and tells when they changed: one that was never
+read is worth ten pages.
 """
 
 import re
@@ -45,6 +47,11 @@ _GONE_FACTOR: Final = 0.1
 #: did, as if so many had in so many days before.
 _TURNED: Final = 0.5
 _EMPTY_DAYS: Final = 20_000.0
+#: Sites link to a page before it is published: a URL that was dead at its first request leads to
+#: content a day or so later with the probability that those of the host did, as if so many had
+#: been tried before.
+_EARLY_TRIES: Final = 10.0
+_EARLY_DAYS: Final = 1.0
 _MOST_TIMES: Final = 30
 #: Kinds that say nothing of where a URL leads.
 _SILENT: Final = ("failed", "refused")
@@ -239,7 +246,7 @@ class PageTable:
     def _of_turning(self, some: Rows, now: float) -> Floats:
         """Return (m,), the value of a visit to empty URLs: one may lead to content by now."""
         rows = self._rows
-        host = rows["host"]
+        host, never = rows["host"], ~rows["captured"]
         known = np.isfinite(rows["absent"])
         days = np.bincount(
             host[known], (rows["asked"] - rows["absent"])[known], int(host.max(initial=-1)) + 1
@@ -249,8 +256,14 @@ class PageTable:
             turned[code] += times
             days[code] += before
         rate = ((turned + _TURNED) / (days + _EMPTY_DAYS))[host[some]]
-        x = rate * np.maximum(now - rows["asked"][some], 0.0)
-        found: Floats = rows["importance"][some] * (x + np.expm1(-x)) / rate
+        waited = np.maximum(now - rows["asked"][some], 0.0)
+        x = rate * waited
+        since = (x + np.expm1(-x)) / rate
+        tried = np.bincount(host[never & (rows["gone"] > 1)], minlength=len(days))
+        early = ((turned + _TURNED) / (tried + turned + _EARLY_TRIES))[host[some]]
+        early *= never[some] & (rows["gone"][some] == 1)
+        since += early * np.maximum(waited - _EARLY_DAYS, 0.0)
+        found: Floats = rows["importance"][some] * since
         return found
 
     def existing(self, now: float) -> Floats:

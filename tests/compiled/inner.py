@@ -31,8 +31,8 @@ def library() -> ctypes.CDLL:
         return ctypes.CDLL(path)
 
 
-def function(name: str, arguments: str, result: Any = None) -> Any:
-    """Return an inner function; a letter an argument: p address, d double, i integer, b bool."""
+def function(name: str, arguments: str, result: str = "") -> Any:
+    """Return an inner function; letters are types: p address, d double, i integer, b bool."""
     kinds: dict[str, Any] = {
         "p": ctypes.c_void_p,
         "d": ctypes.c_double,
@@ -40,7 +40,7 @@ def function(name: str, arguments: str, result: Any = None) -> Any:
         "b": ctypes.c_bool,
     }
     found = library()[name]
-    found.argtypes, found.restype = [kinds[each] for each in arguments], result
+    found.argtypes, found.restype = [kinds[each] for each in arguments], kinds.get(result)
     return found
 
 

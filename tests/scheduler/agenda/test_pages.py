@@ -81,12 +81,35 @@ def test_another_spelling_of_a_held_page_is_taken_for_its_alias() -> None:
 
 
 def test_a_dead_link_that_is_admitted_again_is_worth_what_a_new_one_is() -> None:
-    pages = sites(gone=[1, 0], absent=[0.0, np.inf], asked=[1.0, 0.0], captured=[0, 0])
+    pages = sites(gone=[2, 0], absent=[0.0, np.inf], asked=[1.0, 0.0], captured=[0, 0])
     dead, new = pages.weighted(np.zeros(2), 60.0)
     assert dead < 0.01 * new
     pages.admit_again([0])
     again, other = pages.weighted(np.zeros(2), 60.0)
     assert again == other > new
+
+
+def test_a_new_link_that_is_dead_is_tried_once_more_where_sites_link_early() -> None:
+    # Two hosts, each with a link that was dead once, one that was so twice, and a page that went.
+    pages = sites(
+        host=[0, 0, 0, 1, 1, 1], gone=[1, 2, 2, 1, 2, 2], captured=[0, 0, 1, 0, 0, 1],
+        absent=[0.0] * 6, asked=[1.0] * 6,
+    )  # fmt: skip
+    worth = pages.weighted(np.zeros(6), 31.0)
+    late = 0.5 / 20_003 * 30**2 / 2
+    assert worth[[1, 2, 4, 5]] == pytest.approx([late] * 4, rel=1e-2)
+    assert worth[0] == worth[3] == pytest.approx(late + 0.5 / (1 + 10) * 29, rel=1e-2)
+    # On the first host it leads to content at the second try.
+    found = Observation(0, 31.0 * DAY_S, "new")
+    pages.settle(0, Visit(DueUrl(0, "http://a.example/", "http://a.example/", 1, 0.0), found))
+    pages.add(
+        np.array([6]), host=np.array([0]), importance=np.ones(1), most=np.full(1, np.inf),
+        gone=np.array([1]), asked=np.ones(1),
+    )  # fmt: skip
+    pages["absent"][6] = 0.0
+    worth = pages.weighted(np.zeros(7), 31.0)
+    assert worth[6] == pytest.approx(1.5 / (1 + 1 + 10) * 29, rel=0.02)
+    assert worth[3] == pytest.approx(late + 0.5 / (1 + 10) * 29, rel=1e-2)
 
 
 def test_where_urls_prove_to_be_dead_the_next_one_is_likely_to_be() -> None:
