@@ -459,7 +459,7 @@ static bool tell_apart(struct markup *markup, const uint32_t *starts)
     return done;
 }
 
-/* Cut a document, which must stay where it is, into tags and texts, to be given back to `markup_drop`.
+/* Cut a document, which must stay where it is, into tags and texts, for `markup_drop` in the end.
  *
  * Writes the different tags, between their brackets, each with a ">" behind it, and their length.
  * Returns NULL if there is no memory, or the document has 4 GiB or more. */
@@ -579,8 +579,8 @@ static int64_t take(struct markup *markup, size_t count, size_t names)
     return 0;
 }
 
-/* Say what the different tags mean, in the order in which `markup_cut` wrote them. Names are numbers below
- * `names`. Returns 0, NO_MEMORY or, where these numbers are wrong, WRONG_INDEX. */
+/* Say what the different tags mean, in the order in which `markup_cut` wrote them. Names are
+ * numbers below `names`. Returns 0, NO_MEMORY or, where these numbers are wrong, WRONG_INDEX. */
 EXPORTED int64_t markup_mean(struct markup *markup, const void *meanings, size_t count, size_t names)
 {
     if (count != markup->first.count || markup->meanings)
