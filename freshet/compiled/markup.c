@@ -513,7 +513,8 @@ static bool find_ends(struct markup *markup, size_t names)
 {
     size_t count = markup->tags_count, last = count ? count - 1 : 0, last_body = 0;
     /* By name the open element that began last, and by element the one before it; 0: none. */
-    uint32_t *opened = calloc(names + 1, sizeof *opened), *before = calloc(count + 1, sizeof *before);
+    uint32_t *opened = calloc(names + 1, sizeof *opened);
+    uint32_t *before = calloc(count + 1, sizeof *before);
     bool done = opened && before;
     for (size_t i = 0; done && i < count; i++) {
         const struct meaning *means = meaning(markup, i);
@@ -581,7 +582,8 @@ static int64_t take(struct markup *markup, size_t count, size_t names)
 
 /* Say what the different tags mean, in the order in which `markup_cut` wrote them. Names are
  * numbers below `names`. Returns 0, NO_MEMORY or, where these numbers are wrong, WRONG_INDEX. */
-EXPORTED int64_t markup_mean(struct markup *markup, const void *meanings, size_t count, size_t names)
+EXPORTED int64_t markup_mean(
+    struct markup *markup, const void *meanings, size_t count, size_t names)
 {
     if (count != markup->first.count || markup->meanings)
         return WRONG_INDEX;
@@ -600,7 +602,8 @@ EXPORTED int64_t markup_mean(struct markup *markup, const void *meanings, size_t
 
 /* Write the tags that say something about the page, and which they are: of those that only lead
  * elsewhere the first of each. Both have room for `most` of them; returns how many there are. */
-EXPORTED size_t markup_telling(struct markup *markup, size_t most, uint32_t *tags, uint32_t *which)
+EXPORTED size_t markup_telling(
+    struct markup *markup, size_t most, uint32_t *tags, uint32_t *which)
 {
     size_t count = 0;
     if (!markup->meanings)
@@ -638,8 +641,8 @@ struct words {
     bool after_space, is_odd;
 };
 
-/* Return whether NFC leaves a character beyond ASCII alone, whatever stands beside it: below U+0300,
- * most punctuation, and the ideographs from U+4E00 to U+9FFF. */
+/* Return whether NFC leaves a character beyond ASCII alone, whatever stands beside it: below
+ * U+0300, most punctuation, and the ideographs from U+4E00 to U+9FFF. */
 static bool is_composed(const uint8_t *octets, size_t length)
 {
     if (length == 2)
