@@ -167,7 +167,7 @@ def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch
     """
     shingles = _distinct_shingles(word_hashes(blocks))
     digests = b"".join(
-        blake2b(block.encode("utf-8", "replace"), digest_size=8).digest() for block in blocks
+        [blake2b(block.encode("utf-8", "replace"), digest_size=8).digest() for block in blocks]
     )
     return Sketch(
         shingle_count=len(shingles),
