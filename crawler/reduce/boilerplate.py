@@ -37,11 +37,14 @@ _KNOWN_WORDS: Final = _FRAME_WORDS | _LAYOUT_WORDS
 
 
 def _patterns(parts: dict[str, str], phrases: dict[str, str]) -> Iterator[re.Pattern[str]]:
-    """Yield the patterns, with the parts filled in that they and earlier parts name."""
+    """Yield the patterns, with the parts filled in that they and earlier parts name.
+
+    They match what :func:`_small` returns: letters of both cases would take three times as long.
+    """
     for name, text in (parts | phrases).items():
         parts[name] = re.sub("<([A-Z_]+)>", lambda found: parts[found[1]], text)
         if name in phrases:
-            yield re.compile(rf"\W*(?:{parts[name]})\W*", re.IGNORECASE | re.VERBOSE)
+            yield re.compile(rf"\W*(?:{parts[name]})\W*", re.VERBOSE)
 
 
 _CONTROL, _BACK_MATTER, _STAMP, _COUNT = _patterns(_DATA["parts"], _DATA["phrases"])
@@ -69,7 +72,7 @@ def _is_frame_class(classes: str) -> bool:
 
 
 def _is_frame_token(token: str) -> bool:
-    words = [found[0].lower() for found in _WORD.finditer(token)]
+    words = [word.lower() for word in _WORD.findall(token)]
     if _KNOWN_WORDS.issuperset(words):
         return not _FRAME_WORDS.isdisjoint(words)
     return words[0] not in _STATES and not _SURE_WORDS.isdisjoint(words)
@@ -106,10 +109,16 @@ _STAMP_STARTS: Final = frozenset(
     )
 ) | {"it "}
 #: One of these is in every stamp that tells a distance from now.
-_DISTANCES: Final = (
-    *(" ago", "just now", "yesterday", "today", "last ", "past ", "this "),
-    *("vor ", " y a ", "hace ", "há ", " fa", " geleden", " sedan"),
+_DISTANCE: Final = re.compile(
+    " ago|just now|yesterday|today|last |past |this |vor | y a |hace |há | fa| geleden| sedan"
 )
+#: Letters that are written for "i" and "s".
+_ALIKE: Final = str.maketrans("İıſ", "iis")
+
+
+def _small(block: str) -> str:
+    """Return a block in lower case, of the same length."""
+    return (block if block.isascii() else block.translate(_ALIKE)).lower()
 
 
 def is_stamp(block: str) -> bool:
@@ -121,21 +130,21 @@ def is_stamp(block: str) -> bool:
     """
     if not _is_short(block, _STAMP_WORDS):
         return False
-    if block[:1].isdecimal() and _COUNT.match(block):
+    small = _small(block)
+    if small[:1].isdecimal() and _COUNT.match(small):
         return True
-    small = block.casefold()
     begins = small[:3] in _STAMP_STARTS or small[:1] == "©"
-    return (begins or any(word in small for word in _DISTANCES)) and bool(_STAMP.match(block))
+    return (begins or _DISTANCE.search(small) is not None) and bool(_STAMP.match(small))
 
 
 def is_control(block: str) -> bool:
     """Return whether a short block only calls for an action of the reader, or labels one."""
-    return _is_short(block, _CONTROL_WORDS) and bool(_CONTROL.fullmatch(block))
+    return _is_short(block, _CONTROL_WORDS) and bool(_CONTROL.fullmatch(_small(block)))
 
 
 def begins_back_matter(block: str) -> bool:
     """Return whether a block says that other pages, comments, an author or a newsletter follow."""
-    return _is_short(block, _BACK_MATTER_WORDS) and bool(_BACK_MATTER.fullmatch(block))
+    return _is_short(block, _BACK_MATTER_WORDS) and bool(_BACK_MATTER.fullmatch(_small(block)))
 
 
 def _is_short(block: str, words: int) -> bool:

@@ -1,7 +1,8 @@
-"""A parsed document as two columns: its tags, and the text after each of them.
+"""A parsed document as its tags, and the text after each of them.
 
-Serialising a tree costs less than a tenth of walking over its nodes, gives well-formed markup
-whatever the page was, and two calls cut it into tags and texts.
+Serialising a tree costs less than a tenth of walking over its nodes, and gives well-formed markup
+whatever the page was. The compiled core cuts it and walks over it
+(``freshet/compiled/markup.c``); what a tag means is said here.
 
 Lexbor writes "<" and ">" as references in texts and attribute values, so each one belongs to a
 tag. Exceptions are comments and raw text (HTML, section 13.3), which are taken out, and names
@@ -11,16 +12,32 @@ that contain a "<".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Mapping, Sequence
+from ctypes import (
+    byref,
+    c_bool,
+    c_char_p,
+    c_double,
+    c_int64,
+    c_size_t,
+    c_uint64,
+    c_void_p,
+    string_at,
+)
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from html import escape, unescape
-from sys import intern
+from math import inf
+from struct import Struct
+from sys import intern, maxsize
 from typing import Final, Literal, NamedTuple, TypeAlias
+from unicodedata import normalize
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
+from freshet.compiled import function
 from freshet.crawler.reduce.boilerplate import (
     FRAME_TAGS,
     INVISIBLE_TAGS,
@@ -45,6 +62,9 @@ TEXT_VERSION: Final = "4"
 
 #: The kind of a block according to its markup.
 BlockKind: TypeAlias = Literal["heading", "paragraph", "item", "cell", "text"]
+#: Kinds by their number in the compiled core.
+KINDS: Final[tuple[BlockKind, ...]] = ("text", "heading", "paragraph", "item", "cell")
+_KIND_NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +252,7 @@ def _media_type(attributes: Mapping[str, str]) -> str:
 
 # -- tags --------------------------------------------------------------------
 # The pages of a site repeat each other's tags by the thousand: the meaning of a tag is worked out
-# once and remembered by its text.
+# once and remembered by its text. The numbers are those of the compiled core.
 
 # Actions of the main-text walk at a tag; 0 is nothing.
 PASS: Final = 0
@@ -247,6 +267,21 @@ NAMED: Final = 5
 EDGE: Final = 6
 #: Leave it out unless elements that are not shown hold most of the page's text.
 HIDDEN: Final = 7
+
+# What else there is to know of a tag: it is an end tag, ...
+ENDS: Final = 1
+VOID: Final = 2
+ANCHOR: Final = 4
+BODY: Final = 8
+TEMPLATE: Final = 16
+#: The markup declares it the main element.
+HOLDS_MAIN: Final = 32
+#: It says something about the page, or only leads to another one.
+TELLS: Final = 64
+LEADS: Final = 128
+#: It is marked as included, or has a text in place of an image.
+SELECTED: Final = 256
+IMAGE: Final = 512
 
 # Zones: where a block stands. Bits, so that they are inherited by a single "or".
 IN_MAIN: Final = 1
@@ -266,15 +301,20 @@ _ZONES: Final[dict[str, int]] = {
 }
 
 VOID_TAGS: Final = NAMES["void"]
+_FLAGS: Final = {**dict.fromkeys(VOID_TAGS, VOID), "a": ANCHOR, "body": BODY, "template": TEMPLATE}
 _INLINE: Final = NAMES["inline"]
 #: Elements about the whole page; for the last two the end tags count, too.
 _PAGE_TAGS: Final = frozenset({"html", "body", "title", "svg", "noscript"})
 _ENCLOSING: Final = frozenset({"svg", "noscript"})
+#: Elements that say something about the page where they have an attribute.
+_ABOUT_PAGE: Final = {"base": "href", "link": "href", "meta": "content"}
 
 _ATTRIBUTE: Final = re.compile(r'\s(\S[^\s=]*)="([^"]*)"')
-#: Without one of these in its tag an inline element is nothing but text, or a link.
-_TELLING: Final = ("hidden", "role=", MARK)
+#: Without one of these, or the mark, in its tag an inline element is nothing but text, or a link.
+_HIDDEN: Final = "hidden"
+_ROLE: Final = "role="
 _NO_ATTRIBUTES: Final[Mapping[str, str]] = {}
+_ALL: Final = maxsize
 #: Tags are remembered up to this number, at some 300 bytes each.
 _REMEMBERED: Final = 20_000
 
@@ -282,67 +322,94 @@ _REMEMBERED: Final = 20_000
 class Tag(NamedTuple):
     """A start tag, or an end tag (``ends``) with the name of its element.
 
-    ``step`` is the action of the main-text walk here, ``spared`` its action where frame counts
-    as content; ``kind``, ``zone`` and ``place`` (see :func:`named`) are those of a block-level
-    element; ``holds_main``: the markup declares it the main element; ``tells``: it says something
-    about the page; ``link`` is the result of :func:`reference`. ``attributes`` are kept only where
-    a later step reads them.
+    ``meaning`` is what the compiled core is told of it; ``link`` is the result of
+    :func:`reference`. ``attributes`` are kept only where a later step reads them.
     """
 
     name: str
+    meaning: bytes
     ends: bool = False
-    step: int = PASS
-    spared: int = PASS
-    kind: BlockKind = "text"
-    zone: int = 0
-    place: int = 0
-    holds_main: bool = False
-    tells: bool = False
     link: tuple[str, str] | None = None
     attributes: Mapping[str, str] = _NO_ATTRIBUTES
 
 
-_ANCHOR: Final = Tag("a")
-_WORDS_ONLY: Final = {name: Tag(intern(name)) for name in _INLINE - {"a", "img"}}
+#: The number of the name, flags, the place in its parent (:func:`named`), the action of the
+#: main-text walk and its action where frame counts as content, kind and zone of an element.
+_MEANING: Final = Struct("=IIQBBBB4x")
+_TEXT: Final = (0, PASS, PASS, 0, 0)
 
 
 class _Tags(dict[str, Tag]):
-    """Tags by their text between the brackets."""
+    """Tags by their text between the brackets; each name has a number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self._words_only = {
+            name: self._tag(intern(name), _FLAGS.get(name, 0), _TEXT) for name in _INLINE - {"img"}
+        }
+        self._leads = self._tag("a", ANCHOR | LEADS, _TEXT).meaning
 
     def __missing__(self, text: str) -> Tag:
         name = text.partition(" ")[0]
-        if name in _INLINE and not any(word in text for word in _TELLING):
-            tag = _WORDS_ONLY.get(name) or _inline(name, text)
+        if name not in _INLINE or _HIDDEN in text or _ROLE in text or MARK in text:
+            tag = self._end(text[1:]) if text.startswith("/") else self._start(name, text)
+        # Most of all distinct tags are links.
+        elif name == "a" and ' href="' in text:
+            tag = Tag("a", self._leads, False, _linked(text))
+        elif name == "img":
+            attributes = attributes_of(name, text)
+            flags = VOID | IMAGE if "alt" in attributes else VOID
+            tag = self._tag(name, flags, _TEXT)._replace(attributes=attributes)
         else:
-            tag = _end(text[1:]) if text.startswith("/") else _start(name, text)
+            tag = self._words_only[name]
         self[text] = tag
         return tag
 
+    def _tag(self, name: str, flags: int, block: tuple[int, int, int, int, int]) -> Tag:
+        """Return a tag; ``block`` is its place, steps, kind and zone."""
+        numbers = self.numbers
+        number = numbers.setdefault(name, len(numbers))
+        meaning = _MEANING.pack(number, flags, *block)
+        return Tag(name, meaning, bool(flags & ENDS))
 
-_TAGS: Final = _Tags()
+    def _end(self, name: str) -> Tag:
+        name = intern(name)
+        step = PASS if name in _INLINE or name in INVISIBLE_TAGS else CLOSE
+        tells = TELLS if name in _ENCLOSING else 0
+        return self._tag(name, ENDS | tells | _FLAGS.get(name, 0), (0, step, step, 0, 0))
+
+    def _start(self, name: str, text: str) -> Tag:
+        name = intern(name)
+        attributes = attributes_of(name, text)
+        get = attributes.get
+        element_id, classes = get("id"), get("class")
+        inline = name in _INLINE
+        link = reference(name, attributes)
+        is_main = get("role") == "main" or element_id in NAMES["main_ids"]
+        flags = _FLAGS.get(name, 0) if link is None else _FLAGS.get(name, 0) | LEADS
+        if not inline and (is_main or name in {"main", "article"}):
+            flags |= HOLDS_MAIN
+        if name in _PAGE_TAGS or _ABOUT_PAGE.get(name) in attributes:
+            flags |= TELLS
+        if get(MARK) == INCLUDED:
+            flags |= SELECTED
+        if name in {"img", "area"} and "alt" in attributes:
+            flags |= IMAGE
+        place = 0 if inline else named(name, element_id, classes)
+        steps = _steps(name, attributes, holds_main=bool(flags & HOLDS_MAIN))
+        zone = _ZONES.get(name, 0) | (IN_MAIN if is_main else 0)
+        tag = self._tag(name, flags, (place, *steps, _KIND_NUMBERS[kind_of(name)], zone))
+        return Tag(name, tag.meaning, False, link, attributes)
 
 
-def _end(name: str) -> Tag:
-    name = intern(name)
-    step = PASS if name in _INLINE or name in INVISIBLE_TAGS else CLOSE
-    return Tag(name, ends=True, step=step, spared=step, tells=name in _ENCLOSING)
-
-
-def _inline(name: str, text: str) -> Tag:
-    """Return the tag of a link or an image; most of all distinct tags are links."""
-    if name == "img":
-        return Tag("img", attributes=attributes_of(name, text))
-    _, leads, rest = text.partition(' href="')
-    if not leads:
-        return _ANCHOR
-    target = rest[: rest.index('"')]
+def _linked(text: str) -> tuple[str, str] | None:
+    """Return the :func:`reference` of a link, given the text between the brackets of its tag."""
+    target = text.partition(' href="')[2].partition('"')[0]
     if "&" in target:
         target = unescape(target)
     if " rel=" in text:
-        link = reference("a", {**attributes_of(name, text), "href": target})
-    else:
-        link = reference_head(target), ""
-    return Tag("a", tells=True, link=link)
+        return reference("a", {**attributes_of("a", text), "href": target})
+    return reference_head(target), ""
 
 
 def attributes_of(name: str, text: str) -> Mapping[str, str]:
@@ -353,16 +420,8 @@ def attributes_of(name: str, text: str) -> Mapping[str, str]:
     return {key: unescape(value) for key, value in found.items()} if "&" in text else found
 
 
-def _start(name: str, text: str) -> Tag:
-    name = intern(name)
-    attributes = attributes_of(name, text)
-    link = reference(name, attributes)
-    inline = name in _INLINE
-    is_main = attributes.get("role") == "main" or attributes.get("id") in NAMES["main_ids"]
-    holds_main = not inline and (name in {"main", "article"} or is_main)
-    is_of_head = (name in {"base", "link"} and "href" in attributes) or (
-        name == "meta" and "content" in attributes
-    )
+def _steps(name: str, attributes: Mapping[str, str], *, holds_main: bool) -> tuple[int, int]:
+    """Return the step at a start tag, and the one where the frame is spared."""
     spared = step = _spared(name, attributes)
     # Also of a word in a sentence, such as a link that is styled as one of the menu.
     if spared == OPEN:
@@ -372,18 +431,7 @@ def _start(name: str, text: str) -> Tag:
             step = NAMED
         elif not holds_main and name in PAGE_EDGE_TAGS:
             step = EDGE
-    return Tag(
-        name,
-        step=step,
-        spared=spared,
-        kind=kind_of(name),
-        zone=_ZONES.get(name, 0) | (IN_MAIN if is_main else 0),
-        place=0 if inline else named(name, attributes.get("id"), attributes.get("class")),
-        holds_main=holds_main,
-        tells=link is not None or name in _PAGE_TAGS or is_of_head,
-        link=link,
-        attributes=attributes,
-    )
+    return step, spared
 
 
 def _spared(name: str, attributes: Mapping[str, str]) -> int:
@@ -397,73 +445,179 @@ def _spared(name: str, attributes: Mapping[str, str]) -> int:
     return BREAK if name in VOID_TAGS else OPEN
 
 
-_TAG: Final = re.compile("<([^>]*)>")
-_COMMENT: Final = "<!--"
-_UNMARKED: Final = re.compile(
-    "<!--|<(?:s(?:cript|tyle)|xmp|iframe|no(?:embed|frames)|plaintext)(?=[ >])"
+_remembered = _Tags()
+
+# -- documents ---------------------------------------------------------------
+
+_unmarked: Final = function("unmarked", [c_char_p, c_size_t, c_void_p], c_int64)
+_discard: Final = function("discard", [c_void_p])
+_cut: Final = function("markup_cut", [c_char_p, c_size_t, c_void_p, c_void_p], c_void_p)
+_mean: Final = function("markup_mean", [c_void_p, c_char_p, c_size_t, c_size_t], c_int64)
+_telling: Final = function("markup_telling", [c_void_p, c_size_t, c_void_p, c_void_p], c_size_t)
+_texts_in: Final = function(
+    "markup_texts_in", [*[c_void_p] * 2, *[c_size_t] * 3, *[c_void_p] * 2], c_int64
 )
-_SCRIPT: Final = re.compile(r"<(/?)script[\t\n\f\r />]", re.IGNORECASE)
+_walk: Final = function(
+    "markup_walk", [c_void_p, c_uint64, c_bool, c_bool, c_double, c_bool], c_int64
+)
+_walked: Final = function("markup_walked", [c_void_p] * 4, c_size_t)
+_drop: Final = function("markup_drop", [c_void_p])
+
+_TAG: Final = re.compile("<([^>]*)>")
 #: An address that Cloudflare hides from machines: its bytes, each combined with the first one.
 _HIDDEN_ADDRESS: Final = re.compile(
-    r'(<[^<>]*\sdata-cfemail="([0-9a-f]{2})((?:[0-9a-f]{2})+)"[^<>]*>)[^<]*'
+    rb'(<[^<>]*\sdata-cfemail="([0-9a-f]{2})((?:[0-9a-f]{2})+)"[^<>]*>)[^<]*'
 )
-#: Raw-text elements whose text is shown to readers.
-_SHOWN: Final = frozenset({"<xmp", "<plaintext"})
+#: The bytes of a block: its place (8), its kind, its zone, whether it is a link, and whether NFC
+#: may change it.
+_BLOCK: Final = 16
+#: What a walk found: blocks in document order, the zone of each, whether most of it stands in
+#: anchors, and how many characters were left out, by the step of their element (``NAMED`` or
+#: ``HIDDEN``; at 0 the number of elements walked over).
+Walk: TypeAlias = tuple[Blocks, Sequence[int], Sequence[int], Sequence[int]]
 
 
-@dataclass(frozen=True, slots=True)
 class Markup:
-    """Columns of equal length: ``texts[i]`` stands after ``tags[i]``, with references in it."""
+    """A document cut into tags and texts, in the memory of the compiled core.
 
-    tags: list[Tag]
-    texts: list[str]
+    ``told`` are the tags that say something about the page, with their numbers in it: of equal
+    tags that only lead elsewhere the first. Templates are empty.
 
-    def end(self, i: int) -> int:
-        """Return the index of the end tag of the element at ``i``, or ``i`` if it is void."""
-        name, depth, last = self.tags[i].name, 1, len(self.tags) - 1
-        if name in VOID_TAGS:
-            return i
-        if name == "body":
-            return next(j for j in range(last, -1, -1) if j == 0 or self.tags[j].name == name)
-        for j in range(i + 1, len(self.tags)):
-            other = self.tags[j]
-            if other.name == name:
-                depth += -1 if other.ends else 1
-                if depth == 0:
-                    return j
-        return last
+    Raises:
+        MemoryError: there is too little memory.
+    """
 
-    def text(self, i: int) -> str:
-        """Return all text in the element that begins at ``i``."""
-        return plain("".join(self.texts[i : self.end(i)]))
+    def __init__(self, html: bytes) -> None:
+        global _remembered  # noqa: PLW0603  # what is remembered is bounded
+        if len(_remembered) > _REMEMBERED:
+            _remembered = _Tags()
+        tags = _remembered
+        self._html = html  # it must outlive its columns
+        names, length = c_void_p(), c_size_t()
+        self._core = _cut(html, len(html), byref(names), byref(length))
+        if self._core is None:
+            raise MemoryError(f"no memory for the tags of {len(html):,} bytes")
+        texts = _decoded(names, length.value).split(">")[:-1]
+        self._tags = list(map(tags.__getitem__, texts))
+        meanings = b"".join([tag.meaning for tag in self._tags])
+        self._checked(_mean(self._core, meanings, len(self._tags), len(tags.numbers)))
+        self.told = self._telling()
+
+    def __del__(self) -> None:
+        _drop(getattr(self, "_core", None))
+
+    def _checked(self, result: int) -> int:
+        """Return a result of the core that is no failure."""
+        if result == -1:
+            raise MemoryError(f"no memory for a document of {len(self._html):,} bytes")
+        if result < 0:
+            raise ValueError("the compiled core was told of what is not in the document")
+        return result
+
+    def _telling(self) -> list[tuple[int, Tag]]:
+        most = 256
+        while True:
+            numbers, which = array("I", bytes(4 * most)), array("I", bytes(4 * most))
+            count = _telling(self._core, most, _address(numbers), _address(which))
+            if count <= most:
+                tags = map(self._tags.__getitem__, which[:count])
+                return list(zip(numbers[:count], tags, strict=True))
+            most = count
+
+    def texts(
+        self, elements: Sequence[int], read: int = _ALL, written: int = _ALL
+    ) -> list[tuple[str, Tag | None]]:
+        """Return the text in each of these elements, white space collapsed; of none an image.
+
+        ``read`` and ``written`` bound its characters before and after that. The image is the first
+        one in an element without text that has a text in its place.
+        """
+        # Types of ctypes, one for each length, would cost more than all the rest.
+        numbers, images = array("I", elements), array("q", bytes(8 * len(elements)))
+        columns, found = (_address(numbers), len(elements)), c_void_p()
+        length = _texts_in(
+            self._core, *columns, *(read, written), *(_address(images), byref(found))
+        )
+        texts = _decoded(found, self._checked(length)).split("\n")
+        tags = (self._tags[image] if image >= 0 else None for image in images)
+        return list(zip(texts[:-1], tags, strict=True))
+
+    def walk(
+        self,
+        *,
+        selected: bool = False,
+        spares: bool = False,
+        bar: float = inf,
+        shows_hidden: bool = False,
+    ) -> Walk:
+        """Return the blocks in the body, or in the elements that are marked as included.
+
+        Their texts are NFC with white space collapsed, none empty.
+        An element whose name sounds like frame is none with more than ``bar`` characters;
+        ``spares``: frame counts as content.
+        """
+        options = (selected, spares), (bar, shows_hidden)
+        count = self._checked(_walk(self._core, ROOT, *options[0], *options[1]))
+        blocks, texts, left_out = c_void_p(), c_void_p(), c_void_p()
+        length = _walked(self._core, byref(blocks), byref(texts), byref(left_out))
+        rows = string_at(blocks, count * _BLOCK) if count else b""
+        lines = _decoded(texts, length).split("\n")[:-1]
+        columns = Blocks(
+            tuple(
+                [
+                    normalize("NFC", line) if is_odd else line
+                    for line, is_odd in zip(lines, rows[11::_BLOCK], strict=True)
+                ]
+            ),
+            tuple([KINDS[kind] for kind in rows[8::_BLOCK]]),
+            tuple(memoryview(rows).cast("Q")[::2].tolist()),
+        )
+        counts = memoryview(string_at(left_out, 8 * (HIDDEN + 1))).cast("Q").tolist()
+        return columns, rows[9::_BLOCK], rows[10::_BLOCK], counts
+
+
+def _address(column: array[int]) -> int:
+    return column.buffer_info()[0]
+
+
+def _decoded(octets: c_void_p, length: int) -> str:
+    return string_at(octets, length).decode("utf-8", "surrogatepass") if length else ""
 
 
 def read(html: str) -> Markup:
-    """Cut a document that Lexbor wrote into its columns; templates are left empty."""
-    if len(_TAGS) > _REMEMBERED:
-        _TAGS.clear()
-    pieces = cut(html)
-    markup = Markup(list(map(_TAGS.__getitem__, pieces[1::2])), pieces[2::2])
-    return _without_templates(markup) if "<template" in html else markup
+    """Cut a document that Lexbor wrote."""
+    return Markup(_shown(html))
 
 
 def cut(html: str) -> list[str]:
     """Return the texts and, between them, what stands between the brackets of the tags."""
-    html = "".join(_without_raw_text(html))
-    if "data-cfemail" in html:
-        html = _HIDDEN_ADDRESS.sub(_with_address, html)
-    pieces = html.replace(">", "<").split("<")
-    return pieces if 2 * html.count(">") + 1 == len(pieces) else _TAG.split(html)
+    # Behind the last ">" no tag ends, and none is looked for.
+    tags, end, text = _shown(html).decode("utf-8", "surrogatepass").rpartition(">")
+    pieces = _TAG.split(tags + end)
+    return [*pieces[:-1], pieces[-1] + text]
 
 
-def _with_address(found: re.Match[str]) -> str:
+def _shown(html: str) -> bytes:
+    """Return the document without comments and raw texts, but for those that readers see."""
+    octets, copy = html.encode("utf-8", "surrogatepass"), c_void_p()
+    length = _unmarked(octets, len(octets), byref(copy))
+    if length < 0:
+        raise MemoryError(f"no memory for a document of {len(octets):,} bytes")
+    shown = string_at(copy, length)
+    _discard(copy)
+    if b"data-cfemail" in shown:
+        shown = _HIDDEN_ADDRESS.sub(_with_address, shown)
+    return shown
+
+
+def _with_address(found: re.Match[bytes]) -> bytes:
     """Return the tag and the address that a script would write in place of the text.
 
     The same page comes with and without this protection, and the text hides which address changed.
     """
     key = int(found[2], 16)
-    address = bytes(byte ^ key for byte in bytes.fromhex(found[3]))
-    return found[1] + escape(address.decode("utf-8", "replace"), quote=False)
+    address = bytes(byte ^ key for byte in bytes.fromhex(found[3].decode()))
+    return found[1] + escape(address.decode("utf-8", "replace"), quote=False).encode()
 
 
 def plain(text: str) -> str:
@@ -472,49 +626,3 @@ def plain(text: str) -> str:
         return text
     text = text.replace("&nbsp;", "\xa0").replace("&lt;", "<").replace("&gt;", ">")
     return text.replace("&amp;", "&")
-
-
-def _without_raw_text(html: str) -> Iterator[str]:
-    """Yield the pieces of the document between comments and raw texts."""
-    kept = 0
-    while found := _UNMARKED.search(html, kept):
-        start, end = _cut(html, found[0], found.start())
-        yield html[kept:start]
-        if found[0] in _SHOWN:
-            yield escape(html[start:end], quote=False)
-        kept = end
-    yield html[kept:]
-
-
-def _cut(html: str, mark: str, at: int) -> tuple[int, int]:
-    """Return the span to remove: a whole comment, or the text of an element."""
-    if mark == _COMMENT:
-        end = html.find("-->", at)
-        return at, end + 3 if end >= 0 else len(html)
-    start = html.find(">", at) + 1
-    end = html.find(f"</{mark[1:]}>", start)
-    # HTML, section 13.2.5.17: script data double escape.
-    while mark == "<script" and end >= 0 and _is_inner_script(html[start:end]):
-        end = html.find("</script>", end + 1)
-    return start, end if end >= 0 else len(html)
-
-
-def _is_inner_script(before: str) -> bool:
-    """Return whether the end tag after this text closes a script in a comment in the script."""
-    opened = before.rfind(_COMMENT)
-    # The dashes that open a comment may be those that close it.
-    if opened < 0 or "-->" in before[opened + 2 :]:
-        return False
-    ends = [match[1] == "/" for match in _SCRIPT.finditer(before, opened)]
-    return bool(2 * sum(ends) < len(ends))
-
-
-def _without_templates(markup: Markup) -> Markup:
-    left, resume = Markup([], []), 0
-    for i, tag in enumerate(markup.tags):
-        if i >= resume:
-            if tag.name == "template" and not tag.ends:
-                resume = markup.end(i)
-            left.tags.append(tag)
-            left.texts.append("" if resume > i else markup.texts[i])
-    return left

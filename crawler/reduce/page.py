@@ -6,10 +6,9 @@ HTML is parsed by Lexbor as a browser without scripting would, so that the conte
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, count, islice
-from operator import attrgetter
+from itertools import compress, islice
 from typing import Final, TypeAlias
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
@@ -22,6 +21,7 @@ from freshet.crawler.reduce.markup import (
     Blocks,
     Markup,
     SelectorHints,
+    Tag,
     is_feed,
     read,
     relations,
@@ -61,34 +61,34 @@ def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, 
     return Links(tuple(links), *columns), is_cut
 
 
-def page_links(markup: Markup, numbers: Iterable[int], base: str) -> Iterator[tuple[str, str, str]]:
-    """Yield URLs (resolved against ``base``), relations and anchors of the links at these tags."""
+def page_links(markup: Markup, base: str) -> Iterator[tuple[str, str, str]]:
+    """Yield URLs (resolved against ``base``), relations and anchors of a page's links."""
     # Most links of a page are repetitions: only the first counts, and only it is examined.
-    first: dict[tuple[str, str], int] = {}
-    for i in numbers:
-        link = markup.tags[i].link
+    first: dict[tuple[str, str], tuple[int, Tag]] = {}
+    for told in markup.told:
+        link = told[1].link
         if link is not None:
-            first.setdefault(link, i)
+            first.setdefault(link, told)
     remaining = iter(first.items())
     # In batches, so that a page of a million links stops at the limit.
     while batch := list(islice(remaining, _BATCH)):
         urls = resolve_all([href for (href, _), _ in batch], base)
-        for ((_, rels), i), url in zip(batch, urls, strict=True):
-            if url is not None:
-                yield url, rels, _anchor(markup, i)
+        found = [(url, *link) for link, url in zip(batch, urls, strict=True) if url is not None]
+        anchors = _anchors(markup, [told for _, _, told in found])
+        for (url, (_, rels), _), anchor in zip(found, anchors, strict=True):
+            yield url, rels, anchor
 
 
-def _anchor(markup: Markup, i: int) -> str:
-    """Return the link's text, else the alternative text of an image in it."""
-    tag = markup.tags[i]
-    if tag.name not in {"a", "area"}:
-        return tag.attributes.get("title", "")
-    text = collapsed(markup.text(i))
-    if not text:
-        inside = (tag, *markup.tags[i + 1 : markup.end(i)])
-        images = (t.attributes.get("alt") for t in inside if t.name in {"img", "area"})
-        text = collapsed(next((alt for alt in images if alt is not None), ""))
-    return text
+def _anchors(markup: Markup, links: Sequence[tuple[int, Tag]]) -> Iterator[str]:
+    """Yield the text of each link, else the alternative text of an image in it."""
+    texts = markup.texts([i for i, _ in links], _ANCHOR_CHARACTERS * 10, _ANCHOR_CHARACTERS)
+    for (_, tag), (text, image) in zip(links, texts, strict=True):
+        if tag.name not in {"a", "area"}:
+            yield tag.attributes.get("title", "")
+        elif image is not None:
+            yield collapsed(image.attributes["alt"])
+        else:
+            yield text
 
 
 def collapsed(text: str) -> str:
@@ -170,7 +170,7 @@ def parse(
     has_included = hints.mark(tree)
     markup = read(tree.html or "")
     head = _Head(markup, url)
-    links, is_cut = gathered(page_links(markup, head.linking, head.base_url), max_links)
+    links, is_cut = gathered(page_links(markup, head.base_url), max_links)
     remark = None
     if is_cut:
         remark = f"only its first {max_links:,} links were read; raise parse.max_links to read more"
@@ -211,8 +211,6 @@ class _Head:
     """Elements that say something about a page, wherever they stand in the document."""
 
     def __init__(self, markup: Markup, url: str) -> None:
-        self._markup = markup
-        self.linking: list[int] = []
         self.title: str | None = None
         self._root: Mapping[str, str] | None = None
         self._links: list[Mapping[str, str]] = []
@@ -221,12 +219,9 @@ class _Head:
         self._lasting: list[bool] = []
         bases: list[str] = []
         enclosing: Counter[str] = Counter()
-        for i in compress(count(), map(attrgetter("tells"), markup.tags)):
-            tag = markup.tags[i]
-            if tag.link is not None:
-                self.linking.append(i)
-                if tag.name != "link":
-                    continue
+        for i, tag in markup.told:
+            if tag.link is not None and tag.name != "link":
+                continue
             match tag.name:
                 case "svg" | "noscript" as name:
                     enclosing[name] += -1 if tag.ends else 1
@@ -241,7 +236,7 @@ class _Head:
                     self._root = tag.attributes
                 # A drawing may have a title, too.
                 case "title" if self.title is None and not enclosing["svg"]:
-                    self.title = " ".join(markup.text(i).split()) or None
+                    self.title = markup.texts([i])[0][0] or None
         # The first counts, if it is usable.
         self.base_url = (http_url(bases[0], url) if bases else None) or without_fragment(url)
 

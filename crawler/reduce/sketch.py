@@ -12,10 +12,13 @@ version byte: nothing depends on Python's ``hash``, the platform or a library's 
 
 from __future__ import annotations
 
+import ctypes
 import math
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Sequence
+from ctypes import c_bool, c_char_p, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -24,96 +27,64 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from freshet.compiled import function
+
 # -- word hashes -------------------------------------------------------------
 # A word is a polynomial in its bytes (R. Karp, M. Rabin, "Efficient randomized pattern-matching
-# algorithms", 1987), here modulo 2**64: the difference of the running sums at a word's end and
-# start, shifted back to position 0, and then mixed; all words at once.
+# algorithms", 1987), here modulo 2**64, and then mixed.
 
 Words32: TypeAlias = npt.NDArray[np.uint32]
 Words64: TypeAlias = npt.NDArray[np.uint64]
 
-#: Characters whose words are hashed at once, which bounds the memory for them.
+_unclassed: Final = function("unclassed", [c_char_p, c_size_t, c_void_p, c_void_p], c_size_t)
+_word_hashes: Final = function(
+    "word_hashes", [c_char_p, c_size_t, c_bool, c_void_p, c_size_t, c_void_p], c_int64
+)
+_shingles: Final = function("shingles", [c_void_p, c_size_t, c_void_p], c_size_t)
+_lower_minima: Final = function("lower_minima", [c_void_p, c_size_t, *[c_void_p] * 3])
+
+#: A character beyond ASCII is another in lower case.
+_CASED: Final = -2
+
+#: A text is cut after so many characters, even in a word: stored hashes depend on it.
 _SLICE: Final = 1 << 14
-#: The most bytes of these: four for a character in UTF-8, and two blanks around it.
-_LONGEST: Final = 6 * _SLICE
-_FACTOR: Final = 0x9E3779B97F4A7C15
-_SPREAD: Final = 0xD6E8FEB86659FD93
 
 # Scripts that are written without spaces between words: a character is a token. Thai, Lao,
 # Tibetan, Myanmar, Khmer; kana, CJK ideographs and their extensions.
-_UNSPACED: Final = (
-    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff"
+_UNSPACED: Final = re.compile(
+    "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff"
     "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
-    "\U00020000-\U0003ffff"
+    "\U00020000-\U0003ffff]"
 )
-_UNSPACED_CHARACTER: Final = re.compile(f"[{_UNSPACED}]")
-_WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
-_ASCII: Final = bytes(range(128))
-_BLANK: Final = ord(" ")
-#: Translation of UTF-8: a byte that is in no ASCII word becomes a blank, all other bytes stay.
-_BLANKED: Final = bytes(
-    byte if byte >= len(_ASCII) or chr(byte).isalnum() or byte == ord("_") else _BLANK
-    for byte in range(256)
-)
-#: Texts with more different non-ASCII marks are not blanked one by one.
-_MANY_MARKS: Final = 32
+
+
+def _class(character: str) -> int:
+    """Return what a character is to words: 1 stands between, 2 in one, 3 is one; 4 more: cased."""
+    is_part = character.isalnum() or character == "_"
+    kind = 3 if _UNSPACED.match(character) else 2 if is_part else 1
+    return kind + 4 * (character.lower() != character)
+
+
+#: The classes of all characters; 0: not asked for yet, as all of them would take a second.
+_CLASSES: Final = (ctypes.c_uint8 * (sys.maxunicode + 1))(*map(_class, map(chr, range(128))))
 
 
 def word_hashes(blocks: Iterable[str]) -> Words32:
     """Return a hash for each word of the text, lower-case, in order; (n,). Blocks divide words."""
-    parts = [_hashes(_blanked(text)) for text in _slices(blocks)]
-    return np.concatenate(parts) if len(parts) > 1 else parts[0]
-
-
-def _slices(blocks: Iterable[str]) -> Iterator[str]:
-    """Yield the text of the blocks, line by line, in bounded slices that end with words."""
-    text = "\n".join(blocks).lower()
-    start = 0
-    while len(text) - start > _SLICE:
-        end = text.rfind(" ", start, start + _SLICE) + 1 or start + _SLICE
-        yield text[start:end]
-        start = end
-    yield text[start:]
-
-
-def _blanked(text: str) -> bytes:
-    """Return UTF-8 with a blank for each byte outside words, and between any two words."""
-    octets = text.encode("utf-8", "replace")
-    if octets.isascii():
-        return octets.translate(_BLANKED)
-    beyond_ascii = set(octets.translate(None, _ASCII).decode())
-    marks = [character for character in beyond_ascii if not character.isalnum()]
-    if len(marks) > _MANY_MARKS or any(map(_UNSPACED_CHARACTER.match, beyond_ascii)):
-        return " ".join(_WORD.findall(text)).encode("utf-8", "replace")
-    for mark in marks:
-        octets = octets.replace(mark.encode(), b" ")
-    return octets.translate(_BLANKED)
-
-
-def _hashes(octets: bytes) -> Words32:
-    values = np.frombuffer(octets, np.uint8)
-    inside = np.zeros(len(values) + 2, np.bool_)
-    np.not_equal(values, _BLANK, out=inside[1:-1])
-    edges = np.flatnonzero(inside[1:] != inside[:-1])
-    starts, ends = edges[0::2], edges[1::2]
-    powers, inverses = _powers()
-    sums = np.zeros(len(values) + 1, np.uint64)
-    np.cumsum(values * powers[: len(values)], out=sums[1:])
-    hashes: Words64 = (sums[ends] - sums[starts]) * inverses[starts]
-    # The upper half of a sum of few bytes says nothing, the lower half of many little.
-    hashes ^= hashes >> np.uint64(32)
-    hashes *= np.uint64(_SPREAD)
-    return (hashes >> np.uint64(32)).astype(np.uint32)
-
-
-@cache
-def _powers() -> tuple[Words64, Words64]:
-    """Return the powers of the factor, and of its inverse modulo 2**64."""
-    factors = np.full((2, _LONGEST), 1, np.uint64)
-    factors[0, 1:] = _FACTOR
-    factors[1, 1:] = pow(_FACTOR, -1, 1 << 64)
-    powers = np.cumprod(factors, axis=1, dtype=np.uint64)
-    return powers[0], powers[1]
+    text, lowered = "\n".join(blocks), False
+    while True:
+        octets = text.encode("utf-8", "replace")
+        hashes = np.empty(len(octets), np.uint32)
+        into = hashes.ctypes.data
+        count = _word_hashes(*(octets, len(octets)), lowered, _CLASSES, _SLICE, into)
+        if count >= 0:
+            return hashes[:count]
+        if count == _CASED:
+            text, lowered = text.lower(), True
+            continue
+        asked = _unclassed(octets, len(octets), _CLASSES, into)
+        for each in set(hashes[:asked].tolist()):
+            _CLASSES[each] = _class(chr(each))
 
 
 #: The version of the format and of every hash in it. Versions before the first release,
@@ -125,8 +96,6 @@ _SEED: Final = 1
 
 _HEADER: Final = struct.Struct("<BII16s")
 _EMPTY_MINIMUM: Final = 0xFFFFFFFF
-#: Shingles per step of the permutations: 128 times as many values of 4 bytes stay in cache.
-_STEP: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,9 +165,9 @@ def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch
 
     ``places`` say where the blocks stand (:mod:`freshet.crawler.reduce.markup`), if that is known.
     """
-    shingles = _distinct(_shingles(word_hashes(blocks)))
+    shingles = _distinct_shingles(word_hashes(blocks))
     digests = b"".join(
-        blake2b(block.encode("utf-8", "replace"), digest_size=8).digest() for block in blocks
+        [blake2b(block.encode("utf-8", "replace"), digest_size=8).digest() for block in blocks]
     )
     return Sketch(
         shingle_count=len(shingles),
@@ -209,60 +178,33 @@ def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch
     )
 
 
-def _shingles(words: Words32) -> Words32:
-    """Return a 32-bit hash of each run of four words: a polynomial in the mixed word hashes."""
-    if len(words) == 0:
-        return words
-    mixed = _mix(words)
-    width = min(SHINGLE_WORDS, len(words))
-    count = len(words) - width + 1
-    hashes = np.zeros(count, np.uint32)
-    for offset in range(width):
-        hashes = hashes * np.uint32(0x9E3779B1) + mixed[offset : offset + count]
-    return hashes
-
-
-def _distinct(values: Words32) -> Words32:
-    """Return the sorted distinct values; ``np.unique`` takes ten times as long on so few."""
-    ordered = np.sort(values)
-    keep = np.ones(len(ordered), np.bool_)
-    keep[1:] = ordered[1:] != ordered[:-1]
-    return np.compress(keep, ordered)
-
-
-def _mix(values: Words32) -> Words32:
-    """Apply the finaliser of MurmurHash3 (A. Appleby), a bijection of 32-bit values."""
-    values = values ^ (values >> np.uint32(16))
-    values = values * np.uint32(0x85EBCA6B)
-    values = values ^ (values >> np.uint32(13))
-    values = values * np.uint32(0xC2B2AE35)
-    return values ^ (values >> np.uint32(16))
+def _distinct_shingles(words: Words32) -> Words32:
+    """Return the sorted distinct hashes of each run of four words, in the memory of ``words``."""
+    room = np.empty_like(words)
+    return words[: _shingles(words.ctypes.data, len(words), room.ctypes.data)]
 
 
 @cache
 def _permutations() -> tuple[Words32, Words32]:
-    """Return odd factors and summands, as columns: x -> a x + b (mod 2**32) is a permutation."""
+    """Return odd factors and summands: x -> a x + b (mod 2**32) is a permutation."""
     generator = np.random.RandomState(_SEED)  # datasketch's recipe
     half = generator.randint(0, 1 << 31, PERMUTATIONS, dtype=np.uint32)
     b = generator.randint(0, 1 << 32, PERMUTATIONS, dtype=np.uint32)
-    return (half * np.uint32(2) + np.uint32(1))[:, None], b[:, None]
+    return half * np.uint32(2) + np.uint32(1), b
 
 
 def minima(shingles: Words32) -> Words32:
     """Return the least value of each permutation over a set of 32-bit hashes; shape (128,).
 
     Equal to ``datasketch.MinHash(num_perm=128, seed=1, scheme="affine32")`` updated with
-    the same hashes. In steps, so that memory is bounded whatever the size of the set.
+    the same hashes.
     """
     a, b = _permutations()
     least = np.full(PERMUTATIONS, _EMPTY_MINIMUM, np.uint32)
-    mixed = _mix(shingles)
-    room = np.empty((PERMUTATIONS, min(_STEP, len(mixed))), np.uint32)
-    for start in range(0, len(mixed), _STEP):
-        step = mixed[start : start + _STEP]
-        values = np.multiply(a, step, out=room[:, : len(step)])
-        values += b
-        np.minimum(least, values.min(axis=1), out=least)
+    hashes = np.ascontiguousarray(shingles, np.uint32)
+    _lower_minima(
+        *(hashes.ctypes.data, len(hashes)), *(a.ctypes.data, b.ctypes.data, least.ctypes.data)
+    )
     return least
 
 

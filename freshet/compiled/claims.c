@@ -89,7 +89,7 @@ static double claims_it(const struct claims *claims, int64_t slot, int64_t sourc
  * A source is not blamed for changes after it was polled last. */
 static void score(const struct claims *claims, int64_t slot, bool changed, double polled)
 {
-    for (int64_t j = 0; j < smaller_int(claims->facts->sources, SOURCES); j++) {
+    for (int64_t j = 0; j < smaller_int(claims->known, SOURCES); j++) {
         if (!(claims->page[slot].by >> j & 1))
             continue;
         struct source *it = claims->source + j;
@@ -116,7 +116,7 @@ static double last_poll(const struct claims *claims)
 {
     double received = -INFINITY;
     bool asked = false;
-    for (int64_t j = 0; j < claims->facts->sources; j++) {
+    for (int64_t j = 0; j < claims->known; j++) {
         if (claims->source[j].asked >= 0) {
             asked = true;
             received = larger(received, claims->source[j].received);
@@ -159,7 +159,7 @@ static void count_unclaimed(const struct claims *claims, double hazard, bool cha
 static void settle_held(const struct claims *claims)
 {
     double received = INFINITY;
-    for (int64_t j = 0; j < claims->facts->sources; j++)
+    for (int64_t j = 0; j < claims->known; j++)
         if (claims->source[j].asked >= 0)
             received = smaller(received, claims->source[j].received);
     for (int64_t slot = 0; slot < claims->facts->pages; slot++) {
@@ -227,7 +227,7 @@ EXPORTED int64_t claims_receive(
     const struct claims *claims, int64_t source, double at, const struct claim *said,
     int64_t count, int64_t alive)
 {
-    if (source < 0 || source >= claims->facts->sources)
+    if (source < 0 || source >= claims->known)
         return WRONG_INDEX;
     for (int64_t j = 0; j < count; j++)
         if (said[j].slot < 0 || said[j].slot >= claims->facts->pages)
@@ -274,7 +274,7 @@ EXPORTED int64_t claims_stale(
 /* Count the gain of a signal of a source, which there is. */
 EXPORTED int64_t claims_credit(const struct claims *claims, int64_t source, double news)
 {
-    if (source < 0 || source >= claims->facts->sources)
+    if (source < 0 || source >= claims->known)
         return WRONG_INDEX;
     struct source *it = claims->source + source;
     it->gain += news;
@@ -490,10 +490,10 @@ EXPORTED int64_t claims_value_polls(
     double part = POLL * smaller(larger(exp(-against(claims)), NOW_AND_THEN), 1.0);
     if (claims->facts->news)
         part *= 1 + NEWS;
-    for (int64_t j = 0; j < claims->facts->sources; j++)
+    for (int64_t j = 0; j < claims->known; j++)
         if (claims->source[j].asked >= rows)
             return WRONG_INDEX;
-    for (int64_t j = 0; j < claims->facts->sources; j++) {
+    for (int64_t j = 0; j < claims->known; j++) {
         const struct source *source = claims->source + j;
         if (source->asked >= 0) {
             double since = larger(now - source->received, 0.0);

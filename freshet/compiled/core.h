@@ -228,7 +228,7 @@ struct source {
 };
 
 struct claim_facts {
-    int64_t pages, sources, events, visits, fit_at;
+    int64_t pages, events, visits, fit_at;
     /* Decayed log losses with and without claims. */
     double loss, loss_without;
     /* Visits without claims: changes found, and changes expected. */

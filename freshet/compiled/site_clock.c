@@ -268,10 +268,7 @@ static inline double weight_of(double x)
     return x * LEAST_LOG > -1 ? LEAST_WEIGHT : found;
 }
 
-double exp_digamma(double x)
-{
-    return weight_of(x);
-}
+double exp_digamma(double x) { return weight_of(x); }
 
 /* Return the hazard of bins at the rate 1; write the weight of each, several at once. */
 static double weighed(

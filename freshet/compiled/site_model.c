@@ -293,10 +293,7 @@ static void meet(const struct learner *my, int64_t row, bool gone)
 }
 
 /* Return the mean time since the last of Poisson events, by the interval; x are expected. */
-static double mean_age(double x)
-{
-    return x < 1e-3 ? 0.5 - x / 12 : 1 / x + 1 / expm1(-x) + 1;
-}
+static double mean_age(double x) { return x < 1e-3 ? 0.5 - x / 12 : 1 / x + 1 / expm1(-x) + 1; }
 
 /* Return whether a page changed on the day that the server names, and learn of the days. */
 static bool is_dated(const struct learner *my, const struct visit *visit, double rate)

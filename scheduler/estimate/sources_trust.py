@@ -130,7 +130,6 @@ def with_source(state: _ClaimState, number: int, asked: int, at: float) -> _Clai
     source = np.zeros(1, record("source"))
     source["number"], source["asked"], source["received"] = number, asked, at
     source["days"], source["gain"] = 1.0, 0.5
-    state.facts["sources"] += 1
     return replace(
         state,
         source=np.concatenate([state.source, source]),

@@ -135,9 +135,8 @@ def _take_apart(watch: Stopwatch, page: Page) -> None:
     tree = watch.time("page/parse", LexborHTMLParser, text, options=_OPTIONS)
     html = watch.time("page/write", getattr, tree, "html")
     markup = watch.time("page/tags", read, html)
-    linking = [i for i, tag in enumerate(markup.tags) if tag.link is not None]
-    watch.time("page/links", lambda: gathered(page_links(markup, linking, page.url), _MAX_LINKS))
-    hrefs = [(markup.tags[i].link or ("", ""))[0] for i in linking]
+    watch.time("page/links", lambda: gathered(page_links(markup, page.url), _MAX_LINKS))
+    hrefs = [tag.link[0] for _, tag in markup.told if tag.link is not None]
     watch.time("page/links: urldefrag(urljoin())", _joined, page.url, hrefs)
     watch.time("page/blocks", main_text, markup)
     if tree.body is not None:

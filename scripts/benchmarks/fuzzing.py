@@ -29,11 +29,13 @@ from typing import Any
 
 from scripts.benchmarks import command
 from scripts.benchmarks.fuzz_commands import Case, archives, lists, settings
+from scripts.benchmarks.fuzz_core import core
 from scripts.benchmarks.fuzz_sites import names, sites, tls
 
 TARGETS: dict[str, Callable[[Case], None]] = {
     "answers": sites, "pages": sites, "robots": sites, "sitemaps": sites, "feeds": sites,
     "archives": archives, "settings": settings, "lists": lists, "tls": tls, "names": names,
+    "core": core,
 }  # fmt: skip
 #: CPU and wall seconds of a case, and memory that it may add.
 _CPU_S, _WALL_S, _GROWTH_MB = 40.0, 180, 400.0

@@ -14,7 +14,17 @@ import pytest
 from freshet.compiled import build
 
 ROOT = Path(__file__).parents[2]
-TESTS = ["tests/compiled", "tests/scheduler/agenda", "tests/scheduler/estimate"]
+TESTS = [
+    "tests/compiled/test_numeric.py",
+    "tests/scheduler/agenda/test_claims.py",
+    "tests/scheduler/agenda/test_site_clock_ranker.py",
+    "tests/scheduler/estimate/test_site_clock.py",
+    "tests/scheduler/evaluate/test_bounds.py",
+]
+TESTS += [
+    f"tests/crawler/reduce/test_{name}.py"
+    for name in "links main_text markup nesting page selectors sketch word_hashes".split()
+]
 ADDRESSES = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 #: Where the check of addresses cannot be loaded into Python.
 BOUNDS = ("-g", "-fsanitize=undefined,bounds", "-fsanitize-trap=all")
@@ -41,33 +51,33 @@ def address_checker() -> str | None:
     return str(path) if done.returncode == 0 and path.is_absolute() and path.exists() else None
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """A copy of the project, without a library."""
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A copy of the project whose core has checks, and the environment that it needs."""
+    copy = tmp_path_factory.mktemp("checked")
     for folder in ("config", "crawler", "scheduler", "storage", "tests"):
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
+        shutil.copytree(ROOT / folder, copy / folder, ignore=ignored)
     ignored = shutil.ignore_patterns("core-*", "__pycache__")
-    shutil.copytree(ROOT / "freshet", tmp_path / "freshet", symlinks=True, ignore=ignored)
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    return tmp_path
+    shutil.copytree(ROOT / "freshet", copy / "freshet", symlinks=True, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    checker, sources = address_checker(), copy / "freshet/compiled"
+    if checker is not None and built(sources, ADDRESSES):
+        # What Python keeps until it ends is no leak.
+        return copy, {"LD_PRELOAD": checker, "ASAN_OPTIONS": "detect_leaks=0"}
+    if built(sources, BOUNDS):
+        return copy, {}
+    pytest.skip(f"{shlex.join(build.compiler() or ())!r} builds no library with checks")
 
 
 @pytest.mark.long
-def test_nothing_undefined_is_done(copy: Path) -> None:
-    checker = address_checker()
-    sources = copy / "freshet/compiled"
-    if checker is not None and built(sources, ADDRESSES):
-        # What Python keeps until it ends is no leak.
-        variables = {"LD_PRELOAD": checker, "ASAN_OPTIONS": "detect_leaks=0"}
-    elif built(sources, BOUNDS):
-        variables = {}
-    else:
-        used = shlex.join(build.compiler() or ())
-        pytest.skip(f"the compiler {used!r} builds no library with checks")
+@pytest.mark.xdist_group("checked core")
+@pytest.mark.parametrize("tests", TESTS)
+def test_nothing_undefined_is_done(checked: tuple[Path, dict[str, str]], tests: str) -> None:
+    copy, variables = checked
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long"]
     done = subprocess.run(
-        [*command, *TESTS], cwd=copy, env={**os.environ, **variables}, capture_output=True,
+        [*command, tests], cwd=copy, env={**os.environ, **variables}, capture_output=True,
         text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]

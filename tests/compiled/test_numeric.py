@@ -2,6 +2,7 @@
 
 import pickle
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,8 @@ def test_no_structure_goes_to_another_process() -> None:
 def test_columns_are_of_their_types_and_of_one_length() -> None:
     worth, host = np.ones(3), np.zeros(3, np.int64)
     assert numeric.two_of_each(worth, host, 1)[0].tolist() == [0]
-    for wrong in (np.ones(4), np.ones(3, np.float32), np.ones(6)[::2]):
+    wrongs: list[Any] = [np.ones(4), np.ones(3, np.float32), np.ones(6)[::2]]
+    for wrong in wrongs:
         with pytest.raises(TypeError, match="two_of_each: "):
             numeric.two_of_each(wrong, host, 1)
     frozen = np.zeros(3, np.bool_)
@@ -175,7 +177,8 @@ class SlowClock:
 
     def _overlap(self, begin: float, end: float) -> Floats:
         left, right = self.edges[:-1], self.edges[1:]
-        return np.maximum(np.minimum(end, right) - np.maximum(begin, left), 0.0)
+        days: Floats = np.maximum(np.minimum(end, right) - np.maximum(begin, left), 0.0)
+        return days
 
     def look(self, begin: float, end: float, rate: float, theta: float, changed: bool) -> None:
         days = self._overlap(begin, end)

@@ -23,7 +23,7 @@ _LABEL_WORDS: Final = 5
 _LABEL_CHARACTERS: Final = 12
 _BEYOND_LATIN: Final = "\u2e80"
 #: Letters of a word by which a cue is looked up.
-_KEY_LETTERS: Final = 3
+_KEY_LETTERS: Final = 5
 
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;:])\s+|[\u3002\uff01\uff1f\uff1b\n]+")
 _TITLE_PART: Final = re.compile(r"\s+[-–—|·•:»«/]+\s+|\s*[|\uff5c_]\s*|::|:\s")
@@ -92,11 +92,13 @@ class _Condition:
 
     def may_hold(self, text: str, keys: Set[str]) -> bool:
         """Return whether it may hold somewhere in a folded text that has these keys."""
-        return self.absent or any(
-            each in text
-            for key, each in zip(self.keys, self.beginnings, strict=True)
-            if key in keys
-        )
+        if self.absent:
+            return True
+        # A generator would cost more than what it yields.
+        for key, each in zip(self.keys, self.beginnings, strict=True):
+            if key in keys and each in text:
+                return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +154,12 @@ def _beginning(written: str) -> str:
 
 
 @cache
-def _index(language: str) -> dict[str, list[int]]:
+def _index(language: str, *, telling: bool) -> dict[str, list[int]]:
     """Index the numbers of cues by the keys of their shortest required list."""
     index: dict[str, list[int]] = {}
     for number, cue in enumerate(cues(language)):
+        if telling and (cue.weight < 2 or cue.kind in {ABOUT, ASIDE}):
+            continue
         needed = [each.keys for each in cue.conditions if not each.absent]
         fewest: tuple[str, ...] = min(needed, key=len)
         for key in set(fewest):
@@ -164,19 +168,22 @@ def _index(language: str) -> dict[str, list[int]]:
 
 
 def _key(beginning: str) -> str:
-    """Return the key of a beginning: three letters of a word, one of Chinese and Japanese."""
+    """Return the key of a beginning: letters of a word, or one of Chinese and Japanese."""
     return (
         beginning.split(maxsplit=1)[0][:_KEY_LETTERS] if beginning.startswith(" ") else beginning[0]
     )
 
 
-def possible_cues(declared: str, text: str) -> Iterator[_Cue]:
-    """Yield the cues that a sentence of a folded text may hold, in its likely languages."""
+def possible_cues(declared: str, text: str, *, telling: bool = False) -> Iterator[_Cue]:
+    """Yield the cues that a sentence of a folded text may hold, in its likely languages.
+
+    ``telling``: only those that are the sign of a block page by themselves.
+    """
     whole = f" {text} "
     words = set(whole.split())
     keys = {word[:n] for word in words for n in range(1, _KEY_LETTERS + 1)} | set(whole)
     for language in spoken(declared, whole):
-        index, every = _index(language), cues(language)
+        index, every = _index(language, telling=telling), cues(language)
         numbers = {number for key in keys & index.keys() for number in index[key]}
         for cue in (every[number] for number in sorted(numbers)):
             if all(condition.may_hold(whole, keys) for condition in cue.conditions):
@@ -263,8 +270,7 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
     # An empty page may wait for a script, or lead to another page.
     if not any(texts):
         return True
-    possible = possible_cues("", folded(" . ".join((title or "", *texts))))
-    if any(cue.weight > 1 and cue.kind not in {ABOUT, ASIDE} for cue in possible):
+    if any(possible_cues("", folded(" . ".join((title or "", *texts))), telling=True)):
         return True
     start = body[:MOST_BYTES].lower()
     return any(word in start for word in _TELLING_MARKUP)

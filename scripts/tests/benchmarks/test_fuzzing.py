@@ -33,7 +33,7 @@ def test_the_first_alternative_of_each_rule_comes_to_an_end() -> None:
     assert set(graphlib.TopologicalSorter(calls).static_order()) == set(calls)
 
 
-@pytest.mark.parametrize("target", ["archives", "lists", "settings"])
+@pytest.mark.parametrize("target", ["archives", "core", "lists", "settings"])
 def test_a_case_is_measured(target: str, tmp_path: Path) -> None:
     outcome = fuzzing.Outcome()
     with fuzzing._listening() as listener:

@@ -12,7 +12,7 @@ BASE = "https://h.example/docs/page.html"
 
 def columns(markup: str, limit: int = 100) -> tuple[Links, bool]:
     found = read(LexborHTMLParser(markup).html or "")
-    return gathered(page_links(found, range(len(found.tags)), BASE), limit)
+    return gathered(page_links(found, BASE), limit)
 
 
 def links(markup: str) -> Links:

@@ -188,6 +188,8 @@ def test_no_tag_soup_raises_and_all_blocks_are_normal(markup: str) -> None:
 
 @given(st.lists(st.text(st.characters(codec="ascii", categories=["L"]), min_size=1), max_size=8))
 def test_all_words_of_paragraphs_come_through_in_order(words: list[str]) -> None:
+    # Some words by themselves are controls.
+    words = [f"x{word}" for word in words]
     assert blocks("".join(f"<p>{word}</p>" for word in words)) == tuple(words)
 
 

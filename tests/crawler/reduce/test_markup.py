@@ -1,13 +1,17 @@
 """A document cut into tags and texts is the tree that was written."""
 
 from collections.abc import Iterator
+from math import inf
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from freshet.crawler.reduce.markup import Markup, plain, read
+from freshet.crawler.reduce.markup import HIDDEN, NAMED, SelectorHints, cut, plain, read
+from tests.crawler.reduce.reference import markup as reference
+from tests.crawler.reduce.test_text_version import ARTICLE, SHOP
 
 PIECES = (
     "<div> </div> <p> </p> <b> </b> <a/href=x> <table> <td> <ul> <li> <br> <img/alt='<'> text "
@@ -21,11 +25,11 @@ PIECES = (
 SOUP = st.lists(st.sampled_from(PIECES.split()), max_size=30).map(" ".join)
 
 
-def markup(source: str) -> Markup:
-    return read(LexborHTMLParser(source).html or "")
+def markup(source: str) -> reference.Markup:
+    return reference.read(LexborHTMLParser(source).html or "")
 
 
-def outline(found: Markup) -> list[tuple[str, bool, str]]:
+def outline(found: reference.Markup) -> list[tuple[str, bool, str]]:
     """Each tag, and the text up to the next; what is no element is passed over."""
     told: list[tuple[str, bool, str]] = []
     for tag, text in zip(found.tags, found.texts, strict=True):
@@ -72,7 +76,7 @@ def test_tags_and_texts_are_those_of_the_tree(source: str) -> None:
 def test_references_are_resolved_once() -> None:
     found = markup("<p title='&amp;lt; &quot; &nbsp;'>&amp;lt; &lt;b&gt; &nbsp;</p>")
     p = next(i for i, tag in enumerate(found.tags) if tag.name == "p")
-    assert found.tags[p].attributes == {"title": '&lt; " \xa0'}
+    assert found.tags[p].remembered.attributes == {"title": '&lt; " \xa0'}
     assert found.text(p) == "&lt; <b> \xa0"
 
 
@@ -101,5 +105,109 @@ def test_an_address_that_cloudflare_hides_is_read() -> None:
 
 
 def test_links_in_a_template_are_none() -> None:
-    found = markup("<template><a href=x>t<template>u</template></a></template><a href=y>v</a>")
-    assert [tag.link for tag in found.tags if tag.link] == [("y", "")]
+    source = "<template><a href=x>t<template>u</template></a></template><a href=y>v</a>"
+    told = read(LexborHTMLParser(source).html or "").told
+    assert [tag.link for _, tag in told if tag.link] == [("y", "")]
+
+
+# -- the compiled core -----------------------------------------------------------
+
+#: What steers the walk, and what no parser writes.
+STEERING = (
+    "<nav> </nav> <aside> <header> </header> <div/hidden> <p/hidden> </div> <main> </main> <h1> "
+    "<article> </article> <div/class=sidebar> <div/class=menu/id=main> <section> </section> "
+    "<h2/id=related> <li/class=active> <td/role=search> <a/href=y/hidden> <dl> <dt> <dd> "
+    "<div/data-freshet=included> <span/data-freshet=included> <p/data-freshet=ignored> </span> "
+    "<span/role=menu> <hr> <svg> </svg> <area/href=z/alt=Z> <img/alt=A> <a/href=x/rel=nofollow> "
+    "<iframe/src=f/title=F> <base/href=b> <meta/content=c> <link/rel=next/href=n> "
+    "<p/aria-hidden=true> \u2003 \x85 \x1f \x00 \x7f e\u0301 \u3000 \u1680 \U0001f600 &nbsp;x "
+    "&amp;nbsp; word "
+    "<i/data-cfemail=dfbcb0>y</i> <noframes>n</noframes> <plaintext>"
+).split(" ")
+PARTS = st.lists(st.sampled_from((*PIECES.split(), *STEERING, "&nbsp;", " ")), max_size=60)
+LONG = "Prose of a good length stands here, and some more words of it. " * 9
+
+
+def agree(html: str) -> None:
+    """The core finds in a document what loops find."""
+    ours, theirs = read(html), reference.read(html)
+    told = [(i, tag.name, tag.link, tag.attributes) for i, tag in ours.told]
+    assert told == [(i, tag.name, tag.link, tag.attributes) for i, tag in theirs.told()]
+    leading = [(i, tag) for i, tag in ours.told if tag.name in {"a", "area"}]
+    texts = ours.texts([i for i, _ in leading], 2_000, 200)
+    anchors = [t or reference.collapsed(i.attributes["alt"] if i else "") for t, i in texts]
+    assert anchors == [theirs.anchor(i) for i, _ in leading]
+    every = [i for i, tag in enumerate(theirs.tags[:200]) if not tag.ends]
+    assert [text for text, _ in ours.texts(every)] == [
+        " ".join(theirs.text(i).split()) for i in every
+    ]
+    for selected, spares, bar, shows in (
+        (False, False, inf, False), (False, True, inf, False), (True, True, inf, False),
+        (False, False, 5.0, True), (False, False, 40.0, False),
+    ):  # fmt: skip
+        found, zones, links, counts = ours.walk(
+            selected=selected, spares=spares, bar=bar, shows_hidden=shows
+        )
+        other = reference.Walk(theirs, spares=spares, bar=bar, shows_hidden=shows)
+        roots = list(other.selected() if selected else other.body())
+        assert (found, tuple(zones), tuple(map(bool, links))) == other.gathered(roots)
+        assert (counts[0], counts[HIDDEN], counts[NAMED]) == (
+            len(roots), other.left_out[HIDDEN], other.left_out[NAMED],
+        )  # fmt: skip
+
+
+@given(PARTS.map("".join))
+def test_the_core_finds_in_any_page_what_loops_find(source: str) -> None:
+    agree(LexborHTMLParser(source).html or "")
+
+
+@given(PARTS.map("".join) | st.text('<>/!-abp &;scriptemlx "=\ud800\u2028é', max_size=60))
+def test_the_core_reads_what_no_parser_writes_as_loops_do(html: str) -> None:
+    agree(html)
+    assert cut(html) == reference.TAG.split(reference.unmarked(html))
+
+
+@given(
+    st.sampled_from([ARTICLE, SHOP, ARTICLE.replace("Jahr", LONG), SHOP.replace("Loose", LONG)]),
+    st.lists(st.tuples(st.integers(0, 2_000), st.integers(0, 40), PARTS.map("".join)), max_size=5),
+)
+def test_the_core_reads_pages_that_were_broken_as_loops_do(
+    page: str, edits: list[tuple[int, int, str]]
+) -> None:
+    for start, length, text in edits:
+        page = page[:start] + text + page[start + length :]
+    tree = LexborHTMLParser(page)
+    SelectorHints(include=("p", "li"), ignore=("td",)).mark(tree)
+    agree(tree.html or "")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["<", ">", "<a>", "<a href=x>", "<!--", "<!-->", "<script>", "<script><!--<script>",
+     "</script>", "<b></b", "<template>", "</template>", "<nav>x", "&", "&nbsp;",
+     "<div class=menu>x", "<main>", "<body>", "</body>", "<plaintext>",
+     "<xmp>&<", "<p hidden>x", '<a href="x"><table><td>'],
+)  # fmt: skip
+def test_malice_is_read_in_linear_time(unit: str) -> None:
+    # Each of these takes minutes in a scan that is quadratic.
+    html = unit * (300_000 // len(unit))
+    found = read(html)
+    assert len(found.walk()[0]) >= 0
+    assert len(found.texts([i for i, _ in found.told[:5]])) <= 5
+    found.walk(bar=1.0, spares=False, shows_hidden=True)
+    cut(html)
+
+
+def test_texts_are_in_normal_form_c() -> None:
+    codes = (code for code in range(0x80, 0x12000) if not 0xD800 <= code < 0xE000)
+    texts = [f"e{chr(code)}" for code in codes if not chr(code).isspace()]
+    found = read(f"<body>{''.join(f'<p>{text}</p>' for text in texts)}</body>").walk()[0]
+    assert list(found.texts) == [normalize("NFC", text) for text in texts]
+
+
+def test_tags_that_collide_are_told_apart() -> None:
+    # Of tags of equal length more than are looked for share their place in any small table.
+    html = "".join(f'<a href="{n:05}">{n}</a>' for n in range(20_000)) * 2
+    found = read(html)
+    assert {tag.link for _, tag in found.told} == {(f"{n:05}", "") for n in range(20_000)}
+    assert found.texts([2 * 777])[0] == ("777", None)

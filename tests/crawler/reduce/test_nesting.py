@@ -5,12 +5,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.reduce.nesting import is_calm, max_depth
+from freshet.crawler.reduce import nesting
+from freshet.crawler.reduce.nesting import is_calm, max_depth, start_tags
+from tests.crawler.reduce.reference import nesting as reference
 
 HOSTILE = [
     b"<", b"<!--", b"<!-->", b"<div>", b"<p>", b"<li>", b"<b>", b"</div>", b"<div ", b'<a b="',
     b"<a b=", b"<script>", b"<title><x", b"<![CDATA[", b"<b></i>", b"<svg><p>", b"-", b"&",
 ]  # fmt: skip
+
+
+#: What bodies of malice and of errors are made of.
+PIECES = [
+    *HOSTILE, b"</b>", b"<span>", b"</span>", b"<b a='x'>", b"<span b=c>", b"</a>", b"<a>", b">",
+    b"=", b"'", b'"', b" ", b"/", b"<I>", b"</I>", b"<TD>", b"<td>", b"</td>", b"<x-long-name>",
+    b"</X-long-name>", b"</x-long-namf>", b"<table>", b"<tr>", b"<option>", b"</scripT >", b"<b\0>",
+    b"</b\0>", b"\0", b"\xff", b"<nobr>", b"<strong\n>", b"</strong>", b"a", b"-->", b"--!>",
+    b"<textarea/x='", b"</textarea", b"<style", b"<xmp ", b"<b b>x</b>", b"<b c=d-e :f>", b"`",
+    b"<br", b"</", b"<?", b"<path/>", b"<em>" * 33, b"<i" + b"x" * 9, b"<b c=>", b"<b c=\0>",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map(b"".join) | st.binary(max_size=30))
+def test_bodies_of_any_octets_are_read_as_by_regular_expressions(body: bytes) -> None:
+    assert max_depth(body) == reference.max_depth(body)
+    assert start_tags(body) == reference.start_tags(body)
+    assert nesting._start_tags(body)[1] == max(map(len, body.split(b"<")))
+    assert nesting._left_open(body, len(body), *nesting._NAMES) == reference.left_open(body)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from freshet.crawler.reduce.sketch import (
     resemblance,
     sketch,
     text_digest,
+    word_hashes,
 )
 
 BLOCKS = st.lists(st.text(max_size=60), max_size=8)
@@ -47,6 +48,25 @@ def test_the_minima_equal_those_of_datasketch_value_for_value(count: int) -> Non
 def test_the_minima_equal_those_of_datasketch_for_any_set(hashes: list[int]) -> None:
     array = np.array(hashes, np.uint32)
     assert np.array_equal(minima(array), datasketch_minima(array))
+
+
+def mixed(value: int) -> int:
+    value = (value ^ value >> 16) * 0x85EBCA6B % 2**32
+    value = (value ^ value >> 13) * 0xC2B2AE35 % 2**32
+    return value ^ value >> 16
+
+
+@given(st.lists(st.sampled_from(WORDS[:3]), max_size=40) | st.lists(st.sampled_from(WORDS)))
+def test_the_shingles_are_the_runs_of_four_words(words: list[str]) -> None:
+    hashes = list(map(mixed, word_hashes(words).tolist()))
+    runs = [hashes[i : i + 4] for i in range(max(min(1, len(words)), len(words) - 3))]
+    expected = {
+        sum(each * pow(0x9E3779B1, i) for i, each in enumerate(reversed(run))) % 2**32
+        for run in runs
+    }
+    made = sketch(words)
+    assert made.shingle_count == len(expected)
+    assert np.array_equal(made.minima, minima(np.array(sorted(expected), np.uint32)))
 
 
 def test_a_sketch_is_the_same_for_ever() -> None:

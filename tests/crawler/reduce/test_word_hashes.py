@@ -13,6 +13,15 @@ from freshet.crawler.reduce.sketch import word_hashes
 FACTOR = 0x9E3779B97F4A7C15
 SPREAD = 0xD6E8FEB86659FD93
 SPACED = st.text(st.characters(max_codepoint=0xDFF))
+# Scripts without spaces between words.
+UNSPACED = (
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff"
+    "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003ffff"
+)
+WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+#: Signs of every kind: cased beyond ASCII, longer in lower case, context-dependent, half a pair.
+SIGNS = "aZ0_ \n\t-.’éÉßİΣς\u0301\u0e33犬々ｶ\U0002f800\U0001f600\ud800\xa0 "
 
 
 def by_definition(word: str) -> int:
@@ -27,20 +36,34 @@ def test_each_word_has_the_hash_of_its_definition(blocks: list[str]) -> None:
     assert word_hashes(blocks).tolist() == [by_definition(word) for word in words]
 
 
+@given(
+    st.lists(st.text(st.one_of(st.characters(), st.sampled_from(SIGNS))), max_size=4),
+    st.integers(1, 9),
+)
+def test_words_of_any_script_in_any_slices_are_those_of_the_definition(
+    blocks: list[str], width: int
+) -> None:
+    rest, words = "\n".join(blocks).lower(), []
+    while rest:
+        end = len(rest)
+        if end > width:
+            end = rest.rfind(" ", 0, width) + 1 or width
+        words += WORD.findall(rest[:end].encode("utf-8", "replace").decode())
+        rest = rest[end:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_SLICE", width)
+        assert word_hashes(blocks).tolist() == [by_definition(word) for word in words]
+
+
+def test_characters_are_classed_as_words_are_found_in_them() -> None:
+    every = [chr(each) for each in range(0x110000) if not 0xD800 <= each < 0xE000]
+    classes = list(map(module._class, every[::7]))
+    assert [kind & 3 == 1 for kind in classes] == [not WORD.match(each) for each in every[::7]]
+
+
 def test_a_character_is_a_word_where_no_spaces_are_written() -> None:
     hashes = word_hashes(["犬がいる abc"]).tolist()
     assert hashes == [by_definition(word) for word in ("犬", "が", "い", "る", "abc")]
-
-
-@pytest.mark.parametrize("width", [1, 3, 10, 100])
-@given(text=SPACED)
-def test_words_are_the_same_in_slices(width: int, text: str) -> None:
-    words = " ".join(text.split()[:5])
-    expected = word_hashes([words]).tolist()
-    longest = max(map(len, words.split()), default=0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_SLICE", longest + width)
-        assert word_hashes([words]).tolist() == expected
 
 
 def test_a_word_longer_than_a_slice_is_cut_and_nothing_fails() -> None:
