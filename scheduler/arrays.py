@@ -1,4 +1,4 @@
-"""Arrays: checks of columns that come from outside, growing columns, compiled loops.
+"""Arrays: checks of columns that come from outside, and growing columns.
 
 Every check raises ValueError: where a column is not one-dimensional, not of its ``length``, not of
 numbers, or has a wrong row, or where a single value is wrong. The error names the argument, the
@@ -6,13 +6,8 @@ first wrong row (counted from 0) with its value, and what is accepted; nothing i
 """
 
 import math
-import re
-import sys
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property, update_wrapper
-from hashlib import sha256
-from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -205,96 +200,3 @@ def rows_among(
     known = place < len(ascending)
     known[known] = ascending[place[known]] == wanted[known]
     return place[known], known
-
-
-# -- compiling --
-#
-# Importing numba takes half a second, so it waits for the first call. Where numpy does the same,
-# the number of rows alone decides: the last digits of a result do not depend on earlier imports.
-# Learning visit by visit has no numpy form and is always compiled.
-
-P = ParamSpec("P")
-Compiled = TypeVar("Compiled")
-
-#: Rows from which a compiled loop replaces numpy code that does the same.
-WORTHWHILE_ROWS = 500_000
-
-_IMPORTS = re.compile(r"^from (freshet\.scheduler[\w.]*) import ([\w, ]*)", re.MULTILINE)
-
-
-def compiled(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
-    """Return ``loop`` as machine code for one core, compiled when it is first called.
-
-    The code is kept on disk, beside the module or in the user's cache directory. It is made anew
-    when the module has changed, or any that it imports: the loop may call what stands there.
-
-    The loop calls compiled functions only. It runs without the interpreter lock and divides as
-    numpy does (1/0 is inf). Its sums may be regrouped, which changes their last digits: do not
-    compile a sum that corrects its own rounding.
-    """
-    code: Callable[P, Compiled] = _waiting(loop, from_python=True)
-    return code
-
-
-def part(loop: Callable[P, Compiled]) -> Callable[P, Compiled]:
-    """Compile as :func:`compiled`, in half the time; only compiled loops may call the result."""
-    code: Callable[P, Compiled] = _waiting(loop, from_python=False)
-    return code
-
-
-class _Waiting:
-    """A loop that waits for its first call, from Python or from another loop."""
-
-    def __init__(self, loop: Callable[..., Any], *, from_python: bool) -> None:
-        update_wrapper(self, loop)
-        self._loop, self._from_python = loop, from_python
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self.code(*arguments, **named)
-
-    @property
-    def _numba_type_(self) -> Any:
-        # By this name numba asks what an unknown object is.
-        return self.code._numba_type_
-
-    @cached_property
-    def code(self) -> Any:
-        import numba  # noqa: PLC0415 - slow to import
-
-        wrappers: Any = {"no_cpython_wrapper": not self._from_python, "no_cfunc_wrapper": True}
-
-        def made(*, cache: bool) -> Any:
-            return numba.njit(
-                cache=cache, nogil=True, error_model="numpy", fastmath={"reassoc"}, **wrappers
-            )(self._loop)
-
-        try:
-            code = made(cache=True)
-            # Numba's own stamp is that of the loop's file; there is no public way to add to it.
-            kept = code._cache._cache_file  # noqa: SLF001
-            stamp = (kept._source_stamp, _fingerprint(self._loop.__module__))  # noqa: SLF001
-            kept._source_stamp = stamp  # noqa: SLF001
-        except (RuntimeError, AttributeError):
-            # Numba found no directory that it can write to, or keeps its code in another way.
-            code = made(cache=False)
-        return code
-
-
-_waiting = cache(_Waiting)
-
-
-@cache
-def _fingerprint(module: str) -> bytes:
-    """Return a digest of a module's source and of all that it imports from the scheduler."""
-    digest, seen, waiting = sha256(), set[str](), [module]
-    while waiting:
-        name = waiting.pop()
-        path = getattr(sys.modules.get(name), "__file__", None)
-        if path is None or name in seen:
-            continue
-        seen.add(name)
-        source = Path(path).read_text("utf-8")
-        digest.update(source.encode())
-        for package, members in _IMPORTS.findall(source):
-            waiting += [package, *(f"{package}.{each}" for each in members.split(", "))]
-    return digest.digest()

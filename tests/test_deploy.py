@@ -101,16 +101,13 @@ def test_unit_and_container_set_settings_that_there_are(monkeypatch: pytest.Monk
         assert settings.operation.log_format == "json"
 
 
-def test_the_unit_lets_the_daemon_write_its_store_and_its_machine_code_only() -> None:
+def test_the_unit_lets_the_daemon_write_its_store_only() -> None:
     service = unit()["Service"]
     assert (service["Type"], service["ProtectSystem"], service["NoNewPrivileges"]) == (
         "notify", "strict", "yes",
     )  # fmt: skip
     assert "--db %S/freshet/" in service["ExecStart"]
-    assert (service["StateDirectory"], service["CacheDirectory"]) == ("freshet", "freshet")
-    text = (DEPLOY / "freshet.service").read_text("utf-8")
-    assert "NUMBA_CACHE_DIR=%C/freshet" in text
-    assert "\nMemoryDenyWriteExecute" not in text
+    assert (service["StateDirectory"], service.get("CacheDirectory")) == ("freshet", None)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
@@ -167,7 +164,7 @@ def test_what_is_locked_for_running_has_no_tool_of_developers() -> None:
         [sys.executable, str(DEPLOY / "locked.py")], text=True, capture_output=True, check=True
     ).stdout
     names = set(re.findall(r"^([a-z0-9.-]+)==", printed, re.MULTILINE))
-    assert {"aiohttp", "numba", "llvmlite", "prometheus-client", "multidict"} <= names
+    assert {"aiohttp", "numpy", "prometheus-client", "multidict"} <= names
     assert not {"pytest", "mypy", "ruff", "matplotlib", "duckdb", "hatchling"} & names
     entries = re.findall(r"^[a-z0-9.-]+==.*?(?=^[a-z0-9]|\Z)", printed, re.MULTILINE | re.DOTALL)
     assert all("--hash=sha256:" in entry for entry in entries)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -57,7 +56,6 @@ from freshet.crawler.tally import CrawlError, Ending, Tally, UsageError
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
-from freshet.scheduler.agenda.site_clock_ranker import prepare
 from freshet.scheduler.arrays import Bools
 from freshet.storage import maintenance
 from freshet.storage.database import Database, StoreError, open_store
@@ -141,8 +139,6 @@ _UPKEEP_EVERY_S = _DAY_S
 _MOMENT_S = 1e-3
 #: With more observations, learning anew takes over a minute and waits for the next start.
 _RELEARNT = 1_000_000
-#: Loading compiled code takes less.
-_LOGGED_AFTER_S = 3.0
 #: From this number on, pages are valued in a thread.
 _MANY = 20_000
 _NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
@@ -187,7 +183,6 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         database = await open_store(order.db, owner="embedded daemon" if embedded else "daemon")
         stack.push_async_callback(database.close)
         await require_readable(database.reader, order.db)
-        await _prepared()
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
         was_killed = await resumed(database, clock)
@@ -256,15 +251,6 @@ def _in_force(settings: Settings, order: DaemonOrder) -> Settings:
     said = {"budget": f"{order.budget:.12g}/day", "policy": order.policy}
     daemon = settings.daemon.model_copy(update=said)
     return settings.model_copy(update={"daemon": daemon})
-
-
-async def _prepared() -> None:
-    """Compile the learning code, or load it; log the reason if that takes long."""
-    work = asyncio.create_task(asyncio.to_thread(prepare))
-    done, _ = await asyncio.wait([work], timeout=_LOGGED_AFTER_S)
-    if not done:
-        log.warning("compiling the learning code; this happens once after an installation")
-    await work
 
 
 class _Daemon:

@@ -6,8 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from freshet.compiled import numeric
 from freshet.scheduler.agenda.terms import DiscoveryTerms
-from freshet.scheduler.arrays import Floats, Ints, compiled
+from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.sources import Rows
 from freshet.storage.records import DueUrl
 
@@ -113,25 +114,11 @@ def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:
     Of host h, a code in ``host`` (n,), come at most ``free[h]``, which is 0, 1 or 2. Equal ones go
     by the lowest row. One pass over all rows, and a sort of two a host.
     """
-    first, second = _two_of_each(worth, host, len(free))
+    first, second = numeric.two_of_each(worth, np.ascontiguousarray(host), len(free))
     rows = np.concatenate([first[free > 0], second[free > 1]])
     rows = rows[rows >= 0]
     order = np.lexsort((rows, -worth[rows]))
     return rows[order[:room]]
-
-
-@compiled
-def _two_of_each(worth: Floats, host: Rows, hosts: int) -> tuple[Rows, Rows]:
-    """Return the two worthiest rows of each host; -1 without a row above 0."""
-    first, second = np.full(hosts, -1, np.intp), np.full(hosts, -1, np.intp)
-    for row in range(len(worth)):
-        if worth[row] > 0:
-            h = host[row]
-            if first[h] < 0 or worth[row] > worth[first[h]]:
-                first[h], second[h] = row, first[h]
-            elif second[h] < 0 or worth[row] > worth[second[h]]:
-                second[h] = row
-    return first, second
 
 
 # -- shares of visits for discovery and freshness ----------------------------

@@ -34,7 +34,8 @@ from freshet.scheduler.sources import Rows
 SESSION_DAYS: Final = 23 / 24
 #: K.
 _ENOUGH: Final = 4.0
-#: The part of a session's visits that a host must get beside the others.
+#: The part of a session's visits that a host must get beside the others: so many, or fewer that are
+#: worth as much.
 _PART: Final = 0.25
 _FOR_PAGES: Final = 0.9
 #: The price is computed again after so many days.
@@ -133,8 +134,8 @@ class Sessions:
         served = np.argpartition(-later, most - 1)[:most] if most else np.empty(0, np.intp)
         served = served[later[served] > 0]
         least = _PART * np.minimum(np.maximum(pages, 1), enough)
-        is_served = np.bincount(host[served], minlength=hosts) >= least
         soon = np.bincount(host[served], later[served], minlength=hosts)
+        is_served = soon >= least * self.price
         wants = np.flatnonzero(closed & ~chosen & is_due & is_served)
         for code in wants[np.argsort(-soon[wants])].tolist():
             if room <= 0:

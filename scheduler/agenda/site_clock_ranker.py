@@ -27,36 +27,22 @@ Reference: ours.
 """
 
 from functools import partial
-from math import exp, expm1, log
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from freshet.scheduler.agenda.queue import worthiest
+from freshet.compiled import numeric
+from freshet.compiled.numeric import record
 from freshet.scheduler.agenda.ranker import Beliefs
-from freshet.scheduler.arrays import Bools, Column, Floats, compiled, part
+from freshet.scheduler.arrays import Column, Floats
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
-from freshet.scheduler.estimate.grid import POINTS, credible_interval
-from freshet.scheduler.estimate.site_clock import REWRITTEN, SHARED, ClockState
-from freshet.scheduler.estimate.site_model import (
-    PAGE,
-    VISIT,
-    Pages,
-    SiteLearner,
-    SiteState,
-    coldness,
-    passed,
-)
+from freshet.scheduler.estimate.site_model import POINTS, Pages, SiteLearner, credible_interval
 from freshet.scheduler.estimate.sources_trust import SiteTrust, SourceTrust
 from freshet.scheduler.sources import AREAS, Rows
 
 _LONGEST: Final = 3.0
 _LONGEST_UNLIKE: Final = 10.0
-_LONGER_SILENCE: Final = 4.0
 _LEAST: Final = 1e-12
-_SERIES_TO: Final = 4.0
-_EULER: Final = float(np.euler_gamma)
 
 
 class SiteClockRanker:
@@ -68,9 +54,11 @@ class SiteClockRanker:
     def __init__(self, budget: float) -> None:
         self._site_of = Column[np.intp](np.intp)
         self._importance = Column[np.float64](np.float64)
-        self._page = Column[np.void](PAGE)
+        self._page = Column[np.void](record("page"))
         self._likelihood = Column[np.float32](np.float32, width=POINTS)
         self._plain_likelihood = Column[np.float32](np.float32, width=POINTS)
+        # The three, until they grow.
+        self._states: Pages | None = None
         # Whether a page counts, and how many do: by the visits that have come in.
         self._there = Column[np.bool_](np.bool_)
         self._count = 0
@@ -84,6 +72,7 @@ class SiteClockRanker:
         self._importance.extend(importance)
         for column in (self._page, self._likelihood, self._plain_likelihood, self._there):
             column.append(len(site))
+        self._states = None
         self._trust.add(len(site))
         self._page.rows["area"][len(self._page) - len(site) :] = np.minimum(area, AREAS - 1)
         while len(self._learners) <= site.max(initial=-1):
@@ -91,11 +80,11 @@ class SiteClockRanker:
 
     def learn(self, visits: VisitResults) -> None:
         """Take in visits, in their order."""
-        table = np.zeros(len(visits), VISIT)
+        table = np.zeros(len(visits), record("visit"))
         for name in ("row", "at", "compared", "changed", "gone", "moved"):
             table[name] = getattr(visits, name)
         table["modified"] = -np.inf if visits.modified is None else visits.modified
-        self._count = int(_count(self._there.rows, table, self._count, self._budget))
+        self._count = numeric.count_pages(self._there.rows, table, self._count, self._budget)
         site = self._site_of.rows[visits.row]
         order = np.argsort(site, kind="stable")
         bounds = np.flatnonzero(np.diff(site[order], prepend=-1, append=-1))
@@ -123,7 +112,7 @@ class SiteClockRanker:
         hazard = np.zeros(len(page))
         if learner.proven:
             rate = np.empty(len(page))
-            _clocked(self._pages(), learner.site, learner.clock, now=now, hazard=hazard, rate=rate)
+            learner.write_hazards(self._pages(), now, hazard, rate)
         else:
             rows = learner.rows
             age = np.maximum(now - page["last"][rows], 0.0)
@@ -158,8 +147,8 @@ class SiteClockRanker:
         importance = self._importance.rows
         alike = not len(importance) or importance.min() == importance.max()
         turns = (_LONGEST if alike else _LONGEST_UNLIKE) * self._turn
-        _value(
-            page=self._page.rows,
+        numeric.site_worth(
+            self._page.rows,
             hazard=hazard,
             jump=jump,
             per=per,
@@ -190,7 +179,10 @@ class SiteClockRanker:
         return low, high
 
     def _pages(self) -> Pages:
-        return Pages(self._page.rows, self._likelihood.rows, self._plain_likelihood.rows)
+        if self._states is None:
+            sums = self._likelihood.rows, self._plain_likelihood.rows
+            self._states = Pages(self._page.rows, *sums)
+        return self._states
 
     @property
     def _turn(self) -> float:
@@ -208,113 +200,6 @@ class SiteClockRanker:
         rate = page["plain_rate"].copy()
         for learner in self._learners:
             if learner.proven:
-                _clocked(
-                    self._pages(), learner.site, learner.clock, now=now, hazard=hazard, rate=rate
-                )
+                learner.write_hazards(self._pages(), now, hazard, rate)
         jump, per = self._trust.value(page, now, self._turn, hazard, rate)
         return hazard, rate, jump, per
-
-
-@compiled
-def _count(there: Bools, visits: NDArray[np.void], count: int, budget: float) -> int:
-    """Fill in how long a turn is at each visit; return how many pages count in the end."""
-    for k in range(len(visits)):
-        row = visits[k].row
-        count += int(not visits[k].gone) - int(there[row])
-        there[row] = not visits[k].gone
-        visits[k].turn = max(count, 1) / budget
-    return count
-
-
-@compiled
-def _clocked(
-    pages: Pages, site: SiteState, clock: ClockState, now: float, hazard: Floats, rate: Floats
-) -> None:
-    """Write the hazards and rates of a site's pages by its clock."""
-    for j in range(site.facts[0].known):
-        row = site.rows[j]
-        page = pages.page[row]
-        age = max(now - page.last, 0.0)
-        shared, cold = passed(pages, clock, row, max(now, page.last))
-        theta = coldness(site, page.rate)
-        own = page.rate * ((1 - SHARED) * age + SHARED * shared)
-        hazard[row] = max(own + theta * cold, _LEAST)
-        rate[row] = page.rate + theta * REWRITTEN
-
-
-@compiled
-def _value(
-    page: NDArray[np.void], hazard: Floats, jump: Floats, per: Floats, importance: Floats,
-    now: float, longest: float, worth: Floats,
-) -> None:  # fmt: skip
-    """Write W of each page; one of mean importance waits at most ``longest`` days.
-
-    It may wait longer where claims are believed (``jump`` > 0).
-    """
-    mean, count = 0.0, 0
-    for row in range(len(page)):
-        if page[row].alive:
-            mean += importance[row]
-            count += 1
-    mean /= max(count, 1)
-    for row in range(len(page)):
-        worth[row] = 0.0
-        if page[row].known:
-            age = max(now - page[row].last, 0.0)
-            x = hazard[row]
-            fresh = x * x / 2 if x < 1e-4 else x + expm1(-x)
-            found = (fresh - jump[row] * expm1(-x) / 2) / per[row]
-            # Ein(x) is between 1 − e^{−x} and x: often that decides.
-            if jump[row] == 0 and found > age * -expm1(-x) / 2:
-                found = min(found, age * _ein(x) / 2)
-            worth[row] = importance[row] * found
-            wait = age if jump[row] == 0 else age / _LONGER_SILENCE
-            if wait * min(importance[row], mean) > longest * mean:
-                worth[row] += mean * (longest + age)
-
-
-@part
-def _ein(x: float) -> float:
-    """Ein(x) as :func:`scheduler.costs.ein`, to 1e-10: its series, or a continued fraction."""
-    if x < _SERIES_TO:
-        term, total = x, x
-        for k in range(2, 60):
-            term *= -x / k
-            total += term / k
-            if abs(term) < 1e-12 * total:
-                break
-        return total
-    # E₁(x) by Lentz's method (Numerical Recipes, 6.3).
-    b = x + 1
-    c, d = 1e300, 1 / b
-    fraction = d
-    for k in range(1, 60):
-        b += 2
-        d = 1 / (b - k * k * d)
-        c = b - k * k / c
-        fraction *= c * d
-        if abs(c * d - 1) < 1e-12:
-            break
-    return _EULER + log(x) + fraction * exp(-x)
-
-
-def prepare() -> None:
-    """Call each compiled function once, before pages wait for it.
-
-    That takes some fifteen seconds after an installation, and half a second from then on.
-    """
-    ranker, n = SiteClockRanker(1.0), 6
-    rows, none = np.arange(n), np.zeros(n, np.bool_)
-
-    def visit(day: float, seen: Bools) -> None:
-        at = np.full(n, day)
-        visits = VisitResults(row=rows, at=at, compared=seen, changed=seen, gone=none, moved=seen)
-        ranker.learn(visits)
-
-    ranker.add(np.zeros(n, np.intp), np.zeros(n, np.intp), np.ones(n), np.zeros(n))
-    visit(0.0, none)
-    visit(1.0, ~none)
-    days = np.full(n - 1, 1.2)
-    ranker.receive(SignalBatch(source=0, asked=0, at=1.5, row=rows[1:], since=days, until=days))
-    visit(1.8, ~none)
-    worthiest(ranker.worth(2.0), np.zeros(n, np.intp), np.ones(1, np.intp), 1)

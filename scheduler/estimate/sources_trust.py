@@ -1,28 +1,159 @@
-"""The worth of visits where sources signal changes, and the reliability of the sources, by site."""
+"""Change signals, the reliability of their sources by site, and the worth of visits with these."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import exp, expm1
+from dataclasses import dataclass, field, replace
+from math import exp
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.scheduler.arrays import Column, Floats, Ints, compiled
-from freshet.scheduler.estimate import claims as claims_estimate
-from freshet.scheduler.estimate.claims import (
-    CLAIM,
-    SOURCES,
-    ClaimState,
-    no_signals_yet,
-    shares,
-    unclaimed,
-    with_events,
-    with_pages,
-    with_source,
-)
+from freshet.compiled import numeric
+from freshet.compiled.numeric import CONSTANTS, Records, Structure, record
+from freshet.scheduler.arrays import Column, Floats, Ints
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
+from freshet.scheduler.estimate.site_model import POINTS, RATES
 from freshet.scheduler.sources import Rows
+
+# -- claims ------------------------------------------------------------------
+#
+# Change signals of sitemaps, feeds and pings: claims, weighed by event and by page.
+#
+# Pages that a source claims to have changed at the same time are an *event*: a build of the site,
+# or an edit. Since its last visit page i may have changed by the events that stand, and
+# unannounced; expected are
+#
+#     y = κ S + ω x,    S = Σ r_e  over the events e that stand,
+#
+#     r_e  the share of event e, how much of it is more than boilerplate: Gamma(s ρ, s) a priori,
+#          where ρ is the mean of its source for events of that size;
+#     κ    how much an event means for the page: its posterior on a grid, with a prior of the site;
+#     x    changes expected without claims;  ω  the part of the changes without a claim.
+#
+# A change that is found is attributed to the events that stand by exp(E[ln r_e]); a visit without a
+# change counts against each of them: after a few visits to pages of a build, the rest is visited or
+# not. So claims are believed event by event and page by page. A site's claims count while the
+# decayed log loss of y, which predicts the outcome of every visit as x does, is the smaller one.
+#
+# A visit that finds other bytes without a claim waits until the sources have been polled again:
+# their claim may be late.
+#
+# A signal is credited with the beliefs that it moves: Σ μ |Δp|/2 over the pages of the site, p the
+# probability that a copy is stale; at most as many as can be visited until the next one. Polling a
+# source credited with A a day lately is worth A τ²/2 after τ days, which is the index of a page for
+# small hazards. A source that claims every day that all pages have changed tells nothing, though it
+# moves every date.
+#
+# Reference: ours; the index after Gittins, as in :mod:`scheduler.policies.noisy_signal_index`.
+
+_STANDING, _SOURCES, _SIZES = (int(CONSTANTS[name]) for name in ("STANDING", "SOURCES", "SIZES"))
+_EVENTS: Final = 256
+_MOST_EVENTS: Final = 65_536
+#: Of the logarithm of a weight.
+_SPREAD: Final = 1.5
+_ROOM: Final = 16
+_FIRST_SHARE: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _ClaimState:
+    """The state of one site's claims, which ``claims.c`` writes into.
+
+    ``page`` (n,), ``standing`` and ``past`` (n, 12), numbers of events, and ``likelihood`` (n, 48)
+    have a row for each page with a claim; ``event`` is a ring; ``share`` is
+    (sources, 5, 2): changes found and weights exposed of events of each size.
+    """
+
+    facts: Records
+    page: Records
+    standing: Rows
+    past: Rows
+    likelihood: NDArray[np.float32]
+    event: Records
+    source: Records
+    share: Floats
+    prior: Floats
+    parent: Floats
+    structure: Structure = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        room, size, known = len(self.page), len(self.event), len(self.source)
+        made = Structure("claims", self, room=room, size=size, known=known)
+        object.__setattr__(self, "structure", made)
+
+
+def first_prior() -> Floats:
+    """Return the prior of unknown weights: around 1, as likely twice as half of it."""
+    prior = np.exp(-((np.log(RATES) / _SPREAD) ** 2) / 2)
+    return np.asarray(prior / prior.sum())
+
+
+def no_signals_yet() -> _ClaimState:
+    """Return the state of a site without claims."""
+    facts = np.zeros(1, record("claim_facts"))
+    facts["fit_at"] = CONSTANTS["FIRST_FIT"]
+    # Half of the changes are taken to be claimed, until it shows.
+    facts["unclaimed"], facts["expected"] = 0.5, 1.0
+    facts["share_sum"], facts["shares"] = 1.0, _FIRST_SHARE
+    facts["weight_sum"], facts["weights"] = 1.0, 1.0
+    return _ClaimState(
+        facts=facts,
+        page=np.zeros(0, record("claimed_page")),
+        standing=np.zeros((0, _STANDING), np.int64),
+        past=np.zeros((0, _STANDING), np.int64),
+        likelihood=np.zeros((0, POINTS), np.float32),
+        event=np.zeros(_EVENTS, record("event")),
+        source=np.zeros(0, record("source")),
+        share=np.full((0, _SIZES, 2), _FIRST_SHARE),
+        prior=first_prior(),
+        parent=first_prior(),
+    )
+
+
+def with_pages(state: _ClaimState, count: int) -> _ClaimState:
+    """Return the state with room for more pages."""
+    wanted = int(state.facts[0]["pages"]) + count
+    if wanted <= len(state.page):
+        return state
+    more = max(wanted, 2 * len(state.page), _ROOM) - len(state.page)
+    return replace(
+        state,
+        page=np.concatenate([state.page, np.zeros(more, record("claimed_page"))]),
+        standing=np.concatenate([state.standing, np.zeros((more, _STANDING), np.int64)]),
+        past=np.concatenate([state.past, np.zeros((more, _STANDING), np.int64)]),
+        likelihood=np.concatenate([state.likelihood, np.zeros((more, POINTS), np.float32)]),
+    )
+
+
+def with_source(state: _ClaimState, number: int, asked: int, at: float) -> _ClaimState:
+    """Return the state with another source, first met on this day."""
+    source = np.zeros(1, record("source"))
+    source["number"], source["asked"], source["received"] = number, asked, at
+    source["days"], source["gain"] = 1.0, 0.5
+    state.facts["sources"] += 1
+    return replace(
+        state,
+        source=np.concatenate([state.source, source]),
+        share=np.concatenate([state.share, np.full((1, _SIZES, 2), _FIRST_SHARE)]),
+    )
+
+
+def with_events(state: _ClaimState, count: int, needed: float) -> _ClaimState:
+    """Return the state with a ring that keeps ``count`` new events and those after ``needed``."""
+    length, after = len(state.event), int(state.facts[0]["events"])
+    longer = length
+    while longer < count:
+        longer *= 2
+    lost = np.arange(max(0, after - length), max(0, after - length + count)) % length
+    if after > length - count and (state.event["at"][lost] > needed).any():
+        longer = max(longer, min(2 * length, _MOST_EVENTS))
+    if longer == length:
+        return state
+    event = np.zeros(longer, record("event"))
+    numbers = np.arange(max(0, after - length), after)
+    event[numbers % longer] = state.event[numbers % length]
+    return replace(state, event=event)
+
 
 # -- claim worth --
 #
@@ -39,83 +170,6 @@ from freshet.scheduler.sources import Rows
 # T is the days between two visits to a page, if all are visited in turn: after an event that
 # changes a whole site a visit gains no more than the days until the page's turn, so a signal counts
 # for T/κ days at most.
-
-_QUEUE: Final = 1.0
-#: So many moves at the rate of the site stand beside a page's own, to tell their rate.
-_MOVES_BEFORE: Final = 1.0
-_LEAST: Final = 1e-6
-#: Claims count where they predict better by this share of the log loss.
-_LEAST_GAIN: Final = 0.12
-#: The least belief in a source: it is polled now and then.
-_NOW_AND_THEN: Final = 0.001
-#: Part of the gain of a source that a poll itself brings: some of its pages would have been visited
-#: anyway, or wait for their turn. By trial on recorded sites, where 0.1 to 1 are much alike.
-_POLL: Final = 0.3
-#: How much more asking a source is worth after a surprise: a change that it had not claimed.
-_NEWS: Final = 20.0
-
-
-@compiled
-def against(state: ClaimState) -> float:
-    """Return the evidence (nats) against the claims, negative where it speaks for them."""
-    facts = state.facts[0]
-    return float(facts.loss - (1 - _LEAST_GAIN) * facts.loss_without)
-
-
-@compiled
-def proven(state: ClaimState) -> bool:
-    """Return whether claims predict better than nothing."""
-    return against(state) < 0
-
-
-@compiled
-def value(
-    state: ClaimState,
-    pages: NDArray[np.void],
-    now: float,
-    turn: float,
-    hazard: Floats,
-    rate: Floats,
-    jump: Floats,
-    per: Floats,
-) -> None:
-    """Write y, changes a day, the addition to W and its divisor, for pages with claims."""
-    facts = state.facts[0]
-    moves, days = 0.0, 1.0
-    for slot in range(facts.pages):
-        page = state.page[slot]
-        if pages[page.row].alive:
-            moves += page.moves
-            days += max(now - page.since, 0.0)
-    mean = facts.share_sum / facts.shares
-    for slot in range(facts.pages):
-        page = state.page[slot]
-        row = page.row
-        own = max(now - page.since, 0.0)
-        signals = (page.moves + _MOVES_BEFORE) / (own + _MOVES_BEFORE * days / max(moves, 1.0))
-        other = unclaimed(state, pages[row].last, now)
-        q = -expm1(-page.weight * mean)
-        claimed = page.weight * shares(state, slot)
-        hazard[row] = max(claimed + other * hazard[row], _LEAST)
-        # Only what is claimed is a signal; jump > 0 says that there may be some.
-        jump[row] = max(q * expm1(-claimed) / expm1(-hazard[row]), _LEAST)
-        per[row] = max(q * (signals + _QUEUE / turn) + other * rate[row], _LEAST)
-        rate[row] = q * signals + other * rate[row]
-
-
-@compiled
-def value_polls(state: ClaimState, now: float, worth: Floats) -> None:
-    """Raise the worth of polling a source to what it tells, as far as it is believed."""
-    part_of = _POLL * min(max(exp(-against(state)), _NOW_AND_THEN), 1.0)
-    if state.facts[0].news:
-        part_of *= 1 + _NEWS
-    for j in range(state.facts[0].sources):
-        source = state.source[j]
-        if source.asked >= 0:
-            since = max(now - source.received, 0.0)
-            found = part_of * source.gain / source.days * since * since / 2
-            worth[source.asked] = max(worth[source.asked], found)
-
 
 #: κ of a page without history.
 _FIRST_WEIGHT: Final = 1.0
@@ -171,19 +225,25 @@ class SiteTrust:
     @property
     def proven(self) -> bool:
         """Return whether claims predict better than nothing."""
-        return bool(proven(self.state))
+        return self._against < 0
+
+    @property
+    def _against(self) -> float:
+        """The evidence (nats) against the claims, negative where it speaks for them."""
+        facts = self.state.facts[0]
+        return float(facts["loss"] - (1 - CONSTANTS["LEAST_GAIN"]) * facts["loss_without"])
 
     def reputations(self) -> list[Reputation]:
         """Return the reliability of each source, in the order of their first signals."""
         by = self.state.page["by"][: int(self.state.facts[0]["pages"])]
         return [
-            self._reputation(it, int((by >> place & 1).sum()) if place < SOURCES else 0)
+            self._reputation(it, int((by >> place & 1).sum()) if place < _SOURCES else 0)
             for place, it in enumerate(self.state.source)
         ]
 
     def _reputation(self, it: np.void, pages: int) -> Reputation:
         precision, recall = _share(it["found"], it["visited"]), _share(it["claimed"], it["changes"])
-        trust: Trust = "worthless" if against(self.state) > _JUDGED else "unjudged"
+        trust: Trust = "worthless" if self._against > _JUDGED else "unjudged"
         if self.proven:
             trust = "complete" if min(precision or 0.0, recall or 0.0) >= _COMPLETE else "noisy"
         return Reputation(
@@ -209,11 +269,11 @@ class SiteTrust:
     def receive(
         self,
         said: SignalBatch,
-        claims: NDArray[np.void],
+        claims: Records,
         alive: int,
         expected: Floats,
         *,
-        page: NDArray[np.void],
+        page: Records,
         importance: Floats,
         turn: float,
     ) -> None:
@@ -228,13 +288,15 @@ class SiteTrust:
         count = int(claims["number"][-1]) + 1 if len(claims) else 0
         self.state = with_events(self.state, count, said.at - _TURNS_KEPT * turn)
         place = self._places[said.source]
-        before = claims_estimate.stale(self.state, page, expected, said.at)
-        claims_estimate.receive(self.state, place, said.at, claims, alive)
-        after = claims_estimate.stale(self.state, page, expected, said.at)
-        weight = importance[self.state.page["row"][: len(after)]]
+        state = self.state.structure
+        before = numeric.claims_stale(state, page, expected, said.at)
+        numeric.claims_receive(state, place, said.at, claims, alive=alive)
+        after = numeric.claims_stale(state, page, expected, said.at)
+        before, after = before[: len(self.rows)], after[: len(self.rows)]
+        weight = importance[self.rows]
         news = float((np.abs(after - before) * weight).sum()) / 2
         mean = float(weight.mean()) if len(weight) else 0.0
-        claims_estimate.credit(self.state, place, min(news, mean * _MOST_GAIN))
+        numeric.claims_credit(state, place, min(news, mean * _MOST_GAIN))
 
     def meet(self, rows: Rows, at: float) -> Rows:
         """Return slots for pages of which something is claimed for the first time."""
@@ -246,9 +308,9 @@ class SiteTrust:
         self.state.facts[0]["pages"] += len(rows)
         return slots
 
-    def learn(self, visits: NDArray[np.void], slots: Rows, alive: int) -> None:
+    def learn(self, visits: Records, slots: Rows, alive: int) -> None:
         """Learn visits that a site's learner has seen."""
-        claims_estimate.learn(self.state, visits, slots, alive)
+        numeric.claims_learn(self.state.structure, visits, slots, alive)
 
 
 def _share(part_of: float, whole: float) -> float | None:
@@ -283,7 +345,7 @@ class SourceTrust:
         site_of: Rows,
         site: SiteOf,
         *,
-        page: NDArray[np.void],
+        page: Records,
         importance: Floats,
         turn: float,
     ) -> None:
@@ -303,36 +365,45 @@ class SourceTrust:
             claims = self._claims(mine, page)
             it.receive(mine, claims, alive, expected, page=page, importance=importance, turn=turn)
 
-    def _claims(self, said: SignalBatch, pages: NDArray[np.void]) -> NDArray[np.void]:
+    def _claims(self, said: SignalBatch, pages: Records) -> Records:
         order, numbers = said.events()
         row = said.row[order]
-        claims = np.empty(len(row), CLAIM)
-        claims["slot"] = self._slot.rows[row].astype(np.intp) - 1
+        claims = np.empty(len(row), record("claim"))
+        claims["slot"] = self._slot.rows[row].astype(np.int64) - 1
         claims["until"], claims["number"] = said.until[order], numbers
         page = pages[row]
         claims["last"] = np.where(page["known"], page["last"], -np.inf)
         return claims
 
-    def learn(self, site: int, visits: NDArray[np.void], alive: int) -> None:
+    def learn(self, site: int, visits: Records, alive: int) -> None:
         """Learn visits to pages of a site, with the changes that its learner expected."""
         it = self._sites.get(site)
         if it is not None:
-            it.learn(visits, self._slot.rows[visits["row"]].astype(np.intp) - 1, alive)
+            it.learn(visits, self._slot.rows[visits["row"]].astype(np.int64) - 1, alive)
 
     def value(
-        self, page: NDArray[np.void], now: float, turn: float, hazard: Floats, rate: Floats
+        self, page: Records, now: float, turn: float, hazard: Floats, rate: Floats
     ) -> tuple[Floats, Floats]:
         """Write the beliefs from claims; return q, 0 without claims, and the divisor; (n,) each."""
         jump, per = np.zeros(len(hazard)), rate.copy()
         for it in self._sites.values():
             if it.proven:
-                value(it.state, page, now, turn, hazard=hazard, rate=rate, jump=jump, per=per)
+                numeric.claims_value(
+                    it.state.structure,
+                    page,
+                    now=now,
+                    turn=turn,
+                    hazard=hazard,
+                    rate=rate,
+                    jump=jump,
+                    per=per,
+                )
         return jump, per
 
     def value_polls(self, now: float, worth: Floats) -> None:
         """Raise the worth of polling the sources to what they tell."""
         for it in self._sites.values():
-            value_polls(it.state, now, worth)
+            numeric.claims_value_polls(it.state.structure, now, worth)
 
 
 # -- signal rates ------------------------------------------------------------

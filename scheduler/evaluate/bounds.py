@@ -21,11 +21,14 @@ Costs are time averages as of :mod:`freshet.scheduler.costs`: H(N) and 1{N > 0} 
 counts (:mod:`freshet.scheduler.evaluate.captures`), as sums over each page, in days.
 """
 
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from freshet.scheduler.arrays import Floats, Ints, compiled, part
+from freshet.compiled import numeric
+from freshet.compiled.numeric import Structure
+from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.costs import harmonic_number
 from freshet.scheduler.evaluate.captures import Timeline
 from freshet.scheduler.evaluate.changes import offsets_of
@@ -54,7 +57,8 @@ class PageVisits(NamedTuple):
     copy: Floats
 
 
-class _Sums(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Sums:
     """Accumulators of costs; cumulative sums of ``steps`` are added to ``bins``."""
 
     pages: Floats
@@ -62,7 +66,7 @@ class _Sums(NamedTuple):
     steps: Floats
     importance: Floats
     harmonic: Floats
-    start: float
+    start: Floats
 
 
 def bill(
@@ -86,82 +90,16 @@ def bill(
         steps=np.zeros((days + 2, _COLUMNS)),
         importance=importance,
         harmonic=np.asarray(harmonic_number(np.arange(most)), np.float64),
-        start=float(start),
+        start=np.array([start], np.float64),
     )
-    _sweep(timeline, visited, sums, float(end))
+    taken = Structure("bill", sums, count=timeline.pages, days=days + 2, most=most)
+    numeric.bounds_bill(_structure(timeline), *visited, taken, end)
     return sums.pages, (sums.bins + np.cumsum(sums.steps, axis=0))[:days]
 
 
-@compiled
-def _sweep(known: Timeline, visited: PageVisits, sums: _Sums, end: float) -> None:
-    """Go through each page's visits, and from each to the next through the captures."""
-    for page in range(len(known.offsets) - 1):
-        place, stop = known.offsets[page], known.offsets[page + 1]
-        last = visited.offsets[page + 1]
-        for k in range(visited.offsets[page] - 1, last):
-            visit = visited.copy[page] if k < visited.offsets[page] else visited.at[k]
-            until = min(visited.at[k + 1], end) if k + 1 < last else end
-            while place < stop and known.at[place] <= visit and known.until[place] <= visit:
-                place += 1
-            _interval(known=known, sums=sums, page=page, first=place, visit=visit, end=until)
-
-
-@part
-def _interval(
-    known: Timeline, sums: _Sums, page: int, first: int, visit: float, end: float
-) -> None:
-    """Add the cost of a copy from its visit to the next one."""
-    certain, possible, hidden = 0, 0, 0
-    for k in range(first, known.offsets[page + 1]):
-        since, at = known.since[k], known.at[k]
-        if since >= end:
-            break
-        missed = at > visit and (known.changed[k] or (known.appears[k] and visit == -np.inf))
-        unsure = known.gap_counts[k] and not known.changed[k] and since < at
-        if unsure and since < visit < at:
-            hidden = 1
-        if missed:
-            possible += 1
-        if known.gap_counts[k]:
-            begin, until = max(since, visit), min(at, end)
-            counts = (certain, possible, possible + (1 if unsure else hidden))
-            _add(sums=sums, page=page, begin=begin, end=until, visit=visit, missed=counts)
-        if missed and since >= visit:
-            certain += 1
-        if known.counts[k]:
-            begin, until = max(at, visit), min(known.until[k], end)
-            counts = (certain, possible, possible + hidden)
-            _add(sums=sums, page=page, begin=begin, end=until, visit=visit, missed=counts)
-
-
-@part
-def _add(
-    sums: _Sums, page: int, begin: float, end: float, visit: float, missed: tuple[int, int, int]
-) -> None:
-    """Add a stretch of time in which only the age of the copy grows."""
-    begin = max(begin, sums.start) - sums.start
-    end = end - sums.start
-    if end <= begin:
-        return
-    copied = visit > -np.inf
-    age = (begin + end) / 2 + sums.start - visit if copied else 0.0
-    weight = sums.importance[page]
-    for column in range(9):
-        if column < 3:
-            value = sums.harmonic[missed[column]]
-        elif column < 6:
-            value = 1.0 if missed[column - 3] > 0 else 0.0
-        else:
-            value = (1.0, 1.0 if copied else 0.0, age)[column - 6]
-        sums.pages[page, column] += value * (end - begin)
-        first, last = int(begin), int(end)
-        if first == last:
-            sums.bins[first, column] += weight * value * (end - begin)
-        else:
-            sums.bins[first, column] += weight * value * (first + 1 - begin)
-            sums.bins[last, column] += weight * value * (end - last)
-            sums.steps[first + 1, column] += weight * value
-            sums.steps[last, column] -= weight * value
+def _structure(timeline: Timeline) -> Structure:
+    """Return what the functions of ``bounds.c`` take."""
+    return Structure("timeline", timeline, pages=timeline.pages, captures=len(timeline.at))
 
 
 # -- clairvoyant: least cost of visits for one who knows all captures --------
@@ -224,7 +162,15 @@ def least_cost(
     best = 0.0
     for round_ in range(_ROUNDS):
         price = 0.0 if round_ == 0 else (low + high) / 2
-        cost, taken = _relaxed(moments, importance, price, harmonic)
+        cost, taken = numeric.bounds_relaxed(
+            moments.offsets,
+            day=moments.day,
+            since=moments.since,
+            end=moments.end,
+            importance=importance,
+            price=price,
+            harmonic=harmonic,
+        )
         best = max(best, cost - price * visits)
         if taken > visits:
             low = price
@@ -237,92 +183,6 @@ def least_cost(
 
 def _moments_of(timeline: Timeline, copy: Floats, start: float, end: float) -> _Moments:
     """Return the certain changes that a copy misses, and the days that count."""
-    counted, number = np.zeros(timeline.pages), np.zeros(timeline.pages, np.int64)
-    day, sight = np.empty(len(timeline.at)), np.empty(len(timeline.at))
     span = float(start), float(end)
-    _list(timeline, copy, span, (day, sight), number=number, counted=counted)
-    total = int(number.sum())
-    return _Moments(offsets_of(number), day[:total], sight[:total], counted)
-
-
-@compiled
-def _list(
-    known: Timeline, copy: Floats, span: tuple[float, float], moments: tuple[Floats, Floats],
-    number: Ints, counted: Floats,
-) -> None:  # fmt: skip
-    offsets, since, at, until, appears, changed, counts, gap_counts = known
-    start, end = span
-    day, sight = moments
-    total = 0
-    for page in range(len(copy)):
-        for k in range(offsets[page], offsets[page + 1]):
-            if since[k] >= end:
-                break
-            sight[total] = counted[page]
-            if gap_counts[k]:
-                counted[page] += max(min(at[k], end) - max(since[k], start), 0.0)
-            missed = changed[k] or (appears[k] and copy[page] == -np.inf)
-            if missed and since[k] >= copy[page] and copy[page] < at[k] < end:
-                day[total] = counted[page]
-                total += 1
-                number[page] += 1
-            if counts[k]:
-                counted[page] += max(min(until[k], end) - max(at[k], start), 0.0)
-
-
-@compiled
-def _relaxed(
-    moments: _Moments, importance: Floats, price: float, harmonic: bool
-) -> tuple[float, int]:
-    """Return the cost of all pages with their visits at this price, and the visits."""
-    total, visits = 0.0, 0
-    most = 0
-    for page in range(len(importance)):
-        most = max(most, moments.offsets[page + 1] - moments.offsets[page])
-    value, number = np.empty(most + 1), np.empty(most + 1, np.int64)
-    for page in range(len(importance)):
-        first, stop = moments.offsets[page], moments.offsets[page + 1]
-        weight = importance[page]
-        if stop > first and weight > 0:
-            day, since = moments.day[first:stop], moments.since[first:stop]
-            for a in range(stop - first, -1, -1):
-                value[a], number[a] = _choose(
-                    moments=(day, since),
-                    end=moments.end[page],
-                    a=a,
-                    price=price / weight,
-                    harmonic=harmonic,
-                    value=value,
-                    number=number,
-                )
-            total += weight * value[0]
-            visits += number[0]
-    return total, visits
-
-
-@part
-def _choose(
-    moments: tuple[Floats, Floats], end: float, a: int, price: float, harmonic: bool,
-    value: Floats, number: Ints,
-) -> tuple[float, int]:  # fmt: skip
-    """Return the least cost after all changes before the a-th are seen, and its visits."""
-    day, since = moments
-    best, visits = np.inf, 0
-    # What it cost until here, by how much it grows in a day, what a visit at a would have spared.
-    cost, missed, spared = 0.0, 0.0, 0.0
-    for b in range(a, len(day)):
-        if price + cost + value[b + 1] < best:
-            best, visits = price + cost + value[b + 1], 1 + number[b + 1]
-        cost += missed * (day[b] - since[b])
-        if b > a and harmonic:
-            spared += (day[b] - since[b]) / (b - a)
-        elif b == a + 1:
-            spared += day[b] - since[b]
-        missed += 1.0 / (b - a + 1) if harmonic or b == a else 0.0
-        until = since[b + 1] if b + 1 < len(day) else end
-        cost += missed * (until - day[b])
-        if harmonic or b == a:
-            spared += (until - day[b]) / (b - a + 1)
-        if spared > price:
-            return best, visits
-    return (cost, 0) if cost < best else (best, visits)
+    number, day, sight, counted = numeric.bounds_list(_structure(timeline), copy, span)
+    return _Moments(offsets_of(number), day, sight, counted)

@@ -62,7 +62,6 @@ from freshet.scheduler.evaluate.changes import ChangeProcess, members
 from freshet.scheduler.evaluate.judging import Crawls, RateLearner, gaps_of
 from freshet.scheduler.evaluate.serving import Batch, Progress, serve, silent, worthiest
 from freshet.scheduler.evaluate.world import World
-from freshet.scheduler.policies.greedy_index import valuation
 from freshet.scheduler.policy import (
     CrawlPlan,
     IndexPolicy,
@@ -213,7 +212,7 @@ class IndexedSources:
     ) -> None:
         table = table if learner is None else learner.table
         self._table = table.take(np.arange(len(table)))
-        self._index = valuation(policy, len(table))
+        self._index = policy.index
         self._learner = learner
         self._stretch, self._until = _STRETCH * len(table) / budget, -np.inf
         self._candidates, self._worth = np.empty(0, np.intp), np.zeros(len(table))

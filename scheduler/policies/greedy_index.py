@@ -56,14 +56,10 @@ crawl; on the paper's population it pays about 0.68 of LambdaCrawl's cost with a
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, expm1
-from typing import TypeAlias
 
 import numpy as np
 
-from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.sources import SourceTable
 
 #: Below it 1 + expm1(−x)/x has lost digits, and the series needs few terms.
@@ -179,70 +175,6 @@ def fresh_share(x: Floats) -> Floats:
     left = np.minimum(x, 800.0)
     closed = (-np.expm1(-x) - left * np.exp(-left)) / np.maximum(x, SMALL)
     return np.where(x < SMALL, series, closed)
-
-
-# -- greedy loops ------------------------------------------------------------
-#
-# The greedy indices as compiled loops, for tables that are asked millions of times.
-#
-# The formulas are those above; the results are the same but for rounding (relative 1e-13).
-
-#: A table and a day → the index of each source, (n,).
-Valuation: TypeAlias = Callable[[SourceTable, float], Floats]
-
-#: Fewer sources do not win back the second that it takes to load the compiler.
-COMPILED_FROM = 20_000
-
-
-def valuation(policy: IndexPolicy, n: int) -> Valuation:
-    """Return the policy's ``index`` in its fastest form for a table of n sources."""
-    if type(policy) not in {GreedyIndex, GreedyIndexBinary} or n < COMPILED_FROM:
-        return policy.index
-    machine_code = arrays.compiled(greedy_loop)
-    binary = isinstance(policy, GreedyIndexBinary)
-
-    def index(table: SourceTable, now: float) -> Floats:
-        worth = np.empty(table.importance.size)
-        columns = (
-            table.importance,
-            table.change_rate,
-            table.complete_observations,
-            table.last_crawl,
-            table.pending_signals,
-        )
-        machine_code(*columns, now, binary, worth)
-        return worth
-
-    return index
-
-
-def greedy_loop(
-    importance: Floats,
-    change_rate: Floats,
-    complete: Bools,
-    last_crawl: Floats,
-    pending: Ints,
-    now: float,
-    binary: bool,
-    worth: Floats,
-) -> None:
-    """Write W of the harmonic or the binary cost into ``worth``."""
-    for i in range(len(worth)):
-        delta = change_rate[i]
-        if complete[i]:
-            missed = min(pending[i], 1) if binary else pending[i]
-            worth[i] = importance[i] * missed / delta if delta > 0 else 0.0
-            continue
-        age = max(now - last_crawl[i], 0.0)
-        x = delta * age
-        left = min(x, 800.0)
-        if x >= 1e-2:
-            share = (-expm1(-x) - left * exp(-left)) / x if binary else 1 + expm1(-x) / x
-        elif binary:
-            share = x / 2 * (1 - x / 3 * (2 - x / 4 * (3 - x / 5 * (4 - x / 6 * (5 - x / 7 * 6)))))
-        else:
-            share = x / 2 * (1 - x / 3 * (1 - x / 4 * (1 - x / 5 * (1 - x / 6 * (1 - x / 7)))))
-        worth[i] = importance[i] * age * share
 
 
 # -- site clock --------------------------------------------------------------

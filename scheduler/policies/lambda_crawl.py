@@ -31,9 +31,7 @@ whatever the two sums are at λ.
 
 **Method and cost.** Newton's method on ln Σ against ln λ, started at the solution for a regular
 sample of the sources: three or four passes, O(n) each; the last one writes the rates. The
-budget is spent to 1e-13, relative; each rate is right to a few roundings at its λ. From half a
-million sources on the passes are compiled where numba is installed
-(:mod:`freshet.scheduler.arrays`).
+budget is spent to 1e-13, relative; each rate is right to a few roundings at its λ.
 
 **Edge cases.** A source with μ = 0 or Δ = 0 is not worth a crawl: its rate is 0. Where the
 capacities, or Δ in Wᵒ, bind everywhere, the rest of R is left over and the price is 0.
@@ -129,7 +127,7 @@ def solve(
     )
     hosts = Hosts(*hosts_of(host, host_capacity, n))
     return allocate(
-        HarmonicDemand(mu, delta, complete, compiled=n >= arrays.WORTHWHILE_ROWS),
+        HarmonicDemand(mu, delta, complete),
         arrays.budget("bandwidth", bandwidth),
         hosts,
         None if price is None else arrays.budget("price", price),

@@ -12,11 +12,10 @@ The sum S(λ) of all rates is nearly a power of λ: each ρ goes from λ^{−1} 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 
-from freshet.scheduler.arrays import Bools, Floats, compiled
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.policies.greedy_index import stale_share
 from freshet.scheduler.solve.budget import Demand, Hosts, Step, allocate, root_step
 from freshet.scheduler.sources import Rows, SourceTable
@@ -26,21 +25,15 @@ _CHUNK = 1 << 15
 #: The price of every 32nd source is the first guess, unless there are few.
 _SAMPLED = 32
 _FEW = 1 << 15
-#: Rows that the compiled loop adds up before it adds the sums.
-_SUMMED = 1 << 12
 #: Makes 0/0, of a source that never changes, 0; it changes no sum with anything above 1e-142².
 _NEXT_TO_NOTHING = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
 class HarmonicDemand(Demand):
-    """The demand by the clock or, where ``on_signals`` (n,), of notified changes.
-
-    ``compiled`` says whether :meth:`spending_at`, where the time goes, is compiled.
-    """
+    """The demand by the clock or, where ``on_signals`` (n,), of notified changes."""
 
     on_signals: Bools
-    compiled: bool = False
 
     def rates_at(self, price: float | Floats, rates: Floats, slopes: Floats) -> None:
         """Write ρ(λ) and −dρ/d ln λ, both (n,); ``price`` is λ, one for all or (n,)."""
@@ -50,10 +43,6 @@ class HarmonicDemand(Demand):
 
     def spending_at(self, price: float, rates: Floats) -> tuple[float, float]:
         """Return Σρ(λ) and its −d/d ln λ; write ρ(λ) (n,)."""
-        if self.compiled:
-            return compiled(spending_loop)(
-                self.importance, self.change_rate, self.on_signals, 1 / price, rates
-            )
         total = slope = 0.0
         slopes = np.empty(min(len(self), _CHUNK))
         for rows in _pieces(len(self)):
@@ -118,37 +107,6 @@ class HarmonicDemand(Demand):
             most = delta[signalled]
             rates[signalled] = np.minimum(value, most)
             slopes[signalled] = np.where(value < most, value, 0.0)
-
-
-def spending_loop(
-    mu: Floats, delta: Floats, complete: Bools, per_price: float, rates: Floats
-) -> tuple[float, float]:
-    """Compute :meth:`HarmonicDemand.spending_at`, compiled, with one division a source.
-
-    It is given 1/λ: a reciprocal taken here would be turned into a division of each μ.
-    """
-    total = slope = 0.0
-    for start in range(0, len(mu), _SUMMED):
-        # Sums of sums round less than one long sum. Slices, for with an index that does not
-        # begin at 0 the loop is not turned into vector instructions.
-        rows = slice(start, start + _SUMMED)
-        some_mu, some_delta, some_complete = mu[rows], delta[rows], complete[rows]
-        some_rates = rates[rows]
-        part = part_slope = 0.0
-        for i in range(len(some_mu)):
-            value = some_mu[i] * per_price
-            most = some_delta[i]
-            product = value * most
-            root = sqrt(most * most + 4 * product + _NEXT_TO_NOTHING)
-            share = product / (root * (most + root))
-            on_signals = value if value < most else 0.0
-            rate = min(value, most) if some_complete[i] else 2 * share * root
-            some_rates[i] = rate
-            part += rate
-            part_slope += on_signals if some_complete[i] else share * (most + root)
-        total += part
-        slope += part_slope
-    return total, slope
 
 
 def _pieces(n: int) -> Iterator[slice]:

@@ -29,7 +29,6 @@ from random import Random
 from time import monotonic, sleep, time
 from typing import Any, TypeAlias
 
-from freshet.scheduler.agenda.site_clock_ranker import prepare
 from scripts.benchmarks import command
 from scripts.benchmarks.living_web import UNSLOWED, LivingWeb, Load, living
 from scripts.benchmarks.store_inspection import inspect
@@ -335,7 +334,6 @@ def seen(store: Path) -> tuple[set[Told], set[Told]]:
 def measure(kills: int, seed: int, directory: Path) -> dict[str, Any]:
     """Kill, and judge what the receivers took by what the stores saw."""
     started_at = monotonic()
-    prepare()
     quick = Receiver("quick", errors=0.05, hangs=0.0, seed=seed)
     hanging = Receiver("hanging", errors=0.0, hangs=0.05, seed=seed + 1)
     with (

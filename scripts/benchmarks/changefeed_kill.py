@@ -19,7 +19,6 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-from freshet.scheduler.agenda.site_clock_ranker import prepare
 from scripts.benchmarks import command
 from scripts.benchmarks.crawling import CrawlProcess, started
 from scripts.benchmarks.living_web import UNSLOWED, LivingWeb, Load, living, new_store
@@ -244,7 +243,6 @@ def _run(*words: object) -> str:
 def measure(kills: int, seed: int, directory: Path) -> dict[str, Any]:
     """Kill, and compare the mirrors with the stores."""
     started_at = monotonic()
-    prepare()
     with living(Load(), directory / "exchanges.log") as web:
         trials = Trials(web, directory, seed)
         trials.run(kills)

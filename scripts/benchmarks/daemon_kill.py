@@ -19,7 +19,6 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-from freshet.scheduler.agenda.site_clock_ranker import prepare
 from scripts.benchmarks import command
 from scripts.benchmarks.crawling import CrawlProcess
 from scripts.benchmarks.daemon_replay import Differences, replayed
@@ -182,8 +181,6 @@ def _observed(store: Path, newest: int) -> tuple[Counter[str], int]:
 def measure(kills: int, seed: int, directory: Path) -> dict[str, Any]:
     """Kill, and judge the stores and the server's log."""
     started_at = monotonic()
-    # Compiled code is kept on disk: no daemon is killed before it has any.
-    prepare()
     with living(Load(), directory / "exchanges.log") as web:
         trials = Trials(web, directory, seed)
         trials.run(kills)

@@ -94,7 +94,7 @@ async def _kept(path: Path, pages: int, visits: int, policy: str) -> dict[str, o
     now = _BEGIN + (_LOOKS * 5 + 1) * _DAY_S
     agenda = RecrawlAgenda(database.reader, ranker, _terms_of(), Random(1), many=20_000)
     hosts = -(-pages // _OF_A_HOST)
-    command.say("opening it, which compiles and learns")
+    command.say("opening it, which learns")
     opened, cpu = perf_counter(), process_time()
     await agenda.open()
     start_s, start_cpu_s = perf_counter() - opened, process_time() - cpu

@@ -7,18 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from statistics import median
-from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from scipy.optimize import brentq
 
-from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.evaluate.world import surrogate
@@ -61,10 +57,8 @@ from statistics import median
 import numpy as np
 from freshet.scheduler.policies.lambda_crawl import solve
 from freshet.scheduler.evaluate.world import surrogate
-from freshet.scheduler import arrays as compiling
 
-n, compile = int(sys.argv[1]), sys.argv[2] == "compiled"
-compiling.WORTHWHILE_ROWS = 0 if compile else 1 << 62
+n = int(sys.argv[1])
 columns = np.empty(n), np.empty(n), np.empty(n, np.bool_)
 for first in range(0, n, 500_000):
     part = surrogate(min(500_000, n - first), np.random.default_rng(first))
@@ -86,23 +80,6 @@ told = {"seconds": median(seconds), "each": seconds, "peak_kb": peak, "spent": s
 print(json.dumps(told))
 """
 
-#: The first call of the compiled loop in a process of its own, and the import of numba before.
-_FIRST_CALL = """
-import json, time
-import numpy as np
-from freshet.scheduler.solve.demand import spending_loop
-from freshet.scheduler.arrays import compiled
-
-began = time.perf_counter()
-import numba
-loop = compiled(spending_loop)
-imported = time.perf_counter()
-one = np.ones(1)
-loop(one, one, np.zeros(1, np.bool_), 1.0, np.empty(1))
-ready = time.perf_counter()
-print(json.dumps({"import_ms": 1e3 * (imported - began), "loop_ms": 1e3 * (ready - imported)}))
-"""
-
 
 def figures(*, quick: bool = False) -> dict[str, object]:
     """Speed at one million and at the paper's 18.5 million, exactness, capacities, ratios."""
@@ -110,7 +87,6 @@ def figures(*, quick: bool = False) -> dict[str, object]:
     table = surrogate(n, np.random.default_rng(1))
     return {
         "one_core": _speed(table),
-        "first_call": None if quick else _first_call(),
         "paper_scale": _paper_scale(100_000 if quick else 18_500_000),
         "exactness": _exactness(surrogate(2_000 if quick else 20_000, np.random.default_rng(2))),
         "capacities": _capacities(table, min(HOSTS, n // 10)),
@@ -121,69 +97,47 @@ def figures(*, quick: bool = False) -> dict[str, object]:
 def _speed(table: SourceTable) -> dict[str, object]:
     n = len(table)
     say(f"solve: {n:,} sources, one core")
-    price = _multiplier(table, False)
-    found: dict[str, object] = {"sources": n}
-    for way in (False, True):
-        name = "compiled" if way else "numpy"
-        found[name] = {
-            "solve_ms": _milliseconds(partial(_solved, table, way)),
-            "goal_solve_ms": 15 if way else 45,
-            "multiplier_ms": _milliseconds(partial(_multiplier, table, way)),
-            "goal_multiplier_ms": 8 if way else 25,
-            "warm_start_ms": _milliseconds(partial(_multiplier, table, way, 1.01 * price)),
-        }
-    found["alternatives"] = _alternatives(table, price)
-    found["authors_cpu_seconds"] = 167
-    return found
-
-
-def _first_call() -> dict[str, object]:
-    """What the figures above leave out: once a machine to compile, once a process to load."""
-    say("solve: the compiler's own time")
-    with TemporaryDirectory() as directory:
-        compile_it, load_it = (
-            _in_a_process(_FIRST_CALL, environment={"NUMBA_CACHE_DIR": directory}) for _ in range(2)
-        )
+    price = _multiplier(table)
     return {
-        "import_of_numba_ms": round(load_it["import_ms"]),
-        "compile_ms": round(compile_it["loop_ms"]),
-        "load_compiled_ms": round(load_it["loop_ms"]),
+        "sources": n,
+        "solve_ms": _milliseconds(partial(_solved, table)),
+        "goal_solve_ms": 45,
+        "multiplier_ms": _milliseconds(partial(_multiplier, table)),
+        "goal_multiplier_ms": 25,
+        "warm_start_ms": _milliseconds(partial(_multiplier, table, 1.01 * price)),
+        "alternatives": _alternatives(table, price),
+        "authors_cpu_seconds": 167,
     }
 
 
-def _in_a_process(
-    program: str, *words: str, environment: Mapping[str, str] = MappingProxyType({})
-) -> dict[str, Any]:
+def _in_a_process(program: str, *words: str) -> dict[str, Any]:
     """What a program prints as JSON."""
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     told = subprocess.run(
         [sys.executable, "-c", program, *words],
-        check=True, capture_output=True, text=True, env={**os.environ, **threads, **environment},
+        check=True, capture_output=True, text=True, env={**os.environ, **threads},
     )  # fmt: skip
     found: dict[str, Any] = json.loads(told.stdout)
     return found
 
 
-def _solved(table: SourceTable, compile_loops: bool) -> CrawlPlan:
-    """What ``solve`` does for these columns, validation included, compiled or not at will."""
-    with patch.object(arrays, "WORTHWHILE_ROWS", 0 if compile_loops else 1 << 62):
-        return solve(
-            table.importance,
-            table.change_rate,
-            BANDWIDTH * len(table),
-            complete_observations=table.complete_observations,
-        )
-
-
-def _demand(table: SourceTable, compile_loops: bool) -> HarmonicDemand:
-    return HarmonicDemand(
-        table.importance, table.change_rate, table.complete_observations, compile_loops
+def _solved(table: SourceTable) -> CrawlPlan:
+    """What ``solve`` does for these columns, validation included."""
+    return solve(
+        table.importance,
+        table.change_rate,
+        BANDWIDTH * len(table),
+        complete_observations=table.complete_observations,
     )
 
 
-def _multiplier(table: SourceTable, compile_loops: bool, start: float | None = None) -> float:
+def _demand(table: SourceTable) -> HarmonicDemand:
+    return HarmonicDemand(table.importance, table.change_rate, table.complete_observations)
+
+
+def _multiplier(table: SourceTable, start: float | None = None) -> float:
     """λ alone, of columns that are checked; ``start`` is a price of before."""
-    demand, rates = _demand(table, compile_loops), np.empty(len(table))
+    demand, rates = _demand(table), np.empty(len(table))
     budget = np.array([BANDWIDTH * len(table)])
 
     def spend(price: Floats) -> PricedSpending:
@@ -196,7 +150,7 @@ def _multiplier(table: SourceTable, compile_loops: bool, start: float | None = N
 
 def _alternatives(table: SourceTable, price: float) -> dict[str, object]:
     """One root search of scipy on the same sum; the paper's Algorithm 3, once."""
-    demand, rates = _demand(table, False), np.empty(len(table))
+    demand, rates = _demand(table), np.empty(len(table))
     budget = BANDWIDTH * len(table)
 
     def excess(log_price: float) -> float:
@@ -204,7 +158,7 @@ def _alternatives(table: SourceTable, price: float) -> dict[str, object]:
 
     log_price = float(np.log(price))
     brent = _milliseconds(lambda: brentq(excess, log_price - 10, log_price + 10, xtol=1e-14), 3)
-    ours = _milliseconds(lambda: _multiplier(table, False), 3)
+    ours = _milliseconds(lambda: _multiplier(table), 3)
     began = time.perf_counter()
     algorithm_3(
         table.importance, table.change_rate, table.complete_observations, budget, tolerance=1e-6
@@ -219,25 +173,24 @@ def _alternatives(table: SourceTable, price: float) -> dict[str, object]:
 
 
 def _paper_scale(n: int) -> dict[str, object]:
-    found: dict[str, object] = {"sources": n, "goal_peak_mb": 1_000}
-    for name, goal in (("numpy", 0.8), ("compiled", 0.25)):
-        say(f"solve: {n:,} sources in a process of their own, {name}")
-        one = _in_a_process(_LARGE, str(n), name)
-        found[name] = {
-            "seconds": round(one["seconds"], 3),
-            "seconds_each": [round(seconds, 3) for seconds in one["each"]],
-            "goal_seconds": goal,
-            "peak_mb": round(one["peak_kb"] / 1e3),
-            "spent_of_budget": one["spent"] / BANDWIDTH,
-        }
-    return found
+    say(f"solve: {n:,} sources in a process of their own")
+    one = _in_a_process(_LARGE, str(n))
+    return {
+        "sources": n,
+        "seconds": round(one["seconds"], 3),
+        "seconds_each": [round(seconds, 3) for seconds in one["each"]],
+        "goal_seconds": 0.8,
+        "peak_mb": round(one["peak_kb"] / 1e3),
+        "goal_peak_mb": 1_000,
+        "spent_of_budget": one["spent"] / BANDWIDTH,
+    }
 
 
 def _exactness(table: SourceTable) -> dict[str, object]:
     """Against Algorithm 3 to tight tolerance, and the conditions of Karush, Kuhn and Tucker."""
     say(f"solve: Algorithm 3 on {len(table):,} sources, and optimality")
     budget = BANDWIDTH * len(table)
-    plan = _solved(table, True)
+    plan = _solved(table)
     cost = float(plan_costs(table, plan).harmonic.sum())
     split = algorithm_3(
         table.importance, table.change_rate, table.complete_observations, budget, tolerance=1e-11
@@ -271,7 +224,7 @@ def _capacities(table: SourceTable, hosts: int) -> dict[str, object]:
     rng = np.random.default_rng(3)
     weight = 1 / np.arange(1, hosts + 1)
     host = rng.choice(hosts, len(table), p=weight / weight.sum())
-    unlimited = _solved(table, False)
+    unlimited = _solved(table)
     wanted = np.bincount(host, unlimited.crawl_rate, hosts)
     capacity = np.maximum(wanted, 0.01) * rng.uniform(0.3, 2.0, hosts)
     no_limits = Hosts(*hosts_of(host, np.full(hosts, np.inf), len(table)))
@@ -291,7 +244,7 @@ def _capacities(table: SourceTable, hosts: int) -> dict[str, object]:
     rates = np.bincount(host, plan.crawl_rate, hosts)
     excess = (rates - capacity) / np.maximum(1.0, capacity)
     with_capacities = _milliseconds(run, 5)
-    without = _milliseconds(lambda: allocate(_demand(table, False), budget, no_limits), 5)
+    without = _milliseconds(lambda: allocate(_demand(table), budget, no_limits), 5)
     return {
         "sources": len(table),
         "hosts": hosts,
@@ -308,7 +261,7 @@ def _capacities(table: SourceTable, hosts: int) -> dict[str, object]:
 def _ratios(table: SourceTable) -> dict[str, object]:
     say("solve: what other policies pay")
     budget = BANDWIDTH * len(table)
-    best = plan_costs(table, _solved(table, False))
+    best = plan_costs(table, _solved(table))
     found: dict[str, object] = {
         "lambda_crawl": {
             "harmonic_per_url": round(float(best.harmonic.mean()), 1),

@@ -25,7 +25,6 @@ from freshet.crawler.run import push
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.service import Service
-from freshet.scheduler.agenda.site_clock_ranker import prepare
 from freshet.storage.maintenance import back_up
 from freshet.storage.records import FetchResult
 from freshet.storage.tables.alerts import Message
@@ -153,7 +152,6 @@ def samples(service: Service, name: str, label: str) -> dict[str, float]:
 
 @pytest.fixture
 def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Week:
-    prepare()  # which is told if it takes long
     stage = stage_on(Disk(3.5 * DAY_S, 3.5 * DAY_S + 4 * HOUR_S), tmp_path, monkeypatch)
     begin = stage.clock.now()
     inbox = Inbox((begin + DAY_S, begin + 1.25 * DAY_S))

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.agenda import site_clock_ranker
+from freshet.compiled import numeric
+from freshet.compiled.numeric import record
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import ein
 from freshet.scheduler.estimate.evidence import VisitResults
-from freshet.scheduler.estimate.grid import RATES
-from freshet.scheduler.estimate.site_model import PAGE
+from freshet.scheduler.estimate.site_model import RATES
 
 #: Page, days since the visit before, what it found, and for how long it was so by the server.
 LOOKS = st.lists(
@@ -163,7 +163,7 @@ def test_after_years_it_holds_no_more_than_after_months() -> None:
     for tick in range(1, 6_001):
         visit(ranker, tick % 6, tick / 3, changed=tick % 7 == 0)
         if tick % 1_500 == 0:
-            sizes.append(sum(array.nbytes for array in ranker._learners[0].clock))
+            sizes.append(ranker._learners[0].clock.structure.nbytes)
     assert float(ranker._learners[0].clock.facts[0]["at"]) > 1_000
     assert sizes[0] == sizes[-1]
     assert np.isfinite(ranker.worth(2_001.0)).all()
@@ -190,11 +190,18 @@ def test_looks_that_become_known_out_of_order_are_harmless() -> None:
 def test_the_compiled_ein_is_ein() -> None:
     for x in np.exp(np.linspace(-12, 6, 60)):
         worth = np.empty(1)
-        page = np.zeros(1, PAGE)
+        page = np.zeros(1, record("page"))
         page["known"] = True
         # So rarely changed that the bound decides: ½ τ Ein(x).
-        site_clock_ranker._value(
-            page, np.array([x]), np.zeros(1), np.array([1e-300]), np.ones(1), 2.0, inf, worth
+        numeric.site_worth(
+            page,
+            hazard=np.array([x]),
+            jump=np.zeros(1),
+            per=np.array([1e-300]),
+            importance=np.ones(1),
+            now=2.0,
+            longest=inf,
+            worth=worth,
         )
         assert worth[0] == pytest.approx(ein(float(x)), rel=1e-11)
 

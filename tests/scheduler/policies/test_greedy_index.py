@@ -12,12 +12,8 @@ from freshet.scheduler.policies.greedy_index import (
     GreedyIndex,
     GreedyIndexBinary,
     fresh_share,
-    greedy_loop,
     stale_share,
-    valuation,
 )
-from freshet.scheduler.policies.noisy_signal_index import NoisySignalIndex
-from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.sources import SourceTable
 
 Policy = type[GreedyIndex] | type[GreedyIndexBinary]
@@ -85,27 +81,3 @@ def mixed(n: int) -> SourceTable:
         pending_signals=rng.integers(0, 4, n),
         last_crawl=-(10 ** rng.uniform(-6, 3, n)),
     )
-
-
-@pytest.mark.parametrize("policy", [GreedyIndex(), GreedyIndexBinary()])
-def test_the_compiled_index_is_the_index(policy: IndexPolicy) -> None:
-    table = mixed(MANY)
-    np.testing.assert_allclose(valuation(policy, MANY)(table, 1.0), policy.index(table, 1.0), 1e-12)
-
-
-@pytest.mark.parametrize("policy", [GreedyIndex(), GreedyIndexBinary()])
-def test_the_loop_itself_is_the_index(policy: IndexPolicy) -> None:
-    table, worth = mixed(300), np.empty(300)
-    greedy_loop(
-        table.importance, table.change_rate, table.complete_observations, table.last_crawl,
-        table.pending_signals, 1.0, isinstance(policy, GreedyIndexBinary), worth,
-    )  # fmt: skip
-    np.testing.assert_allclose(worth, policy.index(table, 1.0), rtol=1e-12)
-
-
-def test_few_sources_and_other_policies_are_not_compiled() -> None:
-    policy = GreedyIndex()
-    assert valuation(policy, 10) == policy.index
-    assert valuation(policy, MANY) != policy.index
-    noisy = NoisySignalIndex()
-    assert valuation(noisy, MANY) == noisy.index

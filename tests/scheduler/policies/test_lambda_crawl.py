@@ -8,9 +8,7 @@ from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.costs import harmonic_cost, plan_costs
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox, solve
 from freshet.scheduler.policy import CrawlPlan
-from freshet.scheduler.solve.budget import Hosts, allocate
-from freshet.scheduler.solve.demand import HarmonicDemand
-from freshet.scheduler.sources import SourceTable, hosts_of
+from freshet.scheduler.sources import SourceTable
 from tests.scheduler.algorithm_3 import algorithm_1, algorithm_2, algorithm_3
 from tests.scheduler.policies.tables import BUDGETS, host_totals, source_tables
 
@@ -176,20 +174,6 @@ def test_a_guess_of_the_price_changes_nothing_but_rounding(
         complete_observations=table.complete_observations, price=guess,
     )  # fmt: skip
     np.testing.assert_allclose(warm.crawl_rate, cold.crawl_rate, rtol=1e-11)
-
-
-def test_compiled_and_numpy_give_the_same_plan() -> None:
-    rng = np.random.default_rng(7)
-    n = 70_000
-    mu, delta = 10 ** rng.uniform(-3, 3, (2, n)) * (rng.random((2, n)) > 0.01)
-    complete = rng.random(n) < 0.1
-    hosts = Hosts(*hosts_of(None, None, n))
-    plain, machine = (
-        allocate(HarmonicDemand(mu, delta, complete, compiled), 0.3 * n, hosts)
-        for compiled in (False, True)
-    )
-    np.testing.assert_allclose(machine.crawl_rate, plain.crawl_rate, rtol=1e-12)
-    assert machine.price == pytest.approx(plain.price, rel=1e-12)
 
 
 def test_the_policy_executes_the_same_rates_as_it_is_told() -> None:

@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,10 +20,6 @@ def harmonic(mu: Floats, delta: Floats) -> HarmonicDemand:
     return HarmonicDemand(mu, delta, np.arange(len(mu)) % 3 == 0)
 
 
-def compiled(mu: Floats, delta: Floats) -> HarmonicDemand:
-    return replace(harmonic(mu, delta), compiled=True)
-
-
 def binary(mu: Floats, delta: Floats) -> BinaryDemand:
     """Without floors."""
     return BinaryDemand(mu, delta, np.zeros(len(mu)))
@@ -36,7 +31,7 @@ def saturating(mu: Floats, delta: Floats) -> HarmonicDemand:
 
 
 Make = Callable[[Floats, Floats], Demand]
-DEMANDS = pytest.mark.parametrize("make", [harmonic, compiled, binary, saturating, IntervalDemand])
+DEMANDS = pytest.mark.parametrize("make", [harmonic, binary, saturating, IntervalDemand])
 
 
 def columns(seed: int, spread: float = 2.0) -> Floats:

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -8,7 +6,7 @@ from scipy.optimize import minimize_scalar
 
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.solve import demand as demand_solve
-from freshet.scheduler.solve.demand import HarmonicDemand, spending_loop
+from freshet.scheduler.solve.demand import HarmonicDemand
 
 SEEDS = st.integers(0, 2**32 - 1)
 EXPONENTS = st.floats(-6, 6)
@@ -74,28 +72,14 @@ def test_a_dearer_crawl_is_never_taken_more_often(seed: int, exponent: float) ->
 
 
 @given(SEEDS, EXPONENTS)
-def test_the_spending_is_the_sum_of_the_rates_numpy_and_compiled(
-    seed: int, exponent: float
-) -> None:
+def test_the_spending_is_the_sum_of_the_rates(seed: int, exponent: float) -> None:
     demand = some(seed)
     rates, slopes = at(demand, 10.0**exponent)
-    for compiled in (False, True):
-        written = np.empty(len(demand))
-        total, slope = replace(demand, compiled=compiled).spending_at(10.0**exponent, written)
-        np.testing.assert_allclose(written, rates, rtol=1e-14)
-        assert total == pytest.approx(rates.sum(), rel=1e-14)
-        assert slope == pytest.approx(slopes.sum(), rel=1e-13)
-
-
-def test_the_loop_for_the_compiler_is_right_as_python_too() -> None:
-    demand = some(3, n=5_000)
-    rates, slopes = at(demand, 0.7)
     written = np.empty(len(demand))
-    total, slope = spending_loop(
-        demand.importance, demand.change_rate, demand.on_signals, 1 / 0.7, written
-    )
+    total, slope = demand.spending_at(10.0**exponent, written)
     np.testing.assert_allclose(written, rates, rtol=1e-14)
-    assert (total, slope) == pytest.approx((rates.sum(), slopes.sum()), rel=1e-13)
+    assert total == pytest.approx(rates.sum(), rel=1e-14)
+    assert slope == pytest.approx(slopes.sum(), rel=1e-13)
 
 
 def test_sources_may_have_a_price_each() -> None:
@@ -132,7 +116,7 @@ def test_what_is_not_worth_a_crawl_wants_none() -> None:
         rates, slopes = at(demand, price)
         assert not rates.any()
         assert not slopes.any()
-        assert replace(demand, compiled=True).spending_at(price, rates) == (0.0, 0.0)
+        assert demand.spending_at(price, rates) == (0.0, 0.0)
     assert demand.limits().tolist() == [0.0] * 5
     assert demand.is_limited()
 

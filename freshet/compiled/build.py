@@ -1,0 +1,137 @@
+"""Build the compiled core: all C files beside this one, as one shared library beside them.
+
+    python freshet/compiled/build.py
+
+does it, as ``scripts/setup`` and the building of a wheel do. The library's name holds a digest of
+its sources, of this file with its flags among them: it is built once, and never used with others.
+
+The compiler is ``$CC``, or the first of cc, gcc and clang that works, or that of the package
+``ziglang``, where it is installed. Building needs nothing but Python.
+"""
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).parent
+#: Products and sums are rounded one by one, so that results are those of numpy on any machine.
+_FLAGS = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+_FLAGS += ["-fPIC", "-shared", "-fvisibility=hidden"]
+_WARNINGS = ["-Wall", "-Wextra", "-Werror=implicit-function-declaration"]
+_ENDING = ".dylib" if sys.platform == "darwin" else ".so"
+_TRIAL = "#include <math.h>\n#include <stdint.h>\ndouble half(double x) { return exp(x) / 2; }\n"
+
+
+def library(folder: Path = _HERE) -> Path:
+    """Return the path that the library of the sources in a folder has, built or not."""
+    digest = hashlib.sha256(f"{sys.platform} {platform.machine()}".encode())
+    for each in sorted([*folder.glob("*.[ch]"), folder / "build.py"]):
+        digest.update(f"\0{each.name}\0".encode() + each.read_bytes())
+    return folder / f"core-{digest.hexdigest()[:16]}{_ENDING}"
+
+
+@cache
+def compiler() -> tuple[str, ...] | None:
+    """Return the command of the first C compiler that works; None: there is none."""
+    return next((each for each in _candidates() if _works(each)), None)
+
+
+def _candidates() -> Iterator[tuple[str, ...]]:
+    if chosen := os.environ.get("CC"):
+        yield tuple(shlex.split(chosen))
+    for name in ("cc", "gcc", "clang"):
+        if shutil.which(name):
+            yield (name,)
+    if find_spec("ziglang"):
+        # By itself it would compile for this very processor.
+        yield (sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline")
+
+
+def _works(command: tuple[str, ...]) -> bool:
+    """Return whether a compiler makes a library; some lack the headers of C."""
+    with tempfile.TemporaryDirectory() as place:
+        source = Path(place, "trial.c")
+        source.write_text(_TRIAL, "ascii")
+        return _run([*command, *_FLAGS, "-o", f"{place}/trial{_ENDING}", str(source)]) is None
+
+
+def _run(command: Sequence[str]) -> str | None:
+    """Run a compiler; return what it said if it failed, None if it did not."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError as error:
+        return str(error)
+    return None if done.returncode == 0 else done.stderr
+
+
+def build(folder: Path = _HERE, checks: Sequence[str] = ()) -> Path:
+    """Build the library of the sources in a folder, if it is not there; return its path.
+
+    ``checks`` are further flags, for a library that stops at undefined behaviour.
+
+    Raises:
+        RuntimeError: there is no C compiler, or it refused the sources.
+    """
+    target, sources = library(folder), sorted(map(str, folder.glob("*.c")))
+    if target.exists():
+        return target
+    command = compiler()
+    if command is None:
+        raise RuntimeError(
+            "no C compiler works here: install one (Debian: gcc and libc6-dev) or the package"
+            " ziglang, or name one in CC"
+        )
+    sys.stderr.write(f"freshet: building {target.name} with {shlex.join(command)}\n")
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".core-") as place:
+        made = Path(place, target.name)
+        flags = [*_FLAGS, *_WARNINGS, *checks]
+        failure = _run([*command, *flags, "-o", str(made), *sources, "-lm"])
+        if failure is not None:
+            raise RuntimeError(
+                f"{shlex.join(command)} could not build the compiled core:\n{failure}"
+            )
+        made.replace(target)
+    for other in folder.glob(f"core-*{_ENDING}"):
+        if other != target:
+            other.unlink(missing_ok=True)
+    return target
+
+
+def get_build_hook() -> Any:
+    """Return the step by which hatchling builds the library before it packs a wheel."""
+    from hatchling.builders.hooks.plugin import interface  # noqa: PLC0415 - only there at a build
+    from packaging.tags import platform_tags  # noqa: PLC0415
+
+    class Hook(interface.BuildHookInterface[Any]):
+        def dependencies(self) -> list[str]:
+            """Return the package with a C compiler where the machine has none."""
+            return [] if compiler() else ["ziglang"]
+
+        def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+            """Build the library; a wheel with it is for its platform and any Python."""
+            made = build()
+            if version != "editable":
+                build_data["tag"] = f"py3-none-{next(platform_tags())}"
+                build_data["pure_python"] = False
+                build_data["artifacts"].append(f"/freshet/compiled/{made.name}")
+
+    return Hook
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--find-compiler"]:
+        sys.exit(not library().exists() and compiler() is None)
+    try:
+        build()
+    except RuntimeError as error:
+        sys.exit(f"freshet: {error}")

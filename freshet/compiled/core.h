@@ -1,0 +1,291 @@
+/* What the files of the compiled core share.
+ *
+ * freshet/compiled/numeric.py reads the constants and structures of this file and makes records of
+ * numpy of them; so each line declares members of one type, and the layout is C's own. A comment
+ * behind a pointer has the shape of its array.
+ */
+
+#ifndef FRESHET_CORE_H
+#define FRESHET_CORE_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+/* What functions return in place of a number of at least 0. */
+#define NO_MEMORY -1
+#define WRONG_INDEX -2
+
+/* NaN in `a` stays, as in Python. */
+static inline double larger(double a, double b) { return b > a ? b : a; }
+static inline double smaller(double a, double b) { return b < a ? b : a; }
+static inline int64_t larger_int(int64_t a, int64_t b) { return b > a ? b : a; }
+static inline int64_t smaller_int(int64_t a, int64_t b) { return b < a ? b : a; }
+
+/* -- pages and their rates (grid.c, site_model.c) -- */
+
+/* Rates of the grid. */
+#define POINTS 48
+/* Areas of a site. */
+#define AREAS 16
+/* Visits before the priors are fitted for the first time. */
+#define FIRST_FIT 32
+
+struct page {
+    bool known, alive, pending, changed;
+    int16_t area;
+    /* The number of the pending interval in the ring of its clock; -1: it is not there. */
+    int64_t number;
+    double last, begin, end, rate, plain_rate;
+    /* The clock's readings at the last visit, if that is before all of its bins. */
+    double shared, cold;
+};
+
+struct visit {
+    int64_t row;
+    double at;
+    bool compared, changed, gone;
+    /* Whether its bytes were others, changed or not. */
+    bool moved;
+    /* The day that the server names, -inf: none. */
+    double modified;
+    /* The mean days between two visits to a page, if all are visited in turn. */
+    double turn;
+    /* Filled in: the day of the visit before, -inf if none, and the changes expected. */
+    double begin, hazard;
+};
+
+struct site_facts {
+    int64_t known, alive, visits;
+    /* How many visits there are when the priors are fitted again. */
+    int64_t fit_at;
+    bool clocked;
+    /* Decayed log loss of the clock, less that of the days. */
+    double loss;
+    /* The geometric mean of the rates. */
+    double mean_rate;
+    /* Visits at which the server named a day since the one before, changes found at these, and the
+     * days since the named ones, as they were and as they could be expected. */
+    double named, found, ages, usual_ages;
+};
+
+/* All pages of all sites, with log-likelihoods by the clocks and by the days. */
+struct pages {
+    int64_t count;
+    struct page *page; /* [count] */
+    float *likelihood; /* [count][POINTS] */
+    float *plain_likelihood; /* [count][POINTS] */
+};
+
+/* A site: the priors of its areas, the last row that of all, and the rows of its pages. */
+struct site {
+    int64_t room;
+    struct site_facts *facts; /* [1] */
+    double *prior; /* [AREAS + 1][POINTS] */
+    double *plain_prior; /* [AREAS + 1][POINTS] */
+    int64_t *rows; /* [room] */
+};
+
+void add_interval(float *sums, double own, double cold, bool changed);
+void drift(float *sums, const double *prior, double days);
+double mean_rate(const float *sums, const double *prior);
+double log_loss(double hazard, bool changed);
+bool fit(
+    const float *sums, const int64_t *rows, int64_t count,
+    double *prior, const double *parent, int64_t steps);
+
+/* -- the clock of a site (site_clock.c) -- */
+
+#define BINS 768
+/* Bins of the mean time between two visits. */
+#define BINS_A_TURN 80
+/* The last bins of an interval that count: three mean times between two visits. */
+#define REACH 256
+/* Changed intervals that are divided anew, at most. */
+#define RING 300
+
+/* b, the share of a page's hazard that keeps the site's time. */
+#define SHARED 0.65
+/* c, a day. */
+#define REWRITTEN 1e-5
+
+struct clock_facts {
+    double width;
+    /* The days of the first edge that is kept, and of the first of all. */
+    double at, begin;
+    /* Bins that the sums at the edges go up to. */
+    int64_t summed;
+    /* Numbers of the oldest interval in the ring and of the next. */
+    int64_t oldest, next;
+};
+
+struct interval {
+    double begin, end;
+    /* Days before the first of its bins, in which it keeps its own time. */
+    double before, rate, theta;
+    int64_t area, owner, first;
+    /* Its bins; 0 where it was dropped. */
+    int64_t bins;
+};
+
+/* A clock of `bins` bins, BINS or, where a site has none yet, 0; its ring has `size` intervals.
+ *
+ * `shared` and `cold` are M(t) and Y(t), summed up to the edges of the bins; `of_shared` and
+ * `of_cold` what was ascribed of the intervals of the ring to each of their `span` bins. */
+struct clock {
+    int64_t bins, areas, size, span;
+    struct clock_facts *facts; /* [1] */
+    double *changes; /* [bins] */
+    double *exposure; /* [bins] */
+    double *cold_changes; /* [bins][areas] */
+    double *cold_exposure; /* [bins][areas] */
+    double *all_changes; /* [bins] */
+    double *all_exposure; /* [bins] */
+    double *shared; /* [bins + 1] */
+    double *cold; /* [bins + 1][areas] */
+    struct interval *ring; /* [size] */
+    float *of_shared; /* [size][span] */
+    float *of_cold; /* [size][span] */
+};
+
+int64_t clock_restart(const struct clock *clock, double at, double width);
+int64_t clock_sum_from(const struct clock *clock, int64_t first, int64_t stop);
+double shared_at(const struct clock *clock, double day);
+double cold_at(const struct clock *clock, double day, int64_t area);
+double pace_before(const struct clock *clock, double end);
+bool crowded(const struct clock *clock, double day);
+double dropped_before(const struct clock *clock);
+void drop_oldest(const struct clock *clock);
+bool ring_is_full(const struct clock *clock);
+double suspected(const struct clock *clock, int64_t number);
+int64_t expose(
+    const struct clock *clock, double begin, double end, double rate, double theta, int64_t area);
+int64_t ascribe(
+    const struct clock *clock, double begin, double end, double rate, double theta, int64_t area,
+    int64_t owner);
+double exp_digamma(double x);
+
+/* -- claims about the pages of a site (claims.c) -- */
+
+/* Claims on a page that stand until the next visit; of more the oldest are forgotten. */
+#define STANDING 12
+/* Sources whose pages are told apart. */
+#define SOURCES 63
+/* Events by how much of the site is in them. */
+#define SIZES 5
+/* Claims count where they predict better by this share of the log loss. */
+#define LEAST_GAIN 0.12
+
+struct claimed_page {
+    int64_t row;
+    /* The sources (bits, by their places) that have claimed something of the page. */
+    int64_t by;
+    /* Since when something is claimed of the page, and how often that moved. */
+    double since;
+    int64_t moves;
+    /* kappa: expected changes by unit of an event's share. */
+    double weight;
+    int64_t standing;
+    /* The visit before, committed at the next one, when its events have settled. */
+    int64_t past;
+    double past_days, past_other;
+    bool past_changed;
+    /* A visit that found an unclaimed change, until the sources have been polled again. */
+    bool held, changed;
+    double begin, at, hazard;
+};
+
+/* A claim: of the page in a slot, last visited on a day, -inf: never. */
+struct claim {
+    int64_t slot;
+    double until, last;
+    /* Of the event that it belongs to, within the signal. */
+    int64_t number;
+};
+
+struct event {
+    int64_t source, size;
+    double at;
+    /* Changes attributed to it, the weights of the visited pages, and its share. */
+    double found, exposed, share;
+};
+
+struct source {
+    int64_t number, asked;
+    double received;
+    int64_t claims;
+    /* Days observed lately, and the credit earned in these. */
+    double days, gain;
+    /* Recent visits to pages of which it claimed a change, and the changes found at these. */
+    double visited, found;
+    /* Changes found lately at any of its pages, and those that it had claimed. */
+    double changes, claimed;
+    /* Recent days from changes to their claims, and the number of these claims. */
+    double late, timed;
+};
+
+struct claim_facts {
+    int64_t pages, sources, events, visits, fit_at;
+    /* Decayed log losses with and without claims. */
+    double loss, loss_without;
+    /* Visits without claims: changes found, and changes expected. */
+    double unclaimed, expected;
+    /* The mean share of events over their claims. */
+    double share_sum, shares;
+    /* The mean weight of visited pages, over visits. */
+    double weight_sum, weights;
+    /* Whether a page has changed without a claim when the sources were last polled. */
+    bool news;
+};
+
+/* The claims of a site, with `room` for pages, a ring of `size` events and `known` sources.
+ *
+ * `standing` and `past` are numbers of events; `share` has the changes found and the weights
+ * exposed of the events of each source and size. */
+struct claims {
+    int64_t room, size, known;
+    struct claim_facts *facts; /* [1] */
+    struct claimed_page *page; /* [room] */
+    int64_t *standing; /* [room][STANDING] */
+    int64_t *past; /* [room][STANDING] */
+    float *likelihood; /* [room][POINTS] */
+    struct event *event; /* [size] */
+    struct source *source; /* [known] */
+    double *share; /* [known][SIZES][2] */
+    double *prior; /* [POINTS] */
+    double *parent; /* [POINTS] */
+};
+
+/* -- archived pages (bounds.c) -- */
+
+/* The captures of `pages` pages, those of each together, as scheduler/evaluate/captures.py has
+ * them. */
+struct timeline {
+    int64_t pages, captures;
+    int64_t *offsets; /* [pages + 1] */
+    double *since; /* [captures] */
+    double *at; /* [captures] */
+    double *until; /* [captures] */
+    bool *appears; /* [captures] */
+    bool *changed; /* [captures] */
+    bool *counts; /* [captures] */
+    bool *gap_counts; /* [captures] */
+};
+
+/* Where costs are added up: by page, and by day, with steps between days; `harmonic` are the first
+ * `most` harmonic numbers. */
+struct bill {
+    int64_t count, days, most;
+    double *pages; /* [count][9] */
+    double *bins; /* [days][9] */
+    double *steps; /* [days][9] */
+    double *importance; /* [count] */
+    double *harmonic; /* [most] */
+    /* The day from which on they are. */
+    double *start; /* [1] */
+};
+
+#endif

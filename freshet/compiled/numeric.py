@@ -1,0 +1,394 @@
+"""Functions of the compiled core over arrays of numpy: learning, valuing, bounds.
+
+``core.h`` has the constants, the records and the structures of arrays; :func:`record` and
+:class:`Structure` read them from there.
+
+Every function raises TypeError for an array of another type or length than it takes, or that is not
+contiguous; IndexError, before anything is changed, for a row, slot, host, source or area that does
+not exist, and for offsets that do not go from 0 to the length of a column; MemoryError where there
+is none, when a part may have been done.
+"""
+
+import ctypes
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from freshet.compiled import function
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+Records: TypeAlias = NDArray[np.void]
+
+_HEADER = Path(__file__).with_name("core.h").read_text("ascii")
+_BODIES = dict(re.findall(r"^struct (\w+) \{\n(.*?)^\};", _HEADER, re.MULTILINE | re.DOTALL))
+_MEMBER = re.compile(r"^ {4}(?:struct )?(\w+) ([\w*, ]+);(?: /\* (\S.*) \*/)?$", re.MULTILINE)
+_TYPES: Final[dict[str, DTypeLike]] = {
+    "bool": np.bool_, "double": np.float64, "float": np.float32, "int16_t": np.int16,
+    "int64_t": np.int64,
+}  # fmt: skip
+
+#: The constants of ``core.h``.
+CONSTANTS: Final[Mapping[str, float]] = {
+    name: float(value)
+    for name, value in re.findall(r"^#define (\w+) (-?[\d.]\S*)$", _HEADER, re.MULTILINE)
+}
+
+
+@cache
+def _members(name: str) -> list[tuple[str, DTypeLike, list[list[str]] | None]]:
+    """Return the members of a structure: name, type and, of a pointer, the terms of its shape."""
+    found: list[tuple[str, DTypeLike, list[list[str]] | None]] = []
+    for kind, names, shape in _MEMBER.findall(_BODIES[name]):
+        dtype = _TYPES[kind] if kind in _TYPES else record(kind)
+        terms = [each.split(" + ") for each in re.findall(r"\[(.*?)\]", shape)]
+        for member in names.split(", "):
+            pointed = member.removeprefix("*")
+            found.append((pointed, np.dtype(dtype), terms if pointed != member else None))
+    return found
+
+
+@cache
+def record(name: str) -> np.dtype[np.void]:
+    """Return the type of numpy for a structure of ``core.h`` that has no pointers."""
+    return np.dtype([(member, dtype) for member, dtype, _ in _members(name)], align=True)
+
+
+class Structure:
+    """Arrays that C reads by a structure of ``core.h``; they live as long as this.
+
+    Attributes:
+        name: the structure's.
+        address: where it is.
+        numbers: its members that are no pointers.
+    """
+
+    __slots__ = ("_arrays", "_words", "address", "name", "numbers")
+
+    def __init__(self, name: str, arrays: Any, **numbers: int) -> None:
+        """Take the attributes of ``arrays`` that the structure names, and these numbers.
+
+        Raises:
+            TypeError: an array is of another type or shape than the structure says, is not
+                contiguous, or cannot be written to.
+        """
+        self.name = name
+        self.numbers = numbers
+        self._arrays = []
+        words = []
+        for member, dtype, terms in _members(name):
+            if terms is None:
+                words.append(numbers[member])
+                continue
+            array = getattr(arrays, member)
+            shape = tuple(sum(map(self._value, each)) for each in terms)
+            _check(f"{name}.{member}", array, dtype, shape)
+            self._arrays.append(array)
+            words.append(array.ctypes.data)
+        self._words = np.array(words, np.int64)
+        self.address = self._words.ctypes.data
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the arrays."""
+        return sum(array.nbytes for array in self._arrays)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("addresses are of one process: copy the arrays instead")
+
+    def _value(self, word: str) -> int:
+        return (
+            int(word)
+            if word.isdigit()
+            else self.numbers[word]
+            if word in self.numbers
+            else int(CONSTANTS[word])
+        )
+
+
+def _check(
+    name: str,
+    array: NDArray[Any],
+    dtype: DTypeLike,
+    shape: tuple[int, ...],
+    *,
+    written: bool = True,
+) -> None:
+    if array.shape != shape or array.dtype != dtype:
+        given = f"is {array.dtype}, {array.shape}"
+        raise TypeError(f"{name}: {given}; accepted is {dtype}, {shape}")
+    if not array.flags.c_contiguous or (written and not array.flags.writeable):
+        raise TypeError(f"{name}: is not contiguous, or cannot be written to")
+
+
+# -- calls --
+
+_KINDS = {"i": ctypes.c_int64, "r": ctypes.c_double}
+_ARRAY = re.compile(r"(\w+)(!?)\[(\w+)\]")
+_address_of = (ctypes.c_char * 0).from_buffer
+
+
+def _function(name: str, signature: str) -> Callable[..., int]:
+    """Return a function of C that checks what it gets.
+
+    A word of the signature is ``i`` or ``r``, an integer or a real number; ``*clock``, a structure;
+    ``double[n]``, an array of that type, of which all those of length n have one length, or
+    ``double![n]``, one that C writes; or ``n``, that length, which the function gives by itself.
+    """
+    words = signature.split()
+    kinds = [
+        _KINDS.get(word, ctypes.c_void_p if word[-1] == "]" or word[0] == "*" else ctypes.c_int64)
+        for word in words
+    ]
+    called = function(name, kinds, ctypes.c_int64)
+    arrays = [_ARRAY.fullmatch(word) for word in words]
+    dtypes = [np.dtype(_TYPES.get(it[1]) or record(it[1])) if it else None for it in arrays]
+
+    def call(*given: Any) -> int:
+        lengths: dict[str, int] = {}
+        waiting = iter(given)
+        ready: list[Any] = []
+        for word, array, dtype in zip(words, arrays, dtypes, strict=True):
+            if word in lengths:
+                ready.append(lengths[word])
+                continue
+            value = next(waiting)
+            if array is not None and dtype is not None:
+                length = lengths.setdefault(array[3], len(value))
+                _check(f"{name}: {word}", value, dtype, (length,), written=bool(array[2]))
+                ready.append(_address_of(value) if value.flags.writeable else value.ctypes.data)
+            elif word[0] == "*":
+                if value.name != word[1:]:
+                    raise TypeError(f"{name}: {value.name} is not {word}")
+                ready.append(value.address)
+            else:
+                ready.append(value)
+        return _number(called(*ready))
+
+    return call
+
+
+def _number(result: int) -> int:
+    """Return what C returned, or raise the error that it stands for."""
+    if result == CONSTANTS["WRONG_INDEX"]:
+        raise IndexError("a row, slot, source or host does not exist; nothing was changed")
+    if result == CONSTANTS["NO_MEMORY"]:
+        raise MemoryError
+    return result
+
+
+# -- rates, clocks and learning --
+
+_grid_rates = _function("grid_rates", "double![n]")
+_clock_restart = _function("clock_restart", "*clock r r")
+_clock_sum_from = _function("clock_sum_from", "*clock i i")
+_site_learn = _function("site_learn", "*pages *site *clock visit![n] n i")
+_site_mark_all = _function("site_mark_all", "*pages *site *clock")
+_count_pages = _function("count_pages", "bool![rows] rows visit![n] n i r")
+_site_hazards = _function("site_hazards", "*pages *site *clock r double![n] double![n] n")
+_site_worth = _function(
+    "site_worth", "page[n] n double[n] double[n] double[n] double[n] r r double![n]"
+)
+_two_of_each = _function("two_of_each", "double[n] int64_t[n] n int64_t![h] int64_t![h] h")
+
+
+def grid_rates() -> Floats:
+    """Return the rates (48,) of the grid, changes a day."""
+    rates = np.empty(int(CONSTANTS["POINTS"]))
+    _grid_rates(rates)
+    return rates
+
+
+def clock_restart(clock: Structure, at: float, width: float) -> None:
+    """Begin a clock, which has bins, anew on this day; they are ``width`` days wide."""
+    _clock_restart(clock, at, width)
+
+
+def clock_sum_from(clock: Structure, first: int, stop: int) -> None:
+    """Sum a clock up anew, from bin ``first`` up to ``stop`` or as far as it was summed."""
+    _clock_sum_from(clock, first, stop)
+
+
+def site_learn(
+    pages: Structure, site: Structure, clock: Structure, visits: Records, first: int
+) -> int:
+    """Learn visits (``struct visit``) to a site from ``first`` on; fill in what was expected.
+
+    Returns:
+        their number, or that of the visit before which something must be allocated: a clock, an
+        area or a larger ring.
+    """
+    return _site_learn(pages, site, clock, visits, first)
+
+
+def site_mark_all(pages: Structure, site: Structure, clock: Structure) -> None:
+    """Note the readings of a clock that begins at the last visits: as if it had gone evenly."""
+    _site_mark_all(pages, site, clock)
+
+
+def count_pages(there: Bools, visits: Records, count: int, budget: float) -> int:
+    """Fill in how long a turn is at each visit; return how many pages count in the end.
+
+    ``there`` (n,) says whether a page counts, and is written; ``count`` is how many do before, and
+    ``budget`` in visits a day.
+    """
+    return _count_pages(there, visits, count, budget)
+
+
+def site_hazards(
+    pages: Structure, site: Structure, clock: Structure, *, now: float, hazard: Floats, rate: Floats
+) -> None:
+    """Write the hazards since the last visits and the rates a day of a site's pages by its clock.
+
+    ``hazard`` and ``rate`` are (n,), of all pages.
+    """
+    _site_hazards(pages, site, clock, *(now, hazard, rate))
+
+
+def site_worth(
+    page: Records,
+    *,
+    hazard: Floats,
+    jump: Floats,
+    per: Floats,
+    importance: Floats,
+    now: float,
+    longest: float,
+    worth: Floats,
+) -> None:
+    """Write W of each page; one of mean importance waits at most ``longest`` days.
+
+    All columns are (n,): ``hazard`` the changes expected since the last visit, ``jump`` q, 0
+    without claims, ``per`` D, and ``worth`` what is written.
+    """
+    _site_worth(page, *(hazard, jump, per, importance), now, longest, worth)
+
+
+def two_of_each(worth: Floats, host: Ints, hosts: int) -> tuple[Ints, Ints]:
+    """Return the two worthiest rows (hosts,) of each host; -1 without a row above 0."""
+    first, second = np.empty((2, hosts), np.int64)
+    _two_of_each(worth, host, first, second)
+    return first, second
+
+
+# -- claims --
+
+_claims_receive = _function("claims_receive", "*claims i r claim[n] n i")
+_claims_stale = _function("claims_stale", "*claims page[n] double[n] n r double![room] room")
+_claims_credit = _function("claims_credit", "*claims i r")
+_claims_learn = _function("claims_learn", "*claims visit[n] int64_t[n] n i")
+_claims_value = _function(
+    "claims_value", "*claims page[n] n r r double![n] double![n] double![n] double![n]"
+)
+_claims_value_polls = _function("claims_value_polls", "*claims r double![n] n")
+
+
+def claims_receive(claims: Structure, source: int, at: float, said: Records, *, alive: int) -> None:
+    """Learn the claims (``struct claim``) of a source (its place), in the order of their events.
+
+    ``alive`` is the number of the site's pages.
+    """
+    _claims_receive(claims, source, at, said, alive)
+
+
+def claims_stale(claims: Structure, page: Records, hazard: Floats, now: float) -> Floats:
+    """Return the probabilities (room,) of stale copies; ``hazard`` (n,) is without claims."""
+    stale = np.zeros(claims.numbers["room"])
+    _claims_stale(claims, page, hazard, now, stale)
+    return stale
+
+
+def claims_credit(claims: Structure, source: int, news: float) -> None:
+    """Count the gain of a signal of a source (its place)."""
+    _claims_credit(claims, source, news)
+
+
+def claims_learn(claims: Structure, visits: Records, slots: Ints, alive: int) -> None:
+    """Learn visits to pages of the site in their order (slots; −1: without claims).
+
+    They have the days of the visits before and the changes expected without claims.
+    """
+    _claims_learn(claims, visits, slots, alive)
+
+
+def claims_value(
+    claims: Structure,
+    page: Records,
+    *,
+    now: float,
+    turn: float,
+    hazard: Floats,
+    rate: Floats,
+    jump: Floats,
+    per: Floats,
+) -> None:
+    """Write y, changes a day, the addition to W and its divisor (n,), for pages with claims."""
+    _claims_value(claims, page, now, turn, *(hazard, rate, jump, per))
+
+
+def claims_value_polls(claims: Structure, now: float, worth: Floats) -> None:
+    """Raise the worth (n,) of polling a source to what it tells, as far as it is believed."""
+    _claims_value_polls(claims, now, worth)
+
+
+# -- archives --
+
+_bounds_bill = _function("bounds_bill", "*timeline int64_t[m] m double[k] k double[n] n *bill r")
+_bounds_list = _function(
+    "bounds_list", "*timeline double[n] n r r double![k] double![k] k int64_t![n] double![n]"
+)
+_bounds_relaxed = _function(
+    "bounds_relaxed", "int64_t[m] m double[c] double[c] c double[n] double[n] n r i double![one]"
+)
+
+
+def bounds_bill(
+    timeline: Structure, offsets: Ints, at: Floats, copy: Floats, bill: Structure, end: float
+) -> None:
+    """Add up the costs of copies until a day; :mod:`freshet.scheduler.evaluate.bounds` has them.
+
+    ``offsets`` (n + 1,) are those of each page's visits ``at`` (k,), ``copy`` (n,) the visits
+    before.
+    """
+    _bounds_bill(timeline, *(offsets, at, copy), bill, end)
+
+
+def bounds_list(
+    timeline: Structure, copy: Floats, span: tuple[float, float]
+) -> tuple[Ints, Floats, Floats, Floats]:
+    """Return the certain changes that copies (n,) miss between two days.
+
+    Returns:
+        their number by page (n,); their days and since when each could be seen, by page, in days
+        that count; these days, (n,).
+    """
+    number, counted = np.empty(len(copy), np.int64), np.empty(len(copy))
+    day, sight = np.empty((2, timeline.numbers["captures"]))
+    total = _bounds_list(timeline, copy, *span, *(day, sight, number, counted))
+    return number, day[:total], sight[:total], counted
+
+
+def bounds_relaxed(
+    offsets: Ints,
+    *,
+    day: Floats,
+    since: Floats,
+    end: Floats,
+    importance: Floats,
+    price: float,
+    harmonic: bool,
+) -> tuple[float, int]:
+    """Return the least cost of n pages with visits at a price, and the number of these.
+
+    ``offsets`` (n + 1,) are those of each page's changes in ``day`` and ``since`` (c,); ``end``
+    (n,) are the days that count in all.
+    """
+    cost = np.empty(1)
+    visits = _bounds_relaxed(offsets, *(day, since, end, importance), price, harmonic, cost)
+    return float(cost[0]), visits
