@@ -105,12 +105,12 @@ def lambert(level: Floats) -> Floats:
     >>> lambert(np.array([0.0, 1 - np.log(2), np.inf])).round(9).tolist()
     [0.0, 1.0, inf]
     """
-    root = np.sqrt(2 * level)
+    root = np.sqrt(2) * np.sqrt(level)
     found: Floats = np.where(root < 0.25, polyval(np.minimum(root, 0.25), _BRANCH), root + level)
     far = (root >= 0.25) & np.isfinite(level)
     y, wanted = found[far], level[far]
     for _ in range(20):
-        step = (y - np.log1p(y) - wanted) * (1 + y) / y
+        step = (y - np.log1p(y) - wanted) * (1 + 1 / y)
         y = y - step
         if np.all(np.abs(step) <= 1e-14 * y):
             break

@@ -101,14 +101,14 @@ def test_the_product_has_at_most_252_modules() -> None:
     assert len(modules()) <= 252
 
 
-def test_the_product_has_at_most_62200_lines() -> None:
+def test_the_product_has_at_most_62350_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites."""
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 62_200
+    assert line_count(product) <= 62_350
 
 
-def test_the_tests_have_at_most_48500_lines() -> None:
-    assert line_count(files("tests")) <= 48_500
+def test_the_tests_have_at_most_48650_lines() -> None:
+    assert line_count(files("tests")) <= 48_650
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
@@ -137,6 +137,16 @@ def test_everything_is_imported_as_freshet() -> None:
         if (line := ast.unparse(node)).split()[1].split(".")[0] in PACKAGES
     ]
     assert short == []
+
+
+def test_the_product_needs_neither_scipy_nor_datasketch() -> None:
+    """Both are references of the tests: an installation does not have them."""
+    found = [
+        each.name
+        for each in modules().values()
+        if {imported.split(".")[0] for imported in each.imported()} & {"scipy", "datasketch"}
+    ]
+    assert found == []
 
 
 def test_the_product_has_at_most_463_public_classes() -> None:
