@@ -227,8 +227,8 @@ def _after_signals(j: int, a: Floats, g: Floats, jump: Floats, x: Floats) -> Flo
     """Return the term j of the binary sum; ``x`` is ax."""
     z = _per_drift(g * (x - j * jump), a)
     fresh = np.exp(j * (np.log(g / (a + g)) - jump)) / (a + g)
-    stale = np.exp(-x) * gammainc(j + 1, z) / g
-    term: Floats = fresh * gammainc(j + 1, z + (x - j * jump)) - stale
+    told, changed = np.split(gammainc(j + 1, np.concatenate((z, z + (x - j * jump)))), 2)
+    term: Floats = fresh * changed - np.exp(-x) * told / g
     return term
 
 
