@@ -43,14 +43,14 @@ def exp1(x: Floats) -> Floats:
 
 
 def gammainc(n: int, x: Floats) -> Floats:
-    """Return P(n, x), the probability that a Poisson number with mean x is n or more; to 2e-13.
+    """Return P(n, x), the probability that a Poisson number with mean x is n or more; to 3e-13.
 
     Below n by a sum of terms that are not negative, from n on by that of the others:
 
         P(n, x) = e^{−x} xⁿ/n! (1 + x/(n+1) (1 + x/(n+2) (1 + …)))                       (8.7.1)
                 = 1 − e^{−x} x^{n−1}/(n−1)! (1 + (n−1)/x (1 + (n−2)/x (1 + …)))          (8.4.9)
 
-    n is at least 1, x an array of any shape from 0 to inf. For large n the error is 1e-16 n.
+    n is at least 1, x an array of any shape from 0 to inf. Above n = 200 the error is 2e-15 n.
 
     >>> gammainc(2, np.array([0.0, 1.0, np.inf])).round(6).tolist()  # 1 − 2/e
     [0.0, 0.264241, 1.0]
@@ -79,7 +79,8 @@ def _nested(t: Floats, factors: Floats) -> Floats:
     largest = float(t.max(initial=0.0))
     factors = factors[np.cumprod(largest * factors) > _LEAST]
     if len(t) * len(factors) < _ROWS:
-        return 1 + np.multiply.accumulate(np.multiply.outer(t, factors), axis=1).sum(axis=1)
+        terms: Floats = np.multiply.accumulate(np.multiply.outer(t, factors), axis=1)
+        return np.asarray(1 + terms.sum(axis=1), np.float64)
     total = np.ones_like(t)
     for factor in factors[::-1].tolist():
         total *= t
@@ -122,7 +123,7 @@ def beta_hazard(a: float, b: float, x: float, rest: float) -> float:
     """Return xᵃ (1 − x)ᵇ / (B(a, b) I_x(a, b)), I the regularised incomplete beta function.
 
     ``rest`` is 1 − x; all are above 0. By the continued fraction of I (8.17.22), or where x is
-    large, of 1 − I; to 1e-12, in some √max(a, b) steps.
+    large, of 1 − I; to 1e-13, in some √max(a, b) steps.
 
     >>> round(beta_hazard(2.0, 1.0, 0.5, 0.5), 9)  # I is x², and 1/B is 2
     1.0

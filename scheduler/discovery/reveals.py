@@ -40,7 +40,9 @@ def reached(
     successors: list[list[int]] = [[] for _ in range(new)]
     for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
         successors[source].append(target)
-    group_of, pages_of, behind = [0] * new, [], []
+    group_of = [0] * new
+    pages_of: list[list[int]] = []
+    behind: list[int] = []
     for group, pages in enumerate(_linked_groups(successors)):
         for page in pages:
             group_of[page] = group
