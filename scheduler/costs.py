@@ -55,7 +55,6 @@ from math import factorial
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
-import scipy
 from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike
 
@@ -63,6 +62,7 @@ from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.policy import Crawling, CrawlPlan
 from freshet.scheduler.sources import SourceTable
+from freshet.scheduler.special import exp1
 
 #: Change rates, crawl rates and classes of some rows → the figure of each at importance 1.
 _Formula: TypeAlias = Callable[[Floats, Floats, Bools], Floats]
@@ -296,7 +296,7 @@ def ein(m: Number) -> Number:
     >>> ein(0.0), round(ein(1.0), 6)  # 1 - 1/4 + 1/18 - 1/96 + …
     (0.0, 0.7966)
     """
-    return _piecewise(m, _EIN, lambda x: np.euler_gamma + np.log(x) + scipy.special.exp1(x))
+    return _piecewise(m, _EIN, lambda x: np.euler_gamma + np.log(x) + exp1(x))
 
 
 def ein_mean(x: Number) -> Number:
@@ -331,9 +331,10 @@ def harmonic_number(n: float) -> float: ...
 @overload
 def harmonic_number(n: Floats | Ints) -> Floats: ...
 def harmonic_number(n: float | Floats | Ints) -> float | Floats:
-    """Return H(n) = 1 + 1/2 + … + 1/n = ψ(n + 1) + γ; H(0) = 0.
+    """Return H(n) = 1 + 1/2 + … + 1/n; H(0) = 0.
 
-    n is a whole number of at least 0 (inf gives inf), ψ the digamma function, used from 64 on.
+    n is a whole number of at least 0 (inf gives inf). From 64 on it is ln n + γ + 1/(2n) − 1/(12n²)
+    + 1/(120n⁴) − 1/(252n⁶), to rounding (Abramowitz and Stegun, 6.3.18).
 
     >>> harmonic_number(0), harmonic_number(1), harmonic_number(2)
     (0.0, 1.0, 1.5)
@@ -342,7 +343,11 @@ def harmonic_number(n: float | Floats | Ints) -> float | Floats:
     small = whole < len(_SMALL)
     result = _SMALL[np.where(small, whole, 0).astype(np.intp)]
     if not small.all():
-        result = np.where(small, result, scipy.special.digamma(whole + 1) + np.euler_gamma)
+        n_large = np.maximum(whole, len(_SMALL))
+        square = n_large**-2
+        series = square * (1 / 12 - square * (1 / 120 - square / 252))
+        large = np.log(n_large) + np.euler_gamma + 0.5 / n_large - series
+        result = np.where(small, result, large)
     found: float | Floats = _same_kind(result)
     return found
 

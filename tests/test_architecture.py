@@ -141,6 +141,16 @@ def test_everything_is_imported_as_freshet() -> None:
     assert short == []
 
 
+def test_the_product_needs_neither_scipy_nor_datasketch() -> None:
+    """Both are references of the tests: an installation does not have them."""
+    found = [
+        each.name
+        for each in modules().values()
+        if {imported.split(".")[0] for imported in each.imported()} & {"scipy", "datasketch"}
+    ]
+    assert found == []
+
+
 def test_the_product_has_at_most_463_public_classes() -> None:
     assert sum(len(each.classes()) for each in modules().values()) <= 463
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
+from operator import or_
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
@@ -20,7 +22,8 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 # -- paths --
 #
 # New pages that reach one another count as one (strongly connected components); what each of those
-# reaches is found from the ends of the paths back to their beginnings, in one pass.
+# reaches is found from the ends of the paths back to their beginnings, in the order in which
+# Tarjan's algorithm finds them (SIAM Journal on Computing 1(2), 1972).
 
 
 def reached(
@@ -34,52 +37,60 @@ def reached(
     if not sources.size:
         yield from direct
         return
-    group_of, groups = linked_groups(sources, targets, new, strong=True)
-    behind = _behind(group_of[sources], group_of[targets], groups)
-    pages_of = np.split(np.argsort(group_of, kind="stable"), np.cumsum(np.bincount(group_of))[:-1])
+    successors: list[list[int]] = [[] for _ in range(new)]
+    for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
+        successors[source].append(target)
+    group_of = [0] * new
+    pages_of: list[list[int]] = []
+    behind: list[int] = []
+    for group, pages in enumerate(_linked_groups(successors)):
+        for page in pages:
+            group_of[page] = group
+        nearest = {group_of[target] for page in pages for target in successors[page]} - {group}
+        behind.append(reduce(or_, (behind[each] for each in nearest), 1 << group))
+        pages_of.append(pages)
     known: dict[int, Ints] = {}
     for page, linked in direct:
-        mask = 0
-        for group in np.unique(group_of[linked]).tolist():
-            mask |= behind[group]
+        mask = reduce(
+            or_, (behind[group] for group in {group_of[each] for each in linked.tolist()})
+        )
         if mask not in known:
-            found = [pages_of[group] for group in _bits(mask, groups)]
-            known[mask] = np.sort(np.concatenate(found))
+            found = chain.from_iterable(pages_of[group] for group in _bits(mask, len(pages_of)))
+            known[mask] = np.sort(np.fromiter(found, np.int64))
         yield page, known[mask]
 
 
-def linked_groups(sources: Ints, targets: Ints, n: int, *, strong: bool) -> tuple[Ints, int]:
-    """Return groups of pages that reach one another: the group of each, and their number.
-
-    If not ``strong``, links lead both ways.
-    """
-    links = scipy.sparse.coo_array((np.ones(sources.size, np.int8), (sources, targets)), (n, n))
-    groups, group_of = scipy.sparse.csgraph.connected_components(
-        links.tocsr(), connection="strong" if strong else "weak"
-    )
-    return group_of.astype(np.int64), int(groups)
-
-
-def _behind(sources: Ints, targets: Ints, groups: int) -> list[int]:
-    """Return the groups that each one reaches, itself among them, as the bits of a number."""
-    between = np.unique(np.column_stack((sources, targets))[sources != targets], axis=0)
-    successors: list[list[int]] = [[] for _ in range(groups)]
-    predecessors: list[list[int]] = [[] for _ in range(groups)]
-    for source, target in between.tolist():
-        successors[source].append(target)
-        predecessors[target].append(source)
-    behind = [1 << group for group in range(groups)]
-    waiting = [len(each) for each in successors]
-    done = [group for group in range(groups) if not waiting[group]]
-    while done:
-        group = done.pop()
-        for successor in successors[group]:
-            behind[group] |= behind[successor]
-        for predecessor in predecessors[group]:
-            waiting[predecessor] -= 1
-            if not waiting[predecessor]:
-                done.append(predecessor)
-    return behind
+def _linked_groups(successors: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Yield the pages that reach one another, group by group, after all groups behind them."""
+    n = len(successors)
+    order, low = [n] * n, [n] * n
+    open_pages: list[int] = []
+    is_open, count = [False] * n, 0
+    for first in range(n):
+        path = [] if order[first] < n else [(first, iter(successors[first]))]
+        while path:
+            page, links = path[-1]
+            if order[page] == n:
+                order[page] = low[page] = count
+                count += 1
+                open_pages.append(page)
+                is_open[page] = True
+            for target in links:
+                if order[target] == n:
+                    path.append((target, iter(successors[target])))
+                    break
+                if is_open[target]:
+                    low[page] = min(low[page], low[target])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[page])
+                if low[page] == order[page]:
+                    group: list[int] = []
+                    while is_open[page]:
+                        group.append(open_pages.pop())
+                        is_open[group[-1]] = False
+                    yield group
 
 
 def _bits(mask: int, groups: int) -> list[int]:

@@ -12,11 +12,10 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 import numpy as np
-import scipy
 
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.discovery.covers import RecrawlHistory, greedy
-from freshet.scheduler.discovery.reveals import Reveals, linked_groups
+from freshet.scheduler.discovery.reveals import Reveals
 
 
 def od(fractions: Floats, budget: int) -> Ints:
@@ -63,40 +62,68 @@ def clusters(reveals: Reveals, eps_b: float = EPS_B) -> Ints:
     shared = np.bincount(reveals.members, minlength=reveals.new)
     is_small = float((shared.astype(np.float64) ** 2).sum()) <= _MOST_PAIRS
     first, second = _counted(reveals, eps_b) if is_small else _hashed(reveals, eps_b)
-    return linked_groups(first, second, sets, strong=False)[0]
+    return _joined(first, second, sets)
+
+
+def _joined(first: Ints, second: Ints, sets: int) -> Ints:
+    """Return the cluster of each set, numbered from 0 on, if these pairs belong together."""
+    leader = np.arange(sets)
+    while len(first):
+        # Each cluster joins the least one that it is paired with, and all follow to the end.
+        np.minimum.at(leader, np.maximum(first, second), np.minimum(first, second))
+        while (leader[leader] != leader).any():
+            leader = leader[leader]
+        first, second = leader[first], leader[second]
+        apart = first != second
+        first, second = first[apart], second[apart]
+    return np.asarray(np.unique(leader, return_inverse=True)[1], np.int64)
 
 
 def _counted(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
     """Return the pairs of similar sets, by counting what they share."""
-    ones = np.ones(reveals.members.size, np.int64)
-    shape = (reveals.sizes.size, reveals.new)
-    holds = scipy.sparse.csr_array((ones, reveals.members, reveals.offsets), shape=shape)
-    both = (holds @ holds.T).tocoo()
-    first, second = both.coords
-    union = reveals.sizes[first] + reveals.sizes[second] - both.data
-    alike = both.data >= (1.0 - eps_b) * union
-    return np.asarray(first[alike], np.int64), np.asarray(second[alike], np.int64)
+    holders, page = _holders(reveals), np.sort(reveals.members)
+    # Each holder of a new page and those after it, which are later sets.
+    after = np.searchsorted(page, page, "right") - np.arange(len(page)) - 1
+    place = np.repeat(np.arange(len(page)), after)
+    other = place + 1 + np.arange(len(place)) - np.repeat(np.cumsum(after) - after, after)
+    sets = reveals.sizes.size
+    pairs, both = np.unique(holders[place] * sets + holders[other], return_counts=True)
+    first, second = np.divmod(pairs, sets)
+    union = reveals.sizes[first] + reveals.sizes[second] - both
+    alike = both >= (1.0 - eps_b) * union
+    return first[alike], second[alike]
+
+
+def _holders(reveals: Reveals) -> Ints:
+    """Return the sets of each new page, one page after the other."""
+    set_of = np.repeat(np.arange(reveals.sizes.size), reveals.sizes)
+    return set_of[np.argsort(reveals.members, kind="stable")]
 
 
 def _hashed(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
-    """Return the pairs of similar sets, except a few that LSH misses."""
-    from datasketch import MinHash, MinHashLSH  # noqa: PLC0415 - slow to import
+    """Return the pairs of similar sets, except a few that LSH misses.
 
-    index = MinHashLSH(threshold=1.0 - eps_b, num_perm=_PERMUTATIONS)
-    hashes = []
-    for number in range(reveals.sizes.size):
-        hashed = MinHash(num_perm=_PERMUTATIONS)
-        hashed.update_batch([each.tobytes() for each in reveals.members_of(number)])
-        index.insert(number, hashed)
-        hashes.append(hashed)
-    pairs = [
-        (number, other)
-        for number, hashed in enumerate(hashes)
-        for other in index.query(hashed)
-        if other > number and jaccard(reveals, number, other) >= 1.0 - eps_b
-    ]
-    found = np.array(pairs, np.int64).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
+    MinHash by permutations of the new pages, and bands of the most minima r by which sets of
+    resemblance J ≥ 1 − eps_b meet in one of b = 128/r bands with 1 − (1 − J^r)^b ≥ 1 − 1/e: those
+    with (1/b)^(1/r) ≤ J (Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", 3.4).
+    """
+    rows = max(
+        r for r in range(1, _PERMUTATIONS + 1) if _PERMUTATIONS // r * (1.0 - eps_b) ** r >= 1.0
+    )
+    rng, sets = np.random.default_rng(0), reveals.sizes.size
+    met = []
+    for _ in range(_PERMUTATIONS // rows):
+        ranks = np.array([rng.permutation(reveals.new)[reveals.members] for _ in range(rows)])
+        minima = np.minimum.reduceat(ranks, reveals.offsets[:-1], axis=1)
+        _, bucket = np.unique(minima, axis=1, return_inverse=True)
+        order = np.argsort(bucket, kind="stable")
+        for same in np.split(order, np.cumsum(np.bincount(bucket))[:-1]):
+            one, other = np.triu_indices(len(same), 1)
+            met.append(same[one] * sets + same[other])
+    pairs = np.unique(np.concatenate(met))
+    alike = [jaccard(reveals, *divmod(pair, sets)) >= 1.0 - eps_b for pair in pairs.tolist()]
+    first, second = np.divmod(pairs[np.array(alike, np.bool_)], sets)
+    return first, second
 
 
 def jaccard(reveals: Reveals, first: int, second: int) -> float:

@@ -8,7 +8,7 @@ elsewhere:
     λ = p(R − Σ_i 1/τ_i(λ))
 
 What the fading sources want falls in λ, and the price of the others rises with what these get: one
-root, found by Brent's method in some ten plans. A source whose crawls are never worth the price,
+root, found by regula falsi in some ten plans. A source whose crawls are never worth the price,
 λC ≥ u*, is kept fresh as any other page.
 
     w Λ ξ̄   income   new items, in days of a stale copy times importance, per day   (k,)
@@ -30,9 +30,9 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
-import scipy
 
 from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.ephemeral.policies import least_price
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.sources import Rows, SourceTable
@@ -131,21 +131,42 @@ def _spent(
         return float(_rates(decaying, price(spent)).sum()) - spent
 
     most = budget * (1 - _PRECISION)
-    if excess(most) >= 0:
+    few, many = (0.0, excess(0.0)), (most, excess(most))
+    if many[1] >= 0:
         # The others leave it to them: then they set the price among themselves.
         return most, _own_price(decaying, most)
-    spent = scipy.optimize.brentq(excess, 0.0, most, xtol=budget * _PRECISION, rtol=_PRECISION)
+    spent = _root(excess, few, many, budget * _PRECISION)
     return spent, price(spent)
 
 
-def _own_price(decaying: DecayingSources, budget: float) -> float:
-    def excess(price: float) -> float:
-        return float(_rates(decaying, price).sum()) - budget
+def _root(
+    excess: Callable[[float], float],
+    low: tuple[float, float],
+    high: tuple[float, float],
+    precision: float,
+) -> float:
+    """Return where the excess is 0, to within ``precision``; it falls by at least 1 for each 1.
 
+    ``low`` and ``high`` are places with their excess, at least 0 and below 0. By regula falsi,
+    which counts half of what an end has that stays (the Illinois method).
+    """
+    stayed = 0
+    while True:
+        middle = low[0] + (high[0] - low[0]) * low[1] / (low[1] - high[1])
+        left = excess(middle)
+        if abs(left) <= precision or high[0] - low[0] <= precision:
+            return middle
+        if left > 0:
+            low, high = (middle, left), (high[0], high[1] / (2 if stayed > 0 else 1))
+            stayed = 1
+        else:
+            low, high = (low[0], low[1] / (2 if stayed < 0 else 1)), (middle, left)
+            stayed = -1
+
+
+def _own_price(decaying: DecayingSources, budget: float) -> float:
     top = float(np.max(decaying.income / (decaying.decay * decaying.cost), initial=0.0))
-    if not len(decaying.row) or excess(0.0) <= 0:
-        return 0.0
-    return float(scipy.optimize.brentq(excess, 0.0, top, xtol=top * 1e-12))
+    return least_price(lambda price: float(_rates(decaying, price).sum()), budget, top)[1]
 
 
 def _others(table: SourceTable, rows: Rows) -> Bools:

@@ -6,12 +6,13 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.ephemeral.sources import EphemeralSources
+from freshet.scheduler.policies.greedy_index import stale_share
+from freshet.scheduler.special import lambert
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +181,7 @@ def static_frequencies(sources: EphemeralSources, budget: float) -> Floats:
         wanted = np.zeros(len(sources))
         rows = decaying & (worth > price * sources.cost)
         share = price * sources.cost[rows] / worth[rows]
-        # At the branch point, where y is 0, scipy has no value.
-        y = np.nan_to_num(-scipy.special.lambertw(-(1 - share) / np.e, -1).real - 1)
+        y = lambert(-np.log1p(-share))
         step = sources.decay[rows] * sources.period
         wanted[rows] = step / np.maximum(y, step)
         return wanted
@@ -269,10 +269,10 @@ def crawl_periods(sources: EphemeralSources, price: float) -> Floats:
     worth = np.where(sources.decay > 0, sources.ceiling, 0.0)
     rows = worth > price * sources.cost
     h = sources.decay[rows] * sources.period
-    b = h / -np.expm1(-h)
+    # b − 1, without the rounding of b.
+    beyond = h * stale_share(h) / -np.expm1(-h)
     c = price * sources.cost[rows] / worth[rows]
-    # At the branch point, where y is 0, scipy has no value.
-    y = np.nan_to_num(-scipy.special.lambertw(-(1 - c) * b * np.exp(-b), -1).real - b)
+    y = lambert(np.maximum(beyond - np.log1p(beyond), 0) - np.log1p(-c)) - beyond
     guess = np.where(rows, 1.0, 0.0)
     guess[rows] = np.maximum(1, np.ceil(y / h))
     k[rows] = guess[rows]

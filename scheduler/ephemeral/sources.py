@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policies import whittle
+from freshet.scheduler.special import beta_hazard
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,11 @@ class UtilityLaw:
 #     E[Λ² | N ≥ c] = (a(a + 1)/b²) I_q(c, a + 2) / I_q(c, a)
 #
 # since N is negative binomial and Λ times the density of Gamma(a, b) is a/b times that of
-# Gamma(a + 1, b). The Gamma law with these moments takes its place. So a page that showed nothing
+# Gamma(a + 1, b). With d = q^c (1 − q)^a/(B(c, a) I_q(c, a)) and I_q(c, a + 1) of DLMF 8.17.21,
+#
+#     b E[Λ | N ≥ c] = a + d,   b² Var[Λ | N ≥ c] = a + d (1 + (1 − q)(a + c) − a − d)
+#
+# The Gamma law with these moments takes its place. So a page that showed nothing
 # (c = 0) teaches nothing, and a full one that was expected to be full hardly anything.
 #
 # What was learnt s days ago weighs 2^{−s/h}, within a stretch, too: one without a crawl that had
@@ -173,10 +177,11 @@ class UtilityLaw:
 #     h     half_life              of what was learnt                 days
 #     Λ     result                 items per day                      one number
 #
-# Method: two sums a source, O(1) a crawl: three incomplete beta functions where the page was full,
-# else arithmetic. Numerical form: where I_q(c, a) underflows, N is far above what was expected,
-# and the excess N − c is nearly geometric with the ratio r = q(c + a)/(c + 1), of which its
-# moments are taken. The matched b is kept between b and b + τ, where it lies but for rounding.
+# Method: two sums a source, O(1) a crawl: a continued fraction where the page was full, else
+# arithmetic. Numerical form: from a million items on the variance is a difference of numbers that
+# are too close; the excess N − c is then nearly geometric with the ratio r = q(c + a)/(c + 1), of
+# which its moments are taken. The matched b is kept between b and b + τ, where it lies but for
+# rounding.
 #
 # Edge cases: without evidence Λ is the prior's 10 items per day. A crawl 0 days after the last is
 # refused, as are counts below 0 and all that is not finite.
@@ -192,8 +197,8 @@ PRIOR_DAYS: Final = 0.05
 #: The age at which evidence weighs half. A month: newsrooms change slowly, and a source of one item
 #: a day is then still known to within a sixth.
 HALF_LIFE_DAYS: Final = 30.0
-#: Below this I_q loses digits.
-_UNDERFLOW: Final = 1e-290
+#: From so many items on N − c is taken for geometric.
+_MANY: Final = 1e6
 #: Below this many half-lives a stretch is not faded within.
 _SHORT: Final = 1e-9
 
@@ -276,13 +281,12 @@ def _at_least(known: Arrivals, count: float, elapsed: float) -> tuple[float, flo
 
 def _moments(a: float, b: float, count: float, elapsed: float) -> tuple[float, float]:
     """Return mean and variance of Λ, Gamma distributed with a and b, given N ≥ ``count``."""
-    q = elapsed / (b + elapsed)
-    tail = float(scipy.special.betainc(count, a, q))
-    if tail > _UNDERFLOW:
-        mean = a / b * float(scipy.special.betainc(count, a + 1, q)) / tail
-        second = a / b * ((a + 1) / b) * float(scipy.special.betainc(count, a + 2, q)) / tail
-        return mean, second - mean * mean
-    ratio = q * (count + a) / (count + 1)
+    total = b + elapsed
+    q, missed = elapsed / total, b / total
+    ratio = q * ((count + a) / (count + 1))
+    if count < _MANY or ratio >= 1:
+        d = beta_hazard(count, a, q, missed)
+        return (a + d) / b, (a + d * (1 + missed * (a + count) - a - d)) / (b * b)
     excess = ratio / (1 - ratio)
-    items, total = a + count + excess, b + elapsed
+    items = a + count + excess
     return items / total, (items + excess * (1 + excess)) / total / total

@@ -43,8 +43,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy.interpolate import RegularGridInterpolator
-from scipy.special import exp1, gammainc
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats, Ints
@@ -52,6 +50,7 @@ from freshet.scheduler.costs import ein, noisy_harmonic
 from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary
 from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.sources import Rows, SourceTable
+from freshet.scheduler.special import exp1, gammainc
 
 # -- signal paths ------------------------------------------------------------
 #
@@ -228,8 +227,8 @@ def _after_signals(j: int, a: Floats, g: Floats, jump: Floats, x: Floats) -> Flo
     """Return the term j of the binary sum; ``x`` is ax."""
     z = _per_drift(g * (x - j * jump), a)
     fresh = np.exp(j * (np.log(g / (a + g)) - jump)) / (a + g)
-    stale = np.exp(-x) * gammainc(j + 1, z) / g
-    term: Floats = fresh * gammainc(j + 1, z + (x - j * jump)) - stale
+    told, changed = np.split(gammainc(j + 1, np.concatenate((z, z + (x - j * jump)))), 2)
+    term: Floats = fresh * changed - np.exp(-x) * told / g
     return term
 
 
@@ -335,13 +334,29 @@ def _fluid(recall: Floats, precision: Floats, x: Floats) -> Floats:
 
 
 def _correction(recall: Floats, precision: Floats, beyond: Floats) -> Floats:
-    found: Floats = _table()((recall, precision, np.clip(beyond, 0, _BEYOND[-1])))
-    return found
+    """Return the table's value, linear along each axis from node to node."""
+    table, strides = _table(), (len(_PRECISION) * len(_BEYOND), len(_BEYOND), 1)
+    first, shares = np.zeros(len(recall), np.intp), []
+    points = (recall, precision, np.minimum(beyond, _BEYOND[-1]))
+    for nodes, at, stride in zip((_RECALL, _PRECISION, _BEYOND), points, strides, strict=True):
+        below = np.searchsorted(nodes[1:-1], at, side="right")
+        shares.append((at - nodes[below]) / np.diff(nodes)[below])
+        first += below * stride
+    # The corners of a cell, from eight to one: the last axis first.
+    corners = [
+        table[first + i + j + k] for i in (0, strides[0]) for j in (0, strides[1]) for k in (0, 1)
+    ]
+    for share in reversed(shares):
+        corners = [
+            low + share * (high - low)
+            for low, high in zip(corners[::2], corners[1::2], strict=True)
+        ]
+    return corners[0]
 
 
 @cache
-def _table() -> RegularGridInterpolator:
-    """Tabulate (W − W(q) − fluid)/q² over recall, precision and ln(x/x_q)."""
+def _table() -> Floats:
+    """Tabulate (W − W(q) − fluid)/q² over recall, precision and ln(x/x_q), one after the other."""
     # At 1e-4 the limit of worthless signals is reached to the accuracy of the table.
     r, q, beyond = np.meshgrid(
         np.maximum(_RECALL, 1e-4), np.maximum(_PRECISION, 1e-4), _BEYOND, indexing="ij"
@@ -349,7 +364,8 @@ def _table() -> RegularGridInterpolator:
     x = ein_inverse(q) * np.exp(beyond)
     exact = harmonic_worth(r.ravel(), q.ravel(), ein(x).ravel()).reshape(r.shape)
     rest = exact - _fluid(r, q, x)
-    return RegularGridInterpolator((_RECALL, _PRECISION, _BEYOND), (rest - rest[..., :1]) / q**2)
+    correction: Floats = (rest - rest[..., :1]) / q**2
+    return correction.ravel()
 
 
 #: W in μ/Δ, of recall, precision, Δ times the elapsed days, and signals.

@@ -50,12 +50,12 @@ are those that crawls lead to.
 from collections.abc import Callable
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.policies.greedy_index import SMALL, stale_share
+from freshet.scheduler.policies.greedy_index import SMALL, fresh_share, stale_share
+from freshet.scheduler.special import lambert
 
 
 def index(
@@ -113,7 +113,9 @@ def ripe(y: Floats) -> Floats:
     >>> ripe(np.array([0.0, 1.0])).round(6).tolist()  # 1 − 2/e
     [0.0, 0.264241]
     """
-    return np.asarray(scipy.special.gammainc(2.0, y), np.float64)
+    # From 800 on the share is 1, and inf is no factor.
+    finite = np.minimum(y, 800.0)
+    return finite * fresh_share(finite)
 
 
 def elapsed_at(
@@ -136,7 +138,9 @@ def elapsed_at(
     income, mu, per_crawl = _together(income, mu, per_crawl)
     earns = (mu > 0) & (income > 0)
     share = np.divide(price * per_crawl * mu, income, out=np.ones_like(income), where=earns)
-    y = scipy.special.gammaincinv(2.0, np.minimum(share, 1.0))
+    with np.errstate(divide="ignore"):
+        # P(2, y) = share says y − ln(1 + y) = −ln(1 − share).
+        y = lambert(-np.log1p(-np.minimum(share, 1.0)))
     return _result(np.divide(y, mu, out=np.full_like(mu, np.inf), where=earns))
 
 
