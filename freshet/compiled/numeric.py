@@ -94,11 +94,6 @@ class Structure:
         self._words = np.array(words, np.int64)
         self.address = self._words.ctypes.data
 
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of the arrays."""
-        return sum(array.nbytes for array in self._arrays)
-
     def __reduce__(self) -> NoReturn:
         raise TypeError("addresses are of one process: copy the arrays instead")
 
