@@ -182,10 +182,12 @@ def pagerank(
     starts = np.flatnonzero(np.diff(linked, prepend=-1))
     linked = linked[starts]
     handed = _FOLLOWED / np.maximum(np.bincount(source, minlength=n), 1)
-    rank = np.ones(n)
+    rank, given = np.ones(n), np.empty(len(source))
     for _ in range(_STEPS):
         before, rank = rank, np.ones(n)
-        rank[linked] += np.add.reduceat((before * handed)[source], starts)
+        # Written into one place, for pages of memory cost more than what is done with them.
+        np.take(before * handed, source, out=given, mode="clip")
+        rank[linked] += np.add.reduceat(given, starts)
         if np.abs(rank - before).sum() <= _STILL * rank.sum():
             break
     return rank / rank.mean() if n else rank
