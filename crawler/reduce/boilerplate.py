@@ -96,22 +96,30 @@ _CONTROL_WORDS: Final = 8
 _BACK_MATTER_WORDS: Final = 10
 _STAMP_WORDS: Final = 14
 _MOST_CHARACTERS: Final = 200
-#: The first three characters of a stamp that begins with a word: spares the pattern for
-#: nearly all blocks.
-_STAMP_STARTS: Final = frozenset(
-    word[:3]
-    for word in _words(
-        "last the this page site website document file auto generated rendered refreshed cached "
-        "crawled compiled deployed exported updated modified synced built created served loaded "
-        "delivered hosted node server host instance worker pod build revision commit request "
-        "session trace csrf token nonce total daily unique today visit views hits you guest "
-        "current local now copyright (c)"
-    )
-) | {"it "}
 #: One of these is in every stamp that tells a distance from now.
 _DISTANCE: Final = re.compile(
     " ago|just now|yesterday|today|last |past |this |vor | y a |hace |há | fa| geleden| sedan"
 )
+
+#: The first three characters of words that tell a phrase, "_" for a space.
+_STARTS: Final = {
+    name: frozenset(word.replace("_", " ")[:3] for word in _words(text))
+    for name, text in _DATA["starts"].items()
+}
+
+
+def _groups() -> bytes:
+    """Return what each group of three tells; its index is the last five bits of each character."""
+    groups = bytearray(1 << 15)
+    # Bits of the compiled core, which looks for phrases as it cuts a page: most blocks can be none.
+    for bit, starts in zip((1, 1, 2, 4, 8), _STARTS.values(), strict=True):
+        for first, second, third in (start.encode("ascii") for start in starts):
+            groups[(first & 31) << 10 | (second & 31) << 5 | third & 31] |= bit
+    return bytes(groups)
+
+
+#: What the core is told: the groups, and the most characters and words.
+PHRASES: Final = _groups(), _MOST_CHARACTERS, _STAMP_WORDS, _CONTROL_WORDS
 #: Letters that are written for "i" and "s".
 _ALIKE: Final = str.maketrans("İıſ", "iis")
 
@@ -133,7 +141,7 @@ def is_stamp(block: str) -> bool:
     small = _small(block)
     if small[:1].isdecimal() and _COUNT.match(small):
         return True
-    begins = small[:3] in _STAMP_STARTS or small[:1] == "©"
+    begins = small[:3] in _STARTS["stamps"] or small[:1] == "©"
     return (begins or _DISTANCE.search(small) is not None) and bool(_STAMP.match(small))
 
 

@@ -17,6 +17,7 @@ from unicodedata import normalize
 
 from freshet.crawler.reduce.boilerplate import begins_back_matter, is_control, is_stamp
 from freshet.crawler.reduce.markup import (
+    CONTROL,
     HIDDEN,
     IN_ARTICLE,
     IN_LIST,
@@ -24,6 +25,7 @@ from freshet.crawler.reduce.markup import (
     IN_TITLE,
     NAMED,
     ROOT,
+    STAMP,
     Blocks,
     Markup,
     Walk,
@@ -62,19 +64,20 @@ def main_text(markup: Markup, *, selected: bool = False) -> Blocks:
     (:mod:`freshet.crawler.reduce.markup`) are the main text, if there are any.
     """
     if selected:
-        blocks, _, _, counts = markup.walk(selected=True, spares=True)
-        if counts[0]:
-            return _chosen(blocks, range(len(blocks)))
+        walk = markup.walk(selected=True, spares=True)
+        if walk[3][0]:
+            return _chosen(walk)
     walk = _outside_frame(markup)
-    if found := _chosen(walk[0], _principal(walk)):
-        return found
-    blocks = markup.walk(spares=True)[0]
-    return _chosen(blocks, range(len(blocks)))
+    return _chosen(walk, _principal(walk)) or _chosen(markup.walk(spares=True))
 
 
-def _chosen(blocks: Blocks, numbers: Iterable[int]) -> Blocks:
-    """Return the chosen blocks that are not stamps."""
-    kept = [i for i in numbers if not is_stamp(blocks.texts[i])]
+def _chosen(walk: Walk, numbers: Iterable[int] | None = None) -> Blocks:
+    """Return the chosen blocks, or all, that are not stamps."""
+    blocks, _, _, _, phrases = walk
+    chosen = range(len(blocks)) if numbers is None else numbers
+    kept = [i for i in chosen if not (phrases[i] & STAMP and is_stamp(blocks.texts[i]))]
+    if len(kept) == len(blocks):
+        return blocks
     return Blocks(
         tuple([blocks.texts[i] for i in kept]),
         tuple([blocks.kinds[i] for i in kept]),
@@ -96,11 +99,11 @@ def _outside_frame(markup: Markup) -> Walk:
 
     Scripts show what a page hides at first, and an article can stand in a "sidebar-content".
     """
-    walk = blocks, _, _, left_out = markup.walk()
+    walk = blocks, _, _, left_out, _ = markup.walk()
     bar = _LEAST_WEIGHT + _OUTWEIGHS * sum(map(len, blocks.texts))
     shows_hidden = left_out[HIDDEN] > bar
     if shows_hidden or left_out[NAMED] > bar:
-        fuller = blocks, _, links, _ = markup.walk(bar=bar, shows_hidden=shows_hidden)
+        fuller = blocks, _, links, _, _ = markup.walk(bar=bar, shows_hidden=shows_hidden)
         texts = zip(blocks.texts, links, strict=True)
         if sum(len(text) for text, is_link in texts if not is_link) > bar:
             return fuller
@@ -112,14 +115,15 @@ def _principal(walk: Walk) -> list[int]:
 
     They begin with the title where little stands before it; buttons are not among them.
     """
-    blocks, zones, links, _ = walk
+    blocks, zones, links, _, phrases = walk
     chosen = numbers = list(range(len(zones)))
     sizes = list(map(len, blocks.texts))
     # Squares: paragraphs outweigh the many words of menus and teasers.
     weights = [0 if links[i] else size**2 for i, size in enumerate(sizes)]
     for zone, share in ((IN_MAIN, _MAIN_SHARE), (IN_ARTICLE, _ARTICLE_SHARE)):
         inside = [i for i in chosen if zones[i] & zone]
-        pairs = [(sum(c[i] for i in inside), sum(c[i] for i in chosen)) for c in (sizes, weights)]
+        columns = (sizes, weights) if inside else ()
+        pairs = [(sum(c[i] for i in inside), sum(c[i] for i in chosen)) for c in columns]
         if inside and all(part >= share * whole for part, whole in pairs):
             chosen = inside
     if chosen is numbers:
@@ -133,13 +137,15 @@ def _principal(walk: Walk) -> list[int]:
     return [
         i
         for i in chosen
-        if blocks.kinds[i] == "cell" or zones[i] & IN_TITLE or not is_control(blocks.texts[i])
+        if not (phrases[i] & CONTROL and is_control(blocks.texts[i]))
+        or blocks.kinds[i] == "cell"
+        or zones[i] & IN_TITLE
     ]
 
 
 def _article(walk: Walk, chosen: list[int], weights: list[int]) -> list[int]:
     """Return the blocks of prose: without lone links and without what follows the article."""
-    blocks, zones, links, _ = walk
+    blocks, zones, links, _, _ = walk
     bar = _BODY_SHARE * sum(weights)
     rest = chosen[sum(weight < bar for weight in accumulate(weights, initial=0)) :]
     whole = (i for i in rest if blocks.kinds[i] not in {"item", "cell"} and not links[i])

@@ -42,6 +42,7 @@ from freshet.crawler.reduce.boilerplate import (
     FRAME_TAGS,
     INVISIBLE_TAGS,
     PAGE_EDGE_TAGS,
+    PHRASES,
     is_frame_name,
     is_frame_role,
     is_hidden,
@@ -283,6 +284,10 @@ LEADS: Final = 128
 SELECTED: Final = 256
 IMAGE: Final = 512
 
+# Phrases that a block may be.
+STAMP: Final = 1
+CONTROL: Final = 2
+
 # Zones: where a block stands. Bits, so that they are inherited by a single "or".
 IN_MAIN: Final = 1
 IN_ARTICLE: Final = 2
@@ -458,7 +463,9 @@ _texts_in: Final = function(
     "markup_texts_in", [*[c_void_p] * 2, *[c_size_t] * 3, *[c_void_p] * 2], c_int64
 )
 _walk: Final = function(
-    "markup_walk", [c_void_p, c_uint64, c_bool, c_bool, c_double, c_bool], c_int64
+    "markup_walk",
+    [c_void_p, c_uint64, c_char_p, *[c_size_t] * 3, c_bool, c_bool, c_double, c_bool],
+    c_int64,
 )
 _walked: Final = function("markup_walked", [c_void_p] * 4, c_size_t)
 _drop: Final = function("markup_drop", [c_void_p])
@@ -468,13 +475,13 @@ _TAG: Final = re.compile("<([^>]*)>")
 _HIDDEN_ADDRESS: Final = re.compile(
     rb'(<[^<>]*\sdata-cfemail="([0-9a-f]{2})((?:[0-9a-f]{2})+)"[^<>]*>)[^<]*'
 )
-#: The bytes of a block: its place (8), its kind, its zone, whether it is a link, and whether NFC
-#: may change it.
+#: The bytes of a block: its place (8), its kind, its zone, whether it is a link, whether NFC may
+#: change it, and the phrases that it may be.
 _BLOCK: Final = 16
 #: What a walk found: blocks in document order, the zone of each, whether most of it stands in
-#: anchors, and how many characters were left out, by the step of their element (``NAMED`` or
-#: ``HIDDEN``; at 0 the number of elements walked over).
-Walk: TypeAlias = tuple[Blocks, Sequence[int], Sequence[int], Sequence[int]]
+#: anchors, how many characters were left out, by the step of their element (``NAMED`` or
+#: ``HIDDEN``; at 0 the number of elements walked over), and the phrases that each block may be.
+Walk: TypeAlias = tuple[Blocks, Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
 
 
 class Markup:
@@ -556,8 +563,8 @@ class Markup:
         An element whose name sounds like frame is none with more than ``bar`` characters;
         ``spares``: frame counts as content.
         """
-        options = (selected, spares), (bar, shows_hidden)
-        count = self._checked(_walk(self._core, ROOT, *options[0], *options[1]))
+        options = *PHRASES, selected, spares, bar, shows_hidden
+        count = self._checked(_walk(self._core, ROOT, *options))
         blocks, texts, left_out = c_void_p(), c_void_p(), c_void_p()
         length = _walked(self._core, byref(blocks), byref(texts), byref(left_out))
         rows = string_at(blocks, count * _BLOCK) if count else b""
@@ -573,7 +580,7 @@ class Markup:
             tuple(memoryview(rows).cast("Q")[::2].tolist()),
         )
         counts = memoryview(string_at(left_out, 8 * (HIDDEN + 1))).cast("Q").tolist()
-        return columns, rows[9::_BLOCK], rows[10::_BLOCK], counts
+        return columns, rows[9::_BLOCK], rows[10::_BLOCK], counts, rows[12::_BLOCK]
 
 
 def _address(column: array[int]) -> int:

@@ -326,7 +326,7 @@ struct tag {
 
 struct block {
     uint64_t place;
-    uint8_t kind, zone, is_link, is_odd;
+    uint8_t kind, zone, is_link, is_odd, phrases;
 };
 
 struct markup {
@@ -733,6 +733,9 @@ struct walk {
     struct markup *markup;
     bool spares, shows_hidden;
     double bar;
+    /* What groups of three characters tell of phrases, and their most characters and words. */
+    const uint8_t *told;
+    size_t most, stamp_words, control_words;
 };
 
 static uint8_t step(const struct walk *walk, size_t i)
@@ -808,13 +811,53 @@ static bool push(struct growing *all, struct block block)
     return true;
 }
 
+/* The phrases that a block may be, and what tells so: within a stamp, and within one of either that
+ * begins with a number. */
+enum { STAMP = 1, CONTROL = 2, IN_STAMP = 4, COUNTED = 8 };
+
+/* Characters count by their last five bits: what is no letter only makes a group tell too much. */
+static uint8_t told_by(const uint8_t *groups, const uint8_t *three)
+{
+    return groups[(three[0] & 31) << 10 | (three[1] & 31) << 5 | (three[2] & 31)];
+}
+
+/* Return which phrases a block may be: whether it is one is Python's to say. */
+static uint8_t phrases_of(const struct walk *walk, const struct words *words)
+{
+    const uint8_t *text = (const uint8_t *)words->into->items + words->start;
+    size_t length = words->into->count - words->start, first = length, spaces = 0;
+    bool is_plain = !words->is_odd;
+    uint8_t within = 0, found = 0;
+    if (is_plain && words->characters > walk->most)
+        return 0;
+    for (size_t i = 0; i < length; i++) {
+        bool is_word = (text[i] | 0x20) - 'a' < 26u || text[i] - '0' < 10u || text[i] == '_';
+        first = first == length && is_word ? i : first;
+        if (i + 2 < length)
+            within |= told_by(walk->told, text + i);
+        spaces += text[i] == ' ';
+        /* Punctuation from U+2010 on is plain, too: NFC leaves nothing else with 0xE2 alone. */
+        is_plain &= text[i] < 0x80 || text[i] == 0xE2;
+        i += text[i] == 0xE2 ? 2 : 0;
+    }
+    if (first + 2 < length) {
+        found = text[first] - '0' >= 10u ? told_by(walk->told, text + first)
+            : within & COUNTED ? STAMP | CONTROL : 0;
+        found |= (told_by(walk->told, text) & STAMP) | (within & IN_STAMP ? STAMP : 0);
+    }
+    return (is_plain ? found : STAMP | CONTROL) & ((spaces < walk->stamp_words ? STAMP : 0)
+        | (spaces < walk->control_words ? CONTROL : 0));
+}
+
 /* End a block; it is a link if more than this share of its characters stands in anchors. */
-static bool finish(struct markup *markup, struct words *words, struct block block, uint64_t linked)
+static bool finish(
+    const struct walk *walk, struct words *words, struct block block, uint64_t linked)
 {
     if (words->characters) {
         block.is_odd = words->is_odd;
+        block.phrases = phrases_of(walk, words);
         block.is_link = (double)linked > 0.7 * (double)words->characters;
-        if (!push(&markup->blocks, block) || !add(words->into, "\n", 1))
+        if (!push(&walk->markup->blocks, block) || !add(words->into, "\n", 1))
             return false;
     }
     *words = (struct words){words->into, words->into->count, 0, false, false};
@@ -833,7 +876,7 @@ static bool gather(const struct walk *walk, size_t root, uint64_t place, struct 
 {
     struct markup *markup = walk->markup;
     struct words words = {&markup->texts, markup->texts.count, 0, false, false};
-    struct block block = {place, meaning(markup, root)->kind, 0, 0, 0};
+    struct block block = {place, meaning(markup, root)->kind, 0, 0, 0, 0};
     /* The characters of the block that stand in anchors. */
     uint64_t linked = 0;
     size_t before = root, stop = markup->tags[root].end;
@@ -868,7 +911,7 @@ static bool gather(const struct walk *walk, size_t root, uint64_t place, struct 
             }
             here = OPEN;
         }
-        if (!finish(markup, &words, block, linked))
+        if (!finish(walk, &words, block, linked))
             return false;
         linked = 0;
         if (here == OPEN) {
@@ -888,12 +931,12 @@ static bool gather(const struct walk *walk, size_t root, uint64_t place, struct 
 /* Walk over the body, or over the outermost elements that are marked as included; the place of
  * each of them is `root`. Returns the number of blocks. */
 EXPORTED int64_t markup_walk(
-    struct markup *markup, uint64_t root, bool included, bool spares, double bar,
-    bool shows_hidden)
+    struct markup *markup, uint64_t root, const uint8_t *told, size_t most, size_t stamp_words,
+    size_t control_words, bool included, bool spares, double bar, bool shows_hidden)
 {
     if (!markup->meanings)
         return WRONG_INDEX;
-    struct walk walk = {markup, spares, shows_hidden, bar};
+    struct walk walk = {markup, spares, shows_hidden, bar, told, most, stamp_words, control_words};
     struct growing above = {0};
     bool done = find_holders(&walk);
     markup->texts.count = markup->blocks.count = 0;

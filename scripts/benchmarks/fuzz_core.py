@@ -45,7 +45,7 @@ def _read(rng: Random, body: bytes) -> None:
     starts = [i for i, _ in markup.told]
     markup.texts(starts, rng.choice((0, 1, 2_000)), rng.choice((0, 1, 200)))
     for bar in (float("inf"), rng.expovariate(0.01), -1.0):
-        found, _, _, _ = markup.walk(
+        found, *_ = markup.walk(
             selected=rng.random() < 0.2, spares=rng.random() < 0.5, bar=bar, shows_hidden=True
         )
         sketch(found.texts, found.places)

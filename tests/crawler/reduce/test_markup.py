@@ -1,15 +1,26 @@
 """A document cut into tags and texts is the tree that was written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from html import escape
 from math import inf
 from unicodedata import normalize
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from freshet.crawler.reduce.markup import HIDDEN, NAMED, SelectorHints, cut, plain, read
+from freshet.crawler.reduce.boilerplate import _CONTROL, _COUNT, _STAMP, is_control, is_stamp
+from freshet.crawler.reduce.markup import (
+    CONTROL,
+    HIDDEN,
+    NAMED,
+    STAMP,
+    SelectorHints,
+    cut,
+    plain,
+    read,
+)
 from tests.crawler.reduce.reference import markup as reference
 from tests.crawler.reduce.test_text_version import ARTICLE, SHOP
 
@@ -128,6 +139,13 @@ PARTS = st.lists(st.sampled_from((*PIECES.split(), *STEERING, "&nbsp;", " ")), m
 LONG = "Prose of a good length stands here, and some more words of it. " * 9
 
 
+def all_told(texts: Sequence[str], phrases: Sequence[int]) -> None:
+    """Blocks that the core takes for no stamp or control are none."""
+    for text, may_be in zip(texts, phrases, strict=True):
+        assert may_be & STAMP or not is_stamp(text)
+        assert may_be & CONTROL or not is_control(text)
+
+
 def agree(html: str) -> None:
     """The core finds in a document what loops find."""
     ours, theirs = read(html), reference.read(html)
@@ -145,7 +163,7 @@ def agree(html: str) -> None:
         (False, False, inf, False), (False, True, inf, False), (True, True, inf, False),
         (False, False, 5.0, True), (False, False, 40.0, False),
     ):  # fmt: skip
-        found, zones, links, counts = ours.walk(
+        found, zones, links, counts, phrases = ours.walk(
             selected=selected, spares=spares, bar=bar, shows_hidden=shows
         )
         other = reference.Walk(theirs, spares=spares, bar=bar, shows_hidden=shows)
@@ -154,6 +172,7 @@ def agree(html: str) -> None:
         assert (counts[0], counts[HIDDEN], counts[NAMED]) == (
             len(roots), other.left_out[HIDDEN], other.left_out[NAMED],
         )  # fmt: skip
+        all_told(found.texts, phrases)
 
 
 @given(PARTS.map("".join))
@@ -203,6 +222,23 @@ def test_texts_are_in_normal_form_c() -> None:
     texts = [f"e{chr(code)}" for code in codes if not chr(code).isspace()]
     found = read(f"<body>{''.join(f'<p>{text}</p>' for text in texts)}</body>").walk()[0]
     assert list(found.texts) == [normalize("NFC", text) for text in texts]
+
+
+PHRASES = st.sampled_from([_CONTROL, _STAMP, _COUNT]).flatmap(st.from_regex)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(PHRASES | st.text("©→’ago thislast_viewed12İ-.,(c)", max_size=40), st.sampled_from("’_(- é"))
+def test_no_stamp_or_control_is_passed_over(phrase: str, sign: str) -> None:
+    found = read(f"<body><p>{escape(phrase)}</p><p>{sign} {escape(phrase)}</p></body>").walk()
+    all_told(found[0].texts, found[4])
+
+
+def test_few_blocks_of_prose_may_be_a_stamp_or_a_control() -> None:
+    found = read(
+        "<body><p>No words</p><p>12 apples</p><p>In “quotes”</p><p>Read on</p></body>"
+    ).walk()
+    assert list(found[4]) == [0, 0, 0, CONTROL]
 
 
 def test_tags_that_collide_are_told_apart() -> None:
