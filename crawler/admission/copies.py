@@ -58,8 +58,8 @@ class _Shown:
         Return the number of its blocks that no other page had shown, and the page that had shown
         most of the others (the oldest of several), None if none had.
         """
-        marks = np.unique(text.block_digests) * _SCATTER + np.uint64(host_id)
-        marks = np.unique(marks * _SCATTER | np.uint64(1))
+        marks = (text.block_digests * _SCATTER + np.uint64(host_id)) * _SCATTER
+        marks = np.unique(marks | np.uint64(1))
         places = (marks >> _SHIFT).astype(np.intp)
         owners = np.where(self._marks[places] == marks, self._pages[places], page_id)
         others = owners[owners != page_id]
