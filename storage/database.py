@@ -18,11 +18,12 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, partial
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -530,7 +531,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 Record = TypeVar("Record", bound="DataclassInstance")
-_Reader: TypeAlias = Callable[[Iterator[Any]], Any]
+_Reader: TypeAlias = Callable[[Sequence[Any]], Any]
 
 #: Rows that SQLite hands over at once: other coroutines wait only a moment.
 _ROWS_COLUMNS: Final = 20_000
@@ -547,8 +548,9 @@ def columns_of(record: type[DataclassInstance], table: str = "", /, **given: str
     """
     before = f"{table}." if table else ""
     return ", ".join(
-        given.get(name) or (columns_of(inner, table) if inner else before + name)
-        for name, (inner, _) in _readers(record).items()
+        given.get(name)
+        or (before + name if inner is None or inner is bool else columns_of(inner, table))
+        for name, (inner, _) in _kinds(record).items()
     )
 
 
@@ -560,16 +562,24 @@ def code_of(words: Sequence[str], column: str) -> str:
 
 def values_of(record: DataclassInstance) -> tuple[Any, ...]:
     """Return the values of a record in the order of :func:`columns_of`."""
-    return tuple(getattr(record, each.name) for each in fields(record))
+    return _values_of(type(record))(record)
 
 
-def row_to(record: type[Record]) -> Callable[[Iterable[Any]], Record]:
+@cache
+def _values_of(record: type[DataclassInstance]) -> Callable[[DataclassInstance], tuple[Any, ...]]:
+    names = [each.name for each in fields(record)]
+    # Of a single name it would return the value itself.
+    return attrgetter(*names) if len(names) > 1 else lambda one: (getattr(one, names[0]),)
+
+
+@cache
+def row_to(record: type[Record]) -> Callable[[Sequence[Any]], Record]:
     """Return a function that makes a record of a row of :func:`columns_of`.
 
     Truth values get the type of their fields. An optional field is None where its
     column, or the first column of its record, is NULL.
     """
-    return lambda row: _read_record(record, iter(row), optional=False)
+    return _record_reader(record, 0, optional=False)[0]
 
 
 def _hints(record: type[DataclassInstance]) -> dict[str, Any]:
@@ -583,29 +593,43 @@ def _hints(record: type[DataclassInstance]) -> dict[str, Any]:
 
 
 @cache
-def _readers(record: type[DataclassInstance]) -> dict[str, tuple[type[Any] | None, _Reader]]:
-    """Return for each field its type, if that is a record, and the reader of its value."""
+def _kinds(record: type[DataclassInstance]) -> dict[str, tuple[type[Any] | None, bool]]:
+    """Return for each field its type, if that is a record or bool, and whether it is optional."""
     hints = _hints(record)
-    return {each.name: _reader_columns(hints[each.name]) for each in fields(record)}
+    return {each.name: _kind_of(hints[each.name]) for each in fields(record)}
 
 
-def _reader_columns(hint: Any) -> tuple[type[Any] | None, _Reader]:
+def _kind_of(hint: Any) -> tuple[type[Any] | None, bool]:
     kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    for kind in kinds:
-        if isinstance(kind, type) and is_dataclass(kind):
-            return kind, partial(_read_record, kind, optional=NoneType in kinds)
-        if kind is bool:
-            return None, _read_flag
-    return None, next
+    read = (k for k in kinds if k is bool or (isinstance(k, type) and is_dataclass(k)))
+    return next(read, None), NoneType in kinds
 
 
-def _read_record(kind: type[DataclassInstance], values: Iterator[Any], *, optional: bool) -> Any:
-    found = {name: read(values) for name, (_, read) in _readers(kind).items()}
-    return None if optional and next(iter(found.values())) is None else kind(**found)
+def _record_reader(
+    kind: type[DataclassInstance], first: int, *, optional: bool
+) -> tuple[_Reader, int]:
+    """Return what reads a record from the columns of a row from ``first`` on, and their end."""
+    readers: list[_Reader] = []
+    end = first
+    for inner, may_be_none in _kinds(kind).values():
+        if inner is None or inner is bool:
+            readers.append(itemgetter(end) if inner is None else partial(_read_flag, end))
+            end += 1
+        else:
+            read, end = _record_reader(inner, end, optional=may_be_none)
+            readers.append(read)
+
+    def made(row: Sequence[Any]) -> Any:
+        return kind(*[read(row) for read in readers])
+
+    def made_or_none(row: Sequence[Any]) -> Any:
+        return None if readers[0](row) is None else made(row)
+
+    return made_or_none if optional else made, end
 
 
-def _read_flag(values: Iterator[Any]) -> bool | None:
-    value = next(values)
+def _read_flag(place: int, row: Sequence[Any]) -> bool | None:
+    value = row[place]
     return None if value is None else bool(value)
 
 

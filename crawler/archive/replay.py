@@ -27,8 +27,8 @@ from freshet.storage.records import (
     Visit,
 )
 
-#: Entries that may wait for their commit: what is read of them meanwhile is as it was before.
-_UNCOMMITTED = 64
+#: Entries of one transaction: what is read meanwhile of their pages is as it was before.
+_BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,10 @@ class Player:
     *Invariant.* An exchange is processed when everything that earlier ones found about its page,
     and that the page exists at all, has committed. Consequence: a replay gives what the crawl gave.
 
-    ``write`` hands an entry to the writer; the store is asked for pages by URL, for hosts by id and
-    by origin, and (``count_at``) for the number of observations of a page at a time. ``done_at`` is
-    the time of the last observation of an earlier replay.
+    ``write`` hands an entry to the writer, which commits a batch in one transaction; the store is
+    asked for pages by URL, for hosts by id and by origin, and (``count_at``) for the number of
+    observations of a page at a time. ``done_at`` is the time of the last observation of an earlier
+    replay.
     """
 
     requester: Requester
@@ -79,6 +80,7 @@ class Player:
     count_at: Callable[[int, float], Awaitable[int]]
     counts: Counts
     done_at: float
+    _batch: list[Entry] = field(default_factory=list, init=False)
     _waiting: int = field(default=0, init=False)
     _waiting_pages: set[int] = field(default_factory=set, init=False)
     _done: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -89,12 +91,12 @@ class Player:
     # -- writing -----------------------------------------------------------------
 
     async def submit(self, entry: Entry) -> None:
-        """Hand an entry to the writer."""
+        """Add an entry to the batch, which is written when it is full or has to be read."""
+        self._batch.append(entry)
         self._waiting += 1
         if isinstance(entry, Visit):
             self._waiting_pages.add(entry.due.page_id)
-        await self.write(entry)
-        if self._waiting >= _UNCOMMITTED:
+        if len(self._batch) >= _BATCH:
             await self.settled()
 
     def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
@@ -105,7 +107,10 @@ class Player:
             self._done.set()
 
     async def settled(self) -> None:
-        """Wait until all entries have committed."""
+        """Have the batch written, and wait until all entries have committed."""
+        batch, self._batch = self._batch, []
+        for entry in batch:
+            await self.write(entry)
         while self._waiting:
             self._done.clear()
             await self._done.wait()

@@ -7,6 +7,7 @@ twice. Consequence: memory is bounded by the queues, however long the frontier i
 from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import chain
 from math import inf
 
 import aiosqlite
@@ -162,8 +163,6 @@ class BreadthFirst:
         """Load more URLs after the last ones of these hosts."""
         room = (_IN_MEMORY - self._held) // len(host_ids)
         size = max(_LEAST, min(_WINDOW, room))
-        # The first rows may be those in memory: read as many more.
-        limit = size + max(len(self._taken.get(host_id, ())) for host_id in host_ids)
         # What is found or settled while the read is under way is not in its snapshot.
         self._more.difference_update(host_ids)
         self._settled.clear()
@@ -171,19 +170,23 @@ class BreadthFirst:
         for host_id in full:
             self._listed[host_id] = await frontier.due_count(self._reader, host_id, now)
         full = [h for h in full if self._is_full(h)]
-        loaded = await frontier.load(self._reader, host_ids, now, limit, without_sitemaps=full)
+        # Those in memory are still in the table.
+        taken = list(chain.from_iterable(self._taken.get(host_id, ()) for host_id in host_ids))
+        loaded = await frontier.load(
+            self._reader, host_ids, now, size, without_pages=taken, without_sitemaps=full
+        )
         by_host: dict[int, list[DueUrl]] = {host_id: [] for host_id in host_ids}
         for due in loaded:
             by_host[due.host_id].append(due)
         for host_id, rows in by_host.items():
             left_out = self._supply(host_id, rows, size)
-            if left_out or len(rows) == limit or host_id in full:
+            if left_out or len(rows) == size or host_id in full:
                 self._more.add(host_id)
 
     def _supply(self, host_id: int, rows: list[DueUrl], size: int) -> bool:
         """Fill a queue to ``size`` from these rows; return whether some did not fit."""
         taken = self._taken.get(host_id, set())
-        fresh = [d for d in rows if d.page_id not in taken and d.page_id not in self._settled]
+        fresh = [d for d in rows if d.page_id not in self._settled]
         queue = self._queues.get(host_id, deque())
         chosen = fresh[: max(0, size - len(queue))]
         if chosen:

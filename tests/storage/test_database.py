@@ -5,6 +5,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,16 @@ import pytest
 
 from freshet.storage import database as database_module
 from freshet.storage import migrations as history
-from freshet.storage.database import APPLICATION_ID, Database, StoreError, open_store, reading
+from freshet.storage.database import (
+    APPLICATION_ID,
+    Database,
+    StoreError,
+    columns_of,
+    open_store,
+    reading,
+    row_to,
+    values_of,
+)
 from freshet.storage.migrations import migrations, newest
 from tests.storage.small_store import SmallStore, rows
 
@@ -282,3 +292,29 @@ async def test_who_gives_up_waiting_for_a_turn_holds_up_nobody(database: Databas
     may_end.set()
     await first
     assert await database.write(lambda _: "done") == "done"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A record in another one."""
+
+    flag: bool | None
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A record of records, the last of which may be missing."""
+
+    first: Part
+    name: str
+    last: Part | None
+
+
+def test_rows_become_records_of_records_and_records_values() -> None:
+    assert columns_of(Whole, "t", name="n") == "t.flag, n, t.flag"
+    assert row_to(Whole)((None, "a", None)) == Whole(Part(None), "a", None)
+    found = row_to(Whole)((1, "a", 0, "what follows"))
+    assert found == Whole(Part(True), "a", Part(False))
+    assert found.first.flag is True
+    assert values_of(found) == (Part(True), "a", Part(False))
+    assert values_of(found.first) == (True,)

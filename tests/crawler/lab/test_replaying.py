@@ -1,11 +1,15 @@
 """`freshet replay` fills a store from archives."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from sqlite3 import Connection
 
 import pytest
 
+from freshet.storage.records import Visit
+from freshet.storage.tables import observations
 from tests.console import as_json, freshet
 from tests.crawler.archive.archives import OK, gzipped, page, record
 from tests.storage.small_store import SmallStore, rows, small_store
@@ -67,6 +71,27 @@ def test_a_replay_again_adds_nothing_and_one_that_grew_its_rest(tmp_path: Path) 
     later = archive(tmp_path / "2.warc.gz", page(2, date=at(2)))
     assert replay(first, later, "--db", db).exit_code == 0
     assert kinds(db) == {"http://a.test/1": "new", "http://a.test/2": "new"}
+
+
+def test_captures_of_known_pages_commit_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links = "".join(f"<a href=/{number}>{number}</a>" for number in range(1, 151)).encode()
+    pages = [page(n, date=f"2026-03-01T12:{n // 60 + 1:02}:{n % 60:02}Z") for n in range(1, 151)]
+    first, last = page(0, body=links, date=at(0)), page(7, date="2026-03-01T13:00:00Z")
+    past = archive(tmp_path / "known.warc.gz", first, *pages, last)
+    sizes, append = list[int](), observations.append
+
+    def counted(db: Connection, run_id: int, visits: Sequence[Visit]) -> None:
+        sizes.append(len(visits))
+        append(db, run_id, visits)
+
+    monkeypatch.setattr(observations, "append", counted)
+    assert replay(past, "--db", tmp_path / "new.db").exit_code == 0
+    # The first page leads to the others: they wait for its commit.
+    assert [size for size in sizes if size] == [1, 64, 64, 23]
+    found = rows(tmp_path / "new.db", "SELECT kind FROM observation ORDER BY id")
+    assert found == [("new",)] * 151 + [("unchanged",)]
 
 
 def test_two_captures_in_one_second_and_records_out_of_order_are_all_taken_in(

@@ -162,6 +162,27 @@ async def test_windows_are_bounded_and_refilled_before_they_are_empty(crawl: Cra
     assert len(handed_out) == 500
 
 
+async def test_what_is_in_memory_or_under_way_is_not_read_again(
+    crawl: Crawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await crawl.find_on(1, range(300))
+    load, read = frontier.load, Counter[int]()
+
+    async def counted(*arguments: Any, **named: Any) -> list[DueUrl]:
+        loaded = await load(*arguments, **named)
+        read.update(due.page_id for due in loaded)
+        return loaded
+
+    monkeypatch.setattr(frontier, "load", counted)
+    await crawl.replenish()
+    for _ in range(300):
+        assert crawl.agenda.next([1], START) is not None
+        await crawl.replenish()
+    assert len(read) == 300
+    # Only what found no place beside the last ones of a window: read is a window at a time.
+    assert read.total() < 300 * 64 / 48
+
+
 async def test_the_windows_of_many_hosts_are_bounded_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
