@@ -101,16 +101,16 @@ def test_the_product_has_at_most_251_modules() -> None:
     assert len(modules()) <= 251
 
 
-def test_the_product_has_at_most_63800_lines() -> None:
+def test_the_product_has_at_most_63900_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites,
     2,000 for C, which takes more lines than the Python that it replaces.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 63_800
+    assert line_count(product) <= 63_900
 
 
-def test_the_tests_have_at_most_49300_lines() -> None:
-    assert line_count(files("tests")) <= 49_300
+def test_the_tests_have_at_most_49400_lines() -> None:
+    assert line_count(files("tests")) <= 49_400
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
