@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from freshet.compiled import build
 from freshet.compiled.numeric import Floats
@@ -20,7 +21,8 @@ _HERE = Path(__file__).parent
 def library() -> ctypes.CDLL:
     """Return the library of inner.c; it is built once a process."""
     command = build.compiler()
-    assert command is not None, "tests need a C compiler"
+    if command is None:
+        pytest.skip("no C compiler works here")
     with tempfile.TemporaryDirectory() as place:
         path = f"{place}/inner.so"
         flags = ["-O1", "-std=c11", "-ffp-contract=off", "-fPIC", "-shared"]

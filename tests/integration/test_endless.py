@@ -165,6 +165,7 @@ async def test_traps_that_vanish_leave_the_pages(tmp_path: Path) -> None:
     assert_counted(db)
 
 
+@pytest.mark.long
 async def test_a_daemon_finds_new_pages_beside_the_traps(tmp_path: Path) -> None:
     web, db = endless(SPEC), tmp_path / "crawl.db"
     clock = VirtualClock(web.start_at)

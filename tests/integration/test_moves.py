@@ -103,6 +103,7 @@ def test_another_spelling_of_a_page_is_asked_for_at_once_and_not_for_ever(
     assert 2 <= len(site.days(a) + site.days(b)) < 25
 
 
+@pytest.mark.long
 async def test_the_old_url_is_looked_at_ever_more_rarely_also_after_a_restart(
     tmp_path: Path,
 ) -> None:

@@ -19,6 +19,7 @@ SMALL = ("--web", "synthetic:hosts=1,pages=15", "--days", "4", "--seed", "3")
 simulated = partial(freshet, "simulate")
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_json_whatever_else_the_machine_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
