@@ -98,3 +98,23 @@ def test_a_url_without_content_is_worth_what_the_like_of_it_turned_into() -> Non
     d = 0.5 / (20_000 + 30)
     assert worth(0) == pytest.approx((100 * d + np.expm1(-100 * d)) / d, rel=1e-6)
     assert worth(2) == pytest.approx(5 * worth(0), rel=0.01)
+
+
+def test_a_host_opens_for_one_visit_that_is_worth_many() -> None:
+    """A sitemap that tells the truth leaves its pages nothing to wait for."""
+    sessions, host = Sessions(), np.repeat([0, 1], [200, 1000])
+    sessions.grow(2)
+    sessions.price = 1.0
+    sessions.closed = np.array([True, False])
+    worth = np.repeat([0.0, 2.0], [200, 1000])
+
+    def opened(sitemap: float) -> list[int]:
+        worth[0] = sitemap
+        found = sessions.open(
+            worth, worth, host, at_once=np.zeros(2, np.bool_), pages=np.array([200, 1000]),
+            saved=0.0, now=0.0, budget=2_000,
+        )  # fmt: skip
+        return [int(code) for code in found]
+
+    assert opened(6.0) == []
+    assert opened(50.0) == [0]
