@@ -1,14 +1,28 @@
 """Cases of the fuzz run for the compiled core, which reads the bytes of strangers.
 
-They find most in a build that stops at whatever is undefined: give ``freshet.compiled.build.build``
-the flags ``-fsanitize=address,undefined``, and Python the compiler's ``libasan.so`` in LD_PRELOAD.
+With ``--guided`` libFuzzer chooses the cases, by the branches of C and Python that they reach, in a
+build that stops at whatever is undefined: this takes clang, and atheris from the package index.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 from random import Random
 
 from selectolax.lexbor import LexborHTMLParser
+
+from freshet import compiled
+from freshet.compiled import build
+
+if __name__ == "__main__":
+    # Before what binds its functions: the library with checks that guided() has built.
+    compiled._LIBRARY = ctypes.CDLL(sys.argv.pop(1))
 
 from freshet.crawler.reduce.markup import cut, read
 from freshet.crawler.reduce.nesting import is_calm, max_depth
@@ -38,9 +52,15 @@ def _read(rng: Random, body: bytes) -> None:
         body, "http://127.0.0.1:9/", "text/html", max_links=rng.choice((3, 50_000))
     ).blocks
     sketch(blocks.texts, blocks.places)
+    _walk(rng, mutated(rng, _serialised(body), 0.9).decode("utf-8", "surrogateescape"))
+
+
+def _serialised(body: bytes) -> bytes:
     html = LexborHTMLParser(body.decode("utf-8", "surrogateescape").replace("\0", "")).html or ""
-    octets = mutated(rng, html.encode("utf-8", "surrogatepass"), 0.9)
-    odd = octets.decode("utf-8", "surrogateescape")
+    return html.encode("utf-8", "surrogatepass")
+
+
+def _walk(rng: Random, odd: str) -> None:
     markup = read(odd)
     starts = [i for i, _ in markup.told]
     markup.texts(starts, rng.choice((0, 1, 2_000)), rng.choice((0, 1, 200)))
@@ -50,3 +70,64 @@ def _read(rng: Random, body: bytes) -> None:
         )
         sketch(found.texts, found.places)
     cut(odd)
+
+
+# -- guided by coverage -------------------------------------------------------
+
+_CHECKS = "-g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all".split()
+_ATHERIS = "atheris==3.0.0"
+_SEEDS = 200
+_LONGEST = 20_000
+
+
+def guided(seconds: float, seed: int, keep: Path) -> int:
+    """Run cases that libFuzzer chooses; return 0, or its exit code where it found something.
+
+    Raises:
+        RuntimeError: there is no clang.
+    """
+    keep.mkdir(parents=True, exist_ok=True)
+    os.environ["CC"] = "clang"
+    with tempfile.TemporaryDirectory(prefix="freshet-fuzz-") as directory:
+        place = Path(directory)
+        ignored = shutil.ignore_patterns("core-*")
+        sources = shutil.copytree(Path(build.__file__).parent, place / "core", ignore=ignored)
+        library = build.build(sources, _CHECKS)
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+        subprocess.run([*pip, str(place / "atheris"), _ATHERIS], check=True)
+        corpus = place / "corpus"
+        corpus.mkdir()
+        for number in range(_SEEDS):
+            rng = Random(f"{seed} {number}")
+            body = document(rng, "html", host="127.0.0.1:9")
+            start = rng.randbytes(4)
+            (corpus / f"page-{number}").write_bytes(b"\0" + start + body)
+            (corpus / f"markup-{number}").write_bytes(b"\1" + start + _serialised(body))
+        (loaded,) = place.glob("atheris/**/asan_with_fuzzer.so")
+        limits = [f"-max_total_time={seconds:.0f}", f"-seed={seed}", f"-max_len={_LONGEST}"]
+        limits += ["-timeout=60", "-rss_limit_mb=4096", f"-artifact_prefix={keep}/"]
+        variables = {
+            "LD_PRELOAD": str(loaded), "ASAN_OPTIONS": "detect_leaks=0",
+            "PYTHONPATH": str(place / "atheris"),
+        }  # fmt: skip
+        module = [sys.executable, "-m", "scripts.benchmarks.fuzz_core", str(library)]
+        done = subprocess.run(
+            [*module, *limits, str(corpus)], env={**os.environ, **variables}, check=False
+        )
+        return done.returncode
+
+
+def _one(data: bytes) -> None:
+    """Read what libFuzzer made: a kind, four bytes of chance, then a page or markup."""
+    rng, rest = Random(data[1:5]), data[5:]
+    if data[:1] < b"\1":
+        _read(rng, rest)
+    else:
+        _walk(rng, rest.decode("utf-8", "surrogateescape"))
+
+
+if __name__ == "__main__":
+    import atheris  # type: ignore[import-untyped]
+
+    atheris.Setup(sys.argv, _one)
+    atheris.Fuzz()

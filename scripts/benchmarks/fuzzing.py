@@ -29,7 +29,7 @@ from typing import Any
 
 from scripts.benchmarks import command
 from scripts.benchmarks.fuzz_commands import Case, archives, lists, settings
-from scripts.benchmarks.fuzz_core import core
+from scripts.benchmarks.fuzz_core import core, guided
 from scripts.benchmarks.fuzz_sites import names, sites, tls
 
 TARGETS: dict[str, Callable[[Case], None]] = {
@@ -79,7 +79,10 @@ def main() -> None:
     parser.add_argument("--target", nargs="+", choices=TARGETS, default=list(TARGETS))
     parser.add_argument("--case", type=int, help="only the case of this seed, of each target")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="for inputs")
+    parser.add_argument("--guided", action="store_true", help="only the core, by coverage")
     chosen = parser.parse_args()
+    if chosen.guided:
+        sys.exit(guided(chosen.seconds, chosen.seed, chosen.keep))
     found = run(chosen)
     wrong = sum(len(each.findings) for each in found.values())
     cases = sum(each.cases for each in found.values())
