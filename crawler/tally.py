@@ -76,7 +76,7 @@ class UsageError(CrawlError, ValueError):
 #: Audits of this many seconds measure the freshness of the copy.
 AUDITED_S: Final = 7 * 86_400.0
 #: Visits of this time tell what a rotation would have cost; of more pages, a sample does.
-RECORD_S: Final = 180 * 86_400.0
+RECORD_S: Final = 360 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,12 +101,12 @@ def test_the_product_has_at_most_251_modules() -> None:
     assert len(modules()) <= 251
 
 
-def test_the_product_has_at_most_63900_lines() -> None:
+def test_the_product_has_at_most_64000_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites,
     2,000 for C, which takes more lines than the Python that it replaces.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 63_900
+    assert line_count(product) <= 64_000
 
 
 def test_the_tests_have_at_most_49400_lines() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -15,9 +16,11 @@ from freshet.scheduler.agenda.audit import (
     BesideRotation,
     Staleness,
     beside_rotation,
+    rotation_days,
     stale_days,
     staleness,
 )
+from freshet.scheduler.arrays import Floats, Ints
 from freshet.storage.database import owner_of
 from freshet.storage.entries import Outlook
 from freshet.storage.queries import columns, page
@@ -141,21 +144,42 @@ async def record(
 ) -> tuple[BesideRotation | None, list[tuple[str, BesideRotation]]]:
     """Return how the visits since :data:`RECORD_S` stand beside a rotation: in all, and by host.
 
-    The rotation has as many visits, evenly over the same pages.
+    The rotation makes as many requests, all that are not the first of a URL.
     """
-    it = await columns.host_visits(connection, now - RECORD_S, _RECORD_VISITS)
-    at, pages = it.at / _DAY_S, len(np.unique(it.page_id[it.there]))
-    turn = float(np.ptp(at)) * pages / len(at) if pages else 0.0
-    if not turn > 0:
+    chosen = connection, now - RECORD_S, _RECORD_VISITS
+    it, told = await columns.host_visits(*chosen), await columns.named_days(*chosen)
+    at = it.at / _DAY_S
+    held = np.unique(np.stack((it.host_id, it.page_id))[:, it.there], axis=1)[0]
+    pages, again = np.unique(held, return_counts=True)[1], ~it.first
+    requests = int(again.sum()) + _robots(it.host_id[again], at[again])
+    if not len(pages) or not np.ptp(at) * requests > 0:
         return None, []
-    visit, own, turns = stale_days(it.page_id, at, it.changed, it.gone, turn)
-    at, host, by_host = at[visit], it.host_id[visit], []
-    ids, counts = np.unique(host, return_counts=True)
+    seen = np.flatnonzero(it.there | it.gone)
+    history, visit, own, turns = stale_days(
+        page=it.page_id[seen], at=at[seen], changed=it.changed[seen], ended=it.gone[seen],
+        rate=it.rate[seen], told=told / (1, 1, _DAY_S),
+        turn=rotation_days(pages, requests / float(np.ptp(at))), until=now / _DAY_S,
+    )  # fmt: skip
+    began, host = at[seen][visit], it.host_id[seen][visit]
+    ids, counts = np.unique(it.host_id[it.changed], return_counts=True)
+    changes, by_host = dict(zip(ids.tolist(), counts.tolist(), strict=True)), []
     for each in await hosts.load(connection, ids[counts >= LEAST_CHANGES].tolist()):
         mine = host == each.host_id
-        if (of_host := beside_rotation(at[mine], own[mine], turns[mine])) is not None:
+        rows = history[mine], began[mine], own[mine], turns[mine]
+        if (of_host := beside_rotation(*rows, changes=changes[each.host_id])) is not None:
             by_host.append((each.origin, of_host))
-    return beside_rotation(at, own, turns), sorted(by_host, key=lambda it: -it[1].changes)
+    whole = beside_rotation(history, began, own, turns, changes=int(counts.sum()))
+    return whole, sorted(by_host, key=lambda it: -it[1].changes)
+
+
+def _robots(host: Ints, at: Floats) -> int:
+    """Return how often robots.txt was asked for these requests, once in 24 hours at most."""
+    asked: dict[int, float] = {}
+    count = 0
+    for day, host_id in sorted(zip(at.tolist(), host.tolist(), strict=True)):
+        if day >= asked.get(host_id, -inf) + 1:
+            asked[host_id], count = day, count + 1
+    return count
 
 
 def _process(db: Path) -> int | None:

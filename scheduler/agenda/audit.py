@@ -122,15 +122,17 @@ def wilson(share: float, draws: float) -> tuple[float, float]:
 # -- beside a rotation --------------------------------------------------------
 #
 # What visits found says also how long the copies would have been stale had the same pages been
-# visited in turn, each every τ days. Between two visits that found a page changed there were N ≥ 1
-# changes, drawn from the Poisson distribution at the page's own rate (J. Cho and H. Garcia-Molina,
-# "Estimating frequency of change", 2003: ln((k + ½)/(k − c + ½)) for c changes in k intervals), on
-# days that are uniform. The copy was stale from the first on. A rotation comes to the page on a day
-# that is uniform on (0, τ) after a change; where the next is g days later, and x = min(g, τ), the
-# copy was stale for x − x²/2τ of these on average. Audits see to it that no page is left out. Pages
-# change together, so that the interval is that of a ratio of sums over blocks of time.
+# visited in turn, each every τ days. Histories of the pages are drawn that agree with what was
+# found: none of an interval in which a visit found no change, N ≥ 1 changes of one in which it did,
+# and of the days since the last visit as many as there happen to be; at the rate of the page, on
+# days that are uniform, or on those that a source names which is mostly right. A copy was stale from the first change of an interval on. A rotation comes
+# to the page on a day that is uniform on (0, τ) after a change; where the next is g days later, and
+# x = min(g, τ), the copy was stale for x − x²/2τ of these on average. Several histories give the
+# spread of what is not known (D. Rubin, "Multiple Imputation", 1987, eq. 3.1.5); pages change
+# together, so that the spread of what was found is that of a ratio of sums over blocks of time.
 
 _BLOCKS: Final = 20
+_HISTORIES: Final = 6
 _MOST_CHANGES: Final = 1_000.0
 LEAST_CHANGES: Final = 10
 
@@ -148,68 +150,133 @@ class BesideRotation:
     changes: int
 
 
+def rotation_days(pages: ArrayLike, requests: float) -> float:
+    """Return the days in which a rotation visits all pages of some hosts: (n,) numbers, above 0.
+
+    It makes so many ``requests`` a day: visits at even times, and each host's robots.txt once a
+    day, or at every visit where these are rarer.
+
+    >>> rotation_days([60], 1.0), rotation_days([60, 540], 12.0)
+    (120.0, 60.0)
+    """
+    n = np.sort(np.asarray(pages, np.float64))[::-1]
+    turns = np.append(0.0, 1 / n)
+    made = np.append(0.0, n.sum() / n + np.minimum(1.0, n / n[:, None]).sum(axis=1))
+    if requests > made[-1]:
+        return float(n.sum() / (requests - len(n)))
+    return float(1 / np.interp(requests, made, turns))
+
+
 def stale_days(
-    page: Ints, at: Floats, changed: Bools, ended: Bools, turn: float
-) -> tuple[Rows, Floats, Floats]:
-    """Return the k visits that found a change, and for how many days a copy was stale; (k,) each.
+    page: Ints, at: Floats, changed: Bools, ended: Bools, rate: Floats, told: Floats,
+    *, turn: float, until: float,
+) -> tuple[Ints, Ints, Floats, Floats]:  # fmt: skip
+    """Return for how many days copies were stale in drawn histories until a day.
 
     The (m,) visits on the days ``at`` are those of some pages, in any order; they ``changed`` or
-    ``ended``. The last (k,) are the stale days of a rotation every ``turn`` days.
+    ``ended``. ``rate`` is that of the page, a day, 0 if unknown: then it is the mean. ``told``, (n,
+    3), are pages, sources, and days on which by these they changed.
+
+    Of each interval with changes, (k,) each, come the number of the history, the visit that it
+    begins with, the stale days of the copy, and those of a rotation every ``turn`` days.
 
     >>> day = np.array([0.0, 0.01, 40.0])
-    >>> _, own, turns = stale_days(
-    ...     np.zeros(3, np.intp), day, np.array([False, True, False]), np.zeros(3, bool), 60.0
-    ... )
-    >>> bool(0 < own[0] < 0.01), round(float(turns[0]), 1)  # 40 days until the end of the record
+    >>> changed = np.array([False, True, False])
+    >>> no, none, rate = np.zeros(3, bool), np.zeros((0, 3)), np.full(3, 1e-6)
+    >>> _, _, own, turns = stale_days(np.zeros(3, int), day, changed, no, rate, none, turn=60, until=40)
+    >>> bool((own < 0.01).all()), round(float(turns[0]), 1)  # a rotation comes later
     (True, 26.7)
     """
-    place_of = np.lexsort((at, page))
-    page, at = page[place_of], at[place_of]
-    changed, ended = changed[place_of], ended[place_of]
-    later = np.flatnonzero(np.diff(page) == 0) + 1
-    span, found = at[later] - at[later - 1], changed[later]
-    _, of = np.unique(page[later], return_inverse=True)
-    k, c, days = np.bincount(of), np.bincount(of, found), np.bincount(of, span)
-    rate = np.log((k + 0.5) / (k - c + 0.5)) * k / np.maximum(days, _LEAST)
+    visit = np.lexsort((at, page))
+    page, at, changed, ended, rate = page[visit], at[visit], changed[visit], ended[visit], rate[visit]
+    last = np.append(np.diff(page) != 0, True)
+    end = np.where(last, np.where(ended, at, until), np.append(at[1:], until))
+    found = ~last & np.append(changed[1:], False)
+    seen = ~last & ~np.append(ended[1:], False)
+    mean = (found.sum() + 0.5) / max(float((end - at)[seen].sum()), _LEAST)
+    named, named_day = _named(page, at, found, seen, told)
+    drawn = found | (last & (end > at))
+    drawn[named] = False
+    history, of, day = _drawn(
+        np.flatnonzero(drawn), at, end, np.where(rate > 0, rate, mean), found
+    )
+    history = np.append(history, np.repeat(np.arange(_HISTORIES), len(named)))
+    of = np.append(of, np.tile(named, _HISTORIES))
+    day = np.append(day, np.tile(named_day, _HISTORIES))
+    order = np.lexsort((day, of, history))
+    history, of, day = history[order], of[order], day[order]
 
+    first = np.append(True, (np.diff(of) != 0) | (np.diff(history) != 0))[: len(of)]
+    until_next = end[last][np.searchsorted(page[last], page[of])]
+    same = (np.diff(page[of]) == 0) & (np.diff(history) == 0)
+    until_next[:-1][same] = np.minimum(until_next[:-1], day[1:])[same]
+    gap = np.clip(until_next - day, 0.0, turn)
+    turns = np.bincount(np.cumsum(first) - 1, gap - gap**2 / (2 * turn))
+    return history[first], visit[of[first]], (end[of] - day)[first], np.asarray(turns, np.float64)
+
+
+def _named(
+    page: Ints, at: Floats, found: Bools, seen: Bools, told: Floats
+) -> tuple[Ints, Floats]:
+    """Return intervals with changes and the days that are named for these, a row each.
+
+    An interval has the number of the visit that it begins with; (m,) visits are in order. A source
+    is believed if of the intervals for which it names a day at least half have changes.
+    """
+    is_visit = np.arange(len(told) + len(at)) >= len(told)
+    order = np.lexsort((is_visit, np.append(told[:, 2], at), np.append(told[:, 0], page)))
+    before = np.empty(len(order), np.intp)
+    before[order] = np.cumsum(is_visit[order]) - 1
+    of = before[: len(told)]
+    ok = (of >= 0) & (page[of] == told[:, 0]) & seen[of]
+    of, source, day = of[ok], told[ok, 1].astype(np.intp), told[ok, 2]
+    pairs = np.unique(np.stack((source, of)), axis=1)
+    each, place = np.unique(pairs[0], return_inverse=True)
+    right, all_of = np.bincount(place, found[pairs[1]]), np.bincount(place)
+    believed = each[2 * (right + 1) >= all_of + 2]
+    kept = found[of] & np.isin(source, believed)
+    return of[kept], day[kept]
+
+
+def _drawn(
+    drawn: Ints, at: Floats, end: Floats, rate: Floats, found: Bools
+) -> tuple[Ints, Ints, Floats]:
+    """Return changes of some intervals: the history, the interval and the day of each."""
     rng = np.random.default_rng(0)
-    visit, x = later[found], np.minimum((rate[of] * span)[found], _MOST_CHANGES)
-    # The first of the changes takes what is left of the distribution of its time.
-    first = -np.log1p(rng.random(len(visit)) * np.expm1(-x)) / np.maximum(x, _LEAST)
+    of, history = np.tile(drawn, _HISTORIES), np.repeat(np.arange(_HISTORIES), len(drawn))
+    span = end[of] - at[of]
+    x = np.clip(rate[of] * span, _LEAST, _MOST_CHANGES)
+    # Where no change must have come, the first may come too late.
+    first = -np.log1p(rng.random(len(of)) * np.where(found[of], np.expm1(-x), -1.0)) / x
+    comes = first < 1
+    of, history, span, x, first = of[comes], history[comes], span[comes], x[comes], first[comes]
     more = rng.poisson(x * (1 - first))
-    each = np.append(np.arange(len(visit)), np.repeat(np.arange(len(visit)), more))
+    each = np.append(np.arange(len(of)), np.repeat(np.arange(len(of)), more))
     place = np.append(first, 1 - rng.random(int(more.sum())) * (1 - np.repeat(first, more)))
-    day = at[visit - 1][each] + place * span[found][each]
-
-    gone = np.flatnonzero(ended)
-    owner, day = np.append(page[visit][each], page[gone]), np.append(day, at[gone])
-    of_visit = np.append(each, np.full(len(gone), -1))
-    order = np.lexsort((day, owner))
-    owner, day, of_visit = owner[order], day[order], of_visit[order]
-    until = np.append(day[1:], 0.0)
-    until[np.append(np.diff(owner) != 0, True)] = at.max(initial=0.0)
-    gap = np.minimum(np.maximum(until - day, 0.0), turn)
-    counts = of_visit >= 0
-    left = (gap - gap**2 / (2 * turn))[counts]
-    turns: Floats = np.bincount(of_visit[counts], left, minlength=len(visit)).astype(np.float64)
-    return place_of[visit], span[found] * (1 - first), turns
+    return history[each], of[each], at[of[each]] + place * span[each]
 
 
-def beside_rotation(at: Floats, own: Floats, turns: Floats) -> BesideRotation | None:
-    """Return the ratio of the sums of stale days, (k,) each, of changes on these days.
+def beside_rotation(
+    history: Ints, at: Floats, own: Floats, turns: Floats, *, changes: int
+) -> BesideRotation | None:
+    """Return the ratio of the sums of stale days, (k,) each, of intervals that begin on days ``at``.
 
-    None where there are fewer than :data:`LEAST_CHANGES`.
+    None where visits found fewer than :data:`LEAST_CHANGES` ``changes``.
 
-    >>> found = beside_rotation(np.arange(100.0), np.full(100, 6.0), np.full(100, 12.0))
-    >>> assert found is not None
-    >>> found.ratio, round(found.lower, 3), round(found.upper, 3)
+    >>> rows = np.arange(200)
+    >>> it = beside_rotation(rows % 6, rows * 1.0, np.full(200, 6.0), np.full(200, 12.0), changes=34)
+    >>> assert it is not None
+    >>> it.ratio, round(it.lower, 3), round(it.upper, 3)
     (0.5, 0.5, 0.5)
     """
-    if len(at) < LEAST_CHANGES or not np.ptp(at) > 0:
+    if changes < LEAST_CHANGES or not np.ptp(at) > 0:
         return None
     ratio = float(own.sum() / turns.sum())
     block = np.minimum(_BLOCKS * (at - at.min()) / np.ptp(at), _BLOCKS - 1).astype(np.intp)
-    error = float((np.bincount(block, own - ratio * turns) ** 2).sum())
-    spread = sqrt(error * _BLOCKS / (_BLOCKS - 1)) / float(turns.sum()) / ratio
-    factor = exp(_Z * spread)
-    return BesideRotation(ratio, ratio / factor, ratio * factor, len(at))
+    shape = _HISTORIES, _BLOCKS
+    cell = np.bincount(history * _BLOCKS + block, own - ratio * turns, _HISTORIES * _BLOCKS)
+    found, unknown = cell.reshape(shape), cell.reshape(shape).sum(axis=1)
+    error = float((found**2).sum(axis=1).mean()) * _BLOCKS / (_BLOCKS - 1)
+    error += float(unknown.var(ddof=1)) * (1 + 1 / _HISTORIES)
+    factor = exp(_Z * sqrt(error) * _HISTORIES / float(turns.sum()) / ratio)
+    return BesideRotation(ratio, ratio / factor, ratio * factor, changes)

@@ -159,33 +159,48 @@ async def visit_columns(db: Reader, page_id: int | None = None) -> VisitColumns:
 
 @dataclass(frozen=True, slots=True)
 class HostVisits(Columns):
-    """m visits of a sample of pages, with their hosts, in any order; columns of length m.
+    """m requests for a sample of URLs, with their hosts, in any order; columns of length m.
 
-    ``at`` are Unix seconds; the page had ``changed``, was ``gone``, or was ``there`` (any content).
+    ``at`` are Unix seconds; it was the ``first`` for the URL; a page had ``changed``, was ``gone``
+    or moved, or was ``there`` (any content). ``rate`` is the page's, a day, 0 if not estimated.
     """
 
     page_id: NDArray[np.int64]
     host_id: NDArray[np.int64]
     at: NDArray[np.float64]
+    first: NDArray[np.bool_]
     changed: NDArray[np.bool_]
     gone: NDArray[np.bool_]
     there: NDArray[np.bool_]
+    rate: NDArray[np.float64]
 
 
 async def host_visits(db: Reader, since: float, most: int) -> HostVisits:
-    """Return the visits since a time to every kth page, k such that they are some ``most``."""
+    """Return the requests since a time for every kth URL, k such that they are some ``most``."""
     every = 1 + await visits(db) // most
     chosen = columns_of(
-        HostVisits, page_id="p.id", host_id="p.host_id", at="o.at", changed="{0} = 'changed'",
-        gone="{0} = 'gone'", there="{0} IN ('new', 'changed', 'unchanged')",
-    ).format("coalesce(a.kind, o.kind)")  # fmt: skip
+        HostVisits, page_id="p.id", host_id="p.host_id", at="o.at",
+        first="o.id = (SELECT min(id) FROM observation WHERE page_id = p.id)",
+        changed="{0} = 'changed'", gone="{0} IN ('gone', 'redirected')",
+        there="{0} IN ('new', 'changed', 'unchanged')", rate="coalesce(e.rate, 0.0)",
+    ).format("iif(p.role = 'page', coalesce(a.kind, o.kind), '')")  # fmt: skip
     # Not by the view ``finding``: SQLite would make all of its rows before.
     sql = (
         f"SELECT {chosen} FROM page AS p CROSS JOIN observation AS o ON o.page_id = p.id "
         "LEFT JOIN amendment AS a ON a.observation_id = o.id "
-        "WHERE p.id % ? = 0 AND p.role = 'page' AND o.at >= ?"
+        "LEFT JOIN estimate AS e ON e.page_id = p.id WHERE p.id % ? = 0 AND o.at >= ?"
     )
     return await load_columns(db, HostVisits, sql, (every, since))
+
+
+async def named_days(db: Reader, since: float, most: int) -> NDArray[np.float64]:
+    """Return (n, 3): pages of :func:`host_visits`, sources, and when by these they changed."""
+    every = 1 + await visits(db) // most
+    rows = await db.execute_fetchall(
+        "SELECT DISTINCT page_id, source_id, until FROM claim WHERE page_id % ? = 0 AND until >= ?",
+        (every, since),
+    )
+    return np.array([*rows], np.float64).reshape(-1, 3)
 
 
 async def moves(db: Reader, page_id: int | None = None) -> dict[int, int]:
