@@ -36,7 +36,6 @@ from numpy.typing import ArrayLike
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.costs import ein
-from freshet.scheduler.sources import Rows
 
 #: Of the normal distribution 95 % lies within this number of standard deviations.
 _Z: Final = 1.959964
@@ -125,11 +124,12 @@ def wilson(share: float, draws: float) -> tuple[float, float]:
 # visited in turn, each every τ days. Histories of the pages are drawn that agree with what was
 # found: none of an interval in which a visit found no change, N ≥ 1 changes of one in which it did,
 # and of the days since the last visit as many as there happen to be; at the rate of the page, on
-# days that are uniform, or on those that a source names which is mostly right. A copy was stale from the first change of an interval on. A rotation comes
-# to the page on a day that is uniform on (0, τ) after a change; where the next is g days later, and
-# x = min(g, τ), the copy was stale for x − x²/2τ of these on average. Several histories give the
-# spread of what is not known (D. Rubin, "Multiple Imputation", 1987, eq. 3.1.5); pages change
-# together, so that the spread of what was found is that of a ratio of sums over blocks of time.
+# days that are uniform, or on those that a source names which is mostly right. A copy was stale
+# from the first change of an interval on. A rotation comes to the page on a day that is uniform on
+# (0, τ) after a change; where the next is g days later, and x = min(g, τ), the copy was stale for
+# x − x²/2τ of these on average. Several histories give the spread of what is not known (D. Rubin,
+# "Multiple Imputation", 1987, eq. 3.1.5); pages change together, so that the spread of what was
+# found is that of a ratio of sums over blocks of time.
 
 _BLOCKS: Final = 20
 _HISTORIES: Final = 6
@@ -182,13 +182,14 @@ def stale_days(
 
     >>> day = np.array([0.0, 0.01, 40.0])
     >>> changed = np.array([False, True, False])
-    >>> no, none, rate = np.zeros(3, bool), np.zeros((0, 3)), np.full(3, 1e-6)
-    >>> _, _, own, turns = stale_days(np.zeros(3, int), day, changed, no, rate, none, turn=60, until=40)
+    >>> page, no, rate, none = np.zeros(3, int), np.zeros(3, bool), np.ones(3), np.zeros((0, 3))
+    >>> _, _, own, turns = stale_days(page, day, changed, no, rate / 1e6, none, turn=60, until=40)
     >>> bool((own < 0.01).all()), round(float(turns[0]), 1)  # a rotation comes later
     (True, 26.7)
     """
     visit = np.lexsort((at, page))
-    page, at, changed, ended, rate = page[visit], at[visit], changed[visit], ended[visit], rate[visit]
+    page, at, rate = page[visit], at[visit], rate[visit]
+    changed, ended = changed[visit], ended[visit]
     last = np.append(np.diff(page) != 0, True)
     end = np.where(last, np.where(ended, at, until), np.append(at[1:], until))
     found = ~last & np.append(changed[1:], False)
@@ -197,9 +198,7 @@ def stale_days(
     named, named_day = _named(page, at, found, seen, told)
     drawn = found | (last & (end > at))
     drawn[named] = False
-    history, of, day = _drawn(
-        np.flatnonzero(drawn), at, end, np.where(rate > 0, rate, mean), found
-    )
+    history, of, day = _drawn(np.flatnonzero(drawn), at, end, np.where(rate > 0, rate, mean), found)
     history = np.append(history, np.repeat(np.arange(_HISTORIES), len(named)))
     of = np.append(of, np.tile(named, _HISTORIES))
     day = np.append(day, np.tile(named_day, _HISTORIES))
@@ -215,9 +214,7 @@ def stale_days(
     return history[first], visit[of[first]], (end[of] - day)[first], np.asarray(turns, np.float64)
 
 
-def _named(
-    page: Ints, at: Floats, found: Bools, seen: Bools, told: Floats
-) -> tuple[Ints, Floats]:
+def _named(page: Ints, at: Floats, found: Bools, seen: Bools, told: Floats) -> tuple[Ints, Floats]:
     """Return intervals with changes and the days that are named for these, a row each.
 
     An interval has the number of the visit that it begins with; (m,) visits are in order. A source
@@ -259,12 +256,12 @@ def _drawn(
 def beside_rotation(
     history: Ints, at: Floats, own: Floats, turns: Floats, *, changes: int
 ) -> BesideRotation | None:
-    """Return the ratio of the sums of stale days, (k,) each, of intervals that begin on days ``at``.
+    """Return the ratio of the sums of stale days, (k,) each, of intervals that begin ``at`` days.
 
     None where visits found fewer than :data:`LEAST_CHANGES` ``changes``.
 
-    >>> rows = np.arange(200)
-    >>> it = beside_rotation(rows % 6, rows * 1.0, np.full(200, 6.0), np.full(200, 12.0), changes=34)
+    >>> rows, days = np.arange(200), np.full(200, 6.0)
+    >>> it = beside_rotation(rows % 6, rows * 1.0, days, 2 * days, changes=34)
     >>> assert it is not None
     >>> it.ratio, round(it.lower, 3), round(it.upper, 3)
     (0.5, 0.5, 0.5)
