@@ -109,8 +109,8 @@ def test_the_product_has_at_most_64000_lines() -> None:
     assert line_count(product) <= 64_000
 
 
-def test_the_tests_have_at_most_49400_lines() -> None:
-    assert line_count(files("tests")) <= 49_400
+def test_the_tests_have_at_most_49500_lines() -> None:
+    assert line_count(files("tests")) <= 49_500
 
 
 def test_no_module_is_longer_than_700_lines() -> None:

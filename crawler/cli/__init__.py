@@ -58,6 +58,10 @@ def run() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("freshet: interrupted\n")
         sys.exit(130)
+    except ImportError as error:
+        if error.name != "freshet.compiled":
+            raise
+        sys.exit(f"freshet: {error}")
     except OSError as error:
         if error.errno is None:
             raise

@@ -13,7 +13,9 @@ from freshet.compiled import build
 
 _PATH = build.library()
 if not _PATH.exists():
-    raise ImportError(f"{_PATH} is not built, or its sources have changed since: run scripts/setup")
+    raise ImportError(
+        f"{_PATH} is not built, or its sources have changed since: run scripts/setup", name=__name__
+    )
 _LIBRARY = ctypes.CDLL(str(_PATH))
 
 

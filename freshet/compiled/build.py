@@ -6,7 +6,8 @@ does it, as ``scripts/setup`` and the building of a wheel do. The library's name
 its sources, of this file with its flags among them: it is built once, and never used with others.
 
 The compiler is ``$CC``, or the first of cc, gcc and clang that works, or that of the package
-``ziglang``, where it is installed. Building needs nothing but Python.
+``ziglang``, where it is installed. Building needs nothing but Python. With the tag of a wheel in
+``$FRESHET_WHEEL`` it is ziglang, which compiles for any platform on any other.
 """
 
 import hashlib
@@ -28,16 +29,31 @@ _HERE = Path(__file__).parent
 _FLAGS = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
 _FLAGS += ["-fPIC", "-shared", "-fvisibility=hidden"]
 _WARNINGS = ["-Wall", "-Wextra", "-Werror=implicit-function-declaration"]
-_ENDING = ".dylib" if sys.platform == "darwin" else ".so"
+#: By the tag of its wheel: what names a platform to zig, and what to Python.
+_TARGETS = {
+    "manylinux_2_17_x86_64": ("x86_64-linux-gnu.2.17", "linux", "x86_64"),
+    "manylinux_2_17_aarch64": ("aarch64-linux-gnu.2.17", "linux", "aarch64"),
+    "musllinux_1_2_x86_64": ("x86_64-linux-musl", "linux", "x86_64"),
+    "musllinux_1_2_aarch64": ("aarch64-linux-musl", "linux", "aarch64"),
+    "macosx_11_0_x86_64": ("x86_64-macos.11.0", "darwin", "x86_64"),
+    "macosx_11_0_arm64": ("aarch64-macos.11.0", "darwin", "arm64"),
+}
+#: By itself it would compile for this very processor, and add what debuggers want.
+_ZIG = (sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline", "-s")
 _TRIAL = "#include <math.h>\n#include <stdint.h>\ndouble half(double x) { return exp(x) / 2; }\n"
 
 
-def library(folder: Path = _HERE) -> Path:
-    """Return the path that the library of the sources in a folder has, built or not."""
-    digest = hashlib.sha256(f"{sys.platform} {platform.machine()}".encode())
+def library(folder: Path = _HERE, wheel: str | None = None) -> Path:
+    """Return the path that the library of the sources in a folder has, built or not.
+
+    It is that of this machine, or of the platform with the tag ``wheel``.
+    """
+    system = _TARGETS[wheel][1:] if wheel else (sys.platform, platform.machine())
+    digest = hashlib.sha256(" ".join(system).encode())
     for each in sorted([*folder.glob("*.[ch]"), folder / "build.py"]):
         digest.update(f"\0{each.name}\0".encode() + each.read_bytes())
-    return folder / f"core-{digest.hexdigest()[:16]}{_ENDING}"
+    ending = ".dylib" if system[0] == "darwin" else ".so"
+    return folder / f"core-{digest.hexdigest()[:16]}{ending}"
 
 
 @cache
@@ -53,8 +69,7 @@ def _candidates() -> Iterator[tuple[str, ...]]:
         if shutil.which(name):
             yield (name,)
     if find_spec("ziglang"):
-        # By itself it would compile for this very processor.
-        yield (sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline")
+        yield _ZIG
 
 
 def _works(command: tuple[str, ...]) -> bool:
@@ -62,7 +77,7 @@ def _works(command: tuple[str, ...]) -> bool:
     with tempfile.TemporaryDirectory() as place:
         source = Path(place, "trial.c")
         source.write_text(_TRIAL, "ascii")
-        return _run([*command, *_FLAGS, "-o", f"{place}/trial{_ENDING}", str(source)]) is None
+        return _run([*command, *_FLAGS, "-o", f"{place}/trial.so", str(source)]) is None
 
 
 def _run(command: Sequence[str]) -> str | None:
@@ -74,18 +89,21 @@ def _run(command: Sequence[str]) -> str | None:
     return None if done.returncode == 0 else done.stderr
 
 
-def build(folder: Path = _HERE, checks: Sequence[str] = ()) -> Path:
+def build(folder: Path = _HERE, checks: Sequence[str] = (), wheel: str | None = None) -> Path:
     """Build the library of the sources in a folder, if it is not there; return its path.
 
-    ``checks`` are further flags, for a library that stops at undefined behaviour.
+    ``checks`` are further flags, for a library that stops at undefined behaviour; ``wheel`` is the
+    tag of another platform.
 
     Raises:
-        RuntimeError: there is no C compiler, or it refused the sources.
+        RuntimeError: there is no C compiler, or it refused the sources, or no such platform.
     """
-    target, sources = library(folder), sorted(map(str, folder.glob("*.c")))
+    if wheel is not None and wheel not in _TARGETS:
+        raise RuntimeError(f"FRESHET_WHEEL={wheel} is none of {', '.join(_TARGETS)}")
+    target, sources = library(folder, wheel), sorted(map(str, folder.glob("*.c")))
     if target.exists():
         return target
-    command = compiler()
+    command = (*_ZIG, "-target", _TARGETS[wheel][0]) if wheel else compiler()
     if command is None:
         raise RuntimeError(
             "no C compiler works here: install one (Debian: gcc and libc6-dev) or the package"
@@ -101,10 +119,14 @@ def build(folder: Path = _HERE, checks: Sequence[str] = ()) -> Path:
                 f"{shlex.join(command)} could not build the compiled core:\n{failure}"
             )
         made.replace(target)
-    for other in folder.glob(f"core-*{_ENDING}"):
+    for other in folder.glob("core-*"):
         if other != target:
             other.unlink(missing_ok=True)
     return target
+
+
+def _wheel() -> str | None:
+    return os.environ.get("FRESHET_WHEEL") or None
 
 
 def get_build_hook() -> Any:
@@ -115,13 +137,13 @@ def get_build_hook() -> Any:
     class Hook(interface.BuildHookInterface[Any]):
         def dependencies(self) -> list[str]:
             """Return the package with a C compiler where the machine has none."""
-            return [] if compiler() else ["ziglang"]
+            return [] if compiler() and not _wheel() else ["ziglang"]
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             """Build the library; a wheel with it is for its platform and any Python."""
-            made = build()
+            made = build(wheel=_wheel())
             if version != "editable":
-                build_data["tag"] = f"py3-none-{next(platform_tags())}"
+                build_data["tag"] = f"py3-none-{_wheel() or next(platform_tags())}"
                 build_data["pure_python"] = False
                 build_data["artifacts"].append(f"/freshet/compiled/{made.name}")
 
@@ -129,6 +151,9 @@ def get_build_hook() -> Any:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--wheels"]:
+        sys.stdout.write(f"{' '.join(_TARGETS)}\n")
+        sys.exit()
     if sys.argv[1:] == ["--find-compiler"]:
         sys.exit(not library().exists() and compiler() is None)
     try:
