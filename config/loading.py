@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource
 
 from freshet.config import ConfigError
-from freshet.config.settings import Settings
+from freshet.config.settings import AlertRuleSettings, Settings, SiteSettings
 
 #: For each setting (``group.key``) where its value came from: ``default``, ``file PATH``,
 #: ``environment NAME``, ``command line`` or, of a program, ``settings``.
@@ -30,7 +30,11 @@ _MAX_BYTES = 1 << 20
 #: A dotted key costs the parser the square of its parts.
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)[ \t]*\.[ \t]*){32}""")
 #: Settings whose values are not quoted in errors: they may hold secrets.
-_NOT_QUOTED = frozenset({"alerts.rules", "operation.token"})
+_KEYS: Mapping[str, Collection[str]] = {
+    "alerts.rules": AlertRuleSettings.model_fields,
+    "sites": SiteSettings.model_fields,
+}
+_NOT_QUOTED = frozenset({"alerts.rules", "operation.token", "sites"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +165,18 @@ def _validated(given: _Layer) -> Settings:
 def _sentence(error: ValidationError, given: _Layer) -> str:
     """Describe the first error in one line: its place, the fault, the accepted values."""
     first, *others = error.errors(include_url=False)
-    name = ".".join(str(part) for part in first["loc"][:2])
+    depth = 1 if str(first["loc"][0]) in given else 2
+    name = ".".join(str(part) for part in first["loc"][:depth])
     shown = f"{name} = {_quoted(given[name].value)}"
     if name in _NOT_QUOTED:
-        inside = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"][2:])
+        loc = first["loc"][depth:]
+        inside = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
         shown = name + "".join(inside)
     message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        # Groups have been looked at before: this is a key of a table in a list.
+        near = get_close_matches(str(first["loc"][-1]), _KEYS[name], n=1)
+        message = "there is no such key" + (f"; did you mean {near[0]}?" if near else "")
     more = f" (and {len(others)} more)" if others else ""
     return f"{given[name].origin}: {shown}: {message[0].lower()}{message[1:]}{more}"
 

@@ -373,25 +373,6 @@ class _ChangeSettings(_SettingsGroup):
     probe: bool
 
 
-class PageRule(_SettingsGroup):
-    """Terms of the pages whose URL matches; None is not set."""
-
-    match: Annotated[str, Field(min_length=1)]
-    never: bool | None = None
-    importance: Annotated[float, Number, Field(ge=0)] | None = None
-    least_days: Seconds | None = None
-    most_days: Annotated[PositiveSeconds, _at_least("least_days")] | None = None
-    ephemeral: bool | None = None
-    half_life_hours: Weight | None = None
-
-    @check("half_life_hours")
-    @classmethod
-    def _is_of_a_source(cls, value: float | None, info: ValidationInfo) -> float | None:
-        if value is not None and info.data.get("ephemeral") is False:
-            raise ValueError("input should be left out where ephemeral is false")
-        return value
-
-
 class Ephemeral(_SettingsGroup):
     """Competition of ephemeral sources with pages that are kept fresh."""
 
@@ -411,17 +392,14 @@ class DaemonSettings(_SettingsGroup):
     new_page_worth: Weight
     least_discovery: Share
     most_discovery: Annotated[Share, _at_least("least_discovery")]
-    rules: Annotated[tuple[PageRule, ...], Text]
 
 
 class Parse(_SettingsGroup):
-    """Limits of work per page, and selectors of sites' main text."""
+    """Limits of work per page."""
 
     time_limit_s: PositiveSeconds
     inline_bytes: Count
     max_links: Positive
-    include: Groups
-    ignore: Groups
 
 
 class StoreSettings(_SettingsGroup):
@@ -446,6 +424,48 @@ class _ArchiveSettings(_SettingsGroup):
     max_file_bytes: Annotated[int, Number, Field(ge=1_000_000, le=_MOST)]
 
 
+_SITE = _like(
+    r"(https?://)?(\*\.)?([^\s/*:]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/\S*)?|/\S*",
+    "be a host (example.org), a domain (*.example.org), the beginning of a URL "
+    "(example.org/news/*), or a path on any host (/tag/*)",
+)
+Selectors = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Text]
+
+
+class SiteSettings(_SettingsGroup):
+    """``[[sites]]``: what differs at the pages that match; None is not set."""
+
+    match: Annotated[str, _SITE]
+    # Of whole hosts.
+    delay_s: Seconds | None = None
+    connections_per_host: Positive | None = None
+    # Of pages.
+    include: Selectors | None = None
+    ignore: Selectors | None = None
+    never: bool | None = None
+    importance: Annotated[float, Number, Field(ge=0)] | None = None
+    least_days: Seconds | None = None
+    most_days: Annotated[PositiveSeconds, _at_least("least_days")] | None = None
+    ephemeral: bool | None = None
+    half_life_hours: Weight | None = None
+
+    @check("delay_s", "connections_per_host")
+    @classmethod
+    def _is_of_a_host(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and "/" in info.data.get("match", "").rpartition("://")[2]:
+            raise ValueError(
+                "input should be left out where match has a path: it is of whole hosts"
+            )
+        return value
+
+    @check("half_life_hours")
+    @classmethod
+    def _is_of_a_source(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and info.data.get("ephemeral") is False:
+            raise ValueError("input should be left out where ephemeral is false")
+        return value
+
+
 class Settings(BaseSettings):
     """Every setting of Freshet; the order of the groups follows a page through it."""
 
@@ -461,6 +481,7 @@ class Settings(BaseSettings):
 
     # No part of what a run records of its settings: a store may be moved.
     db: Annotated[Path, Field(exclude=True)]
+    sites: Annotated[tuple[SiteSettings, ...], Text]
     crawl: Crawl
     politeness: Politeness
     fetch: Fetch

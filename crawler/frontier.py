@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import reduce
 from heapq import heappop, heappush
 from itertools import count, islice
 from math import inf
@@ -19,7 +20,7 @@ from operator import itemgetter
 from random import Random
 
 from freshet.crawler.bounds import meet
-from freshet.crawler.politeness import HostAnswer, HostQueue, PolitenessRules
+from freshet.crawler.politeness import HostAnswer, HostQueue, PolitenessRules, RulesAt, stricter
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.storage.entries import Host, HostState
 from freshet.storage.records import Agenda, DueUrl, Entry, FetchResult
@@ -122,7 +123,8 @@ class Frontier:
     ``robots_url_of`` returns the URL of an origin's robots.txt; ``robots`` is the robots cache. An
     earlier run was killed before ``held_at``: each queue waits its delay from then on.
     ``share_of`` returns the group of an origin that no seed names, and how many requests may go to
-    that group at a time.
+    that group at a time. ``rules_at`` gives the rules of an origin; a queue obeys the strictest of
+    its hosts.
     ``api_requests`` is the number of API requests that wait here or are under way.
     """
 
@@ -134,6 +136,7 @@ class Frontier:
     robots_url_of: Callable[[str], str]
     held_at: float = -inf
     share_of: Callable[[str], tuple[str, int] | None] = lambda _: None
+    rules_at: RulesAt = lambda rules, _: rules
     api_requests: int = field(default=0, init=False)
     _shared: Counter[str] = field(default_factory=Counter, init=False)
     # Queues of a group with work, whose time has come, that wait for one under way to end.
@@ -169,6 +172,8 @@ class Frontier:
         self.robots.learn(host)
         delay_s = self.robots.crawl_delay_s(host.host_id)
         entry = _HostEntry(host.host_id, host.origin, queue, delay_s)
+        own = self.rules_at(self.rules, host.origin)
+        queue.state.rules = stricter(queue.state.rules, own) if queue.hosts else own
         self._hosts[host.host_id] = queue.hosts[host.host_id] = entry
         self._by_origin[host.origin] = host.host_id
         if host.state is not None:
@@ -176,11 +181,12 @@ class Frontier:
         queue.state.obey_crawl_delay(max(queue.state.crawl_delay_s, delay_s))
         queue.state.hold(self.held_at)
 
-    def obey(self, rules: PolitenessRules) -> None:
+    def obey(self, rules: PolitenessRules, rules_at: RulesAt) -> None:
         """Apply these rules from now on; current pauses keep their length."""
-        self.rules = rules
+        self.rules, self.rules_at = rules, rules_at
         for queue in self._queues.values():
-            queue.state.rules = rules
+            own = (self.rules_at(rules, host.origin) for host in queue.hosts.values())
+            queue.state.rules = reduce(stricter, own, next(own, rules))
             self._schedule(queue)
 
     def shift(self, by: float) -> None:

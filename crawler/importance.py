@@ -1,10 +1,10 @@
-"""The importance of a page: by rule, by site list, by links or depth.
+"""The importance of a page: by table of sites, by site list, by links or depth.
 
 The site list (``daemon.importance = "list"``) gives the importance of a site's pages. ``pagerank``
 and ``depth`` divide that among the pages of the site, so that it is their mean; a page that was
 found since counts as the least of its site. Near-duplicates share the importance of one page,
 and so do all copies of a pattern of URLs that was closed, for it gives only copies. The value of
-a rule (``daemon.rules``) holds unchanged.
+a table of sites (``[[sites]]``) holds unchanged.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.config.settings import PageRule
+from freshet.config.settings import SiteSettings
+from freshet.config.sites import Sites
 from freshet.crawler.urls import canonical, site_key
 from freshet.scheduler.agenda.terms import Terms
-from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.sources import AREAS, Rows
 from freshet.storage.queries import link_columns
 from freshet.storage.queries.link_columns import LinkedPages
@@ -42,9 +43,9 @@ class Importance:
 
     Attributes:
         value: μ.
-        origin: ``rule`` (one of ``daemon.rules``), ``site list``, ``constant``, or ``default``
+        origin: ``table`` (one of ``[[sites]]``), ``site list``, ``constant``, or ``default``
             for a page without a seed.
-        source: the pattern of the rule, or the line of the site list.
+        source: the ``match`` of the table, or the line of the site list.
         site: the importance that the site list gives the page's part of its site.
         divided_by: ``depth`` or ``pagerank``, where that divides the importance of a site.
         share: the factor of that division, as a multiple of the mean of its site.
@@ -226,7 +227,7 @@ class Weighing:
     def importances(
         self, page_id: Ints, urls: Sequence[str], host: Rows, origins: Sequence[str]
     ) -> Floats:
-        """Return (m,), these pages' importance without rules; ``host`` are rows of ``origins``.
+        """Return (m,), these pages' importance without tables; ``host`` are rows of ``origins``.
 
         Near-duplicates share where their representative is among these pages.
         """
@@ -318,33 +319,17 @@ def _divided(pages: LinkedPages, weights: Floats, host: Rows, origins: Sequence[
     return shares
 
 
-# -- patterns ----------------------------------------------------------------
-#
-# Patterns of URLs, as rules have them.
-
-
-def pattern(match: str) -> re.Pattern[str]:
-    """``*`` stands for anything; what begins with a slash is a path, on whatever host."""
-    first, *others = map(re.escape, match.split("*"))
-    # Each part where it comes first, for good: the time is that of one search, not of all ways.
-    text = "".join([first, *(f"(?>.*?{part})" for part in others[:-1])])
-    text += f".*{others[-1]}" if others else ""
-    return re.compile(f"[a-z]+://[^/]+{text}" if match.startswith("/") else text)
-
-
-# -- page rules --------------------------------------------------------------
-#
-# Rules for pages by the pattern of their URL (``daemon.rules``).
+# -- tables of sites ---------------------------------------------------------
 
 
 def terms(
     urls: Sequence[str],
     area: Rows,
     importance: Floats,
-    rules: Sequence[PageRule],
+    sites: Sites,
     half_life_days: Floats | None = None,
 ) -> Terms:
-    """Return the terms of pages of these importances; the first rule that sets a term counts.
+    """Return the terms of pages of these importances, by the nearest tables of ``sites``.
 
     ``half_life_days`` (m,) are those of the site list, None where it has none.
     """
@@ -354,39 +339,27 @@ def terms(
         least_days=np.zeros(n), most_days=np.full(n, np.inf),
         half_life_days=np.full(n, np.nan) if half_life_days is None else half_life_days.copy(),
     )  # fmt: skip
-    # From the last to the first, so that the first rule overrides.
-    for rule in reversed(rules):
-        matching = pattern(rule.match)
-        rows = np.array([matching.fullmatch(url) is not None for url in urls], np.bool_)
-        for term in ("importance", "never", "least_days", "most_days"):
-            if (value := getattr(rule, term)) is not None:
-                getattr(found, term)[rows] = value
-        _declare(found.half_life_days, rows, rule)
+    if not sites:
+        return found
+    for row, url in enumerate(urls):
+        # From the farthest to the nearest, which overrides.
+        for table in reversed(sites.matching(url)):
+            for term in ("importance", "never", "least_days", "most_days"):
+                if (value := getattr(table, term)) is not None:
+                    getattr(found, term)[row] = value
+            _declare(found.half_life_days, row, table)
     return found
 
 
-def _declare(half_life: Floats, rows: Bools, rule: PageRule) -> None:
-    """Say what a rule says of whether these pages are ephemeral sources."""
-    if rule.ephemeral is False:
-        half_life[rows] = 0.0
-    elif rule.half_life_hours is not None:
-        half_life[rows] = rule.half_life_hours / _DAY_HOURS
-    elif rule.ephemeral:
-        # A rule further down, or the site list, may have said how fast.
-        own = np.isfinite(half_life) & (half_life > 0)
-        half_life[rows & ~own] = np.inf
-
-
-def ruling(url: str, rules: Sequence[PageRule], term: str) -> PageRule | None:
-    """Return the rule that sets a term of the page with this URL, or None."""
-    return next(
-        (
-            rule
-            for rule in rules
-            if getattr(rule, term) is not None and pattern(rule.match).fullmatch(url)
-        ),
-        None,
-    )
+def _declare(half_life: Floats, row: int, table: SiteSettings) -> None:
+    """Say what a table says of whether a page is an ephemeral source."""
+    if table.ephemeral is False:
+        half_life[row] = 0.0
+    elif table.half_life_hours is not None:
+        half_life[row] = table.half_life_hours / _DAY_HOURS
+    elif table.ephemeral and not 0 < half_life[row] < np.inf:
+        # A farther table, or the site list, may have said how fast.
+        half_life[row] = np.inf
 
 
 # -- areas -------------------------------------------------------------------

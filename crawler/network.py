@@ -1,14 +1,16 @@
 """The network built from the settings: address guard, resolver, fetcher, politeness key, parser."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 
 from freshet import __version__
-from freshet.config.settings import Settings
+from freshet.config.settings import Settings, SiteSettings
+from freshet.config.sites import Sites
 from freshet.crawler.clock import Clock, VirtualClock
 from freshet.crawler.politeness import queue_key
-from freshet.crawler.reduce.markup import site_hints
+from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.tally import UsageError
 from freshet.crawler.urls import origin
@@ -87,6 +89,26 @@ def user_agent(product: str, contact: str) -> str:
     return f"{product}/{__version__}{comment}"
 
 
+def selector_hints(sites: Sequence[SiteSettings]) -> Callable[[str], SelectorHints]:
+    """Return a function that gives the selectors of the page with a URL.
+
+    Raises:
+        UsageError: a selector is not valid.
+    """
+    hints, table = lru_cache(maxsize=1_024)(SelectorHints), Sites(sites)
+    for each in sites:
+        try:
+            hints(each.include or (), each.ignore or ())
+        except ValueError as error:
+            raise UsageError(f"[[sites]], {each.match}: {error}") from error
+
+    def of(url: str) -> SelectorHints:
+        it = table.at(url)
+        return hints(it.include or (), it.ignore or ())
+
+    return of if table else lambda _url: NO_HINTS
+
+
 #: The parser's answer is waited for so many times longer than it may compute, and at least so long.
 _WALL_TIMES: Final = 12.0
 _WALL_LEAST_S: Final = 60.0
@@ -101,13 +123,9 @@ def parser_of(
     depends on the load of the machine.
 
     Raises:
-        UsageError: a selector of the settings is not valid.
+        UsageError: as :func:`selector_hints`.
     """
     parse = settings.parse
-    try:
-        hints = site_hints(parse.include, parse.ignore)
-    except ValueError as error:
-        raise UsageError(f"parse.include, parse.ignore: {error}") from error
     wall_limit_s = max(_WALL_LEAST_S, _WALL_TIMES * parse.time_limit_s)
     return Parser(
         time_limit_s=parse.time_limit_s,
@@ -115,6 +133,6 @@ def parser_of(
         inline_bytes=parse.inline_bytes,
         max_links=parse.max_links,
         agent_token=settings.crawl.product.lower(),
-        hints=hints,
+        hints=selector_hints(settings.sites),
         **({"set_aside": network.fetcher.held.release} if network else {}),
     )

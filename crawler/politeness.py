@@ -7,11 +7,11 @@ sees requests closer together than configured, from any code path, because every
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import fnmatchcase
 from math import exp2, inf, log2
 from random import Random
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from freshet.crawler.urls import origin, registrable_domain
 from freshet.storage.entries import HostState
@@ -40,6 +40,19 @@ class PolitenessRules:
     failures_to_park: int = 3
     retry_after_cap_s: float = 86_400.0
     forbidden_burst: int = 5
+
+
+#: From the rules of all hosts and an origin to the rules of that origin.
+RulesAt: TypeAlias = Callable[[PolitenessRules, str], PolitenessRules]
+
+
+def stricter(one: PolitenessRules, other: PolitenessRules) -> PolitenessRules:
+    """Return rules with the longer delay and the fewer connections of two."""
+    return replace(
+        one,
+        delay_s=max(one.delay_s, other.delay_s),
+        connections_per_host=min(one.connections_per_host, other.connections_per_host),
+    )
 
 
 #: The state of a host, as one response shows it.

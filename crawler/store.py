@@ -15,6 +15,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
+from freshet.config.sites import pattern
 from freshet.crawler.changefeed import HEARTBEAT_S, Change, Changefeed
 from freshet.crawler.documents import (
     Documents,
@@ -24,7 +25,6 @@ from freshet.crawler.documents import (
     difference,
     final,
 )
-from freshet.crawler.importance import pattern
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.storage.database import StoreError

@@ -107,7 +107,7 @@ def test_every_setting_and_script_of_a_page_exists(page: Path) -> None:
 
 
 def test_the_settings_of_the_guide_load(tmp_path: Path) -> None:
-    groups = ("[alerts", "[daemon", "[receiver", "[[alerts")
+    groups = ("[alerts", "[daemon", "[receiver", "[[alerts", "[[sites")
     tried = 0
     for page in GUIDE:
         for block in re.findall(r"```toml\n(.*?)```", text(page), re.DOTALL):

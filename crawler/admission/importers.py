@@ -90,8 +90,10 @@ _Watch: TypeAlias = Mapping[str, object]
 
 #: Keys of a watch for which there is no place in a site list.
 _LOST: Final[Mapping[str, Callable[[_Watch], bool]]] = {
-    "filters by CSS or XPath (see parse.include)": lambda w: _any(w, "include_filters css_filter"),
-    "elements left out (see parse.ignore)": lambda w: _any(w, "subtractive_selectors"),
+    "filters by CSS or XPath (see include in [[sites]])": lambda w: _any(
+        w, "include_filters css_filter"
+    ),
+    "elements left out (see ignore in [[sites]])": lambda w: _any(w, "subtractive_selectors"),
     "conditions on the text": lambda w: _any(
         w, "trigger_text ignore_text text_should_not_be_present extract_text conditions"
     ),

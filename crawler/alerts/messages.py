@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from freshet.config.settings import Settings
+from freshet.config.sites import Sites
 from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import Clock, iso
 from freshet.crawler.documents import change_summary, in_counts
@@ -85,6 +86,7 @@ _AT_MOST: Final = 1_000
 def stored_importances(database: Database, settings: Settings) -> Importances:
     """Return the importance of pages by the site list, links and rules; looked up once."""
     known: list[Weighing] = []
+    sites = Sites(settings.sites)
 
     async def importances(pending: Sequence[PendingAlert]) -> Sequence[float]:
         if not known:
@@ -94,7 +96,7 @@ def stored_importances(database: Database, settings: Settings) -> Importances:
         host = np.array([rows[origin] for origin in origins], np.intp)
         ids = np.array([each.page_id for each in pending], np.int64)
         own = known[0].importances(ids, urls, host, list(rows))
-        found = terms(urls, np.zeros(len(urls), np.intp), own, settings.daemon.rules)
+        found = terms(urls, np.zeros(len(urls), np.intp), own, sites)
         return [float(value) for value in found.importance]
 
     return importances

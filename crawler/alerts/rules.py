@@ -13,10 +13,10 @@ from yarl import URL
 
 from freshet.config.settings import AlertMode, Alerts, Settings, masked
 from freshet.config.settings import AlertRuleSettings as RuleSettings
+from freshet.config.sites import pattern
 from freshet.crawler.alerts.receivers import Apprised, Receiver, Webhook, key_of
 from freshet.crawler.clock import calendar
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
-from freshet.crawler.importance import pattern
 from freshet.crawler.network import user_agent
 from freshet.crawler.service.logs import hide, hide_url, read_secret
 from freshet.crawler.tally import CrawlError

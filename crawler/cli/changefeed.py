@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from freshet.config.sites import pattern
 from freshet.crawler import terminal
 from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Changefeed
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings
 from freshet.crawler.documents import Documents
-from freshet.crawler.importance import pattern
 from freshet.crawler.network import parser_of
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import fail, replacing

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from freshet.config.settings import Settings
+from freshet.config.sites import Sites
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import (
     DEFAULT_DB,
@@ -270,14 +271,15 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     its last version, rung by rung.
     """
     urls = terminal.spellings(url)
-    host = origin(urls[0]).host
     given = {
-        "parse.include": {host: include} if include else None,
-        "parse.ignore": {host: ignore} if ignore else None,
         "crawl.contact": contact,
         "network.allow_private_addresses": allow_private_addresses or None,
     }
     settings, _ = read_settings(config, given)
+    tried = {name: tuple(v) for name, v in (("include", include), ("ignore", ignore)) if v}
+    if tried:
+        said = Sites(settings.sites).at(urls[0]).model_copy(update={**tried, "match": "/*"})
+        settings = settings.model_copy(update={"sites": (said,)})
     found = terminal.run(check(settings, db, urls, time.time()))
     if json:
         print_json(asdict(found))

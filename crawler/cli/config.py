@@ -2,11 +2,13 @@
 
 import json as json_module
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from freshet.config.settings import Settings
+from freshet.config.settings import Settings, SiteSettings
+from freshet.config.sites import Sites
+from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.terminal import plain, print_json
 
@@ -27,15 +29,28 @@ def show_command(
         bool,
         typer.Option("--origin", help="Show the origin of each value: default, file, environment."),
     ] = False,
+    site: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Show what holds at this URL, and where it comes from."),
+    ] = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """Print every setting in effect, as lines of a configuration file (TOML).
 
     The command line overrides the environment (FRESHET_GROUP__KEY), which overrides the file, which
-    overrides the defaults.
+    overrides the defaults. With --site the tables [[sites]] are looked up.
     """
     settings, origins = read_settings(config, {})
+    if site is not None:
+        url = spellings(site)[0]
+        rows = _of_site(settings, origins, url)
+        if json:
+            print_json({"url": url, "settings": {k: {"value": v, "origin": o} for k, v, o in rows}})
+        for key, value, origin_of in () if json else rows:
+            line = f"{key} = {toml_value(value)}" if value is not None else f"# {key}"
+            typer.echo(f"{line:<{_COLUMN}}  # {plain(origin_of)}")
+        return
     if json:
         tables = {"db": str(settings.db)} | settings.model_dump(mode="json")
         print_json({"settings": tables} | ({"origins": dict(origins)} if origin else {}))
@@ -45,10 +60,35 @@ def show_command(
         typer.echo(f"{line:<{_COLUMN}}  # {plain(origins[name])}" if origin else line)
 
 
+#: Keys of [[sites]] that all other sites have, too: the name of that setting.
+_EVERYWHERE: Final = {key: f"politeness.{key}" for key in ("delay_s", "connections_per_host")}
+
+
+def _of_site(
+    settings: Settings, origins: Mapping[str, str], url: str
+) -> list[tuple[str, object, str]]:
+    """Return the keys of [[sites]], what holds at a URL (None: nothing), and where from."""
+    sites, rows = Sites(settings.sites), list[tuple[str, object, str]]()
+    everywhere = dict(_values(settings))
+    for key in list(SiteSettings.model_fields)[1:]:
+        table, name = sites.ruling(url, key), _EVERYWHERE.get(key)
+        if table is not None:
+            value = table.model_dump(mode="json")[key]
+            rows.append((key, value, f"{origins['sites']}, [[sites]] {table.match}"))
+        elif name is not None:
+            rows.append((key, everywhere[name], f"{origins[name]}, {name}"))
+        else:
+            rows.append((key, None, "not set"))
+    return rows
+
+
 def _values(settings: Settings) -> Iterator[tuple[str, object]]:
     yield "db", str(settings.db)
     for group, table in settings.model_dump(mode="json", exclude_none=True).items():
-        yield from ((f"{group}.{key}", value) for key, value in table.items())
+        if isinstance(table, dict):
+            yield from ((f"{group}.{key}", value) for key, value in table.items())
+        else:
+            yield group, table
 
 
 def toml_value(value: object) -> str:

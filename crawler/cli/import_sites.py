@@ -55,8 +55,8 @@ def import_command(
             help="auto, or, if the files do not tell: changedetection, urlwatch, opml, sitemap.",
         ),
     ] = "auto",
-    rules: Annotated[
-        bool, typer.Option("--rules", help="Print their visit intervals as `daemon.rules`.")
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Print their visit intervals as [[sites]].")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be added, and write nothing.")
@@ -85,15 +85,12 @@ def import_command(
                 "lost": dict(_lost(found)), "dry_run": dry_run,
             }
         )  # fmt: skip
-    elif rules:
+    elif intervals:
         say("import:", "green", _summary(found, into, dry_run=dry_run))
-        # The intervals of sites, as rules for the settings file.
-        typer.echo("[daemon]\nrules = [")
         for each in found.sites:
             if each.days is not None:
                 match = jsons.dumps(page(each.url))
-                typer.echo(f"    {{ match = {match}, most_days = {each.days:.6g} }},")
-        typer.echo("]")
+                typer.echo(f"\n[[sites]]\nmatch = {match}\nmost_days = {each.days:.6g}")
     else:
         _print(found, into, dry_run=dry_run)
 

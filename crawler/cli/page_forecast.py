@@ -12,10 +12,12 @@ from typing import Final
 
 import aiosqlite
 import numpy as np
+from pydantic import ValidationError
 
 from freshet.config.settings import DaemonSettings, Settings
+from freshet.config.sites import Sites
 from freshet.crawler.capacities import key_of
-from freshet.crawler.importance import DEFAULT, Importance, ruling, speaking
+from freshet.crawler.importance import DEFAULT, Importance, speaking
 from freshet.crawler.run.status import record
 from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
@@ -110,10 +112,18 @@ class PageForecast:
 
 
 def daemon_settings(text: str | None) -> Settings | None:
-    """Return the recorded settings (JSON) of a daemon's run, None for another run."""
+    """Return the recorded settings (JSON) of a daemon's run.
+
+    None for another run, or one of a version with other settings.
+    """
     said = json.loads(text) if text else {}
     said.setdefault("db", "")
-    return Settings.model_validate(said) if said.get("daemon", {}).get("budget") else None
+    if not said.get("daemon", {}).get("budget"):
+        return None
+    try:
+        return Settings.model_validate(said)
+    except ValidationError:
+        return None
 
 
 async def rate_of(connection: aiosqlite.Connection, page_id: int) -> Rate:
@@ -164,12 +174,15 @@ async def forecast_page(
     if due_at is not None:
         due_at = max(due_at, not_before or due_at)
     names = ("never", "least_days", "most_days")
-    excluding, least, most = (ruling(url, said.rules, name) for name in names)
+    sites = Sites(settings.sites)
+    excluding, least, most = (sites.ruling(url, name) for name in names)
     return PageForecast(
         budget=said.budget,
         policy=said.policy,
         captured=captured,
-        importance=await _importance(connection, page_id, url, host=host, said=said, noted=noted),
+        importance=await _importance(
+            connection, page_id, url, host=host, said=said, sites=sites, noted=noted
+        ),
         rate=rate,
         age_days=max(0.0, now - since) / _DAY_S,
         stale=-expm1(-hazard) if captured else 0.0,
@@ -219,12 +232,13 @@ async def _importance(
     *,
     host: Host,
     said: DaemonSettings,
+    sites: Sites,
     noted: Estimate | None,
 ) -> Importance:
     """Return the importance of a page, and its origin."""
-    rule = ruling(url, said.rules, "importance")
-    if rule is not None and rule.importance is not None:
-        return Importance(rule.importance, "rule", rule.match)
+    table = sites.ruling(url, "importance")
+    if table is not None and table.importance is not None:
+        return Importance(table.importance, "table", table.match)
     copies = await near_duplicates.sharing(connection, page_id)
     listed = await runs.load(connection)
     row = int(speaking([url], np.zeros(1, np.intp), [host.origin], listed)[0])

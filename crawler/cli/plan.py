@@ -279,7 +279,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         with err.status("Reading the sources"):
             if sources is None:
                 found, delays_s, learning, decaying = plan_sources.read_store(
-                    store, estimator, settings.daemon, settings.ephemeral
+                    store, estimator, settings
                 )
             else:
                 found, learning, decaying = plan_sources.read_sources(sources), None, None

@@ -150,7 +150,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             store = db
         elif not is_store(store):
             fail("archives are replayed into a new store: name it with --db FILE", 2)
-        answer = ask(store, policies, budgets, shown, settings.daemon)
+        answer = ask(store, policies, budgets, shown, settings)
         if json:
             print_json(as_json(answer))
         else:

@@ -48,7 +48,7 @@ def rereduce_command(db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json 
     """Extract the main text of all pages again, with the current extraction and selectors.
 
     Do this after an upgrade of Freshet that changes the extraction, and after a change of
-    parse.include or parse.ignore. It makes text and sketch of each page anew from the body of its
+    include or ignore in [[sites]]. It makes text and sketch of each page anew from the body of its
     newest version, so that its next visit finds only true changes. Without it, and for pages whose
     body is not kept, the next visit that finds other bytes takes a new baseline.
 

@@ -15,7 +15,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from freshet.config.settings import DaemonSettings
+from freshet.config.settings import Settings
+from freshet.config.sites import Sites
 from freshet.crawler import terminal
 from freshet.crawler.importance import areas, terms, weigh
 from freshet.crawler.tally import CrawlError
@@ -153,8 +154,8 @@ def _report_to(pipe: _Pipe) -> PolicyProgress:
 _DAY_S: Final = 86_400.0
 
 
-async def read_past(db: Path, daemon: DaemonSettings) -> tuple[Captures, list[str], list[str]]:
-    """Return the whole history of a store, weighted as a ``daemon`` of these settings would.
+async def read_past(db: Path, settings: Settings) -> tuple[Captures, list[str], list[str]]:
+    """Return the whole history of a store, weighted as a daemon of these ``settings`` would.
 
     The captures in Unix days, the URLs of the pages in the order of the rows, and the origins of
     the hosts in the order of their codes.
@@ -163,11 +164,11 @@ async def read_past(db: Path, daemon: DaemonSettings) -> tuple[Captures, list[st
         pages, visits = await columns.read(connection)
         ids, host = np.unique(pages.host_id, return_inverse=True)
         known = {each.host_id: each.origin for each in await hosts.load(connection, ids.tolist())}
-        weighing = await weigh(connection, daemon.importance)
+        weighing = await weigh(connection, settings.daemon.importance)
     origins = [known[each] for each in ids.tolist()]
     area = areas()(pages.url)
     own = weighing.importances(pages.page_id, pages.url, host, origins)
-    weights = terms(pages.url, area, own, daemon.rules).importance
+    weights = terms(pages.url, area, own, Sites(settings.sites)).importance
     order = np.argsort(pages.found_at, kind="stable")
     row_of = np.empty(len(order), np.intp)
     row_of[order] = np.arange(len(order))
@@ -203,7 +204,7 @@ class StoreComparison:
 
 
 def ask(
-    db: Path, policies: Sequence[str], budgets: Sequence[float], seen: float, daemon: DaemonSettings
+    db: Path, policies: Sequence[str], budgets: Sequence[float], seen: float, settings: Settings
 ) -> StoreComparison:
     """Compare policies and budgets (fetches a day) on a store's history.
 
@@ -211,7 +212,7 @@ def ask(
     archive's time that all policies see before they are judged.
     """
     with err.status("Reading the archive"):
-        captures, url, origin = terminal.run(read_past(db, daemon))
+        captures, url, origin = terminal.run(read_past(db, settings))
     start, end = _span(db, captures, seen)
     spent = int(((captures.at > start) & (captures.at <= end)).sum())
     budgets = budgets or [spent / (end - start)]

@@ -16,7 +16,8 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.config.settings import DaemonSettings, Ephemeral
+from freshet.config.settings import Settings
+from freshet.config.sites import Sites
 from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import UNDECODED
 from freshet.crawler.capacities import exchange_of, key_of, numbered
@@ -417,17 +418,15 @@ class EphemeralPages:
 
 
 async def _ephemeral(
-    connection: aiosqlite.Connection,
-    pages: KeptPages,
-    weighing: Weighing,
-    daemon: DaemonSettings,
-    said: Ephemeral,
+    connection: aiosqlite.Connection, pages: KeptPages, weighing: Weighing, settings: Settings
 ) -> EphemeralPages:
     """Return the ephemeral sources as a daemon of these settings sees them."""
     n = len(pages)
     listed = weighing.half_lives(pages.page_id, pages.url)
-    half_life = terms(pages.url, pages.host, np.ones(n), daemon.rules, listed).half_life_days
-    on, since = exchange_of(said, daemon), pages.checked_at / _DAY_S
+    half_life = terms(
+        pages.url, pages.host, np.ones(n), Sites(settings.sites), listed
+    ).half_life_days
+    on, since = exchange_of(settings.ephemeral, settings.daemon), pages.checked_at / _DAY_S
     churning, found_at = Churning(), pages.found_at / _DAY_S
     await recall_churn(connection, churning, partial(rows_among, pages.page_id), found_at)
     row, rate = sources(
@@ -465,7 +464,7 @@ class RateLearning:
 
 
 def read_store(
-    db: Path, estimator: str, daemon: DaemonSettings, said: Ephemeral
+    db: Path, estimator: str, settings: Settings
 ) -> tuple[PlanSources, list[float | None], RateLearning, EphemeralPages]:
     """Return the pages of a store as sources, with their change rates by the named estimator.
 
@@ -473,7 +472,7 @@ def read_store(
     evidence for the rates; and the ephemeral sources. Pages are weighted as a daemon of these
     settings would; the estimator takes those of a host queue to be alike.
     """
-    pages, observed, weighing, decaying = terminal.run(_history(db, daemon, said))
+    pages, observed, weighing, decaying = terminal.run(_history(db, settings))
     queue, queues = numbered(map(key_of, pages.hosts))
     host = queue[pages.host]
     evidence = evidence_of(observed.page, observed.at, observed.kind)
@@ -483,7 +482,7 @@ def read_store(
     own = weighing.importances(pages.page_id, pages.url, pages.host, origins)
     learned = PlanSources(
         url=pages.url,
-        importance=terms(pages.url, pages.host, own, daemon.rules).importance,
+        importance=terms(pages.url, pages.host, own, Sites(settings.sites)).importance,
         change_rate=learner.change_rate(),
         complete_observations=np.zeros(len(pages), np.bool_),
         host=host,
@@ -498,13 +497,13 @@ def read_store(
 
 
 async def _history(
-    db: Path, daemon: DaemonSettings, said: Ephemeral
+    db: Path, settings: Settings
 ) -> tuple[KeptPages, PastObservations, Weighing, EphemeralPages]:
     """Read pages and their histories from one snapshot."""
     async with page.snapshot(db) as connection:
         pages = await columns.page_histories(connection)
         observed = await columns.observations(connection, pages.page_id)
-        weighing = await weigh(connection, daemon.importance)
+        weighing = await weigh(connection, settings.daemon.importance)
         return pages, observed, weighing, await _ephemeral(
-            connection, pages, weighing, daemon, said
+            connection, pages, weighing, settings
         )  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from freshet.config.settings import Settings
+from freshet.config.sites import Sites
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
@@ -282,7 +283,7 @@ def _pages(
     wanted = frozenset[Place]().union(*(web.crawlable(at) for at in {*days, *births}))
     lives = [life for life in lives if life.place in wanted]
     urls = [canonical(fetcher.inner.addresses.url(life.place)) for life in lives]
-    ruled = terms(urls, np.zeros(len(urls), np.intp), np.ones(len(urls)), settings.daemon.rules)
+    ruled = terms(urls, np.zeros(len(urls), np.intp), np.ones(len(urls)), Sites(settings.sites))
     return {
         life.place: (
             TruePage(float(importance), life.born_at, life.died_at or inf, life.changed_at),

@@ -48,7 +48,7 @@ from freshet.crawler.reduce.boilerplate import (
     is_hidden,
 )
 from freshet.crawler.reduce.nesting import NAMES
-from freshet.crawler.urls import origin, reference_head
+from freshet.crawler.urls import reference_head
 
 # -- blocks ------------------------------------------------------------------
 # A place is a hash of the path of block-level elements above a block, each by its tag and its
@@ -176,32 +176,6 @@ class SelectorHints:
 
 
 NO_HINTS: Final = SelectorHints()
-
-
-def site_hints(
-    include: Mapping[str, tuple[str, ...]], ignore: Mapping[str, tuple[str, ...]]
-) -> dict[str, SelectorHints]:
-    """Return the hints by host name, given the user's lists of selectors by host name.
-
-    Raises:
-        ValueError: a selector is not valid; it is named with its site.
-    """
-    wanted, unwanted = ({n.lower(): each for n, each in of.items()} for of in (include, ignore))
-    found = {}
-    for name in wanted | unwanted:
-        try:
-            found[name] = SelectorHints(wanted.get(name, ()), unwanted.get(name, ()))
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
-    return found
-
-
-def hints_of(url: str, by_name: Mapping[str, SelectorHints]) -> SelectorHints:
-    """Return the hints of a page's host, or of its nearest parent domain."""
-    name = origin(url).host if by_name else ""
-    while name and name not in by_name:
-        name = name.partition(".")[2]
-    return by_name.get(name, NO_HINTS)
 
 
 # -- references --------------------------------------------------------------

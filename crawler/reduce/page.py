@@ -175,7 +175,7 @@ def parse(
     if is_cut:
         remark = f"only its first {max_links:,} links were read; raise parse.max_links to read more"
     elif hints.include and not has_included:
-        remark = "nothing matches parse.include: its main text was found as without it"
+        remark = "nothing matches the site's include: its main text was found as without it"
     return ParsedPage(
         base_url=head.base_url,
         encoding=encoding,

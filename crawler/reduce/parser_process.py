@@ -27,7 +27,7 @@ from typing import Any, Final, TypeVar, cast
 from freshet.crawler.bounds import SLOW_BYTES, meet
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.document import Document, document
-from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, Blocks, SelectorHints, hints_of
+from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, Blocks, SelectorHints
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
 from freshet.crawler.reduce.page import ParsedPage, parse
@@ -79,7 +79,7 @@ class Parser:
     cost 12 ms, and 200 ms at the very worst; ``time_limit_s`` is the processor time for any
     other body, ``wall_limit_s`` the longest wait for an answer (None: no limit). ``set_aside`` is
     called by the task of a page that waits as a slow one. The rest is for
-    :func:`freshet.crawler.reduce.page.parse`, ``hints`` by site.
+    :func:`freshet.crawler.reduce.page.parse`, ``hints`` by URL.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class Parser:
         inline_bytes: int = 256 * 1024,
         max_links: int = 50_000,
         agent_token: str = "freshet",
-        hints: Mapping[str, SelectorHints] | None = None,
+        hints: Callable[[str], SelectorHints] = lambda _url: NO_HINTS,
         set_aside: Callable[[], None] = lambda: None,
     ) -> None:
         self._inline_bytes = inline_bytes
         self._max_links = max_links
         self._agent_token = agent_token
-        self._hints = hints or {}
+        self.hints = hints
         self._set_aside = set_aside
         self.time_limit_s = time_limit_s
         self._quick_s = _QUICK * time_limit_s
@@ -112,7 +112,7 @@ class Parser:
         """
         if _is_read_as_pdf(content_type):
             return f"{TEXT_VERSION}+pdf"
-        hints = hints_of(url, self._hints)
+        hints = self.hints(url)
         if hints == NO_HINTS:
             return TEXT_VERSION
         selectors = repr((hints.include, hints.ignore)).encode()
@@ -132,7 +132,7 @@ class Parser:
             parse,
             agent_token=self._agent_token,
             max_links=self._max_links,
-            hints=hints_of(url, self._hints),
+            hints=self.hints(url),
             deepest=None if inline else _DEEPEST,
         )
         if not inline:

@@ -49,7 +49,6 @@ from freshet.crawler.run.wiring import (
     archiving,
     copy_rule,
     described,
-    politeness_rules,
     stopping_on_signals,
 )
 from freshet.crawler.tally import CrawlError, Ending, Tally, UsageError
@@ -111,7 +110,7 @@ def taken_over(running: Settings, wanted: Settings) -> Settings:
     """Return the running settings with the groups that a reload can change."""
     keys = {name: getattr(running.politeness, name) for name in _OF_QUEUES}
     politeness = wanted.politeness.model_copy(update=keys)
-    taken = {name: getattr(wanted, name) for name in ("daemon", "ephemeral", "alerts")}
+    taken = {name: getattr(wanted, name) for name in ("daemon", "ephemeral", "alerts", "sites")}
     return running.model_copy(update={**taken, "politeness": politeness})
 
 
@@ -121,6 +120,7 @@ def waiting_for_a_restart(running: Settings, wanted: Settings) -> str:
     names = [
         f"{group}.{key}"
         for group, values in then.items()
+        if isinstance(values, dict)
         for key, value in values.items()
         if value != now[group][key]
     ]
@@ -424,7 +424,7 @@ class _Daemon:
             self._context.archive.describe(
                 described(settings, self._chosen.seeds, began_at=began_at, lasting=True)
             )
-        self._assembly.obey(politeness_rules(settings))
+        self._assembly.obey(settings)
         self._assembly.alert_by(settings.alerts)
         self.state.follow(said)
         await self.state.weigh()

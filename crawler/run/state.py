@@ -9,6 +9,7 @@ import aiosqlite
 import numpy as np
 
 from freshet.config.settings import Settings
+from freshet.config.sites import Sites
 from freshet.crawler.capacities import Limits, costs_of, exchange_of, limits_of
 from freshet.crawler.importance import Weighing, areas, terms, weigh
 from freshet.crawler.run.orders import parsed
@@ -65,6 +66,7 @@ class DaemonState:
     def follow(self, settings: Settings) -> None:
         """Apply these settings to the agenda."""
         self.settings, said = settings, settings.daemon
+        self._sites = Sites(settings.sites)
         self.policy = policy.load(said.policy)
         self.agenda.audit_share, self.agenda.budget = said.audit_share, parsed(said.budget)
         exchange = exchange_of(settings.ephemeral, said)
@@ -79,7 +81,7 @@ class DaemonState:
             urls,
             self._area_of(urls),
             importance,
-            self.settings.daemon.rules,
+            self._sites,
             self.weighing.half_lives(page_id, urls),
         )
         if self._left_out is not None:

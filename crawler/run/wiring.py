@@ -6,17 +6,18 @@ import signal
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import aiosqlite
 
 from freshet import __version__
 from freshet.config.settings import Alerts, Settings
+from freshet.config.sites import Sites
 from freshet.crawler.admission.admit import Admission, Redirects, Scope, Seeding
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
@@ -34,9 +35,9 @@ from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck, Probes
 from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.frontier import Frontier
-from freshet.crawler.network import user_agent
+from freshet.crawler.network import selector_hints, user_agent
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.politeness import PolitenessRules, Retries
+from freshet.crawler.politeness import PolitenessRules, Retries, RulesAt
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sitemaps import SitemapLimits
@@ -58,7 +59,12 @@ Observer = Callable[[Sequence[Acknowledged]], None]
 #: Waits for a store that is unavailable, or raises the error.
 Patience = Callable[[StoreUnavailable], Awaitable[None]]
 #: Settings that decide how a response is processed; others may hold secrets.
-_DESCRIBED: Final = ("crawl", "fetch", "robots", "sitemaps", "signals", "traps", "change", "parse")
+_DESCRIBED: Final[dict[str, Any]] = {
+    **dict.fromkeys(
+        ("crawl", "fetch", "robots", "sitemaps", "signals", "traps", "change", "parse"), True
+    ),
+    "sites": {"__all__": {"match", "include", "ignore"}},
+}
 
 
 class _OpenAgenda(Agenda, Protocol):
@@ -113,6 +119,21 @@ def politeness_rules(settings: Settings) -> PolitenessRules:
     return PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
 
 
+def rules_at(settings: Settings) -> RulesAt:
+    """Return what the tables of sites make of the rules of politeness at an origin."""
+    sites = Sites(settings.sites)
+
+    def at(rules: PolitenessRules, origin: str) -> PolitenessRules:
+        it = sites.at(origin)
+        return replace(
+            rules,
+            delay_s=rules.delay_s if it.delay_s is None else it.delay_s,
+            connections_per_host=it.connections_per_host or rules.connections_per_host,
+        )
+
+    return at
+
+
 class Assembly:
     """The parts of one invocation.
 
@@ -142,6 +163,7 @@ class Assembly:
             agenda, self.robots, rules, rng, robots_url_of=lambda o: robots_url(origin(o)),
             held_at=context.clock.now() if context.was_killed else -inf,
             share_of=lambda url: self.admission.scope.share_of(url, settings.crawl.exchanges),
+            rules_at=rules_at(settings),
         )  # fmt: skip
         context.clock.on_step(self.frontier.shift)
         self.admission = Admission(
@@ -227,9 +249,11 @@ class Assembly:
             lasting=context.lasting,
         )
 
-    def obey(self, rules: PolitenessRules) -> None:
-        """Apply these rules of politeness from now on."""
-        self.frontier.obey(rules)
+    def obey(self, settings: Settings) -> None:
+        """Apply the rules of politeness and the selectors of these settings from now on."""
+        rules = politeness_rules(settings)
+        self.frontier.obey(rules, rules_at(settings))
+        self._context.parser.hints = selector_hints(settings.sites)
         self.robots.politeness = rules
         self._retries.rules = rules
 
@@ -432,5 +456,5 @@ def described(
         ("http-header-user-agent", user_agent(settings.crawl.product, settings.crawl.contact)),
         ("freshet-run", json.dumps({"began": began_at, "lasting": lasting})),
         ("freshet-seeds", json.dumps(listed, ensure_ascii=False)),
-        ("freshet-settings", settings.model_dump_json(include=set(_DESCRIBED))),
+        ("freshet-settings", settings.model_dump_json(include=_DESCRIBED)),
     )

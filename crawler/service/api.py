@@ -19,11 +19,11 @@ from aiohttp import hdrs, web
 
 from freshet import __version__
 from freshet.config.settings import Settings
+from freshet.config.sites import pattern
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.changefeed import Changefeed
 from freshet.crawler.clock import dated, iso
 from freshet.crawler.documents import Documents, UnknownPage, document_version
-from freshet.crawler.importance import pattern
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.document import DOCUMENT_VERSION
 from freshet.crawler.service.http import Answer, HttpRefusal, Route, as_line, whole

@@ -33,12 +33,12 @@ def figures(pages: int) -> dict[str, object]:
         observations = fill(db, pages)
         say(f"{observations:,} observations of {pages:,} pages")
         before = _spent()
-        answer = ask(db, POLICIES, [pages / _EVERY], 0.1, settings.daemon)
+        answer = ask(db, POLICIES, [pages / _EVERY], 0.1, settings)
         whole = _since(before)
         peaks = {"peak_mb": _peak_mb(RUSAGE_SELF), "peak_mb_of_a_child": _peak_mb(RUSAGE_CHILDREN)}
         say(f"{whole}; now each policy by itself")
         before = _spent()
-        captures, _, _ = asyncio.run(read_past(db, settings.daemon))
+        captures, _, _ = asyncio.run(read_past(db, settings))
         parts = {"reading": _since(before)}
     (start, end), each = (answer.comparison.start, answer.comparison.end), {}
     for name in POLICIES:

@@ -171,6 +171,25 @@ def test_a_queue_has_as_many_exchanges_at_once_as_connections(connections: int) 
     assert len(world.requests(0.0)) == connections
 
 
+def test_a_queue_obeys_the_strictest_of_its_hosts_and_others_the_rules_of_all() -> None:
+    own = {"http://h1": PolitenessRules(0.5, 4), "http://h2": PolitenessRules(5.0, 2)}
+    world = World(PolitenessRules(delay_s=2.0))
+    world.frontier.rules_at = lambda rules, origin: own.get(origin, rules)
+    for host_id, queue in ((1, "a"), (2, "b"), (3, "c"), (1, "d"), (2, "d"), (3, "d")):
+        world.add(host_id + (10 if queue == "d" else 0), queue, parsed(ALLOW, 0.0))
+    own |= {"http://h11": own["http://h1"], "http://h12": own["http://h2"]}
+    pace = [(0.5, 4), (5.0, 2), (2.0, 1), (2.0, 1)]
+    for queue, expected in zip("abcd", pace, strict=True):
+        rules = world.frontier._queues[queue].state.rules
+        assert (rules.delay_s, rules.connections_per_host) == expected
+    # As after a reload.
+    world.frontier.obey(PolitenessRules(delay_s=3.0), world.frontier.rules_at)
+    pace = [(0.5, 4), (5.0, 2), (3.0, 1), (5.0, 1)]
+    for queue, expected in zip("abcd", pace, strict=True):
+        rules = world.frontier._queues[queue].state.rules
+        assert (rules.delay_s, rules.connections_per_host) == expected
+
+
 def test_the_memory_of_waiting_queues_does_not_grow_with_their_wakes(world: World) -> None:
     world.add(1, "a", parsed(ALLOW, 0.0))
     world.supply(page(0, 1))

@@ -67,7 +67,7 @@ class Stage:
     delay_s: float = 0.0
     policy: str = "site_clock"
     sitemaps: bool = True
-    rules: list[dict[str, object]] = field(default_factory=list)
+    sites: list[dict[str, object]] = field(default_factory=list)
     web: SyntheticWeb = field(default_factory=lambda: showcase(seed=7, traps=False))
     clock: VirtualClock = field(init=False)
     server: Server = field(init=False)
@@ -105,7 +105,7 @@ class Stage:
             self.db, seeds_from_arguments(urls).seeds, budget, self.policy, days * DAY_S
         )
         settings = quick(
-            daemon__audit_share=self.audit_share, daemon__rules=self.rules,
+            daemon__audit_share=self.audit_share, sites=self.sites,
             politeness__delay_s=self.delay_s, daemon__importance=self.importance,
             robots__sitemaps=self.sitemaps, **changes,
         )  # fmt: skip
@@ -238,11 +238,11 @@ async def test_pages_drawn_at_random_measure_the_freshness(capped_run: Stage) ->
 
 async def test_rules_keep_pages_away_and_apart_and_bring_them_back(tmp_path: Path) -> None:
     rules = [
-        {"match": "*/archive/*", "never": True},
+        {"match": "/*archive/*", "never": True},
         {"match": "http://docs.localhost/*", "least_days": 3.0},
         {"match": "http://news.localhost/about", "most_days": 0.5},
     ]
-    stage = Stage(tmp_path / "crawl.db", rules=rules)
+    stage = Stage(tmp_path / "crawl.db", sites=rules)
     await stage.keep(140.0, 6.0, ["news", "docs"])
     pages = [(at, url) for at, url in stage.server.asked if not url.endswith((".txt", ".xml"))]
     assert not [url for _, url in pages if "/archive/" in url]
@@ -360,12 +360,12 @@ async def test_what_is_linked_much_is_looked_at_more_than_what_is_not(tmp_path: 
 async def test_a_reload_takes_over_where_importance_comes_from(stage: Stage) -> None:
     def other(order: DaemonOrder) -> DaemonOrder:
         rules = [{"match": "/about", "importance": 4}]
-        settings = quick(daemon__importance="depth", daemon__rules=rules)
+        settings = quick(daemon__importance="depth", sites=rules)
         return replace(order, settings=settings)
 
     await stage.keep(240.0, 1.5, ["news"], other, reload_at=200)
     assert (await told(stage, "http://news.localhost/")).divided_by == "depth"
-    assert await told(stage, "http://news.localhost/about") == Importance(4.0, "rule", "/about")
+    assert await told(stage, "http://news.localhost/about") == Importance(4.0, "table", "/about")
 
 
 async def test_its_pages_are_compared_every_day_and_copies_share_what_they_weigh(

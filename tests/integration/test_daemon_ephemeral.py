@@ -28,7 +28,7 @@ async def kept(db: Path, **changes: object) -> Rehearsal:
 async def test_what_appears_is_reached_sooner_and_at_once(tmp_path: Path) -> None:
     plain = await kept(tmp_path / "plain.db", ephemeral__recognise=False)
     rules = [{"match": url, "ephemeral": True} for url in FRONTS]
-    found = await kept(tmp_path / "crawl.db", daemon__rules=rules)
+    found = await kept(tmp_path / "crawl.db", sites=rules)
     assert found.requests == pytest.approx(plain.requests, rel=0.01)
     assert found.new.utility is not None
     assert plain.new.utility is not None

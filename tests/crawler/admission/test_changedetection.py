@@ -65,7 +65,7 @@ def test_an_interval_that_is_none_is_not_said() -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"include_filters": ["#main"]}, "filters by CSS or XPath (see parse.include)"),
+        ({"include_filters": ["#main"]}, "filters by CSS or XPath (see include in [[sites]])"),
         ({"trigger_text": ["sold out"]}, "conditions on the text"),
         ({"method": "POST"}, "headers, method, body or proxy"),
         ({"fetch_backend": "html_webdriver"}, "a browser that runs JavaScript"),

@@ -28,8 +28,8 @@ def test_json_has_the_steps(tmp_path: Path) -> None:
     [
         (["http://"], 2, "http://"),
         (["https://example.org/"], 2, "set a contact URL"),
-        ([CLOSED, "--include", "a["], 2, "127.0.0.1: 'a[' is not a valid CSS selector"),
-        ([CLOSED, "--ignore", ">"], 2, "parse.include, parse.ignore: 127.0.0.1: '>'"),
+        ([CLOSED, "--include", "a["], 2, "'a[' is not a valid CSS selector"),
+        ([CLOSED, "--ignore", ">"], 2, "[[sites]], /*: '>'"),
     ],
 )
 def test_wrong_input_is_one_line(arguments: list[str], code: int, words: str) -> None:

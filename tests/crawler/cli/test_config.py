@@ -97,6 +97,47 @@ def test_the_store_is_that_of_the_option_else_of_the_environment_else_of_the_fil
     assert "crawl.db" in freshet("status", "--db", "crawl.db").stderr
 
 
+def test_what_holds_at_a_url_is_told_with_the_table_that_says_it(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(
+        'politeness.delay_s = 3\n[[sites]]\nmatch = "*.a.example"\ndelay_s = 9\n'
+        '[[sites]]\nmatch = "b.a.example/docs/*"\nnever = true\ninclude = ["article"]\n'
+    )
+    arguments = ("--config", str(file), "--json", "--site")
+    found = json.loads(show(*arguments, "b.a.example/docs/1"))["settings"]
+    assert [found[key]["value"] for key in ("delay_s", "never", "include")] == [
+        9,
+        True,
+        ["article"],
+    ]
+    assert found["delay_s"]["origin"] == f"file {file}, [[sites]] *.a.example"
+    assert found["connections_per_host"]["origin"] == "default, politeness.connections_per_host"
+    other = json.loads(show(*arguments, "c.example"))["settings"]
+    assert other["delay_s"] == {"value": 3, "origin": f"file {file}, politeness.delay_s"}
+    assert other["never"] == {"value": None, "origin": "not set"}
+    lines = show("--config", str(file), "--site", "b.a.example").splitlines()
+    assert lines[0].startswith("delay_s = 9.0 ")
+    assert f"# never{' ' * 37}  # not set" in lines
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("delays = 3", "sites[0].delays: there is no such key; did you mean delay_s?"),
+        ("delay_s = -1", "sites[0].delay_s: input should be greater than or equal to 0"),
+    ],
+)
+def test_a_wrong_table_is_told_in_one_line(
+    tmp_path: Path, table: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "freshet.toml").write_text(f'[[sites]]\nmatch = "a.example"\n{table}\n')
+    monkeypatch.chdir(tmp_path)
+    result = freshet("config", "show")
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 def test_the_token_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     for token, seen in (("", ""), ("a-secret-of-20-chars", "…"), ("env:TOKEN", "env:TOKEN")):
         monkeypatch.setenv("FRESHET_OPERATION__TOKEN", token)

@@ -166,7 +166,7 @@ def test_a_foreign_file_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
 def test_the_importance_of_a_page_is_told_with_its_origin(tmp_path: Path, now: float) -> None:
     store = asyncio.run(small_store(tmp_path / "kept.db"))
     settings, _ = load(
-        None, {"daemon.budget": "9/day", "daemon.importance": "depth", "daemon.rules": [RULE]}
+        None, {"daemon.budget": "9/day", "daemon.importance": "depth", "sites": [RULE]}
     )
     store.run(now - 9_000, settings=settings.model_dump_json())
     store.host()
@@ -187,7 +187,7 @@ def test_the_importance_of_a_page_is_told_with_its_origin(tmp_path: Path, now: f
     said = explain(store.path, f"{HOST}/").stdout.replace("\n", " ")
     assert "Its importance is 9 (site list “one.example”: 6, by depth 1.5 times that)." in said
     said = explain(store.path, f"{HOST}/b").stdout.replace("\n", " ")
-    assert "Its importance is 2.5 (rule “/b*”)." in said
+    assert "Its importance is 2.5 (table “/b*”)." in said
 
 
 def test_what_others_say_is_told_apart_from_what_was_observed(store: SmallStore) -> None:

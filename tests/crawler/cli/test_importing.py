@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.config.settings import PageRule
+from freshet.config.settings import SiteSettings
 from tests.console import as_json, freshet
 
 WATCHES = {
@@ -70,13 +70,13 @@ def test_a_dry_run_shows_and_writes_nothing(watches: Path, tmp_path: Path) -> No
     assert {each.name for each in tmp_path.iterdir()} == {"url-watches.json"}
 
 
-def test_intervals_are_printed_as_rules_that_the_settings_take(
+def test_intervals_are_printed_as_tables_that_the_settings_take(
     watches: Path, tmp_path: Path
 ) -> None:
     for _ in range(2):
-        result = imported(watches, "--into", tmp_path / "sites.txt", "--rules")
-        rules = tomllib.loads(result.stdout)["daemon"]["rules"]
-        assert [PageRule(**rule).most_days for rule in rules] == [0.25]
+        result = imported(watches, "--into", tmp_path / "sites.txt", "--intervals")
+        rules = tomllib.loads(result.stdout)["sites"]
+        assert [SiteSettings(**rule).most_days for rule in rules] == [0.25]
         assert rules[0]["match"] == "https://a.example/"
 
 

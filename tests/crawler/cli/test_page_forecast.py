@@ -20,7 +20,7 @@ RULES: tuple[dict[str, object], ...] = (
 
 
 def order(policy: str = "site_clock", rules: Sequence[dict[str, object]] = RULES) -> str:
-    said = {"daemon.budget": "24/day", "daemon.policy": policy, "daemon.rules": list(rules)}
+    said = {"daemon.budget": "24/day", "daemon.policy": policy, "sites": list(rules)}
     return load(None, said)[0].model_dump_json()
 
 
@@ -159,9 +159,9 @@ async def test_a_page_that_a_rule_excludes(store: SmallStore) -> None:
     assert await said(store, page) == "Not visited: the rule for /tag/* says never."
 
 
-async def test_a_page_whose_importance_a_rule_sets(store: SmallStore) -> None:
+async def test_a_page_whose_importance_a_table_sets(store: SmallStore) -> None:
     page = page_with(store, "/dear/x", (6, "new"), (1, "unchanged"))
-    assert "Its importance is 7.5 (rule “/dear/*”)." in await said(store, page)
+    assert "Its importance is 7.5 (table “/dear/*”)." in await said(store, page)
 
 
 @pytest.mark.parametrize(

@@ -90,13 +90,13 @@ def test_a_page_that_left_all_lists_within_its_day_is_judged_too() -> None:
     )
 
 
-def test_rules_of_the_settings_hold_and_its_budget_and_policy_are_the_defaults(
+def test_the_tables_of_sites_hold_and_its_budget_and_policy_are_the_defaults(
     tmp_path: Path,
 ) -> None:
     config = tmp_path / "freshet.toml"
     config.write_text(
         '[daemon]\nbudget = "30/day"\npolicy = "lambda_crawl"\n'
-        'rules = [{ match = "/archive/*", never = true }]\n',
+        '[[sites]]\nmatch = "/archive/*"\nnever = true\n',
         "utf-8",
     )
     ruled = as_json("simulate", *SMALL, "--config", str(config))

@@ -1,13 +1,14 @@
 """The pages of a store become sources whose change rates were learned from their histories."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from freshet.config.loading import load
-from freshet.config.settings import DaemonSettings, Ephemeral, PageRule
+from freshet.config.settings import Settings
 from freshet.crawler.lab.plan_sources import PlanSources, RateLearning, read_store
 from freshet.scheduler.estimate import ESTIMATORS, poisson
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
@@ -38,14 +39,13 @@ def store(small: SmallStore) -> SmallStore:
     return small
 
 
-def said(**daemon: object) -> tuple[DaemonSettings, Ephemeral]:
-    given = {"importance": "list"} | daemon
-    settings, _ = load(None, {f"daemon.{key}": value for key, value in given.items()})
-    return settings.daemon, settings.ephemeral
+def said(importance: str = "list", sites: Sequence[object] = ()) -> Settings:
+    settings, _ = load(None, {"daemon.importance": importance, "sites": sites})
+    return settings
 
 
 def learned(store: SmallStore, estimator: str) -> tuple[PlanSources, RateLearning]:
-    sources, _, told, _ = read_store(store.path, estimator, *said())
+    sources, _, told, _ = read_store(store.path, estimator, said())
     return sources, told
 
 
@@ -79,8 +79,8 @@ def test_pages_weigh_what_they_would_weigh_to_a_daemon(store: SmallStore) -> Non
     home = store.page("/", checked_at=9.0)
     for page in (1, 2):
         store.link(page, home, 0.0)
-    daemon = said(importance="pagerank", rules=[PageRule(match="/still", importance=8.0)])
-    sources, *_ = read_store(store.path, "poisson_mle", *daemon)
+    daemon = said(importance="pagerank", sites=[{"match": "/still", "importance": 8.0}])
+    sources, *_ = read_store(store.path, "poisson_mle", daemon)
     lively, still, other, linked = sources.importance.tolist()
     assert (still, other) == (8.0, 1.0)
     assert linked > 3.0 > lively
@@ -105,7 +105,7 @@ def test_what_was_learnt_of_a_page_at_its_old_url_counts_where_it_stands_now(
 
 def test_each_queue_has_the_delay_of_its_hosts(store: SmallStore) -> None:
     store.host("https://one.example", queue="one.example", delay_s=1.0, last_exchange_at=0.0)
-    sources, delays_s, *_ = read_store(store.path, "poisson_mle", *said())
+    sources, delays_s, *_ = read_store(store.path, "poisson_mle", said())
     assert dict(zip(sources.hosts, delays_s, strict=True)) == {
         "one.example": 4.0,
         "https://other.example": None,

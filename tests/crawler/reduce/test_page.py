@@ -142,7 +142,9 @@ def test_a_selector_that_matches_nothing_is_told() -> None:
     page, hints = b"<main><p>Text.</p></main>", SelectorHints(include=(".article",))
     found = parse(page, URL, None, hints=hints)
     assert found.blocks.texts == ("Text.",)
-    assert found.remark == "nothing matches parse.include: its main text was found as without it"
+    assert found.remark == (
+        "nothing matches the site's include: its main text was found as without it"
+    )
     assert parse(page, URL, None, hints=SelectorHints(include=("p",))).remark is None
 
 

@@ -14,7 +14,7 @@ import pytest
 import uvloop
 
 from freshet.crawler.reduce import parser_process
-from freshet.crawler.reduce.markup import site_hints
+from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed
@@ -81,11 +81,13 @@ def test_other_bodies_are_read_by_one_process_that_ends_with_the_parser(
 
 
 def test_selectors_of_a_site_make_its_texts_those_of_another_extraction() -> None:
-    hints = site_hints({"news.example": ("article",)}, {})
-    plain, hinted = Parser(), Parser(hints=hints)
+    def hinting(hints: SelectorHints) -> Parser:
+        return Parser(hints=lambda url: hints if "news.example" in url else SelectorHints())
+
+    plain, hinted = Parser(), hinting(SelectorHints(include=("article",)))
     assert hinted.text_version(URL) == plain.text_version(URL)
     assert hinted.text_version("https://www.news.example/1") != plain.text_version(URL)
-    ignoring = Parser(hints=site_hints({}, {"news.example": ("article",)}))
+    ignoring = hinting(SelectorHints(ignore=("article",)))
     names = {parser.text_version("https://news.example/") for parser in (plain, hinted, ignoring)}
     assert len(names) == 3
 

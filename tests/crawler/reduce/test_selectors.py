@@ -3,8 +3,11 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from freshet.config.settings import SiteSettings
+from freshet.crawler.network import selector_hints
 from freshet.crawler.reduce.main_text import main_text
-from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, hints_of, read, site_hints
+from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, read
+from freshet.crawler.tally import UsageError
 
 PAGE = """<div class=price><p>12.50 EUR</p><p class=seen>Seen by 12</p></div>
 <main><p>Some words of the main element.</p><p class=seen>and Seen by 12 more</p></main>
@@ -47,16 +50,22 @@ def test_a_selector_that_is_not_valid_is_named(selector: str) -> None:
     assert repr(selector) in str(raised.value)
 
 
-def test_the_hints_of_the_nearest_name_count() -> None:
-    hints = site_hints(
-        {"Example.org": ("main",), "news.example.org": ("article",)}, {"example.org": (".ad",)}
+def test_the_selectors_of_the_nearest_table_count() -> None:
+    hints = selector_hints(
+        [
+            SiteSettings(match="*.Example.org", include=("main",), ignore=(".ad",)),
+            SiteSettings(match="news.example.org", include=("article",)),
+            SiteSettings(match="news.example.org/old/*", ignore=()),
+        ]
     )
-    assert hints_of("https://www.example.org:8443/a", hints) == SelectorHints(("main",), (".ad",))
-    assert hints_of("https://news.example.org/", hints) == SelectorHints(("article",))
-    assert hints_of("https://example.com/", hints) is NO_HINTS
-    assert hints_of("https://otherexample.org/", hints) is NO_HINTS
+    assert hints("https://www.example.org:8443/a") == SelectorHints(("main",), (".ad",))
+    assert hints("https://news.example.org/") == SelectorHints(("article",), (".ad",))
+    assert hints("https://news.example.org/old/1") == SelectorHints(("article",))
+    assert hints("https://example.com/") == NO_HINTS
+    assert hints("https://otherexample.org/") == NO_HINTS
 
 
 def test_a_wrong_selector_is_told_with_its_site() -> None:
-    with pytest.raises(ValueError, match=r"example\.org: 'p\[' is not a valid CSS selector"):
-        site_hints({}, {"example.org": ("p[",)})
+    wrong = SiteSettings(match="example.org", ignore=("p[",))
+    with pytest.raises(UsageError, match=r"example\.org: 'p\[' is not a valid CSS selector"):
+        selector_hints([wrong])

@@ -1,0 +1,111 @@
+"""Settings by URL: of the tables ``[[sites]]`` that match, the nearest that sets a key counts.
+
+A table matches a host (``example.org``: any scheme and port, and a leading ``www.``), a domain
+(``*.example.org``: the host and all below it), the URLs of these with a path
+(``example.org/news/*``), or a path on any host (``/tag/*``); in paths ``*`` stands for anything.
+A host is nearer than a domain, a longer domain than a shorter one, and then a longer path than a
+shorter one or none; of two alike the first.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from freshet.config.settings import SiteSettings
+
+_MATCH: Final = re.compile(
+    r"(?:(?P<scheme>https?)://)?(?P<domain>\*\.)?(?P<host>[^/:]*|\[[^]]*\])"
+    r"(?::(?P<port>\d+))?(?P<path>/.*)?"
+)
+_NOTHING: Final = SiteSettings(match="/*")
+_PORTS: Final = {"http": "80", "https": "443"}
+
+
+def pattern(match: str) -> re.Pattern[str]:
+    """Compile a pattern of URLs: ``*`` is anything; one with a slash first is a path anywhere."""
+    text = _starred(match)
+    return re.compile(f"[a-z]+://[^/]+{text}" if match.startswith("/") else text)
+
+
+def _starred(match: str) -> str:
+    first, *others = map(re.escape, match.split("*"))
+    # Each part where it comes first, for good: the time is that of one search, not of all ways.
+    text = "".join([first, *(f"(?>.*?{part})" for part in others[:-1])])
+    return text + (f".*{others[-1]}" if others else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table with what it matches; ``nearness`` compares it with others."""
+
+    said: SiteSettings
+    scheme: str | None
+    port: str | None
+    path: re.Pattern[str] | None
+    nearness: tuple[int, int, int]
+
+
+class Sites:
+    """The tables of sites, looked up by URL; false if there are none."""
+
+    def __init__(self, tables: Sequence[SiteSettings] = ()) -> None:
+        self._hosts = defaultdict[str, list[_Table]](list)
+        self._domains = defaultdict[str, list[_Table]](list)
+        self._count = len(tables)
+        for number, said in enumerate(tables):
+            found = _MATCH.fullmatch(said.match)
+            assert found is not None  # noqa: S101 - the settings were checked
+            host, path = _bare(found["host"]), found["path"]
+            # The labels of a host count for more than those of any domain.
+            labels = host.count(".") + 1 if host else 0
+            near = labels if found["domain"] or not host else 1_000
+            table = _Table(
+                said, found["scheme"], found["port"], re.compile(_starred(path)) if path else None,
+                (near, len((path or "").replace("*", "")), -number),
+            )  # fmt: skip
+            (self._domains if found["domain"] or not host else self._hosts)[host].append(table)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def matching(self, url: str) -> list[SiteSettings]:
+        """Return the tables that match an http or https URL, the nearest first."""
+        place = _MATCH.fullmatch(url) if self else None
+        if place is None:
+            return []
+        scheme, path = place["scheme"], place["path"] or "/"
+        port = place["port"] or _PORTS[scheme]
+        found = [
+            table
+            for table in self._at(_bare(place["host"]))
+            if table.scheme in (None, scheme)
+            and table.port in (None, port)
+            and (table.path is None or table.path.fullmatch(path))
+        ]
+        found.sort(key=lambda table: table.nearness, reverse=True)
+        return [table.said for table in found]
+
+    def _at(self, host: str) -> Iterator[_Table]:
+        yield from self._hosts.get(host, ())
+        name = host
+        while name:
+            yield from self._domains.get(name, ())
+            name = name.partition(".")[2]
+        yield from self._domains.get("", ())
+
+    def ruling(self, url: str, key: str) -> SiteSettings | None:
+        """Return the table that sets a key at a URL, or None."""
+        return next((t for t in self.matching(url) if getattr(t, key) is not None), None)
+
+    def at(self, url: str) -> SiteSettings:
+        """Return what holds at a URL, as one table."""
+        values: dict[str, Any] = {}
+        for table in reversed(self.matching(url)):
+            values |= {name: value for name, value in table if value is not None}
+        return _NOTHING.model_copy(update=values)
+
+
+def _bare(host: str) -> str:
+    return host.lower().removeprefix("www.")
