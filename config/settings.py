@@ -429,6 +429,14 @@ _SITE = _like(
     "be a host (example.org), a domain (*.example.org), the beginning of a URL "
     "(example.org/news/*), or a path on any host (/tag/*)",
 )
+#: The name of a field of a request (RFC 9110, section 5.6.2).
+_FIELD = r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
+Headers = Annotated[Mapping[Annotated[str, Field(pattern=_FIELD)], Secret], Text]
+#: Keys of [[sites]] about whole hosts.
+_OF_HOSTS = (
+    "delay_s", "connections_per_host", "user_agent_suffix", "headers", "cookies", "user",
+    "password", "bearer", "proxy", "ca_file", "client_certificate", "client_key",
+)  # fmt: skip
 Selectors = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Text]
 
 
@@ -439,6 +447,16 @@ class SiteSettings(_SettingsGroup):
     # Of whole hosts.
     delay_s: Seconds | None = None
     connections_per_host: Positive | None = None
+    user_agent_suffix: Annotated[str, _HEADER_TEXT] | None = None
+    headers: Headers | None = None
+    cookies: Path | None = None
+    user: Annotated[str, _HEADER_TEXT] | None = None
+    password: Secret | None = None
+    bearer: Secret | None = None
+    proxy: Secret | None = None
+    ca_file: Path | None = None
+    client_certificate: Path | None = None
+    client_key: Path | None = None
     # Of pages.
     include: Selectors | None = None
     ignore: Selectors | None = None
@@ -449,9 +467,9 @@ class SiteSettings(_SettingsGroup):
     ephemeral: bool | None = None
     half_life_hours: Weight | None = None
 
-    @check("delay_s", "connections_per_host")
+    @check(*_OF_HOSTS)
     @classmethod
-    def _is_of_a_host(cls, value: float | None, info: ValidationInfo) -> float | None:
+    def _is_of_a_host(cls, value: object, info: ValidationInfo) -> object:
         if value is not None and "/" in info.data.get("match", "").rpartition("://")[2]:
             raise ValueError(
                 "input should be left out where match has a path: it is of whole hosts"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from ipaddress import ip_address
 from typing import Final
 
 from freshet import __version__
@@ -20,10 +19,12 @@ class Network:
     """The parts of the network, made once per invocation."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
+        from freshet.crawler.access import access_at  # noqa: PLC0415 - likewise
         from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits  # noqa: PLC0415 - slow to import, and not needed to parse
         from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher  # noqa: PLC0415 - likewise
 
         network, crawl = settings.network, settings.crawl
+        self._agent = user_agent(crawl.product, crawl.contact)
         self._contact = crawl.contact
         self._overrides = network.resolve
         self.resolver = CachingResolver(
@@ -37,14 +38,25 @@ class Network:
         )
         limits = settings.fetch.model_dump(exclude={"accept_language", "excluded_extensions"})
         self.fetcher = NetworkFetcher(
-            user_agent=user_agent(crawl.product, crawl.contact),
+            user_agent=self._agent,
             limits=FetchLimits(**limits),
             guard=guard,
             resolver=self.resolver,
             accept_language=settings.fetch.accept_language,
+            access_at=access_at(settings.sites, self._agent),
             now=clock.now,
         )
         self._politeness = settings.politeness
+
+    def obey(self, settings: Settings) -> None:
+        """Make requests as these tables of sites say from now on.
+
+        Raises:
+            CrawlError: as :func:`freshet.crawler.access.access_at`; all stays as it was.
+        """
+        from freshet.crawler.access import access_at  # noqa: PLC0415 - see above
+
+        self.fetcher.access_at = access_at(settings.sites, self._agent)
 
     async def queue_key(self, url: str) -> str:
         """Return the politeness key of a URL's host."""
@@ -69,13 +81,9 @@ class Network:
                 )
 
     def _is_loopback(self, host: str) -> bool:
-        name = self._overrides.get(host, host).removeprefix("[").removesuffix("]")
-        if name == "localhost" or name.endswith(".localhost"):
-            return True
-        try:
-            return ip_address(name).is_loopback
-        except ValueError:
-            return False
+        from freshet.crawler.fetch.addresses import is_this_machine  # noqa: PLC0415 - see above
+
+        return is_this_machine(self._overrides.get(host, host))
 
     async def close(self) -> None:
         """Close connections and cancel DNS requests."""

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from freshet.config.settings import Settings
+from freshet.config.settings import Settings, SiteSettings
 from freshet.config.sites import Sites
 from freshet.crawler import terminal
+from freshet.crawler.cli.config import toml_value
 from freshet.crawler.cli.options import (
     DEFAULT_DB,
     AnyUrl,
@@ -85,11 +86,12 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
             await require_readable(connection, db)
     parser = parser_of(settings)
     network = Network(settings, SteadyClock())
+    sites = Sites(settings.sites)
     try:
         network.require_contact(urls)
         found = Check(urls[0])
         for url in urls:
-            found = Check(url)
+            found = Check(url, [_table(each) for each in sites.matching(url)])
             result = await _visited(network.fetcher, settings, found)
             if result is not None and result.outcome != "failed":
                 return await _judged(parser, db, found, result, now)
@@ -97,6 +99,14 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
     finally:
         await parser.close()
         await network.close()
+
+
+def _table(table: SiteSettings) -> Step:
+    """Tell what a table of sites says of the page; secrets are masked."""
+    said = table.model_dump(mode="json", exclude={"match"}, exclude_none=True)
+    return Step(
+        "[[sites]]", table.match, ", ".join(f"{k} = {toml_value(v)}" for k, v in said.items())
+    )
 
 
 async def _visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:

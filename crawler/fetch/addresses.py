@@ -123,6 +123,18 @@ def is_disguised(host: str) -> bool:
     return _NUMERIC_LABEL.fullmatch(label) is not None and _parsed(host) is None
 
 
+def is_address(host: str) -> bool:
+    """Return whether a URL's host is an address, not a name."""
+    return _parsed(host.removeprefix("[").removesuffix("]")) is not None
+
+
+def is_this_machine(host: str) -> bool:
+    """Return whether a URL's host is on loopback, by its name or as an address."""
+    address = _parsed(host.removeprefix("[").removesuffix("]"))
+    named = host == "localhost" or host.endswith(".localhost")
+    return named if address is None else address.is_loopback
+
+
 def _meanings(address: Address) -> tuple[Address, ...]:
     """Return the IPv4 addresses that an IPv6 address stands for, else the address itself."""
     if isinstance(address, IPv4Address):

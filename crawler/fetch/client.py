@@ -35,11 +35,13 @@ from freshet.crawler.fetch.responses import (
     retry_after_s,
 )
 from freshet.crawler.fetch.transport import (
+    Access,
     Response,
-    guarded_connector,
+    Connections,
     own_failures,
     response_class,
 )
+from freshet.crawler.masking import MASK
 from freshet.crawler.urls import origin
 from freshet.storage.records import FetchResult, Validators
 
@@ -376,11 +378,19 @@ _TRUNCATED_BY: Mapping[str, str] = {
 _UNREAD = "unspecified"
 
 
+#: Fields of a request whose values no archive gets.
+_CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
+
+
 @dataclass(slots=True)
 class _Transfer:
-    """The request and response under way, with a result of all that is known of them."""
+    """The request and response under way, with a result of all that is known of them.
+
+    The values of ``hidden`` fields of the request are kept from the result.
+    """
 
     result: FetchResult
+    hidden: frozenset[str] = _CREDENTIALS
 
     def failed(self, verdict: StatusVerdict) -> StatusVerdict:
         """Return the failure, and note that what has come is not the whole."""
@@ -410,16 +420,18 @@ class NetworkFetcher:
         *,
         accept_language: str = "",
         tls: ssl.SSLContext | None = None,
+        access_at: Callable[[str], Access | None] = lambda _url: None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._limits = limits
         self.held = HeldBytes()
         self._now = now
+        self.access_at = access_at
         headers = {"User-Agent": user_agent, "Accept-Encoding": _ACCEPT_ENCODING}
         if accept_language:
             headers["Accept-Language"] = accept_language
-        self._session = aiohttp.ClientSession(
-            connector=guarded_connector(guard, resolver, tls),
+        self._sessions = Connections(
+            guard, resolver, tls,
             response_class=response_class(limits.headers_timeout_s),
             headers=headers,
             trace_configs=[_noting_requests()],
@@ -432,7 +444,7 @@ class NetworkFetcher:
             max_headers=limits.max_headers,
             max_line_size=_MAX_HEADER_LINE_BYTES,
             max_field_size=_MAX_HEADER_LINE_BYTES,
-        )
+        )  # fmt: skip
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make one request; any failure is in the result."""
@@ -458,16 +470,24 @@ class NetworkFetcher:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._session.close()
+        await self._sessions.close()
 
     async def _converse(self, request: Request, transfer: _Transfer) -> StatusVerdict:
-        async with self._session.request(
+        url, access = _wire_url(request.url), self.access_at(request.url)
+        wanted = request_headers(request)
+        if access is not None:
+            own = access.fields_for(request.url)
+            wanted |= own
+            transfer.hidden |= {name.lower() for name in own}
+        session, options = self._sessions.by(access, url.raw_host or "")
+        async with session.request(
             "GET" if request.form is None else "POST",
-            _wire_url(request.url),
-            headers=request_headers(request),
+            url,
+            headers=wanted,
             data=None if request.form is None else request.form.encode(),
             allow_redirects=False,
             trace_request_ctx=transfer,
+            **options,
         ) as response:
             assert isinstance(response, Response)  # noqa: S101 - narrows the type
             headers = response.raw_headers
@@ -647,7 +667,11 @@ def _noting_requests() -> aiohttp.TraceConfig:
         sent: aiohttp.TraceRequestHeadersSentParams,
     ) -> None:
         transfer = context.trace_request_ctx
-        transfer.result = replace(transfer.result, request_headers=tuple(sent.headers.items()))
+        shown = tuple(
+            (name, MASK if name.lower() in transfer.hidden and name != "User-Agent" else value)
+            for name, value in sent.headers.items()
+        )
+        transfer.result = replace(transfer.result, request_headers=shown)
 
     config = aiohttp.TraceConfig()
     config.on_request_headers_sent.append(note)

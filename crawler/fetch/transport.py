@@ -9,10 +9,14 @@ import re
 import socket
 import ssl
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, cast
+from http.cookiejar import CookieJar
+from ipaddress import ip_network
+from typing import Any, ClassVar, cast
+from urllib.request import Request as CookieRequest
 from weakref import WeakSet
 
 import aiohttp
@@ -23,7 +27,7 @@ from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import RawResponseMessage
 
 from freshet.crawler.bounds import INTERIM_RESPONSES, RECEIVE_BYTES, connections, meet
-from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost, ResolverSilent
+from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost, ResolverSilent, is_address
 from freshet.crawler.fetch.responses import Unfetched
 
 #: OpenSSL's errors when the peer speaks another protocol, plain HTTP for one.
@@ -95,6 +99,77 @@ def guarded_connector(
         limit=0,
         limit_per_host=0,
     )
+
+
+def is_socks(proxy: str) -> bool:
+    """Return whether a proxy's URL is one of SOCKS."""
+    return proxy.startswith("socks")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Ways to a site that differ: fields of requests, secret ones; TLS; the URL of a proxy."""
+
+    fields: Mapping[str, str]
+    cookies: CookieJar | None = None
+    tls: ssl.SSLContext | None = None
+    proxy: str | None = None
+
+    def fields_for(self, url: str) -> dict[str, str]:
+        """Return the fields of a request for a URL, with the cookies that are for it."""
+        found = dict(self.fields)
+        if self.cookies is not None:
+            wanted = CookieRequest(url)  # noqa: S310 - nothing is opened
+            self.cookies.add_cookie_header(wanted)
+            if cookie := wanted.get_header("Cookie"):
+                found["Cookie"] = cookie
+        return found
+
+
+class Connections:
+    """Sessions of aiohttp with the same options, one for each proxy and one without."""
+
+    def __init__(
+        self, guard: AddressGuard, resolver: AbstractResolver, tls: ssl.SSLContext | None,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        self._guard, self._resolver, self._options = guard, resolver, options
+        connector = guarded_connector(guard, resolver, tls)
+        self._direct = aiohttp.ClientSession(connector=connector, **options)
+        self._proxied: dict[str, aiohttp.ClientSession] = {}
+
+    def by(self, access: Access | None, host: str) -> tuple[aiohttp.ClientSession, dict[str, Any]]:
+        """Return the session that reaches a host, and the options of its requests."""
+        options: dict[str, Any] = {}
+        if access is not None and access.tls is not None:
+            options["ssl"] = access.tls
+        if access is None or access.proxy is None:
+            return self._direct, options
+        # The proxy looks names up: what may be reached through it is for its owner to say.
+        if is_address(host) and (why := self._guard.refusal(host)) is not None:
+            raise Unfetched("address", why)
+        if not is_socks(access.proxy):
+            options["proxy"] = access.proxy
+        if access.proxy not in self._proxied:
+            connector = self._connector(access.proxy)
+            self._proxied[access.proxy] = aiohttp.ClientSession(
+                connector=connector, **self._options
+            )
+        return self._proxied[access.proxy], options
+
+    def _connector(self, proxy: str) -> aiohttp.BaseConnector:
+        if is_socks(proxy):
+            from aiohttp_socks import ProxyConnector  # noqa: PLC0415 - an extra
+
+            return ProxyConnector.from_url(proxy, rdns=True, limit=0)
+        # It may stand in a private network: its owner names it.
+        anywhere = AddressGuard(allow_networks=(ip_network("0.0.0.0/0"), ip_network("::/0")))
+        return guarded_connector(anywhere, self._resolver, None)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for session in (self._direct, *self._proxied.values()):
+            await session.close()
 
 
 class Response(aiohttp.ClientResponse):
@@ -210,6 +285,11 @@ def own_failures() -> Iterator[None]:
         if str(error) != "Connection closed.":
             raise
         raise Unfetched("cut_short", "the connection closed before the body ended") from error
+    except Exception as error:
+        # Its errors have no common class, and it is imported where a proxy wants it.
+        if not type(error).__module__.startswith("aiohttp_socks."):
+            raise
+        raise Unfetched("connect", f"by the proxy: {error}") from error
 
 
 def _explain(error: Exception) -> tuple[str, str]:

@@ -272,7 +272,7 @@ class _Daemon:
         self._clock = context.clock
         self._chosen = chosen
         self._settings = context.settings
-        self._require_contact = network.require_contact
+        self._network = network
         self._reread: Reread | None = None
         self._pool: FetchPool | None = None
         self._ends_at = self._kept_up_at = inf
@@ -404,12 +404,14 @@ class _Daemon:
         try:
             order = reread()
             ranker = ranker_of(order.policy, order.budget)
-            self._require_contact([seed.url for seed in order.seeds])
+            self._network.require_contact([seed.url for seed in order.seeds])
             now, database = self._clock.now(), self._context.database
             wanted = order.settings or self._settings
             settings = taken_over(self._settings, wanted)
             self.outbox.obey(settings.alerts, channels(settings.alerts))
             said = _in_force(settings, order)
+            self._network.obey(settings)
+            self._assembly.obey(settings)
             await database.write(partial(self._record, order=order, said=said, now=now))
         except (CrawlError, PolicyError, StoreError) as error:
             log.warning("not reloaded: %s; the daemon goes on with its old settings", error)
@@ -424,8 +426,6 @@ class _Daemon:
             self._context.archive.describe(
                 described(settings, self._chosen.seeds, began_at=began_at, lasting=True)
             )
-        self._assembly.obey(settings)
-        self._assembly.alert_by(settings.alerts)
         self.state.follow(said)
         await self.state.weigh()
         seeding.renew(self._chosen.seeds)

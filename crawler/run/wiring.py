@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, TypeVar
 import aiosqlite
 
 from freshet import __version__
-from freshet.config.settings import Alerts, Settings
+from freshet.config.settings import Settings
 from freshet.config.sites import Sites
 from freshet.crawler.admission.admit import Admission, Redirects, Scope, Seeding
 from freshet.crawler.admission.copies import Copies
@@ -250,16 +250,17 @@ class Assembly:
         )
 
     def obey(self, settings: Settings) -> None:
-        """Apply the rules of politeness and the selectors of these settings from now on."""
+        """Apply the politeness, selectors and alert rules of these settings from now on.
+
+        Raises:
+            UsageError: a selector is not valid; all stays as it was.
+        """
+        self._context.parser.hints = selector_hints(settings.sites)
         rules = politeness_rules(settings)
         self.frontier.obey(rules, rules_at(settings))
-        self._context.parser.hints = selector_hints(settings.sites)
+        self._tables.alert_rules = matching(settings.alerts)
         self.robots.politeness = rules
         self._retries.rules = rules
-
-    def alert_by(self, alerts: Alerts) -> None:
-        """Write alerts by these rules from now on."""
-        self._tables.alert_rules = matching(alerts)
 
     def _tell(self, batch: Sequence[Acknowledged]) -> None:
         for listener in self.listeners:

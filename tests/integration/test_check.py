@@ -51,7 +51,9 @@ async def test_each_rung_is_told_against_the_stored_version_and_nothing_is_store
 async def test_the_main_text_is_shown_as_the_selectors_cut_it(tmp_path: Path) -> None:
     async with scripted({"h": {"/": Page(HEADER.format(1) + TEXT.format("3.20"))}}) as web:
         whole = await checked(web, "/", tmp_path / "no.db")
-        cut = await checked(web, "/", tmp_path / "no.db", parse__ignore={"localhost": ["h1"]})
+        cut = await checked(
+            web, "/", tmp_path / "no.db", sites=[{"match": "*.localhost", "ignore": ["h1"]}]
+        )
     texts = [(block["kind"], block["text"]) for block in whole.blocks]
     assert texts == [("heading", "Tea"), ("paragraph", "A pot of green tea costs 3.20 today.")]
     assert [block["text"] for block in cut.blocks] == ["A pot of green tea costs 3.20 today."]
@@ -113,6 +115,6 @@ async def test_of_two_spellings_the_one_that_answers_is_judged(tmp_path: Path) -
 
 
 async def test_a_wrong_selector_of_the_settings_is_told_with_its_site(tmp_path: Path) -> None:
-    settings = quick(parse__include={"example.org": ["a["]})
-    with pytest.raises(CrawlError, match=r"parse\.include.*example\.org.*'a\['"):
+    settings = quick(sites=[{"match": "example.org", "include": ["a["]}])
+    with pytest.raises(CrawlError, match=r"sites.*example\.org.*'a\['"):
         await check(settings, tmp_path / "no.db", ["http://127.0.0.1:2/"], time.time())

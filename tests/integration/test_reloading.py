@@ -77,8 +77,7 @@ async def test_a_daemon_keeps_the_sites_that_it_is_given_and_without_any_all_of_
 
 async def test_rules_and_the_share_of_audits_are_taken_over(stage: Stage) -> None:
     then = asked_for(
-        daemon__rules=[{"match": "http://news.localhost/2*", "never": True}],
-        daemon__audit_share=0.5,
+        sites=[{"match": "http://news.localhost/2*", "never": True}], daemon__audit_share=0.5
     )
     later = await kept(stage, ["news", "docs"], then, quick(daemon__audit_share=0.0))
     assert not [url for url in later if url.startswith("http://news.localhost/2")]

@@ -52,12 +52,13 @@ class HostileServer:
 
 @asynccontextmanager
 async def hostile(
-    answer: Answer, *, host: str = "127.0.0.1", tls: bool = False
+    answer: Answer, *, host: str = "127.0.0.1", tls: bool | ssl.SSLContext = False
 ) -> AsyncIterator[HostileServer]:
     """Serve until the block ends."""
     hostile_server = HostileServer(answer, "https" if tls else "http")
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH) if tls else None
-    if context is not None:
+    context = tls if isinstance(tls, ssl.SSLContext) else None
+    if tls is True:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(CERTIFICATE)
     server = await asyncio.start_server(hostile_server.connected, host, 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
