@@ -36,8 +36,8 @@ from freshet.crawler.fetch.responses import (
 )
 from freshet.crawler.fetch.transport import (
     Access,
-    Response,
     Connections,
+    Response,
     own_failures,
     response_class,
 )
