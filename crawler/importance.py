@@ -367,22 +367,30 @@ def _declare(half_life: Floats, row: int, table: SiteSettings) -> None:
 _DIGITS = re.compile(r"\d+")
 
 
-def areas() -> Callable[[Sequence[str]], Rows]:
-    """Return a function that numbers the areas of sites: directories below a site's first page.
+class Areas:
+    """The areas of sites: directories below a site's first page, numbered.
 
-    It takes URLs and returns (m,), the area of each page within its site. A site is rebuilt or
-    moved by such areas. They are numbered as their first pages come; later ones share the last
-    number. The same URLs in the same order give the same numbers.
+    A site is rebuilt or moved by such areas. They are numbered as their first pages come; later
+    ones share the last number. The same URLs in the same order give the same numbers.
+
+    Attributes:
+        roots: of each origin, the directory of its first page.
+        codes: of each origin, the numbers of its areas.
     """
-    roots: dict[str, str] = {}
-    codes: defaultdict[str, dict[str, int]] = defaultdict(dict)
 
-    def code(url: str) -> int:
+    def __init__(self) -> None:
+        self.roots: dict[str, str] = {}
+        self.codes: dict[str, dict[str, int]] = {}
+
+    def __call__(self, urls: Sequence[str]) -> Rows:
+        """Return (m,), the area of each page within its site."""
+        return np.array([self._code(url) for url in urls], np.intp)
+
+    def _code(self, url: str) -> int:
         scheme, _, host, path = url.split("?", maxsplit=1)[0].split("/", 3)
         origin = f"{scheme}//{host}"
-        root = roots.setdefault(origin, path[: path.rfind("/") + 1])
+        root = self.roots.setdefault(origin, path[: path.rfind("/") + 1])
         inside, slash, _ = path.removeprefix(root).partition("/")
         area = _DIGITS.sub("#", inside) if slash and path.startswith(root) else ""
-        return codes[origin].setdefault(area, min(len(codes[origin]), AREAS - 1))
-
-    return lambda urls: np.array([code(url) for url in urls], np.intp)
+        codes = self.codes.setdefault(origin, {})
+        return codes.setdefault(area, min(len(codes), AREAS - 1))

@@ -6,8 +6,8 @@ first wrong row (counted from 0) with its value, and what is accepted; nothing i
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
+#: Arrays by their names, as they are written.
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 #: Rows checked together: they stay in the processor's cache.
 _CHUNK = 1 << 15
@@ -180,11 +182,13 @@ class Column(Generic[T]):
         """Append rows of zeros."""
         self._n += count
         if self._n > len(self._room):
-            room = np.zeros(
-                (max(self._n, 2 * len(self._room)), *self._room.shape[1:]), self._room.dtype
-            )
-            room[: len(self._room)] = self._room
-            self._room = room
+            self.reserve(max(self._n, 2 * len(self._room)))
+
+    def reserve(self, count: int) -> None:
+        """Make room for this number of rows in all."""
+        room = np.zeros((max(count, self._n), *self._room.shape[1:]), self._room.dtype)
+        room[: len(self._room)] = self._room[: len(room)]
+        self._room = room
 
 
 def rows_among(

@@ -115,6 +115,7 @@ APPLICATION_ID = 0x46525348
 
 _BUSY_TIMEOUT_MS = 10_000
 _CACHE_KIB = 8_192
+_LOG_BYTES = 1 << 26
 #: Rows that a reader fetches at once when it iterates over a cursor.
 _CHUNK = 64
 _OWNER_BYTES = 1_024
@@ -166,7 +167,18 @@ class Database:
         A caller cancelled before COMMIT has it rolled back. Raises StoreError, also where the file
         is no longer the one that was opened: nobody would see what is written to that.
         """
+
+        async def ready() -> Callable[[sqlite3.Connection], T]:
+            return work
+
+        return await self.write_prepared(ready)
+
+    async def write_prepared(
+        self, prepare: Callable[[], Awaitable[Callable[[sqlite3.Connection], T]]]
+    ) -> T:
+        """Run what ``prepare`` returns as :meth:`write`; nothing else is committed meanwhile."""
         async with self.patience:
+            work = await prepare()
             with store_errors(self.path):
                 given_up = threading.Event()
                 commit = partial(_transact, work, self.connection, given_up, self._require_file)
@@ -306,7 +318,7 @@ def write_beside(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
     """
     _require(path)
     with store_errors(path):
-        _readable(path).close()
+        readable(path).close()
         with closing(_connect(path, "rw")) as connection:
             return _transact(work, connection)
 
@@ -420,17 +432,18 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 def _reader(path: Path) -> aiosqlite.Connection:
     # Opened here: aiosqlite's thread would outlive the event loop if that failed there.
-    connection = _readable(path)
+    connection = readable(path)
     return aiosqlite.Connection(lambda: connection, _CHUNK)
 
 
-def _readable(path: Path) -> sqlite3.Connection:
-    """Open a store of the newest schema for reading, from any thread."""
+def readable(path: Path, *, is_known: bool = False) -> sqlite3.Connection:
+    """Open a store of the newest schema, as is checked unless it ``is_known``, from any thread."""
     connection = _connect(path, "ro")
     try:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA query_only = ON")
-        schema_of(path, connection, migrates=False)
+        if not is_known:
+            schema_of(path, connection, migrates=False)
     except BaseException:
         connection.close()
         raise
@@ -457,6 +470,8 @@ def _writable(path: Path) -> sqlite3.Connection:
         version = 0 if is_new else schema_of(path, connection)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        # Its log shrinks again after a large transaction.
+        connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
         for number, name, sql in migrations():
             if number > version:
                 # Each is applied and recorded in one transaction.

@@ -25,6 +25,7 @@ WHERE digest IN
 DELETE FROM version WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM memory WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM churn WHERE page_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM snapshot;
 DELETE FROM estimate WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM subscription WHERE page_id IN (SELECT value FROM json_each(:ids));

@@ -18,7 +18,7 @@ import numpy as np
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
 from freshet.crawler import terminal
-from freshet.crawler.importance import areas, terms, weigh
+from freshet.crawler.importance import Areas, terms, weigh
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import (
     Cell,
@@ -166,7 +166,7 @@ async def read_past(db: Path, settings: Settings) -> tuple[Captures, list[str], 
         known = {each.host_id: each.origin for each in await hosts.load(connection, ids.tolist())}
         weighing = await weigh(connection, settings.daemon.importance)
     origins = [known[each] for each in ids.tolist()]
-    area = areas()(pages.url)
+    area = Areas()(pages.url)
     own = weighing.importances(pages.page_id, pages.url, host, origins)
     weights = terms(pages.url, area, own, Sites(settings.sites)).importance
     order = np.argsort(pages.found_at, kind="stable")

@@ -286,6 +286,7 @@ class _Daemon:
             ranker,
             seeds=chosen.seeds,
             left_out=lambda urls: self._chosen.left_out_of(urls, self._assembly.admission.scope),
+            chosen=lambda: repr(sorted(self._chosen.left_out.roots())),
             rng=context.rng,
             # In virtual time the result must not depend on the order in which threads end.
             many=_MANY if isinstance(context.clock, SteadyClock) else inf,
@@ -295,7 +296,9 @@ class _Daemon:
         self.agenda.saved, self.agenda.save = self._pacer.saved, self._pacer.save
         self._assembly = Assembly(context, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
         self.outbox = sender(context, network.resolver, self._importances)
-        self._recorder = StatusRecorder(self.state, self._pacer, context.clock.now())
+        self._recorder = StatusRecorder(
+            self.state, self._pacer, context.clock.now(), context.database
+        )
 
     async def _importances(self, alerts: Sequence[PendingAlert]) -> Sequence[float]:
         ids = np.array([each.page_id for each in alerts], np.int64)
@@ -333,6 +336,7 @@ class _Daemon:
         last = await self._recorder.outlook(self._clock.now())
         changed = [each async for batch in self._recorder.estimates() for each in batch.estimates]
         await outages.endure(partial(self._close_run, last, changed))
+        await outages.endure(partial(self.state.write, self._context.database))
         report = await make_report(
             self._context.database.reader,
             self._context.run_id,

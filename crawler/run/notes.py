@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from math import isfinite
 from typing import Any, Final
 
@@ -9,17 +10,19 @@ import numpy as np
 
 from freshet.crawler.capacities import Limits
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.run.state import DaemonState
+from freshet.crawler.run.state import NOTED, DaemonState
 from freshet.crawler.tally import DaemonSnapshot
 from freshet.scheduler.agenda.ephemeral import decays
 from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
-from freshet.scheduler.agenda.ranker import Beliefs, Ranker
+from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.agenda.recrawl import Valuation
-from freshet.scheduler.arrays import Column, Floats
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policy import IndexPolicy, Policy
 from freshet.scheduler.sources import Rows
+from freshet.storage.database import Database
 from freshet.storage.entries import CappedQueue, Discovered, Outlook
 from freshet.storage.records import Estimate, Note
+from freshet.storage.tables.snapshots import SnapshotError
 
 _DAY_S: Final = 86_400.0
 _EVERY_S: Final = 3_600.0
@@ -44,7 +47,6 @@ _FORCED: Final = 1e100
 #: Forecasts end here; times are found to a thousandth of a second.
 _FARTHEST_DAYS: Final = 3_650.0
 _HALVINGS: Final = 40
-_WRITTEN: Final = np.dtype([(name, np.float64) for name in ("at", "asked", "rate", "hazard")])
 _OF_PAGES: Final = (
     "page_id", "importance", "captured", "since", "least", "most", "not_before", "half_life", "paid"
 )  # fmt: skip
@@ -54,23 +56,27 @@ class StatusRecorder:
     """A chore of a daemon's pool; it also gives the ranker the limits of politeness.
 
     The status is written 10, 20, 40 … seconds after the start, and at each full hour of UTC;
-    ``last`` is the last one, None before the first.
+    ``last`` is the last one, None before the first. What was learnt is written to the ``database``
+    at first, and at each full hour.
     """
 
-    def __init__(self, state: DaemonState, pacer: Pacer, began_at: float) -> None:
+    def __init__(
+        self, state: DaemonState, pacer: Pacer, began_at: float, database: Database | None = None
+    ) -> None:
         self._state = state
         self.agenda = state.agenda
         self._pacer = pacer
         self._began_at = began_at
-        self._next_at = began_at
+        self._next_at = self._snapshot_at = began_at
+        self._database = database
+        self._is_first = True
         self.last: Outlook | None = None
         self._task: asyncio.Task[None] | None = None
-        self._ranker: Ranker | None = None
-        self._written = Column[np.void](_WRITTEN)
 
     def shift(self, by: float) -> None:
         """Follow a jump of the time."""
         self._next_at += by
+        self._snapshot_at += by
         self._began_at += by
 
     async def chore(self, now: float, submit: Callable[[Note], Awaitable[None]]) -> None:
@@ -81,6 +87,10 @@ class StatusRecorder:
         if now < self._next_at or self._task is not None:
             return
         hour = (now // _EVERY_S + 1) * _EVERY_S
+        if self._database is not None and now >= self._snapshot_at:
+            if self._snapshot_at > self._began_at or not self._state.snapshots.is_current:
+                self.agenda.note = partial(self._state.write, self._database)
+            self._snapshot_at = hour
         self._next_at = min(hour, max(2 * now - self._began_at, now + _FIRST_S))
         if len(self.agenda.pages) > _MANY:
             self._task = asyncio.create_task(self._note(now, submit))
@@ -188,24 +198,32 @@ class StatusRecorder:
         found, pages, ranker = self.agenda.valuation, self.agenda.pages, self._state.ranker
         if found is None:
             return
-        if ranker is not self._ranker:
-            self._ranker, self._written = ranker, Column[np.void](_WRITTEN)
         await self.agenda.at_rest()
         beliefs = ranker.beliefs(found.at)
         rows = self._outdated(found, beliefs)
+        # One site after the other: those that rest are read.
+        rows = rows[np.argsort(pages["host"][rows], kind="stable")]
         for first in range(0, len(rows), _BATCH):
             await self.agenda.at_rest()
             if pages is not self.agenda.pages:
                 # The daemon has reloaded: rows are other pages.
                 return
             some = rows[first : first + _BATCH]
-            yield self._batch(some, found, beliefs, ranker.credible_interval(some))
+            try:
+                rates = ranker.credible_interval(some)
+            except SnapshotError as error:
+                self.agenda.lost = error
+                return
+            yield self._batch(some, found, beliefs, rates)
 
     def _outdated(self, found: Valuation, beliefs: Beliefs) -> Rows:
         """Return the rows to be written, and record their new values."""
         n = len(found.worth)
-        self._written.append(n - len(self._written))
-        written, now = self._written.rows, np.zeros(n, _WRITTEN)
+        self._state.noted.append(n - len(self._state.noted))
+        written, now = self._state.noted.rows, np.zeros(n, NOTED)
+        if self._is_first and n <= _FEW:
+            written["at"] = 0.0
+        self._is_first = False
         now["at"], now["rate"], now["hazard"] = found.at, beliefs.rate[:n], beliefs.hazard[:n]
         now["asked"] = self.agenda.pages["asked"][:n]
         days = found.at - written["at"]
@@ -222,7 +240,7 @@ class StatusRecorder:
     ) -> Note:
         """Return the estimates of these rows; ``rates`` bound theirs."""
         pages: Any = {name: self.agenda.pages[name][rows] for name in _OF_PAGES}
-        noted, worth, paid = self._written.rows[rows], found.worth[rows], pages["paid"]
+        noted, worth, paid = self._state.noted.rows[rows], found.worth[rows], pages["paid"]
         low, high = rates
         arrivals = np.full(len(found.worth), np.nan)
         arrivals[found.sources] = found.arrivals

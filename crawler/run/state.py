@@ -1,9 +1,12 @@
 """The state of a daemon: the pages of a store, and the ranker that has learnt from them."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from math import inf
 from random import Random
+from typing import Final
 
 import aiosqlite
 import numpy as np
@@ -11,30 +14,40 @@ import numpy as np
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
 from freshet.crawler.capacities import Limits, costs_of, exchange_of, limits_of
-from freshet.crawler.importance import Weighing, areas, terms, weigh
+from freshet.crawler.importance import Areas, Weighing, terms, weigh
 from freshet.crawler.run.orders import parsed
 from freshet.scheduler import policy
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import PolicyRanker, ranker_of
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.snapshots import Others, Snapshots
 from freshet.scheduler.agenda.terms import Terms
-from freshet.scheduler.arrays import Bools, Ints
+from freshet.scheduler.arrays import Bools, Column, Ints
+from freshet.storage.database import Database
 from freshet.storage.entries import Host
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import hosts as hosts_tables
+
+#: What ``sites`` say of the terms of pages.
+_TERMS: Final = (
+    "match", "never", "importance", "least_days", "most_days", "ephemeral", "half_life_hours"
+)  # fmt: skip
+#: What was written last into ``estimate`` of each page.
+NOTED: Final = np.dtype([(name, np.float64) for name in ("at", "asked", "rate", "hazard")])
 
 
 class DaemonState:
     """Pages, values of new pages, page rules and importance, for a ranker.
 
-    ``left_out`` returns a mask of URLs that are never visited. The store is not read before
-    :meth:`weigh` and ``agenda.open()``.
+    ``left_out`` returns a mask of URLs that are never visited, and ``chosen`` tells such choices
+    apart. The store is not read before :meth:`weigh` and ``agenda.open()``.
 
     Attributes:
         settings: the settings in force; :meth:`follow` replaces them.
         ranker: values the pages, by the ``policy``.
         weighing: the importance of pages.
         agenda: the pages and their expected new links, valued by the ranker.
+        noted: (n,), of :data:`NOTED`; of the last pages it may be missing.
     """
 
     def __init__(
@@ -45,12 +58,16 @@ class DaemonState:
         *,
         seeds: Sequence[StoredSeed] = (),
         left_out: Callable[[Sequence[str]], Bools] | None = None,
+        chosen: Callable[[], str] = str,
         rng: Random | None = None,
         many: float = inf,
     ) -> None:
         self._reader = reader
-        self._area_of = areas()
+        self._area_of = Areas()
         self._left_out = left_out
+        self._chosen = chosen
+        self._represented: dict[int, int] = {}
+        self.noted = Column[np.void](NOTED)
         self.ranker = ranker
         self.weighing = Weighing(settings.daemon.importance, seeds)
         self.agenda = RecrawlAgenda(
@@ -61,7 +78,78 @@ class DaemonState:
             recheck_days=settings.crawl.permanent_recheck_days,
             many=many,
         )
+        self.snapshots = Snapshots(self.agenda)
+        self.agenda.recall, self.agenda.anew = self._recall, self._anew
         self.follow(settings)
+
+    def _anew(self) -> Ranker:
+        """Return a ranker that has learnt nothing, which is that of the state from now on."""
+        daemon = self.settings.daemon
+        self.ranker = ranker_of(daemon.policy, parsed(daemon.budget))
+        self.noted = Column[np.void](NOTED)
+        return self.ranker
+
+    # -- in the store --
+
+    async def write(self, database: Database) -> None:
+        """Write a snapshot of what was learnt; no valuation may be under way."""
+        await self.snapshots.write(database, self._others)
+
+    def _others(self) -> Others:
+        area, same = {"roots": self._area_of.roots, "codes": self._area_of.codes}, self.weighing
+        return Others(
+            settings=self._said(),
+            whole={
+                "areas": np.frombuffer(json.dumps(area).encode(), np.uint8),
+                "same": np.array(list(same.representatives.items()), np.int64).reshape(-1, 2),
+            },
+            columns={"noted": self.noted.rows},
+        )
+
+    def _said(self) -> str:
+        """Return a digest of all that decides which pages there are, and their terms."""
+        settings, daemon = self.settings, self.settings.daemon
+        listed = [
+            (
+                it.root_url or it.url,
+                it.importance,
+                it.half_life_hours,
+                it.half_life_hours and it.page_id,
+            )
+            for it in self.weighing.seeds
+        ]
+        sites = [[getattr(it, name) for name in _TERMS] for it in settings.sites]
+        said = (daemon.policy, parsed(daemon.budget), daemon.importance, sites, listed)
+        recheck, chosen = settings.crawl.permanent_recheck_days, self._chosen()
+        text = json.dumps([*said, recheck, chosen])
+        return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+    async def _recall(self) -> bool:
+        """Read a snapshot, if it is one of these settings; return whether all is known now."""
+        self.noted = Column[np.void](NOTED)
+        found = await self.snapshots.read(self._reader, self._said(), self._take_over)
+        if not found:
+            self._area_of = Areas()
+            self.agenda.begin(self._anew())
+            return False
+        before = replace(self.weighing, representatives=self._represented)
+        touched = self.weighing.touched(before)
+        if touched is None or touched:
+            await self.agenda.reweigh(touched)
+        return True
+
+    def _take_over(self, others: Others) -> None:
+        """Take over what is not the agenda's, before it takes in new pages.
+
+        Raises:
+            TypeError: another version has written it.
+        """
+        area = json.loads(bytes(others.whole["areas"]))
+        self._area_of.roots, self._area_of.codes = area["roots"], area["codes"]
+        self._represented = dict(others.whole["same"].tolist())
+        if others.columns["noted"].dtype != NOTED:
+            raise TypeError("these are estimates of another version")
+        self.noted.extend(others.columns["noted"])
 
     def follow(self, settings: Settings) -> None:
         """Apply these settings to the agenda."""
@@ -91,11 +179,12 @@ class DaemonState:
     async def begin_anew(self, ranker: Ranker) -> None:
         """Read all pages again with another ranker; no request may be in flight."""
         self.ranker = ranker
+        self._area_of, self.noted = Areas(), Column[np.void](NOTED)
         await self.agenda.forget(ranker)
 
     async def learn_anew(self, ranker: Ranker) -> None:
         """Let another ranker learn the same pages from the corrected store."""
-        self.ranker = ranker
+        self.ranker, self.noted = ranker, Column[np.void](NOTED)
         await self.agenda.relearn(ranker)
 
     async def weigh(self) -> list[int] | None:

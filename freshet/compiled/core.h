@@ -37,6 +37,8 @@ static inline int64_t smaller_int(int64_t a, int64_t b) { return b < a ? b : a; 
 struct page {
     bool known, alive, pending, changed;
     int16_t area;
+    /* Its place among the pages of its site, from its first visit on. */
+    int64_t place;
     /* The number of the pending interval in the ring of its clock; -1: it is not there. */
     int64_t number;
     double last, begin, end, rate, plain_rate;
@@ -72,21 +74,22 @@ struct site_facts {
     double named, found, ages, usual_ages;
 };
 
-/* All pages of all sites, with log-likelihoods by the clocks and by the days. */
+/* All pages of all sites. */
 struct pages {
     int64_t count;
     struct page *page; /* [count] */
-    float *likelihood; /* [count][POINTS] */
-    float *plain_likelihood; /* [count][POINTS] */
 };
 
-/* A site: the priors of its areas, the last row that of all, and the rows of its pages. */
+/* A site: the priors of its areas, the last row that of all, and its visited pages by their places:
+ * their rows, and their log-likelihoods by the clock and by the days. */
 struct site {
     int64_t room;
     struct site_facts *facts; /* [1] */
     double *prior; /* [AREAS + 1][POINTS] */
     double *plain_prior; /* [AREAS + 1][POINTS] */
     int64_t *rows; /* [room] */
+    float *likelihood; /* [room][POINTS] */
+    float *plain_likelihood; /* [room][POINTS] */
 };
 
 void add_interval(float *sums, double own, double cold, bool changed);

@@ -33,12 +33,12 @@ struct learner {
 
 static float *sums_of(const struct learner *my, int64_t row)
 {
-    return my->pages->likelihood + POINTS * row;
+    return my->site->likelihood + POINTS * my->pages->page[row].place;
 }
 
 static float *plain_sums_of(const struct learner *my, int64_t row)
 {
-    return my->pages->plain_likelihood + POINTS * row;
+    return my->site->plain_likelihood + POINTS * my->pages->page[row].place;
 }
 
 static const double *prior_of(const struct learner *my, const struct page *page)
@@ -223,13 +223,13 @@ static bool fit_areas(const struct learner *my, const float *sums, double *prior
     double even[POINTS], *whole = prior + AREAS * POINTS;
     for (int k = 0; k < POINTS; k++)
         even[k] = 1.0 / POINTS;
-    bool done = mine && fit(sums, my->site->rows, known, whole, even, STEPS);
+    bool done = mine && fit(sums, NULL, known, whole, even, STEPS);
     for (int area = 0; done && area < AREAS; area++) {
         double *own = prior + area * POINTS;
         int64_t count = 0;
         for (int64_t j = 0; j < known; j++)
             if (my->pages->page[my->site->rows[j]].area == area)
-                mine[count++] = my->site->rows[j];
+                mine[count++] = j;
         if (count)
             done = fit(sums, mine, count, own, whole, STEPS_OF_AREAS);
         else
@@ -244,8 +244,8 @@ static bool fit_areas(const struct learner *my, const float *sums, double *prior
 static bool fit_priors(const struct learner *my)
 {
     struct site_facts *facts = my->site->facts;
-    if (!fit_areas(my, my->pages->likelihood, my->site->prior)
-        || !fit_areas(my, my->pages->plain_likelihood, my->site->plain_prior))
+    if (!fit_areas(my, my->site->likelihood, my->site->prior)
+        || !fit_areas(my, my->site->plain_likelihood, my->site->plain_prior))
         return false;
     double total = 0.0;
     for (int64_t j = 0; j < facts->known; j++) {
@@ -282,7 +282,8 @@ static void meet(const struct learner *my, int64_t row, bool gone)
     if (!page->known) {
         page->known = true;
         page->last = -INFINITY;
-        my->site->rows[facts->known++] = row;
+        page->place = facts->known++;
+        my->site->rows[page->place] = row;
         page->rate = mean_rate(sums_of(my, row), prior_of(my, page));
         page->plain_rate = mean_rate(plain_sums_of(my, row), plain_prior_of(my, page));
     }
@@ -373,14 +374,18 @@ static bool learn_one(const struct learner *my, struct visit *visit)
     return true;
 }
 
-/* Return whether these are visits to pages, all of them of areas that there are. */
-static bool are_sound(const struct pages *pages, const struct visit *visits, int64_t count)
+/* Return whether these are visits to pages, all of them of areas and places that there are. */
+static bool are_sound(
+    const struct pages *pages, const struct site *site, const struct visit *visits, int64_t count)
 {
     for (int64_t k = 0; k < count; k++) {
         int64_t row = visits[k].row;
         if (row < 0 || row >= pages->count)
             return false;
-        if (pages->page[row].area < 0 || pages->page[row].area >= AREAS)
+        const struct page *page = pages->page + row;
+        if (page->area < 0 || page->area >= AREAS)
+            return false;
+        if (page->known && (page->place < 0 || page->place >= site->facts->known))
             return false;
     }
     return true;
@@ -394,7 +399,7 @@ EXPORTED int64_t site_learn(
 {
     const struct learner my = {pages, site, clock};
     if (first < 0 || first > count || site->room - site->facts->known < count - first
-        || (site->facts->clocked && !clock->bins) || !are_sound(pages, visits + first, count - first))
+        || (site->facts->clocked && !clock->bins) || !are_sound(pages, site, visits + first, count - first))
         return WRONG_INDEX;
     for (int64_t k = first; k < count; k++) {
         struct visit *visit = visits + k;

@@ -27,6 +27,8 @@ from freshet.storage.tables import claims
 
 _DAY_S: Final = 86_400.0
 _NONE: Final = np.empty(0, np.intp)
+#: Visits that are learnt in one piece.
+_AT_ONCE: Final = 1 << 18
 #: The rows of those of some pages (ids) that are watched, and which they are.
 RowsOf: TypeAlias = Callable[[Ints], tuple[Rows, Bools]]
 #: A header speaks of the page that is just visited.
@@ -43,13 +45,14 @@ class NewEvidence:
     def teach(self, ranker: Ranker) -> None:
         """Let a ranker learn from the visits, and from the signals between them."""
         first = 0
-        for after, said in self.received:
-            if after > first:
-                ranker.learn(self.visits.take(slice(first, after)))
-                first = after
-            ranker.receive(said)
-        if len(self.visits) > first:
-            ranker.learn(self.visits.take(slice(first, len(self.visits))))
+        for after, said in [*self.received, (len(self.visits), None)]:
+            # A part at a time: what a ranker makes of them takes several times their memory.
+            while first < after:
+                part = slice(first, min(first + _AT_ONCE, after))
+                ranker.learn(self.visits.take(part))
+                first = part.stop
+            if said is not None:
+                ranker.receive(said)
 
 
 class PendingEvidence:
@@ -93,12 +96,15 @@ class PendingEvidence:
         joined = (np.concatenate([getattr(s, it.name) for s in said]) for it in fields(Claims))
         return _new_evidence(visits, Claims(*joined), self._pages.meant, self._asked)
 
-    async def all(self) -> NewEvidence:
-        """Return the whole history of the store; it counts as learnt."""
+    async def all(self, observation: int = 0, claim: int = 0) -> NewEvidence:
+        """Return the history of the store; it counts as learnt.
+
+        That is the whole one, or what came after an observation and a claim (their ids).
+        """
         self._visits, self._claims, self._modified = [], [], {}
         self._asked = await claims.asked(self._reader)
-        stored = await columns.visit_columns(self._reader)
-        said = await claims.load(self._reader)
+        stored = await columns.visit_columns(self._reader, after=observation)
+        said = await claims.load(self._reader, claim)
         rows, known = self._pages.rows(stored.page_id)
         visits = VisitResults(
             row=rows,

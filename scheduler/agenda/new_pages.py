@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.scheduler.agenda.history import RowsOf
-from freshet.scheduler.agenda.pages import PageTable
-from freshet.scheduler.arrays import Bools, Column, Floats
+from freshet.scheduler.agenda.pages import PageTable, url_key
+from freshet.scheduler.arrays import Arrays, Bools, Column, Floats, Ints
 from freshet.scheduler.discovery.precedents import PageSnapshot, Precedents, Revealing
 from freshet.scheduler.discovery.reveals import visited_before
 from freshet.scheduler.ephemeral.sources import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
@@ -105,6 +105,16 @@ class Churning:
             self._place[new] = self._place.pop(old)
             self._sources.rows["row"][place] = new
 
+    def written(self) -> NDArray[np.void]:
+        """Return all that is known."""
+        return self._sources.rows
+
+    def read(self, written: NDArray[np.void]) -> None:
+        """Know what was written, and nothing else."""
+        self._sources.extend(written)
+        rows = self._sources.rows["row"].tolist()
+        self._place = {row: place for place, row in enumerate(rows)}
+
     def rates(self, since: Floats) -> tuple[Rows, Floats, Bools]:
         """Return (k,) each: the rows of the pages with any new links, Λ, and whether they churn.
 
@@ -158,7 +168,7 @@ class HubPages:
         for row, code, url, at in zip(
             rows.tolist(), site.tolist(), urls, found_at.tolist(), strict=True
         ):
-            key = hash(url)
+            key = url_key(url)
             self._row_of[key], self._key_of[row] = row, key
             displaced = self._precedents.admit(row, code, at)
             if displaced is not None:
@@ -178,7 +188,7 @@ class HubPages:
         each page was found.
         """
         for url in urls:
-            row = self._row_of.get(hash(url))
+            row = self._row_of.get(url_key(url))
             if row is not None and row != by:
                 self.shown(by, before, at, row, float(found_at[row]))
 
@@ -207,6 +217,19 @@ class HubPages:
         """Return the rows of the pages remembered as new, in the order of discovery."""
         return sorted(self._key_of)
 
+    def written(self) -> Arrays:
+        """Return all that is known."""
+        keys = np.array(list(self._key_of.items()), np.int64).reshape(-1, 2)
+        return {"keys": keys, "churning": self.churning.written(), **self._precedents.written()}
+
+    def read(self, written: Arrays) -> None:
+        """Know what was written, and nothing else."""
+        row, key = (each.tolist() for each in written["keys"].T)
+        self._key_of = dict(zip(row, key, strict=True))
+        self._row_of = dict(zip(key, row, strict=True))
+        self.churning.read(written["churning"])
+        self._precedents.read(written)
+
     def inherit(self, old: int, new: int) -> None:
         """Hand the state of one row on to another."""
         self._precedents.move(old, new)
@@ -231,36 +254,99 @@ async def recall(
     newest = np.array(hubs.newest, np.intp)
     moved = await columns_queries.moves(reader)
     await recall_churn(reader, hubs.churning, pages.rows, pages["found_at"])
-    order = np.argsort(visits.at, kind="stable")
-    shown = order[~visits.gone[order]]
     for first in range(0, len(newest), _AT_ONCE):
         ids = pages["page_id"][newest[first : first + _AT_ONCE]].tolist()
         source, target, seen_at = await link_columns.leading_to(reader, ids)
-        by, is_watched = pages.rows(columns_queries.where_now(source, moved))
-        row, _ = pages.rows(target[is_watched])
-        at = seen_at[is_watched] / _DAY_S
-        before = visited_before(visits.row[order], visits.at[order], by, at)
-        # A page that was never more than gone was not visited before.
-        ever = visited_before(visits.row[shown], visits.at[shown], by, at)
-        before[np.isneginf(ever)] = -np.inf
-        found_at = pages["found_at"][row]
-        is_first = np.isneginf(before)
-        tells = np.where(is_first, found_at == at, found_at > before) & (by != row)
-        for k in np.flatnonzero(tells)[np.argsort(at[tells], kind="stable")].tolist():
-            last = None if is_first[k] else float(before[k])
-            hubs.shown(int(by[k]), last, float(at[k]), int(row[k]), float(found_at[k]))
+        source = columns_queries.where_now(source, moved)
+        _show(hubs, pages, visits, source=source, target=target, at=seen_at / _DAY_S)
+
+
+def _show(
+    hubs: HubPages,
+    pages: PageTable,
+    visits: VisitResults,
+    *,
+    source: Ints,
+    target: Ints,
+    at: Floats,
+) -> None:
+    """Learn links (k,) that visits among these have seen for the first time on the days ``at``."""
+    order = np.argsort(visits.at, kind="stable")
+    shown = order[~visits.gone[order]]
+    by, is_watched = pages.rows(source)
+    row, is_known = pages.rows(target[is_watched])
+    by, at = by[is_known], at[is_watched][is_known]
+    before = visited_before(visits.row[order], visits.at[order], by, at)
+    # A page that was never more than gone was not visited before.
+    ever = visited_before(visits.row[shown], visits.at[shown], by, at)
+    before[np.isneginf(ever)] = -np.inf
+    found_at = pages["found_at"][row]
+    is_first = np.isneginf(before)
+    tells = np.where(is_first, found_at == at, found_at > before) & (by != row)
+    for k in np.flatnonzero(tells)[np.argsort(at[tells], kind="stable")].tolist():
+        last = None if is_first[k] else float(before[k])
+        hubs.shown(int(by[k]), last, float(at[k]), int(row[k]), float(found_at[k]))
+
+
+async def recall_since(
+    reader: aiosqlite.Connection,
+    hubs: HubPages,
+    pages: PageTable,
+    visits: VisitResults,
+    before: Arrays,
+) -> Rows:
+    """Learn from these visits alone; ``before`` are columns (n,) of the pages as they were before.
+
+    Return the rows of pages to which there are new links.
+    """
+    rows = np.unique(visits.row)
+    ids = pages["page_id"][rows]
+    asked = np.full(len(rows), -np.inf)
+    was = rows < len(before["asked"])
+    asked[was] = before["asked"][rows[was]]
+    await recall_churn(reader, hubs.churning, pages.rows, pages["found_at"], since=(ids, asked))
+    source, target, at = await link_columns.seen_by(reader, ids.tolist())
+    by, known = pages.rows(source)
+    target, at = target[known], at[known] / _DAY_S
+    is_new = at > asked[np.searchsorted(rows, by)]
+    by, target, at = by[is_new], target[is_new], at[is_new]
+    had = rows[was][before["captured"][rows[was]] | np.isfinite(before["absent"][rows[was]])]
+    first = VisitResults(
+        row=had, at=before["since"][had], compared=np.zeros(len(had), np.bool_),
+        changed=np.zeros(len(had), np.bool_), gone=~before["captured"][had],
+        moved=np.zeros(len(had), np.bool_),
+    )  # fmt: skip
+    both = VisitResults(
+        **{
+            name: np.concatenate([getattr(first, name), getattr(visits, name)])
+            for name in ("row", "at", "compared", "changed", "gone", "moved")
+        }
+    )
+    _show(hubs, pages, both, source=pages["page_id"][by], target=target, at=at)
+    return pages.rows(np.unique(target))[0]
 
 
 async def recall_churn(
-    reader: aiosqlite.Connection, churning: Churning, rows_of: RowsOf, found_at: Floats
+    reader: aiosqlite.Connection,
+    churning: Churning,
+    rows_of: RowsOf,
+    found_at: Floats,
+    *,
+    since: tuple[Ints, Floats] | None = None,
 ) -> None:
     """Learn the stored churn of pages that were found on the days ``found_at`` (n,).
 
-    Those that have moved are the pages where they stand now.
+    Those that have moved are the pages where they stand now. ``since`` has pages (ids, ascending)
+    and the days after which it counts; None: all.
     """
-    stored, moved = await link_columns.churn(reader), await columns_queries.moves(reader)
+    ids = None if since is None else since[0].tolist()
+    stored, moved = await link_columns.churn(reader, ids), await columns_queries.moves(reader)
     rows, known = rows_of(columns_queries.where_now(stored.page_id, moved))
     days = (stored.at[known] / _DAY_S).tolist()
     links = np.stack([stored.appeared, stored.dropped, stored.stayed], axis=1)[known].tolist()
-    for row, at, (appeared, dropped, stayed) in zip(rows.tolist(), days, links, strict=True):
-        churning.saw(row, at, float(found_at[row]), (appeared, dropped, stayed))
+    after = np.full(len(rows), -np.inf)
+    if since is not None:
+        after = since[1][np.searchsorted(since[0], stored.page_id[known])]
+    for row, at, began, counts in zip(rows.tolist(), days, after.tolist(), links, strict=True):
+        if at > began:
+            churning.saw(row, at, float(found_at[row]), tuple(counts))

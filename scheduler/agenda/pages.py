@@ -14,16 +14,19 @@ read is worth ten pages.
 """
 
 import re
+from array import array
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from math import inf
 from typing import Any, Final
+from zlib import adler32, crc32
 
 import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.scheduler.arrays import Bools, Column, Floats, Ints
+from freshet.scheduler.arrays import Arrays, Bools, Column, Floats, Ints, rows_among
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import AREAS, Rows
 from freshet.storage.queries import columns as columns_queries
@@ -102,7 +105,13 @@ def spelling(url: str) -> int:
     They have another scheme, ``www.`` or none, an index file or none, a slash at the end or none.
     """
     place = _INDEX.sub("/", url.partition("://")[2].removeprefix("www.")).rstrip("/")
-    return hash(place) if "/" in place else 0
+    return url_key(place) if "/" in place else 0
+
+
+def url_key(url: str) -> int:
+    """Return 63 bits that tell URLs apart, the same ones in each process."""
+    text = url.encode("utf-8", "replace")
+    return (crc32(text) << 31) ^ adler32(text)
 
 
 class PageTable:
@@ -123,6 +132,8 @@ class PageTable:
     def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:
         self._recheck_days = min(max(recheck_days, _LEAST_ALIAS_DAYS), _MOST_ALIAS_DAYS)
         self._table = Column[np.void](_ROW)
+        #: The ids of the first rows, as far as they ascend, and the rows of all others.
+        self._ascending = array("q")
         self._row_of: dict[int, int] = {}
         #: Of each host (code), the pages that were gone and came back, and the days until then.
         self._turned: defaultdict[int, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
@@ -139,6 +150,9 @@ class PageTable:
 
     def row(self, page_id: int) -> int | None:
         """Return the row of a page, or None."""
+        place = bisect_left(self._ascending, page_id)
+        if place < len(self._ascending) and self._ascending[place] == page_id:
+            return place
         return self._row_of.get(page_id)
 
     def add(self, page_id: NDArray[np.int64], **columns: NDArray[np.generic]) -> Rows:
@@ -150,8 +164,16 @@ class PageTable:
         added["absent"] = inf
         for name, values in columns.items():
             added[name] = values
-        self._row_of.update(zip(page_id.tolist(), rows.tolist(), strict=True))
+        self._index(page_id, rows)
         return rows
+
+    def _index(self, page_id: Ints, rows: Rows) -> None:
+        last = self._ascending[-1] if self._ascending else -1
+        ascends = not self._row_of and bool((np.diff(page_id, prepend=last) > 0).all())
+        if ascends and len(self._ascending) == len(self) - len(rows):
+            self._ascending.frombytes(np.ascontiguousarray(page_id, np.int64).tobytes())
+        else:
+            self._row_of.update(zip(page_id.tolist(), rows.tolist(), strict=True))
 
     def shift(self, by: float, now: float) -> None:
         """Follow a jump of the time by some days: nothing is known of the days to come."""
@@ -160,23 +182,76 @@ class PageTable:
             known = np.isfinite(self._rows[name])
             self._rows[name][known] = np.minimum(self._rows[name], now)[known]
 
-    def recall_gone(self, visits: VisitResults) -> None:
-        """Count how often in a row pages were gone at their last visits, and which came back."""
+    def recall_gone(self, visits: VisitResults, before: Arrays | None = None) -> None:
+        """Count how often in a row pages were gone at their last visits, and which came back.
+
+        ``before`` are columns (k,) of the first rows before these visits; None: all are new.
+        """
         there = ~visits.gone
         last_there = np.full(len(self), -1)
         last_there[visits.row[there]] = np.flatnonzero(there)
-        since = visits.gone & (np.arange(len(visits)) > last_there[visits.row])
-        times = np.bincount(visits.row[since], minlength=len(self))
+        is_after = visits.gone & (np.arange(len(visits)) > last_there[visits.row])
+        times = np.bincount(visits.row[is_after], minlength=len(self))
+        days, absent = self._rows["found_at"].copy(), dict[int, float]()
+        if before is not None:
+            known = slice(len(before["since"]))
+            times[known] += np.where(last_there[known] < 0, before["gone"], 0)
+            days[known] = before["since"]
+            away = np.flatnonzero((before["gone"] > 0) & np.isfinite(before["absent"]))
+            absent = dict(zip(away.tolist(), before["absent"][away].tolist(), strict=True))
         gone = self._rows["gone"] > 0
         self._rows["gone"][gone] = np.clip(times[gone], 1, _MOST_TIMES)
-        since, absent = self._rows["found_at"].tolist(), dict[int, float]()
-        for k in np.flatnonzero(np.isin(visits.row, visits.row[visits.gone])).tolist():
+        was_gone = visits.row[visits.gone]
+        some = np.append(was_gone, np.array(list(absent), np.intp)) if absent else was_gone
+        since = dict(zip(some.tolist(), days[some].tolist(), strict=True))
+        for k in np.flatnonzero(np.isin(visits.row, some)).tolist():
             row, at = int(visits.row[k]), float(visits.at[k])
             if visits.gone[k]:
                 absent.setdefault(row, since[row])
             else:
                 since[row] = at
                 self._count_turned(row, at, absent.pop(row, inf))
+
+    # -- in the store --
+
+    def written(self, some: slice) -> NDArray[np.void]:
+        """Return a copy of these rows, of which none is in flight."""
+        rows = self._rows[some].copy()
+        rows["taken"] = False
+        # No page waits longer for failures after a start.
+        failed = rows["failures"] > 0
+        latest = rows["asked"] + _FAILED_MOST_DAYS
+        rows["not_before"][failed] = np.minimum(rows["not_before"], latest)[failed]
+        rows["failures"] = 0
+        return rows
+
+    def read(self, rows: NDArray[np.void], count: int) -> None:
+        """Append rows that were written, of ``count`` in all.
+
+        Raises:
+            TypeError: by another version.
+        """
+        if rows.dtype != _ROW:
+            raise TypeError("these are rows of another version")
+        if not len(self):
+            self._table.reserve(count)
+        self._table.extend(rows)
+        self._index(rows["page_id"], np.arange(len(self) - len(rows), len(self)))
+
+    @property
+    def turned(self) -> NDArray[np.float64]:
+        """The hosts (codes), the pages that came back there, and the days until then; (k, 3)."""
+        found = [(host, *counts) for host, counts in self._turned.items()]
+        return np.array(found, np.float64).reshape(-1, 3)
+
+    @turned.setter
+    def turned(self, found: NDArray[np.float64]) -> None:
+        self._turned.update({int(host): (int(n), days) for host, n, days in found.tolist()})
+
+    def refresh(self, rows: Rows, **columns: NDArray[np.generic]) -> None:
+        """Set what the store says of pages (m,) that were visited meanwhile."""
+        for name, values in columns.items():
+            self._rows[name][rows] = values
 
     def may_be_asked(self, now: float) -> Bools:
         """Return (n,), whether a page is neither in flight nor deferred."""
@@ -300,9 +375,14 @@ class PageTable:
 
     def rows(self, page_id: Ints) -> tuple[Rows, Bools]:
         """Return the rows of the watched ones of these pages, (m,), and a mask."""
-        found = np.array([self._row_of.get(each, -1) for each in page_id.tolist()], np.intp)
-        known: Bools = found >= 0
-        return found[known], known
+        found, known = rows_among(np.frombuffer(self._ascending, np.int64), page_id)
+        if self._row_of:
+            others = [self._row_of.get(each, -1) for each in page_id[~known].tolist()]
+            whole = np.full(len(page_id), -1)
+            whole[known], whole[~known] = found, others
+            known = whole >= 0
+            found = whole[known]
+        return found, known
 
     def elsewhere_until(self, asked: Floats, since: Floats, permanent: Bools) -> Floats:
         """Return (m,), when redirecting pages are requested again, by their last visits (m,)."""

@@ -1,5 +1,6 @@
 """The ready queue: a few pages of each host that may be requested next."""
 
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
@@ -19,6 +20,9 @@ _REMEMBERED: Final = 200
 class ReadyQueue:
     """Due pages by host, each host's worthiest first.
 
+    Hosts are in the order of their worthiest pages, so that a choice asks few of them whether they
+    are ready; equal ones go by how long they have had pages here.
+
     Attributes:
         paid: what the pages taken last were worth.
     """
@@ -27,6 +31,11 @@ class ReadyQueue:
         self.paid: deque[float] = deque(maxlen=_REMEMBERED)
         self._hosts: dict[int, list[tuple[float, DueUrl]]] = {}
         self._size = 0
+        #: The hosts with minus what their worthiest pages are worth, and when they came; some of
+        #: these are what was true before.
+        self._order: list[tuple[float, int, int]] = []
+        self._came: dict[int, int] = {}
+        self._count = 0
 
     def __len__(self) -> int:
         return self._size
@@ -44,32 +53,63 @@ class ReadyQueue:
 
     def add(self, worth: float, due: DueUrl) -> None:
         """Insert a page into its host's row, behind those of the same worth."""
-        row = self._hosts.setdefault(due.host_id, [])
+        if due.host_id not in self._hosts:
+            self._count += 1
+            self._hosts[due.host_id], self._came[due.host_id] = [], self._count
+        row = self._hosts[due.host_id]
         place = next((i for i, (other, _) in enumerate(row) if other < worth), len(row))
         row.insert(place, (worth, due))
         self._size += 1
+        if place == 0:
+            self._rank(due.host_id)
+
+    def _rank(self, host_id: int) -> None:
+        """Put a host to its place, if it has pages."""
+        if host_id in self._hosts:
+            insort(self._order, self._entry(host_id))
+
+    def _entry(self, host_id: int) -> tuple[float, int, int]:
+        return -self._hosts[host_id][0][0], self._came[host_id], host_id
 
     def revalue(self, worth: Callable[[DueUrl], float]) -> None:
         """Sort each host's pages by their present worth."""
         for host_id, row in self._hosts.items():
             valued = [(worth(due), due) for _, due in row]
             self._hosts[host_id] = sorted(valued, key=lambda page: -page[0])
+        self._order = sorted(map(self._entry, self._hosts))
 
     def best(self, ready: Collection[int], *, favoured: bool | None = None) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready.
 
         ``favoured`` says whether pages that are due for discovery come before all others, or after.
         """
-        candidates = [host_id for host_id in self._hosts if host_id in ready]
-        if not candidates:
-            return None
         if favoured is None:
-            host_id, place = max(candidates, key=lambda each: self._hosts[each][0][0]), 0
+            found = self._first(ready)
+            if found is None:
+                return None
+            host_id, place = found, 0
         else:
+            candidates = [host_id for host_id in self._hosts if host_id in ready]
             places = ((each, n) for each in candidates for n in range(len(self._hosts[each])))
-            host_id, place = max(places, key=lambda at: self._favour(*at, favoured=favoured))
+            chosen = max(places, key=lambda at: self._favour(*at, favoured=favoured), default=None)
+            if chosen is None:
+                return None
+            host_id, place = chosen
         self.paid.append(self._hosts[host_id][place][0])
         return self._take(host_id, place)
+
+    def _first(self, ready: Collection[int]) -> int | None:
+        """Return the ready host with the worthiest page."""
+        stale, found = [], None
+        for place, entry in enumerate(self._order):
+            if entry[2] not in self._hosts or self._entry(entry[2]) != entry:
+                stale.append(place)
+            elif entry[2] in ready:
+                found = entry[2]
+                break
+        for place in reversed(stale):
+            del self._order[place]
+        return found
 
     def _favour(self, host_id: int, place: int, *, favoured: bool) -> tuple[bool, float]:
         worth, due = self._hosts[host_id][place]
@@ -93,7 +133,9 @@ class ReadyQueue:
         row = self._hosts.pop(host_id, [])
         kept = [each for each in row if each[1].audit]
         if kept:
-            self._hosts[host_id] = kept
+            self._count += 1
+            self._hosts[host_id], self._came[host_id] = kept, self._count
+            self._rank(host_id)
         self._size -= len(row) - len(kept)
         return [due for _, due in row if not due.audit]
 
@@ -101,6 +143,8 @@ class ReadyQueue:
         _, due = self._hosts[host_id].pop(place)
         if not self._hosts[host_id]:
             del self._hosts[host_id]
+        elif place == 0:
+            self._rank(host_id)
         self._size -= 1
         return due
 

@@ -21,16 +21,17 @@ waits for a host, a commit or the time; valuations are bounded by visits, and by
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from math import expm1, inf
 from random import Random
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import aiosqlite
 import numpy as np
+from numpy.typing import NDArray
 
 from freshet.scheduler.agenda import pages as pages_agenda
 from freshet.scheduler.agenda.ephemeral import decaying
@@ -50,6 +51,7 @@ from freshet.storage.queries import columns
 from freshet.storage.queries.columns import WatchedPages
 from freshet.storage.records import Acknowledged, Churn, DueUrl, Visit
 from freshet.storage.tables import hosts as hosts_tables
+from freshet.storage.tables.snapshots import SnapshotError, up_to
 
 log = logging.getLogger(__name__)
 
@@ -158,13 +160,20 @@ class RecrawlAgenda:
         self.away: Callable[[float], Collection[int]] = lambda _now: ()
         self.saved: Callable[[float], float] = lambda _now: 0.0
         self.save: Callable[[float], None] = lambda _most: None
-        self._begin(ranker)
+        #: Reads a snapshot, if one can be used; writes it at the next turn; what could not be read.
+        self.recall: Callable[[], Awaitable[bool]] | None = None
+        self.note: Callable[[], Awaitable[None]] | None = None
+        self.lost: SnapshotError | None = None
+        self._noting = asyncio.Lock()
+        #: Returns a ranker that has learnt nothing.
+        self.anew: Callable[[], Ranker] | None = None
+        self.begin(ranker)
 
-    def _begin(self, ranker: Ranker) -> None:
+    def begin(self, ranker: Ranker) -> None:
         """Know nothing yet."""
         self.ranker = ranker
-        self.pages, self._hubs = PageTable(self._recheck_days), HubPages()
-        self._evidence = PendingEvidence(self._reader, self.pages)
+        self.pages, self.hubs = PageTable(self._recheck_days), HubPages()
+        self.evidence = PendingEvidence(self._reader, self.pages)
         self.queue = ReadyQueue()
         self.sessions = Sessions()
         #: Hosts (ids) that were told of a change: they need not wait for their session.
@@ -176,25 +185,29 @@ class RecrawlAgenda:
         self._sources: Rows = np.zeros(0, np.intp)
         #: The hosts by their codes for pages and ranker.
         self.host_ids: list[int] = []
-        self._host_codes: dict[int, int] = {}
-        self._origins: dict[int, str] = {}
+        self.host_codes: dict[int, int] = {}
+        self.origins: dict[int, str] = {}
         self.costs = np.ones(0)
         self._settled: list[Visit] = []
         self._churned: list[tuple[int, float, Churn]] = []
         self._found: list[int] = []
         self._withdrawn: list[int] = []
+        #: Amendments that were known when all was learnt, and moves and withdrawals since.
+        self.amended = self.corrections = 0
         #: A valuation is due at once.
         self._must_value = True
 
     async def forget(self, ranker: Ranker) -> None:
         """Begin anew with another ranker; nothing may be in flight."""
         await self.rest()
-        self._begin(ranker)
+        self.begin(ranker)
 
     async def at_rest(self) -> None:
         """Wait until nothing learns; the state may be read until the caller awaits."""
-        while self._work is not None and not self._work.done():
-            await asyncio.wait([self._work])
+        while self._noting.locked() or not (self._work is None or self._work.done()):
+            async with self._noting:
+                if self._work is not None:
+                    await asyncio.wait([self._work])
 
     async def rest(self) -> None:
         """Wait as :meth:`at_rest`, and ignore a thread's choice."""
@@ -206,12 +219,12 @@ class RecrawlAgenda:
 
     async def open(self) -> None:
         """Take in all pages of the store, unless they are known."""
-        if len(self.pages):
+        if len(self.pages) or (self.recall is not None and await self.recall()):
             return
-        await self._watch(await columns.pages(self._reader))
+        await self.watch(await columns.pages(self._reader))
         visits = await self._learn_all()
         self.pages.recall_gone(visits)
-        await recall(self._reader, self._hubs, self.pages, visits)
+        await recall(self._reader, self.hubs, self.pages, visits)
 
     async def relearn(self, ranker: Ranker) -> None:
         """Teach another ranker the store's history as judged now."""
@@ -222,21 +235,31 @@ class RecrawlAgenda:
 
     async def _learn_all(self) -> VisitResults:
         """Learn from all visits and claims of the store; return the visits."""
-        past = await self._evidence.all()
-        with self.timed("learn"):
-            if len(past.visits) > self._many:
-                log.info("learning from %s visits", f"{len(past.visits):,}")
-                await asyncio.to_thread(past.teach, self.ranker)
-            else:
-                past.teach(self.ranker)
+        self.amended, self.corrections = (await up_to(self._reader)).amendments, 0
+        past = await self.evidence.all()
+        await self.teach(past)
         return past.visits
+
+    async def teach(self, evidence: NewEvidence) -> None:
+        """Let the ranker learn, in a thread if that is much."""
+        with self.timed("learn"):
+            if len(evidence.visits) > self._many:
+                log.info("learning from %s visits", f"{len(evidence.visits):,}")
+                await asyncio.to_thread(evidence.teach, self.ranker)
+            else:
+                evidence.teach(self.ranker)
+
+    async def settle(self) -> None:
+        """Learn all that has been committed, without a valuation."""
+        await self._take_in()
+        await self.teach(self.evidence.new())
 
     async def reweigh(self, page_ids: Sequence[int] | None = None) -> None:
         """Apply the present terms to all pages, or to those of these ids."""
         found = await columns.pages(self._reader, page_ids)
         rows, known = self.pages.rows(found.page_id)
         found = found.take(known)
-        origins = [self._origins[host_id] for host_id in found.host_id.tolist()]
+        origins = [self.origins[host_id] for host_id in found.host_id.tolist()]
         terms = self._terms_of(found.page_id, found.url, origins)
         self.pages.reweigh(rows, terms.importance, terms.half_life_days)
         self.ranker.reweigh(rows, terms.importance)
@@ -250,8 +273,9 @@ class RecrawlAgenda:
             for old in await columns.moves(self._reader, page_id):
                 before = self.pages.row(old)
                 if before is not None:
+                    self.corrections += 1
                     self.ranker.inherit(before, row)
-                    self._hubs.inherit(before, row)
+                    self.hubs.inherit(before, row)
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
         """Take the worthiest page of the hosts that are ready."""
@@ -296,7 +320,7 @@ class RecrawlAgenda:
 
     def is_closed(self, host_id: int) -> bool:
         """Return whether a host waits for its session."""
-        code, closed = self._host_codes[host_id], self.sessions.closed
+        code, closed = self.host_codes[host_id], self.sessions.closed
         return code < len(closed) and bool(closed[code])
 
     def done(self, acknowledged: Acknowledged) -> None:
@@ -308,7 +332,7 @@ class RecrawlAgenda:
                 self._churned.append((it.page_id, it.at / _DAY_S, acknowledged.churn))
         self._found.extend(acknowledged.pages)
         said = acknowledged.claims
-        self._evidence.claimed(said)
+        self.evidence.claimed(said)
         rows, _ = self.pages.rows(said.page_id[np.isin(said.kind, _PUSHED)])
         self._called.update(self.host_ids[code] for code in self.pages["host"][rows].tolist())
         self._must_value |= len(rows) > 0
@@ -341,11 +365,29 @@ class RecrawlAgenda:
 
     async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
         """Learn what is new, and fill the ready queue when it runs low."""
+        try:
+            return await self._replenish(now)
+        except SnapshotError as error:
+            if self.anew is None:
+                raise
+            log.warning("what the store has learnt cannot be read: %s; learning anew", error)
+            self._work, self.lost, self._must_value = None, None, True
+            await self._take_in()
+            await self.relearn(self.anew())
+            return (), ()
+
+    async def _replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
+        if self.lost is not None:
+            raise self.lost
         if self._work is not None:
             if not self._work.done():
                 return (), ()
             found, self._work = self._work.result(), None
             return (), list(await self._fill(found, now))
+        if self.note is not None:
+            note, self.note = self.note, None
+            async with self._noting:
+                await note()
         await self._take_in()
         due = self._must_value or now >= self.wakes_at()
         supplied = await self._value(now) if due else set()
@@ -359,11 +401,12 @@ class RecrawlAgenda:
             self._is_altered = self._is_drained = True
             new = [page_id for page_id in found if self.pages.row(page_id) is None]
             self.pages.admit_again(found)
-            await self._watch(await columns.pages(self._reader, new))
+            await self.watch(await columns.pages(self._reader, new))
         withdrawn, self._withdrawn = self._withdrawn, []
         # Those in the ready queue go on their way.
         rows = [row for page_id in withdrawn if (row := self.pages.row(page_id)) is not None]
         self.pages.drop(np.array(rows, np.intp))
+        self.corrections += len(rows)
         settled, self._settled = self._settled, []
         for visit in settled:
             row = self.pages.row(visit.due.page_id)
@@ -373,20 +416,20 @@ class RecrawlAgenda:
             self._is_drained |= visit.due.host_id not in self.queue
             has_come = pages_agenda.has_come(self.pages, visit)
             if has_come:
-                self._evidence.new().teach(self.ranker)
+                self.evidence.new().teach(self.ranker)
                 await self.inherit([visit.due.page_id])
             if visit.targets is not None:
                 is_known = has_come or visit.due.digests is not None
-                self._hubs.visited(
+                self.hubs.visited(
                     row, float(self.pages["since"][row]) if is_known else None,
                     visit.observation.at / _DAY_S, visit.targets.urls, self.pages["found_at"],
                 )  # fmt: skip
             self.pages.settle(row, visit)
-            self._evidence.seen(row, visit.observation)
+            self.evidence.seen(row, visit.observation)
         churned, self._churned = self._churned, []
-        self._make_way(self._hubs.churned(self.pages, churned))
+        self._make_way(self.hubs.churned(self.pages, churned))
         await pages_agenda.follow(self._reader, self.pages, settled)
-        await self._evidence.meet_sources()
+        await self.evidence.meet_sources()
 
     def _make_way(self, rows: Sequence[int]) -> None:
         """Note new links of these pages; items of ephemeral sources come first."""
@@ -399,35 +442,51 @@ class RecrawlAgenda:
 
     # -- learning ----------------------------------------------------------------
 
-    async def _watch(self, found: WatchedPages) -> None:
+    async def watch(self, found: WatchedPages) -> None:
         """Append pages, with the state that the store has of them."""
         if not len(found):
             return
-        unknown = set(found.host_id.tolist()) - self._host_codes.keys()
-        for host in await hosts_tables.load(self._reader, sorted(unknown)):
-            self._host_codes[host.host_id] = len(self._host_codes)
-            self.host_ids.append(host.host_id)
-            self._origins[host.host_id] = host.origin
-            self._new_hosts.append(host)
+        await self.meet(sorted(set(found.host_id.tolist()) - self.host_codes.keys()))
         host_ids = found.host_id.tolist()
-        codes = np.array([self._host_codes[host_id] for host_id in host_ids], np.intp)
-        origins = [self._origins[host_id] for host_id in host_ids]
+        codes = np.array([self.host_codes[host_id] for host_id in host_ids], np.intp)
+        origins = [self.origins[host_id] for host_id in host_ids]
         terms = self._terms_of(found.page_id, found.url, origins)
         if terms.never.any():
-            await self._watch(found.take(~terms.never))
+            await self.watch(found.take(~terms.never))
             return
         rows = self.pages.add(
             found.page_id, host=codes, importance=terms.importance,
-            least=terms.least_days, most=terms.most_days,
-            since=found.since / _DAY_S, asked=found.asked / _DAY_S, captured=found.captured,
-            absent=np.where(found.gone | found.elsewhere, found.since / _DAY_S, inf),
-            away=found.alias, gone=found.gone.astype(np.int16), area=terms.area,
-            found_at=found.found_at / _DAY_S, not_before=self._not_before(found),
-            sitemap=found.sitemap, half_life=terms.half_life_days,
+            least=terms.least_days, most=terms.most_days, area=terms.area,
+            half_life=terms.half_life_days,
             spelling=np.array([pages_agenda.spelling(url) for url in found.url], np.int64),
+            **self.standing(found),
         )  # fmt: skip
         self.ranker.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
-        self._hubs.watch(rows, codes, found.url, found.found_at / _DAY_S)
+        self.hubs.watch(rows, codes, found.url, found.found_at / _DAY_S)
+
+    async def meet(self, host_ids: Sequence[int]) -> None:
+        """Take in hosts; their codes go on in this order."""
+        known = {host.host_id: host for host in await hosts_tables.load(self._reader, host_ids)}
+        for host in (known[host_id] for host_id in host_ids):
+            self.host_codes[host.host_id] = len(self.host_codes)
+            self.host_ids.append(host.host_id)
+            self.origins[host.host_id] = host.origin
+            self._new_hosts.append(host)
+
+    def standing(self, found: WatchedPages) -> dict[str, NDArray[Any]]:
+        """Return the columns of pages (m,) that their visits decide."""
+        since = found.since / _DAY_S
+        return {
+            "since": since,
+            "asked": found.asked / _DAY_S,
+            "captured": found.captured,
+            "absent": np.where(found.gone | found.elsewhere, since, inf),
+            "away": found.alias,
+            "gone": found.gone.astype(np.int16),
+            "found_at": found.found_at / _DAY_S,
+            "not_before": self._not_before(found),
+            "sitemap": found.sitemap,
+        }
 
     def _not_before(self, found: WatchedPages) -> Floats:
         asked, since = found.asked / _DAY_S, found.since / _DAY_S
@@ -446,18 +505,18 @@ class RecrawlAgenda:
         self.sessions.grow(len(self.host_ids))
         free = np.full(len(self.host_ids), _OF_A_HOST)
         for host_id, count in counts:
-            free[self._host_codes[host_id]] -= count
+            free[self.host_codes[host_id]] -= count
         self._room = max(0, self._wanted - self.offered(away))
         called, self._called = self._called, set()
         work = partial(
             self._appraise,
-            self._evidence.new(),
+            self.evidence.new(),
             now / _DAY_S,
             free,
             favoured=self.quota.favoured,
             sampling=self._audits_due >= 1,
             saved=self.saved(now),
-            called=np.array([self._host_codes[each] for each in called], np.intp),
+            called=np.array([self.host_codes[each] for each in called], np.intp),
         )
         if len(self.pages) < self._many:
             return await self._fill(work(), now)
@@ -492,7 +551,7 @@ class RecrawlAgenda:
             evidence.teach(ranker)
         with self.timed("value"):
             fresh = ranker.worth(now)
-        revealing = self._hubs.revealing(pages, now)
+        revealing = self.hubs.revealing(pages, now)
         new = (terms.missing if terms.come else 0.0) * revealing.worth
         if isinstance(ranker, IntervalRanker):
             # It leaves pages alone until they are due, whatever a visit might reveal.
@@ -500,7 +559,7 @@ class RecrawlAgenda:
         turn = int(np.count_nonzero(pages["captured"])) / self.budget
         cost = np.append(self.costs, np.ones(len(free) - len(self.costs)))
         (row, rate, faded), (urgent, urgency) = decaying(
-            pages, self._hubs, revealing, terms, now, cost=cost
+            pages, self.hubs, revealing, terms, now, cost=cost
         )
         both = fresh + new
         both[row] = np.maximum(both[row], faded)

@@ -41,6 +41,10 @@ _FOR_PAGES: Final = 0.9
 #: The price is computed again after so many days.
 _PRICE_DAYS: Final = 0.25
 _HALVINGS: Final = 40
+#: The price is found by this number of pages, and then in so many steps by all.
+_SAMPLE: Final = 20_000
+_STEPS: Final = 2
+_STEP: Final = 1e-3
 _LEAST_RATE: Final = 1e-6
 _X: Final[Floats] = np.geomspace(1e-6, 1e6, 481)
 _LN_H: Final[Floats] = np.log(np.where(_X < 1e-3, _X**2 / 2 - _X**3 / 6, _X + np.expm1(-_X)))
@@ -59,12 +63,25 @@ def price(rate: Floats, importance: Floats, budget: float) -> float:
         return 0.0
     d = np.maximum(rate[counts], _LEAST_RATE)
     ln = np.log(d / importance[counts])
+    wanted, stride = _FOR_PAGES * budget, -(-len(d) // _SAMPLE)
     low, high = -60.0, 60.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        x = np.exp(np.interp(middle + ln, _LN_H, np.log(_X)))
-        low, high = (middle, high) if (d / x).sum() > _FOR_PAGES * budget else (low, middle)
+        is_low = stride * _visits(d[::stride], ln[::stride], middle) > wanted
+        low, high = (middle, high) if is_low else (low, middle)
+    for _ in range(_STEPS if stride > 1 else 0):
+        # The price of a sample is near: from there Newton's method, in logarithms, on all pages.
+        here, there = (_visits(d, ln, high + step) for step in (0.0, _STEP))
+        if not 0 < there < here:
+            break
+        high += _STEP * np.log(wanted / here) / np.log(there / here)
     return float(np.exp(high))
+
+
+def _visits(d: Floats, ln: Floats, price: float) -> float:
+    """Return the visits a day at a price, a logarithm, of pages that change at these rates."""
+    x = np.exp(np.interp(price + ln, _LN_H, np.log(_X)))
+    return float((d / x).sum())
 
 
 class Sessions:

@@ -26,6 +26,7 @@ bytes a page, and some 100 to 1,000 kB a site of five pages or more.
 Reference: ours.
 """
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -34,7 +35,7 @@ import numpy as np
 from freshet.compiled import numeric
 from freshet.compiled.numeric import record
 from freshet.scheduler.agenda.ranker import Beliefs
-from freshet.scheduler.arrays import Column, Floats
+from freshet.scheduler.arrays import Arrays, Column, Floats
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.estimate.site_model import POINTS, Pages, SiteLearner, credible_interval
 from freshet.scheduler.estimate.sources_trust import SiteTrust, SourceTrust
@@ -55,9 +56,7 @@ class SiteClockRanker:
         self._site_of = Column[np.intp](np.intp)
         self._importance = Column[np.float64](np.float64)
         self._page = Column[np.void](record("page"))
-        self._likelihood = Column[np.float32](np.float32, width=POINTS)
-        self._plain_likelihood = Column[np.float32](np.float32, width=POINTS)
-        # The three, until they grow.
+        # The pages, until they grow.
         self._states: Pages | None = None
         # Whether a page counts, and how many do: by the visits that have come in.
         self._there = Column[np.bool_](np.bool_)
@@ -70,7 +69,7 @@ class SiteClockRanker:
         """Append rows; they count from the first visit on."""
         self._site_of.extend(site)
         self._importance.extend(importance)
-        for column in (self._page, self._likelihood, self._plain_likelihood, self._there):
+        for column in (self._page, self._there):
             column.append(len(site))
         self._states = None
         self._trust.add(len(site))
@@ -135,8 +134,16 @@ class SiteClockRanker:
         last = float(page["last"][old])
         # What is pending of it is thereby taken in for good.
         self.learn(VisitResults.one(old, last, changed=None, gone=True))
-        for column in (self._likelihood, self._plain_likelihood):
-            column.rows[new] += column.rows[old]
+        theirs, mine = (self._learners[self._site_of.rows[row]] for row in (old, new))
+        theirs.wake()
+        mine.wake()
+        if not page["known"][new]:
+            page["place"][new] = mine.site.facts[0]["known"]
+            mine.make_room(int(page["place"][new]) + 1)
+        of, to = page["place"][old], page["place"][new]
+        mine.site.likelihood[to] += theirs.site.likelihood[of]
+        mine.site.plain_likelihood[to] += theirs.site.plain_likelihood[of]
+        mine.is_altered = True
         if not page["known"][new]:
             self.learn(VisitResults.one(new, last, changed=None))
 
@@ -173,15 +180,82 @@ class SiteClockRanker:
         site, area = self._site_of.rows[rows], self._page.rows["area"][rows]
         for code in np.unique(site).tolist():
             mine = np.flatnonzero(site == code)
-            prior = self._learners[code].site.plain_prior[area[mine]]
-            sums = self._plain_likelihood.rows[rows[mine]]
+            known, place = (self._page.rows[name][rows[mine]] for name in ("known", "place"))
+            sums = np.zeros((len(mine), POINTS), np.float32)
+            with self._learners[code].awake() as it:
+                prior = it.plain_prior[area[mine]]
+                sums[known] = it.plain_likelihood[place[known]]
             low[mine], high[mine] = credible_interval(sums, prior)
         return low, high
 
+    # -- in the store --
+
+    def columns(self, some: slice) -> Arrays:
+        """Return the state of these rows, without that of their sites."""
+        return {
+            "learnt": self._page.rows[some],
+            "there": self._there.rows[some],
+            "slot": self._trust.slots[some],
+        }
+
+    def written(self) -> Iterator[tuple[str, Arrays]]:
+        """Yield what has altered of the sites, by name."""
+        for code, learner in enumerate(self._learners):
+            if learner.is_altered:
+                yield f"site/{code}", learner.held()
+                yield f"clock/{code}", learner.written()
+        for code, trust in self._trust.altered():
+            yield f"claims/{code}", trust.written()
+
+    def rest(self, read: Callable[[str], Arrays]) -> None:
+        """Let the sites rest: what was written of them can be ``read`` by its name."""
+        for code, learner in enumerate(self._learners):
+            if learner.is_altered:
+                learner.rest(learner.held(), partial(read, f"clock/{code}"))
+        for _, trust in self._trust.altered():
+            trust.is_altered = False
+
+    def recall(self, site: Rows, importance: Floats, columns: Arrays, count: int) -> None:
+        """Append rows with their state, as it was written, of ``count`` in all.
+
+        Raises:
+            KeyError, TypeError: by another version.
+        """
+        first, area = len(self._page), columns["learnt"]["area"]
+        if not first:
+            for column in (self._page, self._there, self._site_of, self._importance):
+                column.reserve(count)
+        self.add(site, area, importance, np.zeros(len(site)))
+        if columns["learnt"].dtype != self._page.rows.dtype:
+            raise TypeError("these are pages of another version")
+        self._page.rows[first:] = columns["learnt"]
+        self._there.rows[first:] = columns["there"]
+        self._trust.slots[first:] = columns["slot"]
+        self._count += int(columns["there"].sum())
+
+    def recall_site(self, code: int, held: Arrays, read: Callable[[str], Arrays]) -> None:
+        """Let a site rest as it did, whose pages are there; raises as :meth:`recall`."""
+        learner, page = self._learners[code], self._page.rows
+        rows = held["rows"]
+        places = np.arange(len(rows))
+        if (
+            len(rows) != held["facts"]["known"][0]
+            or not (rows >= 0).all()
+            or (
+                rows.max(initial=0) >= max(len(page), 1)
+                or not np.array_equal(page["place"][rows], places)
+            )
+        ):
+            raise TypeError("the pages of a site are not where it has them")
+        learner.rest(held, partial(read, f"clock/{code}"))
+
+    def recall_claims(self, code: int, written: Arrays) -> None:
+        """Know the claims at a site as they were written; raises as :meth:`recall`."""
+        self._trust.read(code, written)
+
     def _pages(self) -> Pages:
         if self._states is None:
-            sums = self._likelihood.rows, self._plain_likelihood.rows
-            self._states = Pages(self._page.rows, *sums)
+            self._states = Pages(self._page.rows)
         return self._states
 
     @property

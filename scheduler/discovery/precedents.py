@@ -40,11 +40,13 @@ Reference: ours, after Pandey 2008, sections 3.5 and 7.2 (joint discovery and re
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from freshet.scheduler.arrays import Bools, Column, Floats
+from freshet.scheduler.arrays import Arrays, Bools, Column, Floats
+from freshet.scheduler.estimate.bayes import members
 from freshet.scheduler.sources import Rows
 
 #: Pages of a site that are remembered as new, the newest.
@@ -182,6 +184,35 @@ class Precedents:
             else:
                 revealers[revealers.index(old)] = new
                 pairs["row"][k] = new
+
+    def written(self) -> dict[str, NDArray[Any]]:
+        """Return all that is remembered."""
+        self._take_in()
+        revealed = [(row, by) for row, each in self._revealers.items() for by in each]
+        return {
+            "precedents": self._precedents.rows,
+            "pairs": self._pairs.rows,
+            "revealers": np.array(revealed, np.int64).reshape(-1, 2),
+            "began": self._began.rows,
+            "batch_size": self._batch_size.rows,
+        }
+
+    def read(self, written: Arrays) -> None:
+        """Remember what was written, and nothing else."""
+        self._precedents.extend(written["precedents"])
+        self._pairs.extend(written["pairs"])
+        self._began.extend(written["began"])
+        self._batch_size.extend(written["batch_size"])
+        table = self._precedents.rows
+        kept = np.flatnonzero(table["row"] >= 0)
+        self._forgotten = len(table) - len(kept)
+        self._place = dict(zip(table["row"][kept].tolist(), kept.tolist(), strict=True))
+        for site, places in members(table["site"][kept]):
+            self._newest[site] = deque(table["row"][kept[places]].tolist())
+        keys = zip(table["site"].tolist(), table["found_at"].tolist(), strict=True)
+        self._batches = dict(zip(keys, table["batch"].tolist(), strict=True))
+        for row, by in written["revealers"].tolist():
+            self._revealers.setdefault(row, []).append(by)
 
     def value(self, pages: PageSnapshot, now: float, limit: float = np.inf) -> Revealing:
         """Return the expected new pages at a visit to each page on this day.

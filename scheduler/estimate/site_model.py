@@ -19,7 +19,10 @@ times as long or as short, another clock begins with bins to match. The loops ar
 arrays of the states here; what they need beyond these, the learner allocates.
 """
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -27,7 +30,7 @@ from numpy.typing import NDArray
 
 from freshet.compiled import numeric
 from freshet.compiled.numeric import CONSTANTS, Records, Structure, record
-from freshet.scheduler.arrays import Floats
+from freshet.scheduler.arrays import Arrays, Floats
 from freshet.scheduler.estimate.bayes import quantile
 from freshet.scheduler.sources import AREAS, Rows
 
@@ -192,6 +195,12 @@ def with_larger_ring(clock: ClockState) -> ClockState:
     return grown
 
 
+@cache
+def _bare(bins: int, areas: int) -> ClockState:
+    """Return arrays that all clocks at rest share."""
+    return _sized(bins, areas, 1)
+
+
 def _sized(bins: int, areas: int, ring: int) -> ClockState:
     width = _REACH + 1 if bins else 1
     return ClockState(
@@ -215,11 +224,9 @@ def _sized(bins: int, areas: int, ring: int) -> ClockState:
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """All pages of all sites: (n,) records, and (n, 48) log-likelihoods by either time."""
+    """All pages of all sites: (n,) records."""
 
     page: Records
-    likelihood: NDArray[np.float32]
-    plain_likelihood: NDArray[np.float32]
     structure: Structure = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -229,15 +236,19 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class SiteState:
-    """The state of a site: its facts, the priors by either time, and the rows of its pages.
+    """The state of a site: its facts, the priors by either time, and its visited pages.
 
     A prior is (areas + 1, 48): that of each area, and in the last row that of the whole site.
+    ``rows`` (room,) are those of the pages by their places, which have (room, 48) log-likelihoods
+    by either time.
     """
 
     facts: Records
     prior: Floats
     plain_prior: Floats
     rows: Rows
+    likelihood: NDArray[np.float32]
+    plain_likelihood: NDArray[np.float32]
     structure: Structure = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -250,15 +261,42 @@ def unknown_site() -> SiteState:
     facts["mean_rate"] = np.exp(_LOGS.mean())
     facts["fit_at"] = CONSTANTS["FIRST_FIT"]
     prior = np.tile(even(), (AREAS + 1, 1))
-    return SiteState(facts, prior, prior.copy(), np.empty(0, np.int64))
+    none = np.empty((0, POINTS), np.float32)
+    return SiteState(
+        facts, prior, prior.copy(), np.empty(0, np.int64), likelihood=none, plain_likelihood=none
+    )
+
+
+#: Where a learner at rest points to, or one without a clock; nobody writes here.
+_UNREAD: Final = unknown_site()
+_STOPPED: Final = stopped()
+_READ: Final = ("facts", "shared", "cold")
+
+
+def _nothing(known: int) -> NDArray[np.float32]:
+    return np.zeros((known, POINTS), np.float32)
+
+
+@cache
+def _unread(count: int) -> NDArray[np.float32]:
+    """Return zeros that many may share; nobody writes here."""
+    return _nothing(count)
 
 
 class SiteLearner:
-    """The learner of one site; ``pages`` may be another, larger table at each call."""
+    """The learner of one site; ``pages`` may be another, larger table at each call.
+
+    It can *rest*: then it holds its facts and, where its clock is proven, what hazards are read
+    from, and the rest is in the store until it learns again.
+
+    Attributes:
+        is_altered: whether it has learnt since it was written there.
+    """
 
     def __init__(self) -> None:
-        self.site = unknown_site()
-        self.clock = stopped()
+        self.site, self.clock = unknown_site(), _STOPPED
+        self.is_altered = True
+        self._read: Callable[[], Arrays] | None = None
 
     @property
     def proven(self) -> bool:
@@ -276,9 +314,73 @@ class SiteLearner:
         """Return the number of visited pages that exist."""
         return int(self.site.facts[0]["alive"])
 
+    # -- rest --
+
+    def written(self) -> Arrays:
+        """Return all that it knows."""
+        self.wake()
+        known, clock = int(self.site.facts[0]["known"]), self.clock
+        found = {it.name: getattr(self.site, it.name) for it in fields(SiteState) if it.init}
+        found |= {name: found[name][:known] for name in ("rows", "likelihood", "plain_likelihood")}
+        found |= {f"clock.{it.name}": getattr(clock, it.name) for it in fields(clock) if it.init}
+        ring = np.zeros_like(clock.ring)
+        slots = np.arange(clock.facts[0]["oldest"], clock.facts[0]["next"]) % len(ring)
+        ring[slots] = clock.ring[slots]
+        # Nobody reads what is left of intervals before.
+        is_read = np.arange(clock.of_shared.shape[1]) < ring["bins"][:, None]
+        for name in ("of_shared", "of_cold"):
+            found[f"clock.{name}"] = np.where(is_read, getattr(clock, name), np.float32(0))
+        return found | {"clock.ring": ring}
+
+    def held(self) -> Arrays:
+        """Return what it holds at rest."""
+        names = _READ if self.proven else ()
+        held = {f"clock.{name}": getattr(self.clock, name).copy() for name in names}
+        return {"facts": self.site.facts.copy(), "rows": self.rows.copy(), **held}
+
+    def rest(self, held: Arrays, read: Callable[[], Arrays]) -> None:
+        """Hold this alone; what was :meth:`written` can be ``read``.
+
+        Raises:
+            KeyError, TypeError: another version has written it.
+        """
+        sums = _unread(1 << (len(held["rows"]) - 1).bit_length())[: len(held["rows"])]
+        self.site = replace(
+            _UNREAD, facts=held["facts"], rows=held["rows"], likelihood=sums, plain_likelihood=sums
+        )
+        self.clock = _STOPPED
+        if self.proven:
+            bins, areas = held["clock.cold"].shape
+            facts, shared, cold = (held[f"clock.{name}"] for name in _READ)
+            bare = _bare(bins - 1, areas)
+            self.clock = replace(bare, facts=facts, shared=shared, cold=cold)
+        self.is_altered, self._read = False, read
+
+    @contextmanager
+    def awake(self) -> Iterator[SiteState]:
+        """Read what it has written, if it rests, for a while."""
+        before = self.site, self.clock, self._read
+        self.wake()
+        yield self.site
+        if not self.is_altered:
+            self.site, self.clock, self._read = before
+
+    def wake(self) -> None:
+        """Read what it has written, if it rests."""
+        if self._read is not None:
+            found, self._read = self._read(), None
+            names = [it.name for it in fields(SiteState) if it.init]
+            self.site = SiteState(**{name: found[name] for name in names})
+            names = [it.name for it in fields(ClockState) if it.init]
+            self.clock = ClockState(**{name: found[f"clock.{name}"] for name in names})
+
+    # -- learning --
+
     def learn(self, pages: Pages, visits: Records) -> None:
         """Learn these visits to pages of the site, in their order."""
-        self._make_room(int(self.site.facts[0]["known"]) + len(visits))
+        self.wake()
+        self.is_altered = True
+        self.make_room(int(self.site.facts[0]["known"]) + len(visits))
         done = 0
         while (done := self._learn_from(pages, visits, done)) < len(visits):
             self._grow(pages, visits[done])
@@ -287,11 +389,18 @@ class SiteLearner:
         states = pages.structure, self.site.structure, self.clock.structure
         return numeric.site_learn(*states, visits, first)
 
-    def _make_room(self, pages: int) -> None:
-        if pages > len(self.site.rows):
-            rows = np.empty(max(pages, 2 * len(self.site.rows)), np.int64)
-            rows[: len(self.site.rows)] = self.site.rows
-            self.site = replace(self.site, rows=rows)
+    def make_room(self, pages: int) -> None:
+        """Make room for this number of pages."""
+        before = len(self.site.rows)
+        if pages > before:
+            # As few as are certain to come: most sites are met once.
+            more = max(pages, before + before // 4) - before
+            self.site = replace(
+                self.site,
+                rows=np.append(self.site.rows, np.zeros(more, np.int64)),
+                likelihood=np.concatenate([self.site.likelihood, _nothing(more)]),
+                plain_likelihood=np.concatenate([self.site.plain_likelihood, _nothing(more)]),
+            )
 
     def _grow(self, pages: Pages, visit: np.void) -> None:
         """Allocate what the next visit needs."""

@@ -1,7 +1,7 @@
 """Change signals, the reliability of their sources by site, and the worth of visits with these."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from math import exp
 from typing import Final, Literal, TypeAlias
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from freshet.compiled import numeric
 from freshet.compiled.numeric import CONSTANTS, Records, Structure, record
-from freshet.scheduler.arrays import Column, Floats, Ints
+from freshet.scheduler.arrays import Arrays, Column, Floats, Ints
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.estimate.site_model import POINTS, RATES
 from freshet.scheduler.sources import Rows
@@ -220,6 +220,27 @@ class SiteTrust:
     def __init__(self) -> None:
         self.state = no_signals_yet()
         self._places: dict[int, int] = {}
+        #: Whether anything was learnt since it was written.
+        self.is_altered = True
+
+    def written(self) -> Arrays:
+        """Return all that it knows."""
+        return {it.name: getattr(self.state, it.name) for it in fields(_ClaimState) if it.init}
+
+    @classmethod
+    def of(cls, written: Arrays) -> "SiteTrust":
+        """Return one that knows what was written.
+
+        Raises:
+            TypeError, KeyError: by another version.
+        """
+        self = cls()
+        names = [it.name for it in fields(_ClaimState) if it.init]
+        self.state = _ClaimState(**{name: written[name] for name in names})
+        numbers = self.state.source["number"].tolist()
+        self._places = {number: place for place, number in enumerate(numbers)}
+        self.is_altered = False
+        return self
 
     @property
     def proven(self) -> bool:
@@ -281,6 +302,7 @@ class SiteTrust:
         ``expected`` (n,) are the changes expected without claims. A signal is credited with two
         pages at most: as much of an event that changes the site can be visited.
         """
+        self.is_altered = True
         if said.source not in self._places:
             self._places[said.source] = len(self._places)
             self.state = with_source(self.state, said.source, said.asked, said.at)
@@ -309,6 +331,7 @@ class SiteTrust:
 
     def learn(self, visits: Records, slots: Rows, alive: int) -> None:
         """Learn visits that a site's learner has seen."""
+        self.is_altered = True
         numeric.claims_learn(self.state.structure, visits, slots, alive)
 
 
@@ -326,6 +349,19 @@ class SourceTrust:
     def add(self, count: int) -> None:
         """Append rows."""
         self._slot.append(count)
+
+    @property
+    def slots(self) -> NDArray[np.int32]:
+        """Return (n,), one more than the place of each page among those with claims; 0: none."""
+        return self._slot.rows
+
+    def altered(self) -> Iterator[tuple[int, SiteTrust]]:
+        """Yield the sites at which something was learnt since they were written."""
+        yield from ((site, it) for site, it in self._sites.items() if it.is_altered)
+
+    def read(self, site: int, written: Arrays) -> None:
+        """Know what was written of a site."""
+        self._sites[site] = SiteTrust.of(written)
 
     def of(self, site: int) -> SiteTrust | None:
         """Return the claims at a site; None where nothing was ever claimed."""

@@ -116,12 +116,7 @@ def main() -> None:
     parser.add_argument(
         "--sites", type=Path, metavar="DIR", help="instead, recorded sites (*.sqlite.zst)"
     )
-    parser.add_argument(
-        "--learning",
-        type=int,
-        metavar="PAGES",
-        help="instead, what learning and replanning so many pages cost (1000000)",
-    )
+    daemon_learning.add_options(parser)
     parser.add_argument(
         "--rivals", action="store_true", help="with --sites: beside what other crawlers would do"
     )
@@ -161,7 +156,10 @@ def main() -> None:
         return
     if chosen.learning:
         with command.workspace() as directory:
-            result = daemon_learning.measured(chosen.learning, chosen.policy, directory)
+            result = daemon_learning.measured(
+                chosen.learning, chosen.policy, directory,
+                visits=chosen.visits, budget=chosen.budget, kept=chosen.store,
+            )  # fmt: skip
         command.finish(result, chosen.output)
         return
     with command.workspace() as directory:

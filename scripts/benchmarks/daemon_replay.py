@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from freshet.crawler.importance import areas
+from freshet.crawler.importance import Areas
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Floats
@@ -84,7 +84,7 @@ class _Columns:
     def __init__(self, pages: WatchedPages, visits: VisitColumns) -> None:
         hosts = {host: code for code, host in enumerate(dict.fromkeys(pages.host_id.tolist()))}
         self.site = np.array([hosts[host] for host in pages.host_id.tolist()], np.intp)
-        self.area = areas()(pages.url)
+        self.area = Areas()(pages.url)
         self.found = pages.found_at / _DAY_S
         place = np.minimum(np.searchsorted(pages.page_id, visits.page_id), len(pages) - 1)
         known = pages.page_id[place] == visits.page_id

@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 import zstandard
 
-from freshet.crawler.importance import areas
+from freshet.crawler.importance import Areas
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.estimate.evidence import VisitResults
@@ -250,7 +250,7 @@ class Run:
         self.pages = sorted(shuffled, key=lambda page: max(page.birth, 0.0))
         self.ranker = ranker
         self.first_row = 0
-        self._area_of = areas()
+        self._area_of = Areas()
         # As a crawl does, it begins with the page under which all others stand.
         self._area_of([min((page.url for page in pages), key=len)])
         self._death = np.array([page.death for page in self.pages])

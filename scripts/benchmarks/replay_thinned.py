@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import kendalltau
 
-from freshet.crawler.importance import areas
+from freshet.crawler.importance import Areas
 from freshet.scheduler.evaluate.captures import GONE, Captures
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.verdicts import Bounded, compare
@@ -134,7 +134,7 @@ def thinned(captures: Captures, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 def _captures(pages, row, at, content, until) -> Captures:  # type: ignore[no-untyped-def]
     urls = [page.url for page in pages]
-    area_of = areas()
+    area_of = Areas()
     # As a crawl does, it begins with the page under which all others stand.
     area_of([min(urls, key=len)])
     return Captures.of(

@@ -143,15 +143,16 @@ _SEEN = (
 )
 
 
-async def visit_columns(db: Reader, page_id: int | None = None) -> VisitColumns:
+async def visit_columns(db: Reader, page_id: int | None = None, *, after: int = 0) -> VisitColumns:
     """Return all visits that found content or its end, as judged today; or those of one page.
 
+    ``after`` an observation: only later ones.
     Visits of a page that has moved count for the page at its new place.
     """
     moved = await moves(db, page_id)
-    chosen, values = "", tuple[str, ...]()
+    chosen, values = f" AND id > {int(after)}", tuple[str, ...]()
     if page_id is not None:
-        chosen = " AND page_id IN (SELECT value FROM json_each(?))"
+        chosen += " AND page_id IN (SELECT value FROM json_each(?))"
         values = (as_json([page_id, *moved]),)
     found = await load_columns(db, VisitColumns, f"{_SEEN}{chosen} ORDER BY id", values)
     return replace(found, page_id=where_now(found.page_id, moved))

@@ -198,6 +198,19 @@ async def leading_to(
     return source.astype(np.int64), target.astype(np.int64), seen_at
 
 
+async def seen_by(
+    db: Reader, page_ids: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return source and target (ids) of the links on these pages, and first times."""
+    sql = (
+        "SELECT src_id, dst_id, first_seen_at FROM link "
+        "WHERE src_id IN (SELECT value FROM json_each(?))"
+    )
+    rows = await db.execute_fetchall(sql, (as_json(list(page_ids)),))
+    source, target, seen_at = _columns(rows, 3)
+    return source.astype(np.int64), target.astype(np.int64), seen_at
+
+
 def _columns(rows: Any, count: int) -> NDArray[np.float64]:
     return np.array([tuple(row) for row in rows], np.float64).reshape(-1, count).T
 
@@ -250,10 +263,12 @@ async def shown(db: Reader, page_ids: Sequence[int]) -> NDArray[np.int64]:
     return np.array([tuple(row) for row in rows], np.int64).reshape(-1, 2)
 
 
-async def churn(db: Reader) -> _StoredChurn:
-    """Return all churn, as :func:`links.append` stored it."""
-    sql = f"SELECT {columns_of(_StoredChurn)} FROM churn ORDER BY at, page_id"
-    return await load_columns(db, _StoredChurn, sql)
+async def churn(db: Reader, page_ids: Sequence[int] | None = None) -> _StoredChurn:
+    """Return all churn, or that of these pages, as :func:`links.append` stored it."""
+    chosen = "" if page_ids is None else "WHERE page_id IN (SELECT value FROM json_each(?)) "
+    values = () if page_ids is None else (as_json(list(page_ids)),)
+    sql = f"SELECT {columns_of(_StoredChurn)} FROM churn {chosen}ORDER BY at, page_id"
+    return await load_columns(db, _StoredChurn, sql, values)
 
 
 # -- offsite: links out of scope by origin -----------------------------------

@@ -116,9 +116,9 @@ def append(db: Connection, entries: Sequence[Entry]) -> Claims:
     return as_columns(Claims, np.fromiter(db.execute(_AFTER, (before,)), row_of(Claims)))
 
 
-async def load(db: Reader) -> Claims:
-    """Return all claims in the order of their receipt."""
-    return await load_columns(db, Claims, _AFTER, (0,))
+async def load(db: Reader, after: int = 0) -> Claims:
+    """Return all claims, or those after one (its id), in the order of their receipt."""
+    return await load_columns(db, Claims, _AFTER, (after,))
 
 
 async def asked(db: Reader) -> dict[int, int]:

@@ -25,8 +25,7 @@ SHARED, REWRITTEN, ALPHA = CONSTANTS["SHARED"], CONSTANTS["REWRITTEN"], 0.2
 
 
 def some_pages(n: int = 3) -> Pages:
-    sums = np.zeros((2, n, POINTS), np.float32)
-    return Pages(np.zeros(n, record("page")), sums[0], sums[1])
+    return Pages(np.zeros(n, record("page")))
 
 
 def some_visits(*rows: int) -> NDArray[np.void]:
@@ -38,13 +37,14 @@ def some_visits(*rows: int) -> NDArray[np.void]:
 def test_records_are_laid_out_as_in_c() -> None:
     page = record("page")
     assert page.fields is not None
-    assert [page.fields[name][1] for name in ("known", "area", "number", "cold")] == [0, 4, 8, 64]
-    assert page.itemsize == 72
+    assert [page.fields[name][1] for name in ("known", "area", "number", "cold")] == [0, 4, 16, 72]
+    assert page.itemsize == 80
 
 
 def test_a_structure_takes_arrays_of_its_types_and_shapes_alone() -> None:
     prior = np.zeros((17, POINTS))
     good = {"facts": np.zeros(1, record("site_facts")), "prior": prior, "plain_prior": prior}
+    good |= {name: np.zeros((4, POINTS), np.float32) for name in ("likelihood", "plain_likelihood")}
     rows = np.zeros(4, np.int64)
     made = Structure("site", SimpleNamespace(**good, rows=rows), room=4)
     assert (made.name, made.numbers) == ("site", {"room": 4})

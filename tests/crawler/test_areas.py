@@ -1,13 +1,13 @@
 """The areas of a site."""
 
-from freshet.crawler.importance import areas
+from freshet.crawler.importance import Areas
 from freshet.scheduler.sources import AREAS
 
 ORIGIN = "https://a.example"
 
 
 def codes(*paths: str) -> list[int]:
-    return list(areas()([f"{ORIGIN}{path}" for path in paths]))
+    return list(Areas()([f"{ORIGIN}{path}" for path in paths]))
 
 
 def test_areas_are_directories_below_that_of_the_first_page() -> None:
@@ -22,4 +22,4 @@ def test_numbers_in_names_are_alike() -> None:
 def test_what_comes_after_the_last_number_shares_it_and_each_host_has_its_own() -> None:
     letters = [f"/{chr(97 + n)}/x" for n in range(20)]
     assert codes("/", *letters)[-5:] == [AREAS - 1] * 5
-    assert areas()(["https://a.example/", "https://b.example/x/y"]).tolist() == [0, 0]
+    assert Areas()(["https://a.example/", "https://b.example/x/y"]).tolist() == [0, 0]

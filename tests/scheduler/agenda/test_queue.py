@@ -83,3 +83,22 @@ def test_the_worthiest_is_told_whether_or_not_its_host_is_ready() -> None:
     assert queue.worthiest(lambda _: False) == due(2, host=2)
     # One that is closed until its session does not come next.
     assert queue.worthiest(lambda host_id: host_id == 2) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4), st.integers(0, 3)), max_size=60))
+def test_the_worthiest_page_of_a_ready_host_comes_first(deeds: list[tuple[int, int, int]]) -> None:
+    queue = ReadyQueue()
+    for number, (deed, host, worth) in enumerate(deeds):
+        ready = {each for each in range(1, 5) if (host + worth) >> each & 1 or each == host}
+        tops = {each: row[0][0] for each, row in queue._hosts.items() if each in ready}
+        if deed < 3:
+            queue.add(float(worth), due(number, host=host))
+        elif deed == 3:
+            queue.revalue(lambda it: float(it.page_id * 7 % 5))
+        elif deed == 4:
+            queue.clear(host)
+        else:
+            taken = queue.best(ready)
+            # Of several that are worth as much, the host that has had pages for longest.
+            expected = max(tops, key=lambda each: tops[each], default=None)
+            assert (None if taken is None else taken.host_id) == expected

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.sessions import SESSION_DAYS, Sessions, price
@@ -118,3 +119,13 @@ def test_a_host_opens_for_one_visit_that_is_worth_many() -> None:
 
     assert opened(6.0) == []
     assert opened(50.0) == [0]
+
+
+def test_the_price_of_very_many_pages_is_that_of_all_of_them() -> None:
+    rng = np.random.default_rng(1)
+    rate, importance = np.exp(rng.normal(-4, 1.5, 70_000)), rng.pareto(2, 70_000) + 0.1
+    found = price(rate, importance, 14_000.0)
+    x = np.array([brentq(lambda x, y=y: x + np.expm1(-x) - y, 0, 1e6)
+                  for y in (found * rate / importance)[::10]])  # fmt: skip
+    assert 10 * (rate[::10] / x).sum() == pytest.approx(0.9 * 14_000, rel=0.02)
+    assert found == pytest.approx(price(np.tile(rate, 3), np.tile(importance, 3), 42_000.0), 1e-6)

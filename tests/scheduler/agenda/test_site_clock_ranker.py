@@ -122,7 +122,8 @@ def _after_a_named_day(*, believed: bool) -> Floats:
         for row in range(1, 8):
             visit(ranker, row, day, changed=believed, modified=day - 1.0)
     visit(ranker, 0, 80.0, changed=True, modified=78.5)
-    return np.asarray(ranker._plain_likelihood.rows[0], np.float64)
+    site = ranker._learners[0].site
+    return np.asarray(site.plain_likelihood[ranker._page.rows["place"][0]], np.float64)
 
 
 def test_a_change_on_a_named_day_has_its_density_and_the_quiet_days_after_it() -> None:

@@ -1,0 +1,226 @@
+"""The snapshot of what an agenda has learnt: written with the daemon's notes, read at a start.
+
+*Law.* An agenda that reads a snapshot and learns the observations since holds the same as one that
+learns all observations, in the same order of the pages; or else the snapshot is not used. What it
+cannot know is what would have been learnt otherwise: observations that were amended, pages that
+moved, or are held back, after they were learnt. Where these are more than a thousandth of what the
+store holds beyond a million observations, which can be learnt in a minute, all is learnt anew.
+
+Beside the agenda there are the areas of URLs and the importance of pages, which their owners write,
+and columns of the pages that are none of the agenda's: they come and go as ``others``.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import aiosqlite
+import numpy as np
+
+from freshet.scheduler.agenda.new_pages import recall_since
+from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
+from freshet.scheduler.arrays import Arrays
+from freshet.storage.database import Database
+from freshet.storage.queries import columns
+from freshet.storage.tables import snapshots
+from freshet.storage.tables.snapshots import LearntUpTo, SnapshotError
+
+log = logging.getLogger(__name__)
+
+#: What is learnt from the same observations: changes with the method.
+_VERSION: Final = 1
+#: Pages of one part.
+_PAGES: Final = 1 << 16
+#: From this number of observations on, a few corrections are left for later.
+_FEW: Final = 1_000_000
+_TOLERATED: Final = 1_000
+
+
+@dataclass(slots=True)
+class Others:
+    """Arrays that others write into a snapshot, and find in it.
+
+    Attributes:
+        settings: what the set of pages and their terms depend on; another one is learnt anew.
+        whole: arrays.
+        columns: arrays with a row for each page, of which the last ones may be missing.
+    """
+
+    settings: str = ""
+    whole: Arrays = field(default_factory=dict)
+    columns: Arrays = field(default_factory=dict)
+
+
+class Snapshots:
+    """Writes and reads the snapshot of one agenda, whose ranker is a :class:`SiteClockRanker`."""
+
+    def __init__(self, agenda: RecrawlAgenda) -> None:
+        self._agenda = agenda
+        self._known = LearntUpTo(0, 0, 0, 0)
+        self._ranker: object = None
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether the ranker's state was read or written."""
+        return self._ranker is self._agenda.ranker
+
+    async def write(self, database: Database, others: Callable[[], Others]) -> None:
+        """Write all that has been committed and learnt; nothing is committed meanwhile."""
+        agenda, ranker = self._agenda, self._agenda.ranker
+        if not isinstance(ranker, SiteClockRanker) or not len(agenda.pages):
+            # Nothing was read yet: that is no knowledge.
+            return
+        path = database.path
+
+        async def prepared() -> Callable[..., None]:
+            await agenda.settle()
+            self._known = await snapshots.up_to(database.reader)
+            parts, anew = self._parts(ranker, others()), not self.is_current
+            return partial(snapshots.write, parts=parts, anew=anew)
+
+        await database.write_prepared(prepared)
+        self._ranker = ranker
+        ranker.rest(partial(_part, path, self._known.observation))
+
+    def _parts(self, ranker: SiteClockRanker, others: Others) -> Iterator[tuple[str, Arrays]]:
+        agenda = self._agenda
+        pages = agenda.pages
+        yield (
+            "agenda",
+            {
+                "version": np.array([_VERSION]),
+                "settings": _text(others.settings),
+                "count": np.array([len(pages)]),
+                "known": np.array(astuple(self._known)),
+                "corrections": np.array([agenda.amended, agenda.corrections]),
+                "hosts": np.array(agenda.host_ids, np.int64),
+                "turned": pages.turned,
+                **{f"other.{name}": array for name, array in others.whole.items()},
+            },
+        )
+        yield "hubs", agenda.hubs.written()
+        for first in range(0, len(pages), _PAGES):
+            some = slice(first, min(first + _PAGES, len(pages)))
+            yield (
+                f"pages/{first // _PAGES}",
+                {
+                    "pages": pages.written(some),
+                    **ranker.columns(some),
+                    **{f"other.{name}": array[some] for name, array in others.columns.items()},
+                },
+            )
+        at = np.array([self._known.observation])
+        for name, arrays in ranker.written():
+            yield name, {**arrays, "at": at}
+
+    async def read(
+        self, reader: aiosqlite.Connection, settings: str, take_over: Callable[[Others], None]
+    ) -> bool:
+        """Take in the snapshot, what others wrote by ``take_over``, and what has come since.
+
+        False: there is none that can be used, and the agenda must begin anew.
+        """
+        agenda, ranker = self._agenda, self._agenda.ranker
+        if not isinstance(ranker, SiteClockRanker):
+            return False
+        try:
+            found = [arrays async for _, arrays in snapshots.read(reader, "agenda")]
+            if not found or not await self._is_usable(reader, found[0], settings):
+                return False
+            take_over(await self._take_in(reader, ranker, found[0]))
+        except (SnapshotError, KeyError, TypeError) as error:
+            log.warning("the snapshot cannot be used (%s): learning from all observations", error)
+            return False
+        self._ranker = ranker
+        await self._catch_up(reader)
+        log.info("learnt %s pages from the snapshot", f"{len(agenda.pages):,}")
+        return True
+
+    async def _is_usable(self, reader: aiosqlite.Connection, found: Arrays, settings: str) -> bool:
+        if found["version"][0] != _VERSION or bytes(found["settings"]).decode() != settings:
+            return False
+        self._known = LearntUpTo(*found["known"].tolist())
+        self._agenda.amended, moved = found["corrections"].tolist()
+        now = await snapshots.up_to(reader)
+        if any(
+            is_now < then for is_now, then in zip(astuple(now), astuple(self._known), strict=True)
+        ):
+            return False
+        altered = sum(each <= self._known.page for each in await snapshots.altered(reader))
+        self._agenda.corrections = moved + altered
+        corrected = now.amendments - self._agenda.amended + self._agenda.corrections
+        return not corrected or corrected * _TOLERATED < now.observation - _FEW
+
+    async def _take_in(
+        self, reader: aiosqlite.Connection, ranker: SiteClockRanker, found: Arrays
+    ) -> Others:
+        agenda, pages = self._agenda, self._agenda.pages
+        await agenda.meet(found["hosts"].tolist())
+        others, count = Others(whole=_others(found)), int(found["count"][0])
+        parts: dict[str, list[np.ndarray]] = {}
+        async for _, some in snapshots.read(reader, "pages"):
+            pages.read(some["pages"], count)
+            ranker.recall(some["pages"]["host"], some["pages"]["importance"], some, count)
+            for name, array in _others(some).items():
+                parts.setdefault(name, []).append(array)
+        others.columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+        pages.turned = found["turned"]
+        async for _, arrays in snapshots.read(reader, "hubs"):
+            agenda.hubs.read(arrays)
+        path = await snapshots.path_of(reader)
+        async for code, arrays in snapshots.read(reader, "site"):
+            ranker.recall_site(int(code), arrays, partial(_part, path, int(arrays["at"][0])))
+        async for code, arrays in snapshots.read(reader, "claims"):
+            ranker.recall_claims(int(code), arrays)
+        return others
+
+    async def _catch_up(self, reader: aiosqlite.Connection) -> None:
+        """Take in what has come to the store since."""
+        agenda, pages = self._agenda, self._agenda.pages
+        names = ("gone", "since", "asked", "absent", "captured")
+        before = {name: pages[name].copy() for name in names}
+        wanted = np.array(await snapshots.touched(reader, self._known), np.int64)
+        rows, was_known = pages.rows(wanted)
+        found = await columns.pages(reader, wanted.tolist())
+        is_held = np.isin(wanted[was_known], found.page_id)
+        pages.drop(rows[~is_held])
+        await self._watch(found)
+        past = await agenda.evidence.all(self._known.observation, self._known.claim)
+        await agenda.teach(past)
+        pages.recall_gone(past.visits, before)
+        linked = await recall_since(reader, agenda.hubs, pages, past.visits, before)
+        again = pages["page_id"][linked[pages["gone"][linked] > 0]].tolist()
+        shown = await columns.pages(reader, again)
+        await self._watch(shown.take(~shown.gone))
+
+    async def _watch(self, found: columns.WatchedPages) -> None:
+        """Take in how pages stand now, and those that are new."""
+        agenda, pages = self._agenda, self._agenda.pages
+        rows, is_known = pages.rows(found.page_id)
+        pages.refresh(rows, **agenda.standing(found.take(is_known)))
+        await agenda.watch(found.take(~is_known))
+
+
+def _text(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+def _others(arrays: Arrays) -> Arrays:
+    return {
+        # A copy: the others of the part need not stay.
+        name.removeprefix("other."): array.copy()
+        for name, array in arrays.items()
+        if name.startswith("other.")
+    }
+
+
+def _part(path: Path, at: int, name: str) -> Arrays:
+    """Return a part as it was written when the last observation was ``at``."""
+    arrays = snapshots.part(path, name)
+    if arrays["at"][0] != at:
+        raise SnapshotError(f"{name} is of another time")
+    return arrays
