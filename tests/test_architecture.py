@@ -97,20 +97,21 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_the_product_has_at_most_253_modules() -> None:
-    assert len(modules()) <= 253
+def test_the_product_has_at_most_255_modules() -> None:
+    assert len(modules()) <= 255
 
 
-def test_the_product_has_at_most_64600_lines() -> None:
+def test_the_product_has_at_most_65900_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites,
-    2,000 for C, which takes more lines than the Python that it replaces.
+    3,100 for C, which takes more lines than the Python that it replaces, and for snapshots,
+    1,300 for sites that have their own ways.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 64_600
+    assert line_count(product) <= 65_900
 
 
-def test_the_tests_have_at_most_49900_lines() -> None:
-    assert line_count(files("tests")) <= 49_900
+def test_the_tests_have_at_most_50200_lines() -> None:
+    assert line_count(files("tests")) <= 50_200
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
@@ -151,8 +152,8 @@ def test_the_product_needs_neither_scipy_nor_datasketch() -> None:
     assert found == []
 
 
-def test_the_product_has_at_most_466_public_classes() -> None:
-    assert sum(len(each.classes()) for each in modules().values()) <= 466
+def test_the_product_has_at_most_472_public_classes() -> None:
+    assert sum(len(each.classes()) for each in modules().values()) <= 472
 
 
 def test_no_class_name_is_defined_twice() -> None:
