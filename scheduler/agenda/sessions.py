@@ -147,12 +147,8 @@ class Sessions:
         is_due = (gain >= _ENOUGH * self.price) & (visits > 0)
         is_due &= saved + a_session > np.minimum(visits, enough)
         # Worthier pages of other hosts may leave nothing of what is saved for a host's own.
-        most = int(min(saved + a_session + 1, len(later)))
-        served = np.argpartition(-later, most - 1)[:most] if most else np.empty(0, np.intp)
-        served = served[later[served] > 0]
-        least = _PART * np.minimum(np.maximum(pages, 1), enough)
-        soon = np.bincount(host[served], later[served], minlength=hosts)
-        is_served = soon >= least * self.price
+        soon = self._of_served(later, host, saved + a_session)
+        is_served = soon >= _PART * np.minimum(np.maximum(pages, 1), enough) * self.price
         wants = np.flatnonzero(closed & ~chosen & is_due & is_served)
         for code in wants[np.argsort(-soon[wants])].tolist():
             if room <= 0:
@@ -172,3 +168,10 @@ class Sessions:
         self._until[found] = now + SESSION_DAYS
         self.closed = closed & ~chosen
         return found
+
+    def _of_served(self, later: Floats, host: Rows, requests: float) -> Floats:
+        """Return (H,), what visits to each host are worth of those that so many requests serve."""
+        most = int(min(requests + 1, len(later)))
+        served = np.argpartition(-later, most - 1)[:most] if most else np.empty(0, np.intp)
+        found = np.bincount(host[served], later[served], minlength=len(self.closed))
+        return found.astype(np.float64)

@@ -14,7 +14,7 @@ import asyncio
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from math import inf
@@ -40,9 +40,12 @@ from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.status import record
 from freshet.scheduler.agenda import pages, recrawl
 from freshet.scheduler.agenda.audit import BesideRotation
+from freshet.scheduler.agenda.new_pages import HubPages
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.sessions import Sessions
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.discovery.precedents import Revealing
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.estimate.site_model import SiteLearner
 from freshet.scheduler.sources import Rows
@@ -61,18 +64,42 @@ Row: TypeAlias = dict[str, Any]
 _SETTINGS = {"crawl.contact": "https://example.org/bench", "store.bodies_per_page": 1}
 
 
-_LEARN = SiteClockRanker.learn
+_LEARN, _ADMIT, _REVEALING = SiteClockRanker.learn, PageTable.admit_again, HubPages.revealing
 
 
 def _undated(ranker: SiteClockRanker, visits: VisitResults) -> None:
     _LEARN(ranker, replace(visits, modified=None))
 
 
+def _served(sessions: Sessions, later: Floats, host: Rows, requests: float) -> Floats:
+    """Count the visits that are served, whatever they are worth."""
+    served = np.argsort(-later)[: int(requests + 1)]
+    served = served[later[served] > 0]
+    return np.bincount(host[served], minlength=len(sessions.closed)).astype(float) * sessions.price
+
+
+def _admitted(table: PageTable, page_ids: Iterable[int]) -> None:
+    """Admit dropped pages again, but take none that was gone for new."""
+    before = {name: table[name].copy() for name in ("gone", "absent")}
+    _ADMIT(table, page_ids)
+    for name, values in before.items():
+        table[name][:] = values
+
+
+def _unrevealing(hubs: HubPages, table: PageTable, now: float) -> Revealing:
+    return replace(_REVEALING(hubs, table, now), worth=np.zeros(len(table)))
+
+
 #: What can be switched off, to see what it brings: what is put in the place of what.
 WITHOUT: Final[Mapping[str, Sequence[tuple[object, str, object]]]] = {
     "sessions": [(Sessions, "open", lambda self, *_, **__: _all_open(self))],
+    "sessions by worth": [(Sessions, "_of_served", _served)],
     "worth of dead URLs": [(PageTable, "_empty", lambda t: np.zeros(len(t), np.bool_))],
     "share of dead URLs": [(recrawl, "_EMPTY_SHARE", 1.0)],
+    "dead links once more": [(pages, "_EARLY_TRIES", inf)],
+    "dead links linked anew": [(PageTable, "admit_again", _admitted)],
+    "existence": [(PageTable, "existing", lambda t, _now: np.ones(len(t)))],
+    "hub pages": [(HubPages, "revealing", _unrevealing)],
     "other spellings": [(pages, "spelling", lambda _url: 0)],
     "pauses of dead hosts": [(RobotsCache, "_pause_s", lambda *_: 6 * 3_600.0)],
     "clock of the site": [(SiteLearner, "proven", property(lambda _: False))],
@@ -182,10 +209,12 @@ def compared(window: Window, db: Path, interval: float, options: argparse.Namesp
     if options.sitemap != "own":
         follows = follower(window, links, requests, options.sitemap)
         costs["follower"] = round(window.bill(follows.visits).cost, 4)
-    (kept,) = daemon(
-        [window], db, interval,
-        sitemap=options.sitemap, policy=options.policy, without=options.without,
-    )  # fmt: skip
+    (kept, *without) = (
+        daemon(
+            [window], db, interval, sitemap=options.sitemap, policy=options.policy, without=name
+        )[0]
+        for name in (None, *options.without)
+    )
     best = min(costs[name] for name in PLAIN)
     return {
         "site": window.site.path.stem,
@@ -197,6 +226,10 @@ def compared(window: Window, db: Path, interval: float, options: argparse.Namesp
         "daemon": described(kept) | {"of_rotation": _of_rotation(kept, bills["rotation"])},
         "rotation": _new_pages(bills["rotation"]),
         "of_best_plain": round(kept.bill.cost / best, 3) if best else None,
+        "without": {
+            name: described(each) | {"of_all_on": round(each.bill.cost / kept.bill.cost, 3)}
+            for name, each in zip(options.without, without, strict=True)
+        },
         "of_each": {name: round(kept.bill.cost / cost, 3) for name, cost in costs.items() if cost},
     }
 
@@ -265,6 +298,10 @@ def table(rows: Sequence[Row]) -> str:
         place = f"{row['site']}, {row['first_day']:g}, {row['interval']:g}"
         share = "–" if row["of_best_plain"] is None else f"{row['of_best_plain']:.2f}"
         lines.append(f"| {place} | {costs} | {row['daemon']['cost']:.4f} | {share} |")
+        # Files of earlier versions have no such rows.
+        for name, it in row.get("without", {}).items():
+            blank = " | " * len(names)
+            lines.append(f"| without {name}{blank}| {it['cost']:.4f} | ×{it['of_all_on']:.2f} |")
     return "\n".join(lines)
 
 
@@ -284,7 +321,10 @@ def main() -> None:
         help="what the daemon finds: the recorded ones, or one with true or with daily times",
     )  # fmt: skip
     parser.add_argument("--policy", default="site_clock", help="how pages are ranked")
-    parser.add_argument("--without", choices=WITHOUT, help="switch this off in the daemon")
+    parser.add_argument(
+        "--without", choices=WITHOUT, action="append", default=[],
+        help="run the daemon once more with this switched off; repeatable",
+    )  # fmt: skip
     parser.add_argument("--together", action="store_true", help="also all under one budget")
     parser.add_argument("--quick", action="store_true", help="one window of 180 days, 60 days")
     parser.add_argument("--figure", type=Path, metavar="PNG", help="draw the windows")
@@ -339,7 +379,7 @@ def _measured(options: argparse.Namespace) -> tuple[list[Row], list[Row]]:
             for interval in intervals:
                 for window in windows:
                     rows.append(compared(window, workspace / "store.db", interval, options))
-                    command.say(table(rows).splitlines()[-1])
+                    command.say("\n".join(table(rows[-1:]).splitlines()[2:]))
                 if options.together and len(windows) > 1:
                     joint.append(
                         together(windows, workspace / "store.db", interval, options.sitemap)

@@ -1,5 +1,7 @@
 """Sessions: when a host opens, and for how many requests is saved."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -7,6 +9,7 @@ from scipy.optimize import brentq
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.sessions import SESSION_DAYS, Sessions, price
 from freshet.scheduler.estimate.evidence import VisitResults
+from scripts.benchmarks.whole_sites import WITHOUT
 
 N, RATE = 100, 0.01
 
@@ -129,3 +132,11 @@ def test_the_price_of_very_many_pages_is_that_of_all_of_them() -> None:
                   for y in (found * rate / importance)[::10]])  # fmt: skip
     assert 10 * (rate[::10] / x).sum() == pytest.approx(0.9 * 14_000, rel=0.02)
     assert found == pytest.approx(price(np.tile(rate, 3), np.tile(importance, 3), 42_000.0), 1e-6)
+
+
+def test_what_the_benchmark_switches_off_is_there() -> None:
+    switched = [each for changes in WITHOUT.values() for each in changes]
+    assert all(hasattr(owner, name) for owner, name, _ in switched)
+    # As before, a host opens for the number of its visits that are served.
+    with patch.object(*WITHOUT["sessions by worth"][0]), pytest.raises(AssertionError):
+        test_a_host_opens_for_one_visit_that_is_worth_many()
