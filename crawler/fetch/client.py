@@ -168,7 +168,8 @@ class Intake:
         self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool
     ) -> None:
         self._coding = content_encoding
-        self._is_encoded = not BoundedDecoder(content_encoding, 0).is_identity
+        decoder = BoundedDecoder(content_encoding, 0)
+        self._is_encoded, self._is_light = not decoder.is_identity, decoder.is_light
         self._max_bytes = max_bytes
         self._may_cut = may_cut
         self._is_sniffed = is_sniffed
@@ -207,8 +208,19 @@ class Intake:
                         break
         except TimeoutError as error:
             raise pace.missed() from error
+        if self._is_encoded:
+            await self._decode(held)
+        self._judge()
+
+    async def _decode(self, held: HeldBytes) -> None:
         # A short body does not wait for memory, and no other is known before it is decoded.
-        for limit in (_TURN_BYTES, self._max_bytes) if self._is_encoded else ():
+        limits = [_TURN_BYTES, self._max_bytes]
+        if self._is_light and len(self._wire) <= _TURN_BYTES:
+            for _ in self._steps(min(limits.pop(0), self._max_bytes)):
+                pass
+            if not self.is_cut:
+                return
+        for limit in limits:
             async with held.decoding(is_short=limit <= _TURN_BYTES):
                 for _ in self._steps(min(limit, self._max_bytes)):
                     await asyncio.sleep(0)
@@ -216,7 +228,6 @@ class Intake:
                     await held.grow(self._decoded.tell(), waits=False)
             if not self.is_cut:
                 break
-        self._judge()
 
     def take_whole(self, body: bytes) -> None:
         """Take a body that is complete already.
