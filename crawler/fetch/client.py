@@ -8,6 +8,7 @@ import logging
 import ssl
 import time
 from asyncio import get_running_loop
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -168,8 +169,8 @@ class Intake:
         self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool
     ) -> None:
         self._coding = content_encoding
-        decoder = BoundedDecoder(content_encoding, 0)
-        self._is_encoded, self._is_light = not decoder.is_identity, decoder.is_light
+        self._is_encoded = not (decoder := BoundedDecoder(content_encoding, 0)).is_identity
+        self._is_light = decoder.is_light
         self._max_bytes = max_bytes
         self._may_cut = may_cut
         self._is_sniffed = is_sniffed
@@ -216,10 +217,8 @@ class Intake:
         # A short body does not wait for memory, and no other is known before it is decoded.
         limits = [_TURN_BYTES, self._max_bytes]
         if self._is_light and len(self._wire) <= _TURN_BYTES:
-            for _ in self._steps(min(limits.pop(0), self._max_bytes)):
-                pass
-            if not self.is_cut:
-                return
+            deque(self._steps(min(limits.pop(0), self._max_bytes)), 0)
+            limits = limits if self.is_cut else []
         for limit in limits:
             async with held.decoding(is_short=limit <= _TURN_BYTES):
                 for _ in self._steps(min(limit, self._max_bytes)):
@@ -236,8 +235,7 @@ class Intake:
             Unfetched: if the body is too large, not text, or does not decode.
         """
         self._take(body)
-        for _ in self._steps(self._max_bytes) if self._is_encoded else ():
-            pass
+        deque(self._steps(self._max_bytes) if self._is_encoded else (), 0)
         self._judge()
 
     def _take(self, chunk: bytes) -> None:
