@@ -466,7 +466,9 @@ class Frontier:
             if self.robots.verdict(due.host_id, fetch_url).allowed:
                 queue.hosts.move_to_end(due.host_id)
                 self._start(queue)
-                return PageRequest(replace(due, fetch_url=fetch_url), queue.state.key)
+                if fetch_url != due.fetch_url:
+                    due = replace(due, fetch_url=fetch_url)
+                return PageRequest(due, queue.state.key)
         self._schedule(queue)
         return Refusal(due, self.robots.verdict(due.host_id, due.url).rule or "")
 

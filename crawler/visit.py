@@ -13,7 +13,7 @@ the bytes, this digest before the parse, the text's digest before the last sketc
 import errno
 import logging
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 import zstandard
@@ -40,6 +40,7 @@ from freshet.crawler.signals.listings import (
     Listings,
     SitemapEntries,
     SourceDiscovery,
+    is_short,
     off_loop,
 )
 from freshet.crawler.urls import canonical, is_http
@@ -197,22 +198,18 @@ class Reducer:
         text: Sketch | None = None,
         parsed: ParsedPage = _NO_PAGE,
     ) -> Capture:
-        digests = Digests(body_digest(result.body), None)
+        content_type, text_digest, version = result.header("Content-Type"), None, None
         if text is not None:
-            version = self.parser.text_version(due.fetch_url, result.header("Content-Type"))
-            digests = replace(digests, text=text.text_digest, text_version=version)
+            text_digest = text.text_digest
+            version = self.parser.text_version(due.fetch_url, content_type)
         directives = Directives() if parsed is _NO_PAGE else self._directives(result, parsed)
         return Capture(
-            digests=digests,
+            digests=Digests(body_digest(result.body), text_digest, version),
             size_bytes=len(result.body),
-            content_type=result.header("Content-Type"),
+            content_type=content_type,
             encoding=parsed.encoding,
             sketch=None if text is None else text.to_bytes(),
-            body=None
-            if directives.noarchive
-            else await off_loop(
-                len(result.body), partial(zstandard.compress, result.body, self.zstd_level)
-            ),
+            body=None if directives.noarchive else await self._packed(result.body),
             title=parsed.title,
             language=parsed.language,
             canonical_url=parsed.canonical,
@@ -220,6 +217,11 @@ class Reducer:
             noarchive=directives.noarchive,
             nofollow=directives.nofollow,
         )
+
+    async def _packed(self, body: bytes) -> bytes:
+        if is_short(len(body)):
+            return _packer(self.zstd_level).compress(body)
+        return await off_loop(len(body), partial(zstandard.compress, body, self.zstd_level))
 
     def _directives(self, result: FetchResult, parsed: ParsedPage) -> Directives:
         header = _header_directives(result, self.agent_token)
@@ -265,7 +267,10 @@ class Comparer:
             found = Verdict("failed", reason=str(checked.verdict.kind), detail=checked.verdict.why)
         else:
             found = await self._judged(due, result, page, checked.history)
-            found = replace(found, detail=found.detail or page.parsed.remark)
+            if page.parsed.remark is not None:
+                found = replace(found, detail=found.detail or page.parsed.remark)
+        if checked.not_content is None and not checked.retractions:
+            return found
         return replace(found, not_content=checked.not_content, retractions=checked.retractions)
 
     async def _judged(
@@ -456,6 +461,12 @@ class Pipeline:
     async def _judged(self, due: DueUrl, result: FetchResult) -> tuple[Reduced, Verdict]:
         content = await self.reducer.reduce(due, result)
         return content, await self.comparer.compare(due, result, content)
+
+
+@cache
+def _packer(level: int) -> zstandard.ZstdCompressor:
+    """Return a compressor for one thread: a new one for each body costs half as much again."""
+    return zstandard.ZstdCompressor(level=level)
 
 
 def unasked(due: DueUrl, observation: Observation) -> Visit:

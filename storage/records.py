@@ -169,8 +169,9 @@ class FetchResult:
 
     def header_values(self, name: str) -> list[str]:
         """Return all headers of that name in order, decoded as Latin-1."""
-        wanted = name.lower().encode("ascii")
-        return [v.decode("latin-1") for k, v in self.headers if k.lower() == wanted]
+        wanted, size = name.lower().encode("ascii"), len(name)
+        found = (v for k, v in self.headers if len(k) == size and k.lower() == wanted)
+        return [value.decode("latin-1") for value in found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,8 @@ class VisitTables:
         self._rule = rule or CopyRule()
         self._host_ids: dict[str, int] = {}
         self._admitted: set[str] = set()
+        #: Pages to which others redirect, and some to which they did; None: not read yet.
+        self._final: set[int] | None = None
         #: Of captures that have not come in yet, by page: visits overtake one another.
         self._retractions: dict[int, Retraction] = {}
         self._committed: dict[int, Retraction] = {}
@@ -91,7 +93,9 @@ class VisitTables:
             shown = {page_id for some in again.values() for page_id in some}
             frontier.add(db, shown, max(entry.at for entry in entries), "discovery")
         observations.append_bodies(db, visits)
-        pages.record(db, visits)
+        if self._final is None:
+            self._final = pages.final_pages(db)
+        self._final |= pages.record(db, visits)
         observations.append(db, self._run_id, visits)
         observations.append_audit(db, visits)
         observations.record(db, visits)
@@ -133,6 +137,10 @@ class VisitTables:
         alerts.record(db, self.alert_rules, visits)
         alerts.review(db, self.alert_rules, now)
         return _with(*weighed, kept, acknowledged)
+
+    def may_be_final(self, page_id: int) -> bool:
+        """Return whether another page may redirect to this one."""
+        return self._final is None or page_id in self._final
 
     def _forget(self) -> None:
         """Drop what was cached since the last commit: the transaction failed."""
@@ -233,6 +241,10 @@ def _with(
 
 log = logging.getLogger(__name__)
 
+#: A batch may grow for so many looks, at so many seconds from each other.
+_LOOKS = 20
+_LOOK_S = 0.005
+
 #: Errors of SQLite that are the fault of a value.
 _OF_THE_ENTRY = (DataError, IntegrityError, InterfaceError, ProgrammingError)
 
@@ -251,7 +263,9 @@ class Writer:
     """Gathers entries into transactions of at most ``batch``; a full queue blocks senders.
 
     A transaction takes what arrived while the one before it was committing: batches grow with the
-    load and an idle writer adds no delay. While the store is unavailable, ``patience`` is awaited
+    load and an idle writer adds no delay. Where something arrived and more is ``coming``, it waits
+    for that, but not for long: a transaction of one visit costs as much as one of three. While the
+    store is unavailable, ``patience`` is awaited
     and the batch tried again; it may raise the error that it is given. ``secure`` runs before each
     transaction: it syncs what must not be behind the store, an archive. An entry that cannot be
     written takes no other with it.
@@ -264,6 +278,7 @@ class Writer:
     batch: int
     patience: Callable[[StoreUnavailable], Awaitable[None]] | None = None
     secure: Callable[[], Awaitable[None]] | None = None
+    coming: Callable[[], int] = lambda: 0
     _queue: asyncio.Queue[Entry | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -278,12 +293,20 @@ class Writer:
         while (first := await self._queue.get()) is not None:
             entries, ended = self._gather(first)
             await self._write(entries)
+            await self._linger()
             if ended:
                 return
 
     async def finish(self) -> None:
         """Ask :meth:`run` to write what has been submitted and return."""
         await self._queue.put(None)
+
+    async def _linger(self) -> None:
+        """Wait a little while more entries are on their way, if some wait already."""
+        for _ in range(_LOOKS):
+            if not (0 < self._queue.qsize() < self.batch and self.coming()):
+                return
+            await asyncio.sleep(_LOOK_S)
 
     def _gather(self, first: Entry) -> tuple[list[Entry], bool]:
         entries = [first]

@@ -17,7 +17,7 @@ sees. Combinations of few words are exempt: the pages of an album show pictures.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Final
 
@@ -52,23 +52,27 @@ class _Shown:
         self._marks = np.zeros(_PLACES, np.uint64)
         self._pages = np.zeros(_PLACES, np.int64)
 
-    def take(self, host_id: int, page_id: int, text: Sketch) -> tuple[int, int | None]:
+    def take(self, host_id: int, page_id: int, text: Sketch) -> tuple[int, NDArray[np.int64]]:
         """Add a page's text.
 
-        Return the number of its blocks that no other page had shown, and the page that had shown
-        most of the others (the oldest of several), None if none had.
+        Return the number of its blocks that no other page had shown, and the pages that had shown
+        the others first.
         """
         marks = (text.block_digests * _SCATTER + np.uint64(host_id)) * _SCATTER
-        marks = np.unique(marks | np.uint64(1))
+        marks |= np.uint64(1)
+        marks.sort()
+        # Not numpy's own unique(), which takes longer for its questions than to sort.
+        marks = marks[np.append(True, marks[1:] != marks[:-1])] if len(marks) else marks
         places = (marks >> _SHIFT).astype(np.intp)
         owners = np.where(self._marks[places] == marks, self._pages[places], page_id)
         others = owners[owners != page_id]
         self._marks[places] = marks
         self._pages[places] = owners
-        return len(owners) - len(others), _most_frequent(others)
+        return len(owners) - len(others), others
 
 
 def _most_frequent(pages: NDArray[np.int64]) -> int | None:
+    """Return the page that is there most often, the oldest of several; None of none."""
     if not len(pages):
         return None
     found, counts = np.unique(pages, return_counts=True)
@@ -77,8 +81,9 @@ def _most_frequent(pages: NDArray[np.int64]) -> int | None:
 
 #: Digests that are kept, those used last, at some 300 bytes each.
 _DIGESTS: Final = 65_536
-#: Paths whose originals are kept with their sketches, at some 2 KiB each.
+#: Paths whose originals are kept with their sketches but the blocks, at some 1 KiB each.
 _PATHS: Final = 8_192
+_NO_BLOCKS: Final = np.empty(0, np.uint64)
 #: Originals that are kept of one path.
 _OF_PATH: Final = 4
 #: Near copies that count for one original: three orders, up and down, and a printer version.
@@ -164,11 +169,11 @@ class Copies:
 
     def _barren(self, host_id: int, url: str, page: _Page, text: Sketch) -> int | None:
         """Return the page that showed most of a page that had to prove its worth and did not."""
-        new, source = self._shown.take(host_id, page.page_id, text)
+        new, sources = self._shown.take(host_id, page.page_id, text)
         proof = self.proof(url) if page.pattern is not None and new <= _HEADING else None
         if proof == "combined" and text.shingle_count < LEAST_SHINGLES:
             return None
-        return source if proof is not None else None
+        return _most_frequent(sources) if proof is not None else None
 
     def _equal(self, host_id: int, page: _Page, text: Sketch) -> _Page | None:
         """Return another page with this text, or with these blocks in another order."""
@@ -200,7 +205,8 @@ class Copies:
             self._digests[host_id, digest] = page
         self._last[page.page_id] = digests
         others = [o for o in self._paths.get(place, ()) if o.page.page_id != page.page_id]
-        others.append(_Original(page, text))
+        kept = replace(text, block_digests=_NO_BLOCKS, block_places=_NO_BLOCKS)
+        others.append(_Original(page, kept))
         self._paths[place] = sorted(others, key=lambda o: len(o.page.parameters))[:_OF_PATH]
 
 

@@ -5,8 +5,9 @@ work as in a crawl.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from freshet.crawler.clock import VirtualClock
@@ -66,20 +67,23 @@ class Player:
     and that the page exists at all, has committed. Consequence: a replay gives what the crawl gave.
 
     ``write`` hands an entry to the writer, which commits a batch in one transaction; the store is
-    asked for pages by URL, for hosts by id and by origin, and (``count_at``) for the number of
-    observations of a page at a time. ``done_at`` is the time of the last observation of an earlier
+    asked for pages by URLs, for hosts by id and by origin, and (``count_at``) for the number of
+    observations of a page at a time. The pages of the exchanges that are ``coming`` are read
+    together, anew after each commit. ``done_at`` is the time of the last observation of an earlier
     replay.
     """
 
     requester: Requester
     clock: VirtualClock
     write: Callable[[Entry], Awaitable[None]]
-    find_page: Callable[[str], Awaitable[DueUrl | None]]
+    find_pages: Callable[[Collection[str]], Awaitable[Sequence[DueUrl]]]
     find_host: Callable[[int], Awaitable[Host]]
     host_at: Callable[[str], Awaitable[Host | None]]
     count_at: Callable[[int, float], Awaitable[int]]
     counts: Counts
     done_at: float
+    coming: deque[Played] = field(default_factory=deque, init=False)
+    _read: dict[str, DueUrl | None] = field(default_factory=dict, init=False)
     _batch: list[Entry] = field(default_factory=list, init=False)
     _waiting: int = field(default=0, init=False)
     _waiting_pages: set[int] = field(default_factory=set, init=False)
@@ -109,6 +113,7 @@ class Player:
     async def settled(self) -> None:
         """Have the batch written, and wait until all entries have committed."""
         batch, self._batch = self._batch, []
+        self._read.clear()
         for entry in batch:
             await self.write(entry)
         while self._waiting:
@@ -184,11 +189,22 @@ class Player:
         return None if verdict.allowed else verdict.rule
 
     async def _due(self, url: str) -> DueUrl | None:
-        due = await self.find_page(url)
+        due = await self._stored(url)
         if self._waiting and (due is None or due.page_id in self._waiting_pages):
             await self.settled()
-            due = await self.find_page(url)
+            due = await self._stored(url)
         return due
+
+    async def _stored(self, url: str) -> DueUrl | None:
+        """Return a page as it is in the store."""
+        if url not in self._read:
+            self._read = {url: None}
+            for each in self.coming:
+                with suppress(ValueError):
+                    self._read[canonical(each.result.url)] = None
+            found = await self.find_pages(self._read)
+            self._read.update({due.url: due for due in found})
+        return self._read[url]
 
     async def _admitted(self, url: str, played: Played) -> DueUrl:
         """Admit a page that no replayed page links to: the crawl's user named it."""
@@ -199,7 +215,7 @@ class Player:
         self.requester.admission.add(targets, url, result.url, depth=0, role=role)
         await self.submit(Note(result.started_at, targets=targets))
         await self.settled()
-        due = await self.find_page(url)
+        due = await self._stored(url)
         if due is None:
             raise LookupError(f"{url} was admitted and is not there")
         return due

@@ -50,7 +50,7 @@ def run() -> None:
         # What is imported stays. The cyclic collector need not look for it again, nor look at each
         # 700 new objects: hosts and pages are many, live long and are hardly ever in cycles.
         freeze()
-        set_threshold(10_000, 20, 20)
+        set_threshold(25_000, 20, 20)
         try:
             application(sys.argv[1:])()
         finally:

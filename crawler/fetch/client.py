@@ -8,6 +8,7 @@ import logging
 import ssl
 import time
 from asyncio import get_running_loop
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -168,7 +169,8 @@ class Intake:
         self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool
     ) -> None:
         self._coding = content_encoding
-        self._is_encoded = not BoundedDecoder(content_encoding, 0).is_identity
+        self._is_encoded = not (decoder := BoundedDecoder(content_encoding, 0)).is_identity
+        self._is_light = decoder.is_light
         self._max_bytes = max_bytes
         self._may_cut = may_cut
         self._is_sniffed = is_sniffed
@@ -207,8 +209,17 @@ class Intake:
                         break
         except TimeoutError as error:
             raise pace.missed() from error
+        if self._is_encoded:
+            await self._decode(held)
+        self._judge()
+
+    async def _decode(self, held: HeldBytes) -> None:
         # A short body does not wait for memory, and no other is known before it is decoded.
-        for limit in (_TURN_BYTES, self._max_bytes) if self._is_encoded else ():
+        limits = [_TURN_BYTES, self._max_bytes]
+        if self._is_light and len(self._wire) <= _TURN_BYTES:
+            deque(self._steps(min(limits.pop(0), self._max_bytes)), 0)
+            limits = limits if self.is_cut else []
+        for limit in limits:
             async with held.decoding(is_short=limit <= _TURN_BYTES):
                 for _ in self._steps(min(limit, self._max_bytes)):
                     await asyncio.sleep(0)
@@ -216,7 +227,6 @@ class Intake:
                     await held.grow(self._decoded.tell(), waits=False)
             if not self.is_cut:
                 break
-        self._judge()
 
     def take_whole(self, body: bytes) -> None:
         """Take a body that is complete already.
@@ -225,8 +235,7 @@ class Intake:
             Unfetched: if the body is too large, not text, or does not decode.
         """
         self._take(body)
-        for _ in self._steps(self._max_bytes) if self._is_encoded else ():
-            pass
+        deque(self._steps(self._max_bytes) if self._is_encoded else (), 0)
         self._judge()
 
     def _take(self, chunk: bytes) -> None:

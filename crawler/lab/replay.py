@@ -40,6 +40,9 @@ from freshet.storage.tables import runs as runs_tables
 _DAY_S: Final = 86_400.0
 #: Visits overtake one another by less: what ended so long before the last one is in the store.
 _MARGIN_S: Final = 600.0
+#: Exchanges that are read ahead, and bytes of their bodies.
+_AHEAD: Final = 48
+_AHEAD_BYTES: Final = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +208,7 @@ class _Replay:
             requester=assembly.requester(seeding),
             clock=self._clock,
             write=assembly.writer.submit,
-            find_page=partial(frontier.of_url, reader),
+            find_pages=partial(frontier.of_urls, reader),
             find_host=partial(_host, database),
             host_at=partial(hosts.find, reader),
             count_at=partial(observations.count_at, reader),
@@ -217,12 +220,24 @@ class _Replay:
             await player.submit(note)
         await player.settled()
         self._kept_up_at = self._past.last_upkeep(done_at)
-        async for played in self._past.exchanges(done_at - _MARGIN_S):
+        async for played in self._announced(player, done_at - _MARGIN_S):
             while self._past.is_lasting and played.result.ended_at >= self._kept_up_at + _DAY_S:
                 await player.settled()
                 await self._keep_up(self._kept_up_at + _DAY_S)
             await player.take(played)
         await player.finish()
+
+    async def _announced(self, player: Player, after: float) -> AsyncIterator[Played]:
+        """Yield the exchanges after a time; the player knows those that are coming."""
+        size = 0
+        async for played in self._past.exchanges(after):
+            player.coming.append(played)
+            size += len(played.result.body)
+            while len(player.coming) > _AHEAD or (size > _AHEAD_BYTES and player.coming):
+                size -= len(player.coming[0].result.body)
+                yield player.coming.popleft()
+        while player.coming:
+            yield player.coming.popleft()
 
     async def _keep_up(self, now: float) -> None:
         """Do the upkeep that follows a run, or a daemon's day."""

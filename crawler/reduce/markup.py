@@ -26,7 +26,7 @@ from ctypes import (
     string_at,
 )
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from html import escape, unescape
 from math import inf
@@ -334,7 +334,8 @@ class _Tags(dict[str, Tag]):
             tag = self._end(text[1:]) if text.startswith("/") else self._start(name, text)
         # Most of all distinct tags are links.
         elif name == "a" and ' href="' in text:
-            tag = Tag("a", self._leads, False, _linked(text))
+            # As Tag() does, in half of the time.
+            tag = tuple.__new__(Tag, ("a", self._leads, False, _linked(text), _NO_ATTRIBUTES))
         elif name == "img":
             attributes = attributes_of(name, text)
             flags = VOID | IMAGE if "alt" in attributes else VOID
@@ -349,7 +350,7 @@ class _Tags(dict[str, Tag]):
         numbers = self.numbers
         number = numbers.setdefault(name, len(numbers))
         meaning = _MEANING.pack(number, flags, *block)
-        return Tag(name, meaning, bool(flags & ENDS))
+        return tuple.__new__(Tag, (name, meaning, bool(flags & ENDS), None, _NO_ATTRIBUTES))
 
     def _end(self, name: str) -> Tag:
         name = intern(name)
@@ -378,7 +379,7 @@ class _Tags(dict[str, Tag]):
         steps = _steps(name, attributes, holds_main=bool(flags & HOLDS_MAIN))
         zone = _ZONES.get(name, 0) | (IN_MAIN if is_main else 0)
         tag = self._tag(name, flags, (place, *steps, _KIND_NUMBERS[kind_of(name)], zone))
-        return Tag(name, tag.meaning, False, link, attributes)
+        return tuple.__new__(Tag, (name, tag.meaning, False, link, attributes))
 
 
 def _linked(text: str) -> tuple[str, str] | None:
@@ -428,21 +429,23 @@ _remembered = _Tags()
 
 # -- documents ---------------------------------------------------------------
 
-_unmarked: Final = function("unmarked", [c_char_p, c_size_t, c_void_p], c_int64)
-_discard: Final = function("discard", [c_void_p])
-_cut: Final = function("markup_cut", [c_char_p, c_size_t, c_void_p, c_void_p], c_void_p)
-_mean: Final = function("markup_mean", [c_void_p, c_char_p, c_size_t, c_size_t], c_int64)
-_telling: Final = function("markup_telling", [c_void_p, c_size_t, c_void_p, c_void_p], c_size_t)
-_texts_in: Final = function(
+# Of long documents in the parser's process only, which has one thread.
+_short: Final = partial(function, is_short=True)
+_unmarked: Final = _short("unmarked", [c_char_p, c_size_t, c_void_p], c_int64)
+_discard: Final = _short("discard", [c_void_p])
+_cut: Final = _short("markup_cut", [c_char_p, c_size_t, c_void_p, c_void_p], c_void_p)
+_mean: Final = _short("markup_mean", [c_void_p, c_char_p, c_size_t, c_size_t], c_int64)
+_telling: Final = _short("markup_telling", [c_void_p, c_size_t, c_void_p, c_void_p], c_size_t)
+_texts_in: Final = _short(
     "markup_texts_in", [*[c_void_p] * 2, *[c_size_t] * 3, *[c_void_p] * 2], c_int64
 )
-_walk: Final = function(
+_walk: Final = _short(
     "markup_walk",
     [c_void_p, c_uint64, c_char_p, *[c_size_t] * 3, c_bool, c_bool, c_double, c_bool],
     c_int64,
 )
-_walked: Final = function("markup_walked", [c_void_p] * 4, c_size_t)
-_drop: Final = function("markup_drop", [c_void_p])
+_walked: Final = _short("markup_walked", [c_void_p] * 4, c_size_t)
+_drop: Final = _short("markup_drop", [c_void_p])
 
 _TAG: Final = re.compile("<([^>]*)>")
 #: An address that Cloudflare hides from machines: its bytes, each combined with the first one.

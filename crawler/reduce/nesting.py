@@ -10,6 +10,7 @@ the tree, mostly from above; a page that deceives it meets the time limit.
 import tomllib
 from collections.abc import Iterator
 from ctypes import POINTER, byref, c_char_p, c_int64, c_size_t, c_uint64, c_void_p
+from functools import partial
 from importlib.resources import files
 from typing import Final
 
@@ -56,9 +57,10 @@ def _letters(name: str) -> int:
 
 _TABLE: Final = tuple(_entries())
 _NAMES: Final = ((c_uint64 * len(_TABLE))(*_TABLE), len(_TABLE) // 4)
-_count_tags: Final = function("start_tags", [c_char_p, c_size_t, POINTER(c_size_t)], c_size_t)
-_max_depth: Final = function("max_depth", [c_char_p, c_size_t, c_void_p, c_size_t], c_int64)
-_left_open: Final = function("left_open", [c_char_p, c_size_t, c_void_p, c_size_t], c_size_t)
+_short: Final = partial(function, is_short=True)
+_count_tags: Final = _short("start_tags", [c_char_p, c_size_t, POINTER(c_size_t)], c_size_t)
+_max_depth: Final = _short("max_depth", [c_char_p, c_size_t, c_void_p, c_size_t], c_int64)
+_left_open: Final = _short("left_open", [c_char_p, c_size_t, c_void_p, c_size_t], c_size_t)
 
 
 def is_calm(body: bytes) -> bool:

@@ -17,12 +17,12 @@ import math
 import re
 import struct
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ctypes import c_bool, c_char_p, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,8 @@ _word_hashes: Final = function(
 )
 _shingles: Final = function("shingles", [c_void_p, c_size_t, c_void_p], c_size_t)
 _lower_minima: Final = function("lower_minima", [c_void_p, c_size_t, *[c_void_p] * 3])
+#: The address of a column that may be written: in a fifth of the time of ``column.ctypes.data``.
+_at: Callable[[Any], Any] = (ctypes.c_char * 0).from_buffer
 
 #: A character beyond ASCII is another in lower case.
 _CASED: Final = -2
@@ -71,16 +73,19 @@ _CLASSES: Final = (ctypes.c_uint8 * (sys.maxunicode + 1))(*map(_class, map(chr, 
 
 def word_hashes(blocks: Iterable[str]) -> Words32:
     """Return a hash for each word of the text, lower-case, in order; (n,). Blocks divide words."""
-    text, lowered = "\n".join(blocks), False
+    return _hashed("\n".join(blocks).encode("utf-8", "replace"))
+
+
+def _hashed(octets: bytes) -> Words32:
+    lowered = False
     while True:
-        octets = text.encode("utf-8", "replace")
         hashes = np.empty(len(octets), np.uint32)
-        into = hashes.ctypes.data
+        into = _at(hashes)
         count = _word_hashes(*(octets, len(octets)), lowered, _CLASSES, _SLICE, into)
         if count >= 0:
             return hashes[:count]
         if count == _CASED:
-            text, lowered = text.lower(), True
+            octets, lowered = octets.decode().lower().encode(), True
             continue
         asked = _unclassed(octets, len(octets), _CLASSES, into)
         for each in set(hashes[:asked].tolist()):
@@ -157,7 +162,7 @@ def body_digest(body: bytes) -> bytes:
 
 def text_digest(blocks: Iterable[str]) -> bytes:
     """Return 16 bytes of BLAKE2b over the main text as one line, wherever blocks end."""
-    return blake2b(" ".join(blocks).encode("utf-8", "replace"), digest_size=16).digest()
+    return body_digest(" ".join(blocks).encode("utf-8", "replace"))
 
 
 def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch:
@@ -165,23 +170,26 @@ def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch
 
     ``places`` say where the blocks stand (:mod:`freshet.crawler.reduce.markup`), if that is known.
     """
-    shingles = _distinct_shingles(word_hashes(blocks))
-    digests = b"".join(
-        [blake2b(block.encode("utf-8", "replace"), digest_size=8).digest() for block in blocks]
-    )
+    try:
+        encoded = list(map(str.encode, blocks))
+    except UnicodeEncodeError:
+        encoded = [block.encode("utf-8", "replace") for block in blocks]
+    shingles = _distinct_shingles(_hashed(b"\n".join(encoded)))
+    digests = b"".join([blake2b(block, digest_size=8).digest() for block in encoded])
     return Sketch(
         shingle_count=len(shingles),
         minima=minima(shingles),
         block_digests=np.frombuffer(digests, "<u8"),
         block_places=np.array(places or (0,) * len(blocks), "<u8"),
-        text_digest=text_digest(blocks),
+        text_digest=body_digest(b" ".join(encoded)),
     )
 
 
 def _distinct_shingles(words: Words32) -> Words32:
     """Return the sorted distinct hashes of each run of four words, in the memory of ``words``."""
     room = np.empty_like(words)
-    return words[: _shingles(words.ctypes.data, len(words), room.ctypes.data)]
+    count = _shingles(_at(words), len(words), _at(room))
+    return words[:count]
 
 
 @cache
@@ -202,9 +210,7 @@ def minima(shingles: Words32) -> Words32:
     a, b = _permutations()
     least = np.full(PERMUTATIONS, _EMPTY_MINIMUM, np.uint32)
     hashes = np.ascontiguousarray(shingles, np.uint32)
-    _lower_minima(
-        *(hashes.ctypes.data, len(hashes)), *(a.ctypes.data, b.ctypes.data, least.ctypes.data)
-    )
+    _lower_minima(*(hashes.ctypes.data, len(hashes)), *(_at(a), _at(b), _at(least)))
     return least
 
 

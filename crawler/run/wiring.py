@@ -49,7 +49,7 @@ from freshet.crawler.tally import CrawlError, Ending
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
-from freshet.storage.records import Acknowledged, Agenda, FetchResult, StoredSeed
+from freshet.storage.records import Acknowledged, Agenda, FetchResult, PageHistory, StoredSeed
 from freshet.storage.tables import hosts, links, observations, pages, url_patterns
 from freshet.storage.tables.url_patterns import CopyRule
 from freshet.storage.writer import VisitTables, Writer
@@ -99,11 +99,17 @@ class RunContext:
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
 
-def stored_histories(reader: aiosqlite.Connection) -> PageHistories:
-    """Return the queries of a comparison, on the store."""
+def stored_histories(
+    reader: aiosqlite.Connection, may_be_final: Callable[[int], bool] = lambda _: True
+) -> PageHistories:
+    """Return the queries of a comparison, on the store; some pages have surely no predecessor."""
+
+    async def predecessor(page_id: int) -> PageHistory | None:
+        return await observations.predecessor(reader, page_id) if may_be_final(page_id) else None
+
     return PageHistories(
         history=partial(observations.load, reader),
-        predecessor=partial(observations.predecessor, reader),
+        predecessor=predecessor,
         sample=partial(observations.sample, reader),
         not_content=partial(hosts.not_content, reader),
     )
@@ -181,12 +187,12 @@ class Assembly:
         self._probes = Probes(self.frontier.probe)
         self._retries = Retries(rules, settings.crawl.attempts, rng, lasting=context.lasting)
         archive = context.archive
-        self._pipeline = self._stages()
-        self.listeners: list[Observer] = []
-        self.patience: Patience | None = None
         self._tables = VisitTables(
             context.run_id, copy_rule(settings), matching(settings.alerts), met
         )
+        self._pipeline = self._stages()
+        self.listeners: list[Observer] = []
+        self.patience: Patience | None = None
         self.writer = Writer(
             context.database,
             self._tables,
@@ -200,7 +206,8 @@ class Assembly:
         """Wire the stages of a visit."""
         context, settings = self._context, self._context.settings
         reader = context.database.reader
-        stored, complaints = stored_histories(reader), Complaints()
+        complaints = Complaints()
+        stored = stored_histories(reader, self._tables.may_be_final)
         limits = SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries)
         listings = Listings(self.admission, self.robots, limits, complaints)
         headers = HostHeaders(complaints)
@@ -293,6 +300,7 @@ class Assembly:
             pacer=pacer,
             begun=begun,
         )
+        self.writer.coming = lambda: pool.active
         self.listeners.append(pool.acknowledged)
         for shift in (pool.shift, pacer.shift):
             context.clock.on_step(shift)

@@ -160,7 +160,12 @@ class Listings:
 
 async def off_loop(size: float, work: Callable[[], T]) -> T:
     """Do work on ``size`` bytes; large work in a thread, off the event loop."""
-    return work() if size <= _IN_A_THREAD_BYTES else await asyncio.to_thread(work)
+    return work() if is_short(size) else await asyncio.to_thread(work)
+
+
+def is_short(size: float) -> bool:
+    """Return whether work on so many bytes is done in the event loop."""
+    return size <= _IN_A_THREAD_BYTES
 
 
 def _outside(links: Links, targets: Targets) -> frozenset[int]:

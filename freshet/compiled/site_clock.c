@@ -270,13 +270,7 @@ static inline double weight_of(double x)
 
 double exp_digamma(double x) { return weight_of(x); }
 
-/* Where the C library can choose when it loads the core: four bins at once, for the same digits.
- * (Those of a build with clang's clones were others.) */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
-#define WIDER __attribute__((target_clones("avx2", "default")))
-#else
-#define WIDER
-#endif
+/* Four bins at once, for the same digits. */
 
 /* Return the hazard of bins at the rate 1; write the weight of each, several at once. */
 WIDER static double weighed(

@@ -174,7 +174,7 @@ EXPORTED size_t shingles(uint32_t *words, size_t count, uint32_t *room)
  *
  * The permutations are x -> factor x + summand (mod 2**32), of the mixed hash.
  */
-EXPORTED void lower_minima(
+WIDER static void lower(
     const uint32_t *hashes, size_t count,
     const uint32_t *factors, const uint32_t *summands, uint32_t *minima)
 {
@@ -197,4 +197,11 @@ EXPORTED void lower_minima(
     }
     for (int p = 0; p < PERMUTATIONS; p++)
         minima[p] = (uint32_t)least[p] ^ turned;
+}
+
+EXPORTED void lower_minima(
+    const uint32_t *hashes, size_t count,
+    const uint32_t *factors, const uint32_t *summands, uint32_t *minima)
+{
+    lower(hashes, count, factors, summands, minima);
 }

@@ -3,7 +3,7 @@
 nginx serves copies of documentation packages on loopback, and the crawlers take turns: first
 a crawl, then, with a tenth of the pages edited, another one, in which Freshet knows the pages.
 CPU time is that of the crawler's whole process tree, start included. What was fetched is read
-from the server's log, for all alike. With --stages instead: what each stage of Freshet costs.
+from the server's log, for all alike. With --account instead: where Freshet's own time goes.
 
 Pages: apt-get install nginx python3.11-doc postgresql-doc-15 libstdc++-12-doc
 """
@@ -16,7 +16,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.benchmarks import command, crawl_competitors, crawl_nginx, crawl_stages, crawl_tree
+from scripts.benchmarks import command, crawl_account, crawl_competitors, crawl_nginx, crawl_tree
 from scripts.benchmarks.crawl_competitors import Concurrency, Crawler
 from scripts.benchmarks.crawl_figures import Run, summary
 from scripts.benchmarks.crawl_nginx import NoNginx, Served
@@ -76,8 +76,7 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--concurrency", type=int, default=100, help="requests at once")
     parser.add_argument("--concurrency-per-host", type=int, default=16, help="and to one host")
     parser.add_argument("--scrapy-python", type=Path, metavar="FILE", help="has Scrapy already")
-    parser.add_argument("--stages", action="store_true", help="the cost of each of our stages")
-    parser.add_argument("--sample", type=int, default=1_000, help="pages that --stages looks at")
+    parser.add_argument("--account", action="store_true", help="our own CPU time by module")
     return parser
 
 
@@ -92,8 +91,9 @@ def main() -> None:
                 crawl_tree.sources(chosen.tree, quick=chosen.quick), directory / "sites"
             )
             with crawl_nginx.serving(tree.sites, directory) as served:
-                if chosen.stages:
-                    result = crawl_stages.measure(tree, served, chosen.sample, directory)
+                if chosen.account:
+                    concurrency = Concurrency(chosen.concurrency, chosen.concurrency_per_host)
+                    result = crawl_account.measure(tree, served, concurrency, _EDITED, directory)
                 else:
                     result = compare(tree, served, chosen, directory)
         except (NoTree, NoNginx) as error:

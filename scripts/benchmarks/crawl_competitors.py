@@ -26,6 +26,7 @@ _PROJECT = _ROOT / "scripts" / "competitors"
 _REQUIREMENTS = _PROJECT / "requirements.txt"
 _LIMIT_S = 1_800.0
 _PROGRAM = "from freshet.crawler.cli import run; run()"
+_IMPORTS = "import freshet.crawler.cli.progress, freshet.crawler.run.crawl"
 #: Of Freshet's report, what tells whether a crawl went as it should.
 _TOLD = ("pages", "new", "changed", "unchanged", "gone", "refused", "skipped", "errors", "ending")
 
@@ -59,6 +60,10 @@ class Crawler:
 
 def freshet(directory: Path, seeds: Path, concurrency: Concurrency) -> Crawler:
     """Freshet of this tree, with a store in the directory; a second run is a recrawl."""
+    environment = _environment()
+    # All modules have their bytecode, as Scrapy's.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    subprocess.run([sys.executable, "-c", _IMPORTS], check=True, cwd=_ROOT, env=environment)
     settings = directory / "freshet.toml"
     settings.write_text(concurrency.settings(), "utf-8")
     options = ["--json", "--allow-private-addresses", "--delay", "0"]
@@ -67,9 +72,17 @@ def freshet(directory: Path, seeds: Path, concurrency: Concurrency) -> Crawler:
         FRESHET,
         (sys.executable, "-c", _PROGRAM, "crawl", *options, *map(str, files)),
         directory,
-        _environment() | {"PYTHONPATH": str(_ROOT), "XDG_CONFIG_HOME": str(directory)},
+        environment | {"PYTHONPATH": str(_ROOT), "XDG_CONFIG_HOME": str(directory)},
         reports=True,
     )
+
+
+def prepared(directory: Path, served: Served) -> Path:
+    """Make a crawler's directory; return the file with its seeds."""
+    directory.mkdir()
+    seeds = directory / "seeds.txt"
+    seeds.write_text("\n".join(served.seeds()) + "\n", "utf-8")
+    return seeds
 
 
 def scrapy(
@@ -132,15 +145,6 @@ def run(crawler: Crawler, served: Served, log: Path) -> Run:
     )
 
 
-def start_cpu_s() -> float:
-    """CPU seconds until Freshet could begin to crawl: what its imports take."""
-    before = _children_cpu_s()
-    command_line = [sys.executable, "-c", _PROGRAM, "crawl", "--help"]
-    environment = _environment() | {"PYTHONPATH": str(_ROOT)}
-    subprocess.run(command_line, check=True, env=environment, stdout=subprocess.DEVNULL)
-    return _children_cpu_s() - before
-
-
 def _children_cpu_s() -> float:
     """User and system time of the children that have ended, and of theirs."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -183,9 +187,7 @@ def crawlers(
     directory: Path, served: Served, python: Path, concurrency: Concurrency
 ) -> Sequence[Crawler]:
     """All of them; Freshet's store is in the directory, which is new in every round."""
-    directory.mkdir()
-    seeds = directory / "seeds.txt"
-    seeds.write_text("\n".join(served.seeds()) + "\n", "utf-8")
+    seeds = prepared(directory, served)
     return (
         freshet(directory, seeds, concurrency),
         scrapy(python, "optimised", seeds, concurrency, ASYNCIO_EVENT_LOOP="uvloop.Loop"),

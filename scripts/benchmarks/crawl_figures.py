@@ -86,18 +86,10 @@ def same_pages(runs: Sequence[Run]) -> dict[str, object]:
     }
 
 
-def ratios(figures: dict[str, float]) -> dict[str, float]:
-    """What each alternative ("stage: how") costs as a multiple of the stage."""
-    pairs = ((name, name.partition(": ")[0]) for name in figures if ": " in name)
-    return {name: round(figures[name] / figures[stage], 2) for name, stage in pairs}
-
-
-def table(figures: dict[str, float]) -> str:
-    """The figures for people: a stage a line, parts and alternatives indented."""
+def table(figures: Mapping[str, float]) -> str:
+    """The figures for people, a line each; parts are indented."""
     lines = [f"{'':<46}CPU µs a page"]
     for name, us in figures.items():
-        stage, instead, how = name.partition(": ")
-        depth = stage.count("/") + len(instead) // 2
-        label = f"instead: {how}" if instead else stage.rpartition("/")[2]
-        lines.append(f"{'  ' * depth + label:<46}{us:>13.1f}")
+        label = "  " * name.count("/") + name.rpartition("/")[2]
+        lines.append(f"{label:<46}{us:>13.1f}")
     return "\n".join(lines)

@@ -112,10 +112,13 @@ _DUE = "SELECT " + due_columns(
 )
 
 
-async def of_url(db: Reader, url: str) -> DueUrl | None:
-    """Return a page by its canonical URL as a due URL, even if it is not due."""
-    sql = f"{_DUE} FROM page AS p LEFT JOIN frontier AS f ON f.page_id = p.id WHERE p.url = ?"
-    return next(map(row_to(DueUrl), await db.execute_fetchall(sql, (url,))), None)
+async def of_urls(db: Reader, urls: Collection[str]) -> list[DueUrl]:
+    """Return pages by their canonical URLs as due URLs, even if they are not due."""
+    sql = (
+        f"{_DUE} FROM json_each(?) AS u CROSS JOIN page AS p ON p.url = u.value "
+        "LEFT JOIN frontier AS f ON f.page_id = p.id"
+    )
+    return list(map(row_to(DueUrl), await db.execute_fetchall(sql, (as_json(list(urls)),))))
 
 
 async def due_count(db: Reader, host_id: int, now: float) -> int:

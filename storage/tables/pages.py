@@ -91,8 +91,8 @@ def refuse(db: Connection, admitted: Sequence[Admitted]) -> list[Admitted]:
     return [each for each in admitted if each.page_id not in refused]
 
 
-def record(db: Connection, visits: Sequence[Visit]) -> None:
-    """Update the pages with the results of these visits."""
+def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
+    """Update the pages with the results of these visits; return those that became final pages."""
     db.executemany(
         "UPDATE page SET last_kind = ?, last_at = ?, status = ?, role = ?, "
         "fetch_url = coalesce(?, fetch_url), checked_at = coalesce(?, checked_at), "
@@ -130,9 +130,14 @@ def record(db: Connection, visits: Sequence[Visit]) -> None:
         "WHERE id = ? AND alias_kind IS NOT NULL",
         [(v.due.page_id,) for v in visits if v.alias is None and v.observation.kind not in _SILENT],
     )
-    for visit in visits:
-        if visit.alias is not None:
-            _point(db, visit.due.page_id, visit.alias, visit.observation.at)
+    aliases = [(v.due.page_id, v.alias, v.observation.at) for v in visits if v.alias is not None]
+    return {final for each in aliases if (final := _point(db, *each)) is not None}
+
+
+def final_pages(db: Connection) -> set[int]:
+    """Return the pages to which others redirect."""
+    sql = "SELECT DISTINCT alias_of FROM page WHERE alias_of IS NOT NULL"
+    return {row[0] for row in db.execute(sql)}
 
 
 def take_back(db: Connection, page_id: int, at: float) -> None:
@@ -152,16 +157,17 @@ def take_back(db: Connection, page_id: int, at: float) -> None:
     )
 
 
-def _point(db: Connection, page_id: int, alias: Alias, at: float) -> None:
+def _point(db: Connection, page_id: int, alias: Alias, at: float) -> int | None:
     """Make a page an alias of the final page, and its own aliases with it; a loop leaves none."""
-    db.execute(
+    ((final,),) = db.execute(
         "UPDATE page SET alias_kind = ?, alias_at = ?, alias_of = nullif("
         "  (SELECT coalesce(t.alias_of, t.id) FROM page AS t WHERE t.url = ?), page.id) "
-        "WHERE id = ?",
+        "WHERE id = ? RETURNING alias_of",
         (alias.kind, at, alias.url, page_id),
-    )
+    ).fetchall() or [(None,)]
     sql = "UPDATE page SET alias_of = (SELECT alias_of FROM page WHERE id = ?1) WHERE alias_of = ?1"
     db.execute(sql, (page_id,))
+    return None if final is None else int(final)
 
 
 def turned_round(db: Connection, page_id: int, url: str, run_id: int) -> list[Admitted]:

@@ -74,6 +74,36 @@ async def test_what_has_come_in_meanwhile_is_one_transaction(store: CrawlStore) 
     assert ledger.batches == [9]
 
 
+async def test_a_batch_waits_for_what_is_coming(
+    store: CrawlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries, ledger = await visits(store, 7), Ledger(store)
+    first, *rest = entries
+    monkeypatch.setattr("freshet.storage.writer._LOOK_S", 0.0)
+
+    def ended() -> int:
+        """End a request between two looks; return how many are left."""
+        if rest:
+            writer._queue.put_nowait(rest.pop(0))
+        return len(rest)
+
+    def acknowledge(batch: Sequence[Acknowledged]) -> None:
+        ledger(batch)
+        ended()
+        if len(ledger.pages) == len(entries):
+            everything.set()
+
+    everything = asyncio.Event()
+    writer = Writer(store.database, store.tables, acknowledge, batch=9)
+    writer.coming = ended
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(writer.run())
+        await writer.submit(first)
+        await everything.wait()
+        await writer.finish()
+    assert ledger.batches == [1, 6]
+
+
 async def test_a_full_queue_holds_its_senders_up(store: CrawlStore) -> None:
     entries, ledger = await visits(store, 4), Ledger(store)
     writer = Writer(store.database, store.tables, ledger, batch=3)

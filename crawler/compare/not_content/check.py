@@ -167,7 +167,7 @@ class NotContentCheck:
                 partial(facts_of, result, due.fetch_url, parsed, new, had_content=had_content)
             )
             checked = await self._judged(host, due, facts, result.ended_at, suspicious=suspicious)
-            return replace(checked, history=history)
+            return checked if history is None else replace(checked, history=history)
 
     async def _judged(
         self,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from freshet.storage.entries import Kind
 from freshet.storage.records import Alias, Note, Validators, Visit
 from freshet.storage.tables import pages
+from freshet.storage.writer import VisitTables
 from tests.storage.crawl_store import (
     DAY_S,
     START,
@@ -178,6 +179,12 @@ async def test_no_page_is_ever_an_alias_of_an_alias(
             )
             == 0
         )
+        final = {row[0] for row in await store.rows("SELECT alias_of FROM page") if row[0]}
+        assert all(map(store.tables.may_be_final, final))
+        store.tables = VisitTables(store.run_id)
+        await store.apply(Note(START))
+        # A new process reads them, and no others.
+        assert final == {due.page_id for due in dues if store.tables.may_be_final(due.page_id)}
 
 
 @pytest.mark.parametrize(
