@@ -8,6 +8,7 @@ import os
 import sys
 from contextlib import suppress
 from gc import freeze, set_threshold
+from io import RawIOBase
 from types import TracebackType
 from typing import Final
 
@@ -30,6 +31,19 @@ def _return_freed_memory() -> None:
             mallopt(parameter, value)
 
 
+def write_all() -> None:
+    """Let standard output and error take whole texts.
+
+    Unbuffered (PYTHONUNBUFFERED, as in containers), Python drops without a word what a pipe does
+    not take in one call, and a signal may cut a call short.
+    """
+    for name in "stdout", "stderr":
+        stream = getattr(sys, name)
+        if isinstance(getattr(stream, "buffer", None), RawIOBase):
+            form = {"encoding": stream.encoding, "errors": stream.errors, "buffering": 1}
+            setattr(sys, name, os.fdopen(stream.fileno(), "w", closefd=False, **form))
+
+
 def run() -> None:
     """Run the command; an interruption or a closed pipe gives no traceback."""
     # Before typer is imported, which puts a hook of its own before the one that it finds.
@@ -38,6 +52,7 @@ def run() -> None:
     for name, mode in ("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, mode), "w"))
+    write_all()
     # To a full pipe that somebody made non-blocking, Python would lose the rest in silence.
     with suppress(OSError, AttributeError):
         os.set_blocking(sys.stdout.fileno(), True)

@@ -1,5 +1,6 @@
 """The command ends in order even when its user changes their mind while it starts."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -76,3 +77,21 @@ def test_a_file_without_end_is_read_to_a_bound() -> None:
     # As output, a device is written and not replaced.
     with replacing(Path("/dev/null")) as whole:
         assert whole == Path("/dev/null")
+
+
+def test_a_slow_reader_gets_all_of_a_long_output_also_of_an_unbuffered_program() -> None:
+    # A process that a loop of uvloop has started is what cuts the write short.
+    program = (
+        "import asyncio, sys, uvloop\n"
+        "from freshet.crawler.cli import write_all\n"
+        "async def start():\n"
+        "    await (await asyncio.create_subprocess_exec(sys.executable, '-c', '')).wait()\n"
+        "write_all()\n"
+        "uvloop.run(start())\n"
+        "sys.stdout.write('x' * 300_000)\n"
+    )
+    done = subprocess.run(
+        f'{shlex.join([sys.executable, "-uc", program])} | (sleep 0.5; wc -c)',
+        shell=True, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert int(done.stdout) == 300_000
