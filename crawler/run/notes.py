@@ -1,6 +1,7 @@
 """The status of a daemon and its estimates of pages, written to the store every hour."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from math import isfinite
@@ -19,10 +20,12 @@ from freshet.scheduler.agenda.recrawl import Valuation
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policy import IndexPolicy, Policy
 from freshet.scheduler.sources import Rows
-from freshet.storage.database import Database
+from freshet.storage.database import Database, StoreUnavailable
 from freshet.storage.entries import CappedQueue, Discovered, Outlook
 from freshet.storage.records import Estimate, Note
 from freshet.storage.tables.snapshots import SnapshotError
+
+log = logging.getLogger(__name__)
 
 _DAY_S: Final = 86_400.0
 _EVERY_S: Final = 3_600.0
@@ -79,6 +82,14 @@ class StatusRecorder:
         self._snapshot_at += by
         self._began_at += by
 
+    async def _snapshot(self, database: Database) -> None:
+        """Write what was learnt; an hour later if the store is unavailable."""
+        try:
+            await self._state.write(database)
+        except StoreUnavailable as error:
+            # The next commit meets the same, and waits until it is over.
+            log.info("what was learnt is not written: %s", error)
+
     async def chore(self, now: float, submit: Callable[[Note], Awaitable[None]]) -> None:
         """Write status and estimates if it is time; in the background if pages are many."""
         if self._task is not None and self._task.done():
@@ -89,7 +100,7 @@ class StatusRecorder:
         hour = (now // _EVERY_S + 1) * _EVERY_S
         if self._database is not None and now >= self._snapshot_at:
             if self._snapshot_at > self._began_at or not self._state.snapshots.is_current:
-                self.agenda.note = partial(self._state.write, self._database)
+                self.agenda.note = partial(self._snapshot, self._database)
             self._snapshot_at = hour
         self._next_at = min(hour, max(2 * now - self._began_at, now + _FIRST_S))
         if len(self.agenda.pages) > _MANY:
