@@ -194,8 +194,10 @@ class Admission:
         *,
         max_depth: int = 256,
         excluded_extensions: Collection[str] = (),
+        is_never: Callable[[str], bool] | None = None,
     ) -> None:
         self.scope = scope
+        self._is_never = is_never
         self._traps = traps
         self._max_depth = max_depth
         self._excluded = frozenset(excluded_extensions)
@@ -252,6 +254,8 @@ class Admission:
                 held_back = "depth"
             elif judgement.is_excluded:
                 held_back = "extension"
+            elif self._is_never is not None and self._is_never(url):
+                held_back = "never"
             pattern = self._pattern(judgement)
             if sign := judgement.sign:
                 shape, kind, cap = sign.shape, f"trap: {sign.kind}", sign.cap

@@ -300,6 +300,7 @@ _WHY: Final = {
 _WITHOUT_SHAPE: Final = {
     "nofollow": "all links to them are nofollow",
     "depth": "they lie deeper than crawl.max_depth",
+    "never": "a table of sites says that they are never visited",
     "extension": "their ending is in fetch.excluded_extensions",
 }
 

@@ -36,6 +36,7 @@ from freshet.crawler.run.wiring import (
     RunContext,
     archiving,
     copy_rule,
+    never_at,
     stopping_on_signals,
 )
 from freshet.crawler.tally import DaemonSnapshot, Ending, Tally, UsageError
@@ -159,6 +160,7 @@ async def _open_run(
     def begin(connection: sqlite3.Connection) -> tuple[int, bool]:
         runs.add(connection, order.seeds, now)
         pages.take_over_scope(connection, settings.crawl.scope)
+        pages.hold_never(connection, never_at(settings))
         if resume and last is not None:
             runs.reopen(connection, last.run_id)
             runs.record_settings(connection, last.run_id, settings.model_dump_json())

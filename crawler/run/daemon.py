@@ -235,6 +235,7 @@ async def _open_run(database: Database, settings: Settings, order: DaemonOrder, 
     def begin(connection: sqlite3.Connection) -> int:
         runs.add(connection, order.seeds, now)
         pages_tables.take_over_scope(connection, settings.crawl.scope)
+        pages_tables.hold_never(connection, None)
         pages_tables.lift_depth(connection, settings.crawl.max_depth)
         url_patterns.reconsider(connection, copy_rule(settings), now)
         if last is not None and last.ended_at is None:

@@ -140,6 +140,13 @@ def rules_at(settings: Settings) -> RulesAt:
     return at
 
 
+def never_at(settings: Settings) -> Callable[[str], bool] | None:
+    """Return a function that tells the URLs that are never to be visited, None if none are."""
+    sites = Sites(settings.sites)
+    says = any(table.never for table in settings.sites)
+    return (lambda url: bool(sites.at(url).never)) if says else None
+
+
 class Assembly:
     """The parts of one invocation.
 
@@ -177,6 +184,8 @@ class Assembly:
             TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
             max_depth=settings.crawl.max_depth,
             excluded_extensions=settings.fetch.excluded_extensions,
+            # A daemon keeps such pages apart itself: a reload may bring them back.
+            is_never=None if context.lasting else never_at(settings),
         )
         signals = settings.signals
         self._discovery = SourceDiscovery(

@@ -1,6 +1,6 @@
 """Table ``page`` (and its view ``alias``): every URL in scope, and its last good capture."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from sqlite3 import Connection
@@ -65,6 +65,20 @@ def lift_depth(db: Connection, max_depth: int) -> None:
     """Admit pages that a smaller ``max_depth`` held back (0: no limit)."""
     sql = "UPDATE page SET held_back = NULL WHERE held_back = 'depth' AND (?1 = 0 OR depth <= ?1)"
     db.execute(sql, (max_depth,))
+
+
+def hold_never(db: Connection, is_never: Callable[[str], bool] | None) -> None:
+    """Hold back the pages of which the user says now that they are never visited, and no others.
+
+    ``is_never`` judges canonical URLs; None: there are no such pages.
+    """
+    db.execute("UPDATE page SET held_back = NULL WHERE held_back = 'never'")
+    if is_never is not None:
+        db.create_function("is_never", 1, is_never, deterministic=True)
+        db.execute(
+            "UPDATE page SET held_back = 'never' "
+            "WHERE held_back IS NULL AND role = 'page' AND is_never(url)"
+        )
 
 
 def take_over_scope(db: Connection, scope: str) -> None:

@@ -228,3 +228,19 @@ async def test_a_host_that_is_down_is_deferred_with_its_reason(tmp_path: Path) -
     assert [(host.origin, host.urls) for host in report.deferred] == [("http://127.0.0.1:2", 1)]
     assert "robots.txt unreachable" in str(report.deferred[0].reason)
     assert "robots.txt unreachable" in report.silent_seeds[0][2]
+
+
+async def test_what_a_site_says_is_never_visited_is_known_and_comes_back(tmp_path: Path) -> None:
+    db = tmp_path / "crawl.db"
+    pages = {"/": Page('<main><p>Home.</p><a href="/docs/1">1</a><a href="/tag/2">2</a>')}
+    pages |= {path: Page(f"<main><p>The page {path}.") for path in ("/docs/1", "/tag/2")}
+    async with scripted({"h": pages}) as web:
+        for sites, asked in (
+            ([{"match": "/tag/*", "never": True}], {"/", "/docs/1"}),
+            ([{"match": "*.localhost", "never": True}, {"match": "/t*", "never": True}], set()),
+            ([], {"/", "/docs/1", "/tag/2"}),
+        ):
+            web.log.clear()
+            seeds = seeds_from_arguments([web.origin("h")]).seeds
+            await crawl(quick(sites=sites), CrawlOrder(db, seeds), watch=unwatched)
+            assert {each for each in web.asked("h") if each in pages} == asked
