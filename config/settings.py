@@ -432,10 +432,13 @@ _SITE = _like(
 #: The name of a field of a request (RFC 9110, section 5.6.2).
 _FIELD = r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
 Headers = Annotated[Mapping[Annotated[str, Field(pattern=_FIELD)], Secret], Text]
+_HOURS = _like(
+    r"([01]?\d|2[0-3])(:[0-5]\d)?-([01]?\d|2[0-4])(:[0-5]\d)?", "be hours, such as 22:00-06:00"
+)
 #: Keys of [[sites]] about whole hosts.
 _OF_HOSTS = (
-    "delay_s", "connections_per_host", "user_agent_suffix", "headers", "cookies", "user",
-    "password", "bearer", "proxy", "ca_file", "client_certificate", "client_key",
+    "delay_s", "connections_per_host", "active_hours", "zone", "user_agent_suffix", "headers",
+    "cookies", "user", "password", "bearer", "proxy", "ca_file", "client_certificate", "client_key",
 )  # fmt: skip
 Selectors = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Text]
 
@@ -447,6 +450,8 @@ class SiteSettings(_SettingsGroup):
     # Of whole hosts.
     delay_s: Seconds | None = None
     connections_per_host: Positive | None = None
+    active_hours: Annotated[str, _HOURS] | None = None
+    zone: TimeZone | None = None
     user_agent_suffix: Annotated[str, _HEADER_TEXT] | None = None
     headers: Headers | None = None
     cookies: Path | None = None

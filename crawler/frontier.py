@@ -152,7 +152,7 @@ class Frontier:
     _sequence: Iterator[int] = field(default_factory=count, init=False)
     # Hosts with work, whose robots.txt must be read from the store first.
     _unread: OrderedDict[int, None] = field(default_factory=OrderedDict, init=False)
-    # Before this time, no robots.txt that a ready queue needs becomes stale.
+    # Before this time, no robots.txt that a ready queue needs becomes stale, and no hours end.
     _recheck_at: float = field(default=inf, init=False)
 
     # -- hosts -------------------------------------------------------------------
@@ -396,7 +396,10 @@ class Frontier:
         if at is None:
             self._wake_at.pop(key, None)
             return
-        at = max(at, queue.state.ready_at)
+        self._wait(queue, max(at, queue.state.ready_at))
+
+    def _wait(self, queue: _QueueEntry, at: float) -> None:
+        key = queue.state.key
         if self._wake_at.get(key) != at:
             self._wake_at[key] = at
             heappush(self._waiting, (at, next(self._sequence), key))
@@ -429,6 +432,9 @@ class Frontier:
 
     def _make_ready(self, queue: _QueueEntry, now: float) -> None:
         """Make a queue ready: for the robots.txt of its first host with work, or for a page."""
+        if (opens_at := queue.state.rules.opens_at(now)) > now:
+            self._wait(queue, opens_at)
+            return
         if not queue.requests:
             hosts = (h for h in queue.hosts.values() if _may_be_visited(h, now))
             turn = next((h for h in hosts if self.agenda.waiting(h.host_id)), None)
@@ -444,7 +450,8 @@ class Frontier:
         else:
             self._ready[queue.state.key] = queue
             is_open = (h.host_id for h in queue.hosts.values() if self._is_open(h, now))
-            self._recheck_at = min([self._recheck_at, *map(self.robots.fresh_until, is_open)])
+            ends = [queue.state.rules.closes_at(now), *map(self.robots.fresh_until, is_open)]
+            self._recheck_at = min(self._recheck_at, *ends)
 
     def _want_robots(self, host: _HostEntry) -> None:
         """Have a host's robots.txt read from the store, or else fetched."""

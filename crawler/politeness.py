@@ -8,6 +8,7 @@ sees requests closer together than configured, from any code path, because every
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from datetime import datetime, timedelta, tzinfo
 from fnmatch import fnmatchcase
 from math import exp2, inf, log2
 from random import Random
@@ -19,13 +20,46 @@ from freshet.storage.records import DueUrl
 
 
 @dataclass(frozen=True, slots=True)
+class Hours:
+    """Hours of the day in which a host may be asked: minutes after midnight in a time zone.
+
+    Where ``end`` is not after ``start`` it is on the next day.
+    """
+
+    start: int
+    end: int
+    zone: tzinfo
+
+    def opens_at(self, now: float) -> float:
+        """Return the first time from ``now`` on that lies within them."""
+        local = datetime.fromtimestamp(now, self.zone)
+        minute = local.hour * 60 + local.minute
+        inside = self.start <= minute < self.end
+        if self.end <= self.start:
+            inside = minute >= self.start or minute < self.end
+        return now if inside else self._next(local, self.start)
+
+    def closes_at(self, now: float) -> float:
+        """Return the next time at which they end."""
+        return self._next(datetime.fromtimestamp(now, self.zone), self.end)
+
+    def _next(self, after: datetime, minute: int) -> float:
+        hour, minute = divmod(minute % 1_440, 60)
+        moment = after.replace(hour=hour, minute=minute, second=0, microsecond=0)
+        # On the wall a day is a day, however long it is.
+        days = (moment + timedelta(day) for day in range(3))
+        return next(day.timestamp() for day in days if day.timestamp() > after.timestamp())
+
+
+@dataclass(frozen=True, slots=True)
 class PolitenessRules:
     """Rules of politeness; in seconds unless the name says otherwise.
 
     The delay is the largest of ``delay_s``, robots.txt's Crawl-delay up to
     ``crawl_delay_cap_s``, and ``slow_factor`` times the last response time up to
     ``slow_cap_s``. A failure parks a host for ``back_off_initial_s`` times
-    ``back_off_factor`` to the power of the failures before it, plus jitter.
+    ``back_off_factor`` to the power of the failures before it, plus jitter. Requests start within
+    all of the ``hours``, if there are any.
     """
 
     delay_s: float = 1.0
@@ -40,6 +74,20 @@ class PolitenessRules:
     failures_to_park: int = 3
     retry_after_cap_s: float = 86_400.0
     forbidden_burst: int = 5
+    hours: tuple[Hours, ...] = ()
+
+    def opens_at(self, now: float) -> float:
+        """Return the first time from ``now`` on at which a request may start by the hours."""
+        for _ in range(2 * len(self.hours)):
+            later = max(each.opens_at(now) for each in self.hours)
+            if later == now:
+                break
+            now = later
+        return now
+
+    def closes_at(self, now: float) -> float:
+        """Return the next time at which some of the hours end, inf if there are none."""
+        return min((each.closes_at(now) for each in self.hours), default=inf)
 
 
 #: From the rules of all hosts and an origin to the rules of that origin.
@@ -47,11 +95,12 @@ RulesAt: TypeAlias = Callable[[PolitenessRules, str], PolitenessRules]
 
 
 def stricter(one: PolitenessRules, other: PolitenessRules) -> PolitenessRules:
-    """Return rules with the longer delay and the fewer connections of two."""
+    """Return rules with the longer delay, the fewer connections and the hours of both of two."""
     return replace(
         one,
         delay_s=max(one.delay_s, other.delay_s),
         connections_per_host=min(one.connections_per_host, other.connections_per_host),
+        hours=tuple(dict.fromkeys((*one.hours, *other.hours))),
     )
 
 

@@ -110,8 +110,8 @@ def test_the_product_has_at_most_65900_lines() -> None:
     assert line_count(product) <= 65_900
 
 
-def test_the_tests_have_at_most_50200_lines() -> None:
-    assert line_count(files("tests")) <= 50_200
+def test_the_tests_have_at_most_50300_lines() -> None:
+    assert line_count(files("tests")) <= 50_300
 
 
 def test_no_module_is_longer_than_700_lines() -> None:

@@ -7,11 +7,13 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC
 from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any, Final, Protocol, TypeVar
+from zoneinfo import ZoneInfo
 
 import aiosqlite
 
@@ -37,7 +39,7 @@ from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.network import selector_hints, user_agent
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.politeness import PolitenessRules, Retries, RulesAt
+from freshet.crawler.politeness import Hours, PolitenessRules, Retries, RulesAt
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sitemaps import SitemapLimits
@@ -125,6 +127,15 @@ def politeness_rules(settings: Settings) -> PolitenessRules:
     return PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
 
 
+def hours_of(said: str, zone: str | None) -> Hours:
+    """Return hours that the settings give as ``22:00-06:00``, in a time zone (None: UTC)."""
+    start, end = (
+        60 * int(hour) + int(minute or 0)
+        for hour, _, minute in (each.partition(":") for each in said.split("-"))
+    )
+    return Hours(start, min(end, 1_440), ZoneInfo(zone) if zone else UTC)
+
+
 def rules_at(settings: Settings) -> RulesAt:
     """Return what the tables of sites make of the rules of politeness at an origin."""
     sites = Sites(settings.sites)
@@ -135,6 +146,7 @@ def rules_at(settings: Settings) -> RulesAt:
             rules,
             delay_s=rules.delay_s if it.delay_s is None else it.delay_s,
             connections_per_host=it.connections_per_host or rules.connections_per_host,
+            hours=() if it.active_hours is None else (hours_of(it.active_hours, it.zone),),
         )
 
     return at

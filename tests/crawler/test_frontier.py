@@ -1,11 +1,12 @@
 """The frontier hands out what may start now, and forgets nothing."""
 
 from dataclasses import replace
+from datetime import UTC
 
 import pytest
 
 from freshet.crawler.frontier import PageRequest, ProbeRequest, Refusal, RobotsRequest
-from freshet.crawler.politeness import PolitenessRules
+from freshet.crawler.politeness import Hours, PolitenessRules
 from freshet.storage.entries import RobotsRecord
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, RULES, SLOW, World, page, parsed
 
@@ -188,6 +189,24 @@ def test_a_queue_obeys_the_strictest_of_its_hosts_and_others_the_rules_of_all() 
     for queue, expected in zip("abcd", pace, strict=True):
         rules = world.frontier._queues[queue].state.rules
         assert (rules.delay_s, rules.connections_per_host) == expected
+
+
+def test_requests_start_within_the_hours_of_a_host_and_wait_for_them() -> None:
+    world = World(PolitenessRules(delay_s=1_800.0, hours=(Hours(60, 180, UTC),)))
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    world.supply(*(page(i, 1) for i in range(8)))
+    times = [at / 3_600.0 for at, _ in world.order(20 * 3_600.0)]
+    assert times == [1.0, 1.5, 2.0, 2.5]
+    assert world.frontier.wakes_at() == 25 * 3_600.0
+
+
+def test_a_queue_that_is_ready_when_its_hours_end_waits_for_the_next() -> None:
+    world = World(PolitenessRules(delay_s=0.0, hours=(Hours(0, 60, UTC),)))
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    world.supply(page(1, 1))
+    assert world.frontier.next(0.0, pages=False) is None
+    assert world.requests(3_600.0) == []
+    assert world.frontier.wakes_at() == DAY_S
 
 
 def test_the_memory_of_waiting_queues_does_not_grow_with_their_wakes(world: World) -> None:

@@ -1,16 +1,27 @@
 """Queues: what each answer does to the time of the next exchange."""
 
+from datetime import UTC, datetime, tzinfo
 from random import Random
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.politeness import HostAnswer, HostQueue, PolitenessRules, answer_of, back_off_s
+from freshet.crawler.politeness import (
+    HostAnswer,
+    HostQueue,
+    Hours,
+    PolitenessRules,
+    answer_of,
+    back_off_s,
+    stricter,
+)
 from freshet.storage.entries import HostState
 
 RULES = PolitenessRules()
 NOON = 1_800_000_000.0
+HOUR_S, DAY_S = 3_600.0, 86_400.0
 
 
 def queue(rules: PolitenessRules = RULES) -> HostQueue:
@@ -256,3 +267,39 @@ def test_the_states_of_hosts_that_had_their_own_queues_are_joined_at_their_stric
     assert polite.ready_at == NOON + 60.0
     assert polite.troubles == 2
     assert polite.parked_reason == "http_429"
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@given(
+    st.integers(0, 1_439), st.integers(0, 1_440), st.floats(1.7e9, 1.8e9),
+    st.sampled_from([UTC, BERLIN, ZoneInfo("Asia/Kolkata")]),
+)  # fmt: skip
+def test_hours_open_and_close_in_turn(start: int, end: int, now: float, zone: tzinfo) -> None:
+    hours = Hours(start, end, zone)
+    opens_at = hours.opens_at(now)
+    assert now <= opens_at <= now + 1.1 * DAY_S
+    assert hours.opens_at(opens_at) == opens_at
+    assert opens_at < hours.closes_at(opens_at) <= opens_at + 1.1 * DAY_S
+    if end % 1_440 != start and zone is not BERLIN:
+        closes_at = hours.closes_at(opens_at)
+        assert hours.opens_at(closes_at) > closes_at
+
+
+def test_hours_of_a_night_are_those_of_the_wall_when_clocks_are_set() -> None:
+    hours = Hours(22 * 60, 6 * 60, BERLIN)
+    noon = datetime(2026, 10, 24, 12, tzinfo=BERLIN).timestamp()
+    opens_at = hours.opens_at(noon)
+    assert datetime.fromtimestamp(opens_at, BERLIN) == datetime(2026, 10, 24, 22, tzinfo=BERLIN)
+    # In that night the clock goes back an hour.
+    assert hours.closes_at(opens_at) - opens_at == 9 * HOUR_S
+
+
+def test_hours_of_two_hosts_hold_together() -> None:
+    day, night = Hours(8 * 60, 20 * 60, UTC), Hours(18 * 60, 9 * 60, UTC)
+    both = stricter(PolitenessRules(hours=(day,)), PolitenessRules(hours=(night,)))
+    midnight = 20_000 * DAY_S
+    assert both.opens_at(midnight) == midnight + 8 * HOUR_S
+    assert both.opens_at(midnight + 10 * HOUR_S) == midnight + 18 * HOUR_S
+    assert both.closes_at(midnight + 8.5 * HOUR_S) == midnight + 9 * HOUR_S
