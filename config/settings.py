@@ -463,6 +463,7 @@ class SiteSettings(_SettingsGroup):
     client_certificate: Path | None = None
     client_key: Path | None = None
     # Of pages.
+    max_depth: Count | None = None
     include: Selectors | None = None
     ignore: Selectors | None = None
     never: bool | None = None

@@ -184,7 +184,7 @@ class _Judgement:
 class Admission:
     """Judge of URLs by scope, depth, ending and trap.
 
-    ``max_depth`` is in links from a seed, 0 for no limit; extensions have no dot.
+    ``depth_at`` is the limit of a URL in links from a seed, 0 for none; extensions have no dot.
     """
 
     def __init__(
@@ -192,14 +192,14 @@ class Admission:
         scope: Scope,
         traps: TrapLimits,
         *,
-        max_depth: int = 256,
+        depth_at: Callable[[str], int] = lambda _url: 256,
         excluded_extensions: Collection[str] = (),
         is_never: Callable[[str], bool] | None = None,
     ) -> None:
         self.scope = scope
         self._is_never = is_never
         self._traps = traps
-        self._max_depth = max_depth
+        self._depth_at = depth_at
         self._excluded = frozenset(excluded_extensions)
         self._combinations = Combinations(traps.min_combined)
         self._sitemaps: dict[str, set[str]] = {}
@@ -250,7 +250,7 @@ class Admission:
         shape, kind, cap, pattern = None, None, 0, None
         judgement = self._judged(url)
         if role == "page" and held_back is None:
-            if self._max_depth and depth > self._max_depth:
+            if depth > (self._depth_at(url) or depth):
                 held_back = "depth"
             elif judgement.is_excluded:
                 held_back = "extension"

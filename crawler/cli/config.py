@@ -61,7 +61,11 @@ def show_command(
 
 
 #: Keys of [[sites]] that all other sites have, too: the name of that setting.
-_EVERYWHERE: Final = {key: f"politeness.{key}" for key in ("delay_s", "connections_per_host")}
+_EVERYWHERE: Final = {
+    "delay_s": "politeness.delay_s",
+    "connections_per_host": "politeness.connections_per_host",
+    "max_depth": "crawl.max_depth",
+}
 
 
 def _of_site(

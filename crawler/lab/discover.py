@@ -299,7 +299,7 @@ _WHY: Final = {
 }
 _WITHOUT_SHAPE: Final = {
     "nofollow": "all links to them are nofollow",
-    "depth": "they lie deeper than crawl.max_depth",
+    "depth": "they lie deeper than crawl.max_depth, or their site's",
     "never": "a table of sites says that they are never visited",
     "extension": "their ending is in fetch.excluded_extensions",
 }

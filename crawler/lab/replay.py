@@ -26,7 +26,7 @@ from freshet.crawler.fetch.client import Request
 from freshet.crawler.network import parser_of
 from freshet.crawler.run.orders import CrawlReport, make_report
 from freshet.crawler.run.upkeep import correct, retention_of
-from freshet.crawler.run.wiring import Assembly, RunContext, copy_rule
+from freshet.crawler.run.wiring import Assembly, RunContext, copy_rule, depth_at
 from freshet.crawler.tally import CrawlError, Tally
 from freshet.crawler.urls import origin
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
@@ -156,7 +156,7 @@ async def _open_run(database: Database, settings: Settings, past: RunPast) -> in
         run_id = runs_tables.start(connection, now, settings.model_dump_json())
         if not past.is_lasting:
             recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
-            pages.lift_depth(connection, settings.crawl.max_depth)
+            pages.lift_depth(connection, depth_at(settings))
             url_patterns.reconsider(connection, copy_rule(settings), now)
             frontier.begin_run(connection, now, recheck_before)
         return run_id

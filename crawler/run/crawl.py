@@ -36,6 +36,7 @@ from freshet.crawler.run.wiring import (
     RunContext,
     archiving,
     copy_rule,
+    depth_at,
     never_at,
     stopping_on_signals,
 )
@@ -169,7 +170,7 @@ async def _open_run(
             return last.run_id, True
         run_id = runs.start(connection, now, settings.model_dump_json())
         recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
-        pages.lift_depth(connection, settings.crawl.max_depth)
+        pages.lift_depth(connection, depth_at(settings))
         url_patterns.reconsider(connection, copy_rule(settings), now)
         frontier_tables.begin_run(connection, now, recheck_before)
         return run_id, False

@@ -48,6 +48,7 @@ from freshet.crawler.run.wiring import (
     RunContext,
     archiving,
     copy_rule,
+    depth_at,
     described,
     stopping_on_signals,
 )
@@ -236,7 +237,7 @@ async def _open_run(database: Database, settings: Settings, order: DaemonOrder, 
         runs.add(connection, order.seeds, now)
         pages_tables.take_over_scope(connection, settings.crawl.scope)
         pages_tables.hold_never(connection, None)
-        pages_tables.lift_depth(connection, settings.crawl.max_depth)
+        pages_tables.lift_depth(connection, depth_at(settings))
         url_patterns.reconsider(connection, copy_rule(settings), now)
         if last is not None and last.ended_at is None:
             runs.reopen(connection, last.run_id)

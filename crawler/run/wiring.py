@@ -152,6 +152,18 @@ def rules_at(settings: Settings) -> RulesAt:
     return at
 
 
+def depth_at(settings: Settings) -> Callable[[str], int]:
+    """Return a function that gives the most links from a seed to the page with a URL, 0: any."""
+    everywhere = settings.crawl.max_depth
+    sites = Sites([each for each in settings.sites if each.max_depth is not None])
+
+    def at(url: str) -> int:
+        depth = sites.at(url).max_depth
+        return everywhere if depth is None else depth
+
+    return at if sites else lambda _url: everywhere
+
+
 def never_at(settings: Settings) -> Callable[[str], bool] | None:
     """Return a function that tells the URLs that are never to be visited, None if none are."""
     sites = Sites(settings.sites)
@@ -194,7 +206,7 @@ class Assembly:
         self.admission = Admission(
             Scope(settings.crawl.scope),
             TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
-            max_depth=settings.crawl.max_depth,
+            depth_at=depth_at(settings),
             excluded_extensions=settings.fetch.excluded_extensions,
             # A daemon keeps such pages apart itself: a reload may bring them back.
             is_never=None if context.lasting else never_at(settings),

@@ -61,10 +61,13 @@ def admit(
     return [Admitted(r[0], r[1], r[2]) for r in admitted if r[3] is None]
 
 
-def lift_depth(db: Connection, max_depth: int) -> None:
-    """Admit pages that a smaller ``max_depth`` held back (0: no limit)."""
-    sql = "UPDATE page SET held_back = NULL WHERE held_back = 'depth' AND (?1 = 0 OR depth <= ?1)"
-    db.execute(sql, (max_depth,))
+def lift_depth(db: Connection, depth_at: Callable[[str], int]) -> None:
+    """Admit pages that a smaller limit held back; ``depth_at`` is that of a URL (0: none)."""
+    db.create_function("depth_at", 1, depth_at, deterministic=True)
+    db.execute(
+        "UPDATE page SET held_back = NULL "
+        "WHERE held_back = 'depth' AND (depth_at(url) = 0 OR depth <= depth_at(url))"
+    )
 
 
 def hold_never(db: Connection, is_never: Callable[[str], bool] | None) -> None:

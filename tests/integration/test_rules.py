@@ -116,8 +116,11 @@ async def test_a_larger_depth_lets_in_what_a_smaller_one_held_back(tmp_path: Pat
     ) as web:
         shallow = await crawled(web, tmp_path / "c.db", "h", crawl__max_depth=1)
         assert (shallow.pages, shallow.held_back) == (3, {"depth": 1})
+        site = {"match": "*.localhost", "max_depth": 0}
+        own = await crawled(web, tmp_path / "d.db", "h", crawl__max_depth=1, sites=[site])
         deep = await crawled(web, tmp_path / "c.db", "h", crawl__max_depth=0)
     assert (deep.pages, deep.new) == (4, 1)
+    assert (own.pages, own.held_back) == (4, {})
 
 
 async def test_a_bad_certificate_is_a_recorded_outcome_and_no_downgrade(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ SITE = "https://a.example"
 
 def admission(max_depth: int = 256, extensions: frozenset[str] = frozenset()) -> Admission:
     scope = Scope("host", [f"{SITE}/"])
-    return Admission(scope, TrapLimits(), max_depth=max_depth, excluded_extensions=extensions)
+    return Admission(
+        scope, TrapLimits(), depth_at=lambda _: max_depth, excluded_extensions=extensions
+    )
 
 
 def targets_of(
