@@ -22,7 +22,8 @@ from freshet.compiled import build
 
 if __name__ == "__main__":
     # Before what binds its functions: the library with checks that guided() has built.
-    compiled._LIBRARY = ctypes.CDLL(sys.argv.pop(1))
+    compiled._LIBRARY = ctypes.CDLL(sys.argv[1])
+    compiled._AT_ONCE = ctypes.PyDLL(sys.argv.pop(1))
 
 from freshet.crawler.reduce.markup import cut, read
 from freshet.crawler.reduce.nesting import is_calm, max_depth
