@@ -413,9 +413,10 @@ class NetworkFetcher:
     """Fetcher over HTTP/1.1, with and without TLS.
 
     Connections are kept alive and reused; their number is the caller's politeness.
-    The address guard sees every connection. There are no cookies, no proxies from the
-    environment, and no way around a certificate that does not verify. ``tls`` replaces the
-    default context, for private authorities. ``now`` gives Unix seconds.
+    The address guard sees every connection. Cookies that sites set are not kept, proxies of the
+    environment not used, and there is no way around a certificate that does not verify.
+    ``tls`` replaces the default context; ``access_at`` gives what differs at a URL. ``now`` gives
+    Unix seconds.
 
     Make one inside the running event loop. The resolver stays the caller's to close.
     """
