@@ -415,8 +415,7 @@ class NetworkFetcher:
     Connections are kept alive and reused; their number is the caller's politeness.
     The address guard sees every connection. Cookies that sites set are not kept, proxies of the
     environment not used, and there is no way around a certificate that does not verify.
-    ``tls`` replaces the default context; ``access_at`` gives what differs at a URL. ``now`` gives
-    Unix seconds.
+    ``tls`` replaces the default context; ``access_at`` gives what differs at a URL.
 
     Make one inside the running event loop. The resolver stays the caller's to close.
     """
