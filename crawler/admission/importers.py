@@ -463,7 +463,7 @@ _GZIP = b"\x1f\x8b"
 _MARK = b"\xef\xbb\xbf"
 _OPML = re.compile(rb"<opml[\s>]", re.IGNORECASE)
 _JOB = re.compile(rb"^(?:- |  )?[\"']?(?:url|navigate|command|shell)[\"']?\s*:", re.MULTILINE)
-_URL = re.compile(rb"\A(?:\s|#[^\n]*\n)*+(?:source:)?https?://", re.IGNORECASE)
+_URL = re.compile(rb"\A(?>(?:\s|#[^\n]*\n)*)(?:source:)?https?://", re.IGNORECASE)
 
 #: The formats of lists that can be imported.
 ListFormat = Literal["auto", "changedetection", "urlwatch", "opml", "sitemap"]

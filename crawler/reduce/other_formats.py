@@ -67,11 +67,11 @@ _FULL_LINE: Final = 0.75
 _PAGE_NUMBER: Final = re.compile(r"[–—-]?\s*(?:\d{1,4}|[ivxlc]{1,7})\s*[–—-]?")
 _BULLET: Final = re.compile(r"[•‣▪◦·–—*-]\s|\(?(?:\d{1,3}|[a-z])[.)]\s")
 _TYPES: Final = frozenset({"application/pdf", "application/x-pdf"})
-_STRING: Final = rb"(?:\((?:[^()\\]|\\.)*+\)|<[0-9A-Fa-f\s]*+>)"
+_STRING: Final = rb"(?:\((?>(?:[^()\\]|\\.)*)\)|<[0-9A-Fa-f\s]*+>)"
 _STAMP: Final = re.compile(
     rb"""
       /(?:CreationDate|ModDate)\s*+%(string)s
-    | /ID\s*+\[(?:\s*+%(string)s)++\s*+\]
+    | /ID\s*+\[(?>(?:\s*+%(string)s)+)\s*+\]
     | <(xmp:(?:Create|Modify|Metadata)Date|xmpMM:(?:Document|Instance)ID)>[^<]*+</\1>
     | \b(?:xmp:(?:Create|Modify|Metadata)Date|xmpMM:(?:Document|Instance)ID)="[^"]*+"
     """

@@ -102,7 +102,7 @@ PARSER_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
 # WHATWG HTML, section 4.2.5.3, "shared declarative refresh steps".
 _REFRESH: Final = re.compile(
     r"""[\t\n\f\r ]* (\d+|(?=\.)) [\d.]* (?>[\t\n\f\r ]*[;,]|[\t\n\f\r ]) [\t\n\f\r ]*+
-    (?:url [\t\n\f\r ]* = [\t\n\f\r ]*)?+ (?: "([^"]*) | '([^']*) | (.+) )""",
+    (?>url [\t\n\f\r ]* = [\t\n\f\r ]*|) (?: "([^"]*) | '([^']*) | (.+) )""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _MAX_DELAY_S: Final = 10.0**9

@@ -86,7 +86,7 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _ABSOLUTE_URL = re.compile(r"https?://\S", re.IGNORECASE)
 # Each alternative is atomic: tried once, so that no input makes the match go back.
 _ROOT = re.compile(
-    r"(?>\ufeff|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*>)*+<(?:[\w.-]+:)?([\w.-]+)", re.DOTALL
+    r"(?>(?:\ufeff|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*>)*)<(?:[\w.-]+:)?([\w.-]+)", re.DOTALL
 )
 
 

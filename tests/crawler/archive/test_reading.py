@@ -55,8 +55,8 @@ def test_the_records_of_an_exchange_come_together(tmp_path: Path) -> None:
         "metadata", b"fetchTimeMs: 1500.125\r\noutcome: fetched\r\naccept: page\r\n", url=url,
         more=named("3", WARC_Concurrent_To="<urn:1>"),
     )  # fmt: skip
-    for records in ((request, answer, facts), (facts, answer, request)):
-        (exchange,) = Read(tmp_path, write(tmp_path / "a.warc.gz", *records)).exchanges
+    for name, *records in (("a", request, answer, facts), ("b", facts, answer, request)):
+        (exchange,) = Read(tmp_path, write(tmp_path / f"{name}.warc.gz", *records)).exchanges
         assert exchange.kind == "response"
         assert exchange.wire_body == b"hello"
         assert exchange.headers == ((b"Content-Type", b"text/html"),)
