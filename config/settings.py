@@ -430,8 +430,8 @@ _SITE = _like(
     "(example.org/news/*), or a path on any host (/tag/*)",
 )
 #: The name of a field of a request (RFC 9110, section 5.6.2).
-_FIELD = r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
-Headers = Annotated[Mapping[Annotated[str, Field(pattern=_FIELD)], Secret], Text]
+_FIELD = _like(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", "be the name of a header, such as X-Api-Key")
+Headers = Annotated[Mapping[Annotated[str, _FIELD], Secret], Text]
 _HOURS = _like(
     r"([01]?\d|2[0-3])(:[0-5]\d)?-([01]?\d|2[0-4])(:[0-5]\d)?", "be hours, such as 22:00-06:00"
 )

@@ -8,9 +8,8 @@ import typer
 
 from freshet.config.settings import Settings, SiteSettings
 from freshet.config.sites import Sites
-from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
-from freshet.crawler.terminal import plain, print_json
+from freshet.crawler.terminal import plain, print_json, spellings
 
 #: Origins stand in one column, except behind values that are longer than most.
 _COLUMN = 44

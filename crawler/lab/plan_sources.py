@@ -396,7 +396,7 @@ class EphemeralPages:
         rate: Λ, new items a day.
         own: the share of them that count here: an item is divided among the sources that show it.
         decay: μ, per day.
-        declared: whether the site list or a rule says so.
+        declared: whether the site list or a table of sites says so.
         last_visit: Unix days of the last visit.
     """
 

@@ -37,7 +37,7 @@ NOTED: Final = np.dtype([(name, np.float64) for name in ("at", "asked", "rate", 
 
 
 class DaemonState:
-    """Pages, values of new pages, page rules and importance, for a ranker.
+    """Pages, values of new pages, and what the tables of sites say of pages, for a ranker.
 
     ``left_out`` returns a mask of URLs that are never visited, and ``chosen`` tells such choices
     apart. The store is not read before :meth:`weigh` and ``agenda.open()``.

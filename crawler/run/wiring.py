@@ -158,17 +158,22 @@ def depth_at(settings: Settings) -> Callable[[str], int]:
     sites = Sites([each for each in settings.sites if each.max_depth is not None])
 
     def at(url: str) -> int:
-        depth = sites.at(url).max_depth
-        return everywhere if depth is None else depth
+        table = sites.ruling(url, "max_depth")
+        return everywhere if table is None or table.max_depth is None else table.max_depth
 
     return at if sites else lambda _url: everywhere
 
 
 def never_at(settings: Settings) -> Callable[[str], bool] | None:
     """Return a function that tells the URLs that are never to be visited, None if none are."""
-    sites = Sites(settings.sites)
-    says = any(table.never for table in settings.sites)
-    return (lambda url: bool(sites.at(url).never)) if says else None
+    tables = [each for each in settings.sites if each.never is not None]
+    sites = Sites(tables)
+
+    def at(url: str) -> bool:
+        table = sites.ruling(url, "never")
+        return table is not None and bool(table.never)
+
+    return at if any(each.never for each in tables) else None
 
 
 class Assembly:

@@ -120,9 +120,17 @@ def test_what_holds_at_a_url_is_told_with_the_table_that_says_it(tmp_path: Path)
     assert f"# never{' ' * 37}  # not set" in lines
 
 
+def test_what_is_no_url_has_no_site() -> None:
+    result = freshet("config", "show", "--site", "not a url")
+    assert result.exit_code == 2
+    assert "not a url" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("table", "words"),
     [
+        ('headers = { "X Y" = "1" }', "be the name of a header"),
         ("delays = 3", "sites[0].delays: there is no such key; did you mean delay_s?"),
         ("delay_s = -1", "sites[0].delay_s: input should be greater than or equal to 0"),
     ],
