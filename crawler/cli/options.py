@@ -11,7 +11,7 @@ import typer
 from freshet.config import ConfigError
 from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import MAX_BYTES, read_sites, seeds_from_arguments
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import fail, say
 from freshet.storage.queries import page
 from freshet.storage.records import StoredSeed
@@ -114,9 +114,14 @@ def read_settings(file: Path | None, overrides: Mapping[str, object]) -> "tuple[
     from freshet.config.loading import load  # noqa: PLC0415 - slow to import
 
     try:
-        return load(file, given)
-    except ConfigError as error:
+        settings, origins = load(file, given)
+        if any(each.include or each.ignore for each in settings.sites):
+            from freshet.crawler.network import selector_hints  # noqa: PLC0415 - likewise
+
+            selector_hints(settings.sites)
+    except (ConfigError, UsageError) as error:
         fail(str(error), 2)
+    return settings, origins
 
 
 # -- site lists --------------------------------------------------------------
