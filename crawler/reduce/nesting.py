@@ -1,31 +1,33 @@
 """Bounds on the work that a body makes for the HTML parser, from its bytes.
 
-Lexbor is fast on human-written pages and quadratic on some others: every later block's start tag
-searches past an open block element, a formatting element left open is rebuilt in every later
-block, and every attribute of a tag is compared with those before it. Two checks in linear time:
-:func:`is_calm` bounds the work for any order of the tags, :func:`max_depth` estimates the depth of
-the tree, mostly from above; a page that deceives it meets the time limit.
+Lexbor is fast on human-written pages and quadratic on some others: a tag searches all elements
+that are open, a formatting element left open is rebuilt in every later block, every attribute of a
+tag is compared with those before it, and a text is copied for every tag that is ignored in it. Two
+checks in linear time: :func:`is_calm` bounds the work for any order of the tags, :func:`max_depth`
+estimates the depth of the tree, mostly from above; a page that deceives it meets the time limit.
 """
 
 import tomllib
 from collections.abc import Iterator
-from ctypes import POINTER, byref, c_char_p, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import c_char_p, c_int64, c_size_t, c_uint64, c_void_p
 from functools import partial
 from importlib.resources import files
-from typing import Final
+from typing import Final, NamedTuple
 
 from freshet.compiled import function
 
-#: Bounds on start tags, and on start tags times formatting start tags, for a calm body.
-#: Measured with Lexbor of selectolax 1.0.2: 8,000 nested ``div`` take 40 ms; 250,000
-#: elements built anew take 60 ms and 100 MB.
-_CALM_TAGS: Final = 8_000
-_CALM_CLONES: Final = 250_000
-
-#: A tag's attributes are compared with each other: 1,400 in 4 KiB take 5 ms. In a short body
-#: there are too few of them to matter.
-_SHORT_BYTES: Final = 64 * 1024
-_CALM_STRETCH: Final = 4 * 1024
+#: Bounds on a calm body: its tags, and what they can make a parser do beyond what every body
+#: costs: a tenth of a second.
+_CALM_TAGS: Final = 32_000
+_CALM_NS: Final = 1e8
+#: Measured with Lexbor of selectolax 1.0.2: a tag searches all open elements, rebuilds formatting
+#: elements, and compares each attribute with those before it; a text that follows another one is
+#: added to it in another place. A link that nobody has seen costs us as much.
+_SEARCH_NS: Final = 2.5
+_REBUILD_NS: Final = 240.0
+_COMPARE_NS: Final = 1.6
+_JOIN_NS: Final = 0.15
+_LINK_NS: Final = 12_000.0
 
 _DATA: Final = tomllib.loads((files(__package__) / "elements.toml").read_text("utf-8"))
 #: Names of elements, relations and classes by what they have in common.
@@ -39,6 +41,13 @@ _KINDS: Final = (
     (4, "script style textarea title xmp iframe noembed noframes".split()),
     # Those that are rebuilt (HTML, section 13.2.4.3), but ``a``, which is never nested.
     (8, "b big code em font i nobr s small strike strong tt u".split()),
+    (16, NAMES["void"] - NAMES["frames"]),
+    (32, NAMES["shapes"]),
+    (64, NAMES["closed"]),
+    (128, NAMES["in_table"]),
+    (256, {"select", "frameset"}),
+    # Those that can lead elsewhere.
+    (512, "a area frame iframe link".split()),
 )
 
 
@@ -58,34 +67,47 @@ def _letters(name: str) -> int:
 _TABLE: Final = tuple(_entries())
 _NAMES: Final = ((c_uint64 * len(_TABLE))(*_TABLE), len(_TABLE) // 4)
 _short: Final = partial(function, is_short=True)
-_count_tags: Final = _short("start_tags", [c_char_p, c_size_t, POINTER(c_size_t)], c_size_t)
 _max_depth: Final = _short("max_depth", [c_char_p, c_size_t, c_void_p, c_size_t], c_int64)
-_left_open: Final = _short("left_open", [c_char_p, c_size_t, c_void_p, c_size_t], c_size_t)
+_parser_work: Final = _short("parser_work", [c_char_p, c_size_t, c_void_p, c_size_t, c_void_p])
+
+
+class _Work(NamedTuple):
+    """Bounds on what a body can make a parser do, whatever the parser takes its bytes for.
+
+    Its ``tags`` of both kinds, the elements that may be open at once (``deepest``; the parser may
+    add twice as many), the formatting elements that may be rebuilt in others (``left``), the sum
+    of the ``squares`` of the numbers of attributes that tags may have, the tags that the parser
+    may have ``ignored``, so that it joins the texts around them, the bytes of ``text``, and the
+    ``links`` that we read then.
+    """
+
+    tags: int
+    deepest: int
+    left: int
+    squares: int
+    ignored: int
+    text: int
+    links: int
+
+
+def parser_work(body: bytes) -> _Work:
+    """Bound the work of a parser, in linear time."""
+    bounds = (c_uint64 * len(_Work._fields))()
+    _parser_work(body, len(body), *_NAMES, bounds)
+    return _Work(*bounds)
 
 
 def is_calm(body: bytes) -> bool:
     """Return whether no order of this body's tags can make a parser slow or hungry."""
-    tags, stretch = _start_tags(body)
-    if len(body) > _SHORT_BYTES and stretch > _CALM_STRETCH:
-        return False
-    if tags * tags <= _CALM_CLONES:
-        return True
-    if tags > _CALM_TAGS:
-        return False
-    # At most so many formatting elements are open when another element begins: all but those that
-    # are closed before any element in which they could be rebuilt.
-    return bool(tags * _left_open(body, len(body), *_NAMES) <= _CALM_CLONES)
+    tags, deepest, left, squares, ignored, text, links = parser_work(body)
+    ns = tags * (_SEARCH_NS * deepest + _REBUILD_NS * left) + _COMPARE_NS * squares
+    ns += _JOIN_NS * ignored * text + _LINK_NS * links
+    return tags <= _CALM_TAGS and ns <= _CALM_NS
 
 
 def start_tags(body: bytes) -> int:
     """Over-count the start tags in a fraction of the time of :func:`max_depth`."""
-    return _start_tags(body)[0]
-
-
-def _start_tags(body: bytes) -> tuple[int, int]:
-    """Return that number, and the length of the longest stretch without a "<"."""
-    longest = c_size_t()
-    return _count_tags(body, len(body), byref(longest)), longest.value
+    return body.count(b"<") - body.count(b"</")
 
 
 def max_depth(body: bytes) -> int:

@@ -16,7 +16,13 @@ struct name {
     uint64_t letters, bit, closes, kinds;
 };
 
-enum { VOID = 1, YIELDING = 2, RAW = 4, FORMATTING = 8 };
+enum { VOID = 1, YIELDING = 2, RAW = 4, FORMATTING = 8, EMPTY = 16, SHAPE = 32, CLOSED = 64,
+    IN_TABLE = 128, SWALLOWS = 256, LEADS = 512 };
+
+/* Names as numbers. */
+#define LINK 0x61u
+#define SPAN 0x6e617073u
+#define TABLE 0x656c626174u
 
 /* The rest of a body; `at` is never past `end`. */
 struct rest {
@@ -77,17 +83,20 @@ static size_t skip_name(struct rest *rest, size_t most)
     return rest->at - start;
 }
 
-/* Return the entry of a name, or NULL. */
-static const struct name *known(
-    const uint8_t *name, size_t length, const struct name *names, size_t count)
+/* Return the letters of a name as the table of names has them; 0 of a name that is not there. */
+static uint64_t spelling(const uint8_t *name, size_t length)
 {
     uint64_t letters = 0;
     if (length > LONGEST)
-        return NULL;
+        return 0;
     for (size_t i = 0; i < length; i++)
         letters |= (uint64_t)lower(name[i]) << 8 * i;
-    if (length && !(letters >> 8 * (length - 1)))
-        return NULL;
+    return length && letters >> 8 * (length - 1) ? letters : 0;
+}
+
+/* Return the entry of a name with these letters, or NULL. */
+static const struct name *known(uint64_t letters, const struct name *names, size_t count)
+{
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -109,15 +118,16 @@ static void skip_comment(struct rest *rest)
             return;
 }
 
-/* Go past the attributes of a tag and its ">". */
-static void skip_attributes(struct rest *rest)
+/* Go past the attributes of a tag, which are counted, and its ">", if there is one. */
+static bool skip_attributes(struct rest *rest, uint64_t *attributes)
 {
-    while (rest->at < rest->end) {
+    for (*attributes = 0; rest->at < rest->end;) {
         uint8_t octet = *rest->at++;
         if (octet == '>')
-            return;
+            return true;
         if (ends_name(octet))
             continue;
+        ++*attributes;
         while (rest->at < rest->end && !ends_name(*rest->at) && *rest->at != '=')
             rest->at++;
         struct rest value = *rest;
@@ -135,6 +145,7 @@ static void skip_attributes(struct rest *rest)
         }
         *rest = value;
     }
+    return false;
 }
 
 /* Go to the end tag of an element of raw text, or to the end. */
@@ -244,9 +255,10 @@ EXPORTED int64_t max_depth(
             continue;
         const uint8_t *name = tag.at;
         size_t size = skip_name(&tag, SIZE_MAX);
-        const struct name *entry = known(name, size, names, count);
+        const struct name *entry = known(spelling(name, size), names, count);
+        uint64_t attributes;
         rest = tag;
-        skip_attributes(&rest);
+        skip_attributes(&rest, &attributes);
         if (entry && entry->kinds & RAW && !ends && tag.at < tag.end) {
             skip_raw(&rest, name, size);
             continue;
@@ -268,103 +280,106 @@ EXPORTED int64_t max_depth(
     return (int64_t)deepest;
 }
 
-/* -- calm bodies ------------------------------------------------------------------------------ */
+/* -- the work of a parser ---------------------------------------------------------------------- */
 
-/* Over-count the start tags; write the length of the longest stretch without a "<". */
-EXPORTED size_t start_tags(const uint8_t *body, size_t length, size_t *longest)
+/* Bounds on what a body can make a parser do, whatever the parser takes its octets for:
+ * the tags; the elements that may be open at once, but for those that the parser adds; the
+ * formatting elements that may be rebuilt; the squares of the attributes that a tag may have; the
+ * tags that the parser may ignore, so that it joins the texts around them; those texts; and the
+ * links. */
+struct work {
+    uint64_t tags, deepest, left, squares, ignored, text, links;
+};
+
+/* An element that its end tag will surely close, and the number of tags before it in which
+ * formatting elements are rebuilt. */
+struct sure {
+    const struct name *name;
+    uint64_t before;
+};
+
+/* Elements at once that can surely be closed, and names that are remembered. */
+enum { SURE = 64, NAMES = 64 };
+
+/* Times the length of the body that may be read again. */
+#define SCANS 4
+
+/* Write those bounds of a body.
+ *
+ * An end tag closes the last element that is open if everything since its start tag was text,
+ * tags of the common kind and elements that were closed in the same way: whatever a parser
+ * makes of that, it ends with no more elements than it had. A tag of any other kind, a comment or
+ * raw text leaves all elements around it open for good. */
+EXPORTED void parser_work(const uint8_t *body, size_t length, const struct name *names,
+    size_t count, struct work *work)
 {
     struct rest rest = {body, body + length};
-    size_t tags = 0;
-    *longest = 0;
-    while (rest.at < rest.end) {
-        const uint8_t *start = rest.at;
-        find(&rest, '<');
-        if ((size_t)(rest.at - start) > *longest)
-            *longest = rest.at - start;
-        if (skip(&rest, "<"))
-            tags += rest.at == rest.end || *rest.at != '/';
-    }
-    return tags;
-}
-
-/* Go past the attributes of a tag and its ">" if they are in their strict form, in which the end
- * of the tag is unambiguous. */
-static bool skip_strict(struct rest *rest)
-{
-    for (;;) {
-        const uint8_t *start = rest->at;
-        skip_space(rest);
-        if (skip(rest, ">"))
-            return true;
-        if (rest->at == start || rest->at == rest->end || !is_letter(*rest->at))
-            return false;
-        while (rest->at < rest->end && (is_letter(*rest->at) || *rest->at - '0' < 10u
-               || *rest->at == '_' || *rest->at == '-' || *rest->at == ':' || *rest->at == '.'))
-            rest->at++;
-        if (!skip(rest, "="))
-            continue;
-        start = rest->at;
-        if (skip(rest, "\"") || skip(rest, "'")) {
-            while (rest->at < rest->end && *rest->at != *start
-                   && *rest->at != '<' && *rest->at != '>')
-                rest->at++;
-            if (rest->at == rest->end || *rest->at++ != *start)
-                return false;
-        } else {
-            while (rest->at < rest->end && !is_space(*rest->at)
-                   && !memchr("\"'<>=`", *rest->at, 6))
-                rest->at++;
-            if (rest->at == start)
-                return false;
-        }
-    }
-}
-
-/* Go past an element that holds nothing but text, links and spans, from behind its name. */
-static bool skip_closed(struct rest *rest, const uint8_t *name, size_t length)
-{
-    if (!skip_strict(rest))
-        return false;
-    for (;;) {
-        find(rest, '<');
-        struct rest tag = *rest;
-        if (skip(&tag, "</span>") || skip(&tag, "</a>")) {
-            *rest = tag;
-            continue;
-        }
-        tag = *rest;
-        if ((skip(&tag, "<span") || skip(&tag, "<a")) && skip_strict(&tag)) {
-            *rest = tag;
-            continue;
-        }
-        if (!skip(rest, "</") || (size_t)(rest->end - rest->at) <= length)
-            return false;
-        for (size_t i = 0; i < length; i++)
-            if (lower(rest->at[i]) != lower(name[i]))
-                return false;
-        rest->at += length;
-        return skip(rest, ">");
-    }
-}
-
-/* Return how many formatting elements may be open at once: those that do not close at once. */
-EXPORTED size_t left_open(
-    const uint8_t *body, size_t length, const struct name *names, size_t count)
-{
-    struct rest rest = {body, body + length};
-    size_t left = 0;
-    for (find(&rest, '<'); rest.at < rest.end; find(&rest, '<')) {
-        const uint8_t *name = ++rest.at;
+    struct sure open[SURE];
+    uint64_t for_good = 0, depth = 0, rebuilding = 0, tables = 0, swallowing = 0, scanned = 0;
+    bool has_drawing = false;
+    /* Pages use few names. */
+    struct { uint64_t letters; const struct name *name; } found[NAMES] = {{0, NULL}};
+    *work = (struct work){0};
+    for (find(&rest, '<'); rest.at < rest.end;) {
+        const uint8_t *start = ++rest.at;
         struct rest tag = rest;
-        size_t size = skip_name(&tag, LONGEST + 1);
-        const struct name *entry = known(name, size, names, count);
-        if (!entry || !(entry->kinds & FORMATTING) || tag.at == tag.end)
-            continue;
-        left++;
-        if (skip_closed(&tag, name, size)) {
-            left--;
-            rest = tag;
+        find(&rest, '<');
+        tag.end = rest.at;
+        bool ends = skip(&tag, "/");
+        const uint8_t *letters = tag.at;
+        bool is_tag = tag.at < tag.end && is_letter(*letters);
+        size_t size = skip_name(&tag, SIZE_MAX);
+        uint64_t attributes;
+        bool is_whole = is_tag && skip_attributes(&tag, &attributes);
+        if (is_tag && !is_whole) {
+            /* A parser that reads a tag here finds its end behind others. */
+            struct rest all = {letters, body + length};
+            skip_name(&all, SIZE_MAX);
+            skip_attributes(&all, &attributes);
+            scanned += all.at - letters;
+            if (scanned > SCANS * length) {
+                work->squares = UINT64_MAX;
+                return;
+            }
         }
+        work->tags++;
+        work->squares += is_tag ? attributes * attributes : 0;
+        work->text += rest.at - (is_whole ? tag.at : start);
+        if (!is_tag && !ends && (start == tag.end || (*start != '!' && *start != '?')))
+            continue;
+        uint64_t spelled = spelling(letters, size), kept = spelled * 0x9e3779b97f4a7c15u >> 58;
+        if (found[kept].letters != spelled) {
+            found[kept].letters = spelled;
+            found[kept].name = known(spelled, names, count);
+        }
+        const struct name *name = found[kept].name;
+        uint64_t kinds = name ? name->kinds : 0;
+        /* What is open when one of these begins is rebuilt at most once, if it closes in order. */
+        bool is_word = kinds & FORMATTING || spelled == LINK || spelled == SPAN;
+        bool is_sure = is_whole && (ends || kinds & (CLOSED | EMPTY | SHAPE));
+        bool is_end = is_sure && ends && depth && open[depth - 1].name == name;
+        work->left += !ends && kinds & FORMATTING;
+        work->links += !ends && is_tag && attributes && kinds & LEADS;
+        work->ignored += swallowing || !(is_end || (is_sure && !ends && (tables || !(kinds & IN_TABLE))));
+        has_drawing |= !ends && kinds & SHAPE;
+        swallowing += !ends && kinds & SWALLOWS;
+        rebuilding += !(is_word && (ends ? is_end : is_sure));
+        if (is_end) {
+            depth--;
+            tables -= spelled == TABLE;
+            swallowing -= kinds & SWALLOWS && swallowing;
+            if (kinds & FORMATTING && open[depth].before == rebuilding)
+                work->left--;
+        } else if (!is_sure || (!ends && kinds & CLOSED && depth == SURE)) {
+            for_good += depth;
+            depth = tables = 0;
+        }
+        if (!ends && is_sure && kinds & CLOSED) {
+            tables += spelled == TABLE;
+            open[depth++] = (struct sure){name, rebuilding};
+        } else if (!ends && is_tag) {
+            for_good += !(is_sure && kinds & EMPTY) || has_drawing;
+        }
+        work->deepest = for_good + depth > work->deepest ? for_good + depth : work->deepest;
     }
-    return left;
 }

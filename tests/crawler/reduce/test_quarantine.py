@@ -22,7 +22,7 @@ from freshet.storage.records import Links
 
 URL = "https://h.example/"
 SMALL = b"<title>Small</title><a href=x>x</a>"
-LARGE = b"<title>Large</title>" + b"<p>Some text with a <a href=x>link</a>.</p>" * 9_000
+LARGE = b"<title>Large</title>" + b"<p>Some text with a <a href=x>link</a>.</p>" * 13_000
 #: 600 formatting elements that each later block would open anew: a tree of 10 GB.
 HUNGRY = b"".join(b"<p><b a=%d>" % i for i in range(10_000))
 #: A tag of so many attributes that comparing each with each takes minutes.
