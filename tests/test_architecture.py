@@ -103,7 +103,7 @@ def test_the_product_has_at_most_255_modules() -> None:
 
 def test_the_product_has_at_most_65950_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites,
-    3,100 for C, which takes more lines than the Python that it replaces, and for snapshots,
+    3,150 for C, which takes more lines than the Python that it replaces, and for snapshots,
     1,300 for sites that have their own ways.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
