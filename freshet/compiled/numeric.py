@@ -191,6 +191,7 @@ _clock_sum_from = _function("clock_sum_from", "*clock i i")
 _site_learn = _function("site_learn", "*pages *site *clock visit![n] n i")
 _site_mark_all = _function("site_mark_all", "*pages *site *clock")
 _count_pages = _function("count_pages", "bool![rows] rows visit![n] n i r")
+_plain_hazards = _function("plain_hazards", "page[n] n r double![n] double![n]")
 _site_hazards = _function("site_hazards", "*pages *site *clock r double![n] double![n] n")
 _site_worth = _function(
     "site_worth", "page[n] n double[n] double[n] double[n] double[n] r r double![n]"
@@ -239,6 +240,13 @@ def count_pages(there: Bools, visits: Records, count: int, budget: float) -> int
     ``budget`` in visits a day.
     """
     return _count_pages(there, visits, count, budget)
+
+
+def plain_hazards(page: Records, now: float) -> tuple[Floats, Floats]:
+    """Return the hazards since the last visits and the rates a day, (n,) each, by the days."""
+    hazard, rate = np.empty((2, len(page)))
+    _plain_hazards(page, now, hazard, rate)
+    return hazard, rate
 
 
 def site_hazards(

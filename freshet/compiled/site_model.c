@@ -448,6 +448,19 @@ EXPORTED int64_t count_pages(
     return count;
 }
 
+/* Write the hazards since the last visits and the rates of all pages by the days; return 0. */
+EXPORTED int64_t plain_hazards(
+    const struct page *pages, int64_t count, double now, double *hazard, double *rate)
+{
+    for (int64_t row = 0; row < count; row++) {
+        const struct page *page = pages + row;
+        double age = page->known ? larger(now - page->last, 0.0) : 0.0;
+        hazard[row] = larger(page->plain_rate * age, LEAST);
+        rate[row] = page->plain_rate;
+    }
+    return 0;
+}
+
 /* Write the hazards and rates (rows) of a site's pages by its clock. Return 0, or WRONG_INDEX before
  * anything is written, where there are other rows or it has no clock. */
 EXPORTED int64_t site_hazards(

@@ -24,7 +24,7 @@ from zlib import adler32, crc32
 
 import aiosqlite
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from freshet.scheduler.arrays import Arrays, Bools, Column, Floats, Ints, rows_among
 from freshet.scheduler.estimate.evidence import VisitResults
@@ -74,7 +74,7 @@ _ROW: Final = np.dtype(
     [
         ("page_id", np.int64),
         ("host", np.intp),
-        ("area", np.intp),
+        ("area", np.int16),
         ("found_at", np.float64),
         ("importance", np.float64),
         ("since", np.float64),
@@ -131,7 +131,8 @@ class PageTable:
 
     def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:
         self._recheck_days = min(max(recheck_days, _LEAST_ALIAS_DAYS), _MOST_ALIAS_DAYS)
-        self._table = Column[np.void](_ROW)
+        # Each its own array: a valuation reads some of them whole.
+        self._columns = {name: Column[Any](_ROW[name]) for name in _ROW.names or ()}
         #: The ids of the first rows, as far as they ascend, and the rows of all others.
         self._ascending = array("q")
         self._row_of: dict[int, int] = {}
@@ -139,14 +140,10 @@ class PageTable:
         self._turned: defaultdict[int, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self._columns["page_id"])
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        return self._rows[name]
-
-    @property
-    def _rows(self) -> NDArray[np.void]:
-        return self._table.rows
+        return self._columns[name].rows
 
     def row(self, page_id: int) -> int | None:
         """Return the row of a page, or None."""
@@ -157,13 +154,12 @@ class PageTable:
 
     def add(self, page_id: NDArray[np.int64], **columns: NDArray[np.generic]) -> Rows:
         """Append pages that are not watched yet; return their rows, (m,)."""
-        rows = np.arange(len(self), len(self) + len(page_id))
-        self._table.append(len(page_id))
-        added = self._rows[len(self) - len(page_id) :]
-        added["page_id"] = page_id
-        added["absent"] = inf
-        for name, values in columns.items():
-            added[name] = values
+        first = len(self)
+        rows = np.arange(first, first + len(page_id))
+        for column in self._columns.values():
+            column.append(len(page_id))
+        for name, values in {"page_id": page_id, "absent": inf, **columns}.items():
+            self[name][first:] = values
         self._index(page_id, rows)
         return rows
 
@@ -177,10 +173,10 @@ class PageTable:
 
     def shift(self, by: float, now: float) -> None:
         """Follow a jump of the time by some days: nothing is known of the days to come."""
-        self._rows["not_before"] += by
+        self["not_before"] += by
         for name in ("found_at", "since", "asked", "absent"):
-            known = np.isfinite(self._rows[name])
-            self._rows[name][known] = np.minimum(self._rows[name], now)[known]
+            known = np.isfinite(self[name])
+            self[name][known] = np.minimum(self[name], now)[known]
 
     def recall_gone(self, visits: VisitResults, before: Arrays | None = None) -> None:
         """Count how often in a row pages were gone at their last visits, and which came back.
@@ -192,15 +188,15 @@ class PageTable:
         last_there[visits.row[there]] = np.flatnonzero(there)
         is_after = visits.gone & (np.arange(len(visits)) > last_there[visits.row])
         times = np.bincount(visits.row[is_after], minlength=len(self))
-        days, absent = self._rows["found_at"].copy(), dict[int, float]()
+        days, absent = self["found_at"].copy(), dict[int, float]()
         if before is not None:
             known = slice(len(before["since"]))
             times[known] += np.where(last_there[known] < 0, before["gone"], 0)
             days[known] = before["since"]
             away = np.flatnonzero((before["gone"] > 0) & np.isfinite(before["absent"]))
             absent = dict(zip(away.tolist(), before["absent"][away].tolist(), strict=True))
-        gone = self._rows["gone"] > 0
-        self._rows["gone"][gone] = np.clip(times[gone], 1, _MOST_TIMES)
+        gone = self["gone"] > 0
+        self["gone"][gone] = np.clip(times[gone], 1, _MOST_TIMES)
         was_gone = visits.row[visits.gone]
         some = np.append(was_gone, np.array(list(absent), np.intp)) if absent else was_gone
         since = dict(zip(some.tolist(), days[some].tolist(), strict=True))
@@ -216,7 +212,9 @@ class PageTable:
 
     def written(self, some: slice) -> NDArray[np.void]:
         """Return a copy of these rows, of which none is in flight."""
-        rows = self._rows[some].copy()
+        rows = np.zeros(len(self["page_id"][some]), _ROW)
+        for name in self._columns:
+            rows[name] = self[name][some]
         rows["taken"] = False
         # No page waits longer for failures after a start.
         failed = rows["failures"] > 0
@@ -233,9 +231,10 @@ class PageTable:
         """
         if rows.dtype != _ROW:
             raise TypeError("these are rows of another version")
-        if not len(self):
-            self._table.reserve(count)
-        self._table.extend(rows)
+        for name, column in self._columns.items():
+            if not len(column):
+                column.reserve(count)
+            column.extend(rows[name])
         self._index(rows["page_id"], np.arange(len(self) - len(rows), len(self)))
 
     @property
@@ -251,12 +250,12 @@ class PageTable:
     def refresh(self, rows: Rows, **columns: NDArray[np.generic]) -> None:
         """Set what the store says of pages (m,) that were visited meanwhile."""
         for name, values in columns.items():
-            self._rows[name][rows] = values
+            self[name][rows] = values
 
     def may_be_asked(self, now: float) -> Bools:
         """Return (n,), whether a page is neither in flight nor deferred."""
-        may: Bools = ~self._rows["taken"]
-        rows = self._rows
+        may: Bools = ~self["taken"]
+        rows = self
         may &= rows["not_before"] <= now
         may &= (rows["since"] + rows["least"] <= now) | ~rows["captured"]
         return may
@@ -269,14 +268,16 @@ class PageTable:
         A page that was never captured counts as if it had waited ``turn`` days more, times
         ``new_page``.
         """
-        rows = self._rows
-        # What was found this moment is worth more than nothing.
-        waited = np.maximum(now - rows["since"], _MOMENT_DAYS) + turn
-        waited *= new_page * self.existing(now)
-        waited[rows["sitemap"]] *= _SITEMAP
-        found: Floats = np.where(rows["captured"], worth, rows["importance"] * waited)
+        rows, found = self, worth.copy()
+        new = np.flatnonzero(~rows["captured"])
+        if len(new):
+            # What was found this moment is worth more than nothing.
+            waited = np.maximum(now - rows["since"][new], _MOMENT_DAYS) + turn
+            waited *= new_page * self.existing(now)[new]
+            waited[rows["sitemap"][new]] *= _SITEMAP
+            found[new] = rows["importance"][new] * waited
         found[rows["gone"] > 0] *= _GONE_FACTOR
-        rows["empty"] = empty = self._empty()
+        empty = rows["empty"][:] = self._empty()
         found[empty] = self._of_turning(np.flatnonzero(empty), now)
         overdue = rows["captured"] & (rows["since"] + rows["most"] <= now)
         found[overdue] = _OVERDUE * (now - rows["since"][overdue])
@@ -287,8 +288,8 @@ class PageTable:
 
         So, presumably, does one that was never requested and spells that of a held page otherwise.
         """
-        rows, captured, led = self._rows, self._rows["captured"], np.isfinite(self._rows["absent"])
-        found: Bools = led & (~captured | (rows["gone"] > 1))
+        captured, led = self["captured"], np.isfinite(self["absent"])
+        found: Bools = led & (~captured | (self["gone"] > 1))
         unread = np.flatnonzero(~captured & ~led)
         found[unread] = self._spelt_otherwise(unread) >= 0
         return found
@@ -298,11 +299,11 @@ class PageTable:
         if not len(some):
             # Most often: then the whole table need not be searched.
             return some
-        rows, spelling = self._rows, self._rows["spelling"]
+        spelling = self["spelling"]
         sought, place_of = np.unique(spelling[some], return_inverse=True)
         place = np.minimum(np.searchsorted(sought, spelling), len(sought) - 1)
         is_held = (sought[place] == spelling) & (spelling != 0)
-        is_held &= rows["captured"] & (rows["gone"] == 0)
+        is_held &= self["captured"] & (self["gone"] == 0)
         row_of = np.full(len(sought), -1)
         row_of[place[is_held]] = np.flatnonzero(is_held)
         return row_of[place_of]
@@ -320,7 +321,9 @@ class PageTable:
 
     def _of_turning(self, some: Rows, now: float) -> Floats:
         """Return (m,), the value of a visit to empty URLs: one may lead to content by now."""
-        rows = self._rows
+        if not len(some):
+            return np.zeros(0)
+        rows = self
         host, never = rows["host"], ~rows["captured"]
         known = np.isfinite(rows["absent"])
         days = np.bincount(
@@ -343,7 +346,7 @@ class PageTable:
 
     def existing(self, now: float) -> Floats:
         """Return (n,), the probability that a page exists, if it was never requested."""
-        rows = self._rows
+        rows = self
         captured, host = rows["captured"].astype(np.float64), rows["host"]
         dying = self._dying()[host]
         # A host without any content is another name of one: its other URLs lead elsewhere, too.
@@ -360,7 +363,7 @@ class PageTable:
 
     def _dying(self) -> Floats:
         """Return (H,), the rate at which pages of each host go, a day."""
-        rows = self._rows
+        rows = self
         captured = rows["captured"]
         host, hosts = rows["host"][captured], int(rows["host"].max(initial=-1)) + 1
         gone = np.bincount(host, rows["gone"][captured] > 0, minlength=hosts)
@@ -371,7 +374,7 @@ class PageTable:
 
     def reweigh(self, rows: Rows, importance: Floats, half_life: Floats) -> None:
         """Set the importance of these pages and whether they are sources, (m,) each."""
-        self._rows["importance"][rows], self._rows["half_life"][rows] = importance, half_life
+        self["importance"][rows], self["half_life"][rows] = importance, half_life
 
     def rows(self, page_id: Ints) -> tuple[Rows, Bools]:
         """Return the rows of the watched ones of these pages, (m,), and a mask."""
@@ -400,7 +403,7 @@ class PageTable:
 
         Where this one has led away itself that may be over: it is asked, once a day at most.
         """
-        page = self._rows[row : row + 1]
+        page = _Page(self, row)
         if page["away"] and page["asked"] < at - _TURNED_DAYS:
             page["not_before"] = -inf
         elif not page["captured"]:
@@ -409,19 +412,19 @@ class PageTable:
 
     def drop(self, rows: Rows) -> None:
         """Drop pages until they are admitted anew."""
-        self._rows["not_before"][rows] = inf
+        self["not_before"][rows] = inf
 
     def admit_again(self, page_ids: Iterable[int]) -> None:
         """Admit dropped pages again; those that were gone are taken for new."""
         rows = [row for page_id in page_ids if (row := self.row(page_id)) is not None]
         again = np.array(rows, np.intp)
-        self._rows["not_before"][again[np.isinf(self._rows["not_before"][again])]] = -inf
-        gone = again[self._rows["gone"][again] > 0]
-        self._rows["gone"][gone], self._rows["absent"][gone] = 0, inf
+        self["not_before"][again[np.isinf(self["not_before"][again])]] = -inf
+        gone = again[self["gone"][again] > 0]
+        self["gone"][gone], self["absent"][gone] = 0, inf
 
     def settle(self, row: int, visit: Visit) -> None:
         """Take in a visit, which decides when the page may be requested again."""
-        found, page = visit.observation, self._rows[row : row + 1]
+        found, page = visit.observation, _Page(self, row)
         at = found.at / _DAY_S
         page["taken"], page["asked"] = False, at
         if page["away"] and found.kind not in _SILENT:
@@ -458,7 +461,7 @@ class PageTable:
     def _count_turned(self, row: int, at: float, absent: float) -> None:
         """Count a page that is back, if it was ``absent`` since a day."""
         if absent < inf:
-            host = int(self._rows["host"][row])
+            host = int(self["host"][row])
             times, days = self._turned[host]
             self._turned[host] = times + 1, days + at - absent
 
@@ -468,6 +471,20 @@ class PageTable:
             return visit.retry_at / _DAY_S
         wait = min(_FAILED_DAYS * _FAILED_FACTOR ** (failures - 1), _ELSEWHERE_DAYS)
         return visit.observation.at / _DAY_S + wait
+
+
+class _Page:
+    """One page of a table: of each column, by its name, an array (1,)."""
+
+    def __init__(self, table: PageTable, row: int) -> None:
+        self._table, self._at = table, slice(row, row + 1)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        found: NDArray[Any] = self._table[name][self._at]
+        return found
+
+    def __setitem__(self, name: str, value: ArrayLike) -> None:
+        self._table[name][self._at] = value
 
 
 def _share(

@@ -269,9 +269,7 @@ class SiteClockRanker:
         D is the rate where nothing is claimed.
         """
         page = self._page.rows
-        age = np.where(page["known"], np.maximum(now - page["last"], 0.0), 0.0)
-        hazard = np.maximum(page["plain_rate"] * age, _LEAST)
-        rate = page["plain_rate"].copy()
+        hazard, rate = numeric.plain_hazards(page, now)
         for learner in self._learners:
             if learner.proven:
                 learner.write_hazards(self._pages(), now, hazard, rate)
