@@ -14,7 +14,6 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import aiosqlite
@@ -27,7 +26,7 @@ from freshet.scheduler.arrays import Arrays
 from freshet.storage.database import Database
 from freshet.storage.queries import columns
 from freshet.storage.tables import snapshots
-from freshet.storage.tables.snapshots import LearntUpTo, SnapshotError
+from freshet.storage.tables.snapshots import LearntUpTo, Parts, SnapshotError
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +61,7 @@ class Snapshots:
         self._agenda = agenda
         self._known = LearntUpTo(0, 0, 0, 0)
         self._ranker: object = None
+        self._read: Parts | None = None
 
     @property
     def is_current(self) -> bool:
@@ -74,7 +74,7 @@ class Snapshots:
         if not isinstance(ranker, SiteClockRanker) or not len(agenda.pages):
             # Nothing was read yet: that is no knowledge.
             return
-        path = database.path
+        read = self._read = self._read or Parts(database.path)
 
         async def prepared() -> Callable[..., None]:
             await agenda.settle()
@@ -84,7 +84,7 @@ class Snapshots:
 
         await database.write_prepared(prepared)
         self._ranker = ranker
-        ranker.rest(partial(_part, path, self._known.observation))
+        ranker.rest(partial(_part, read, self._known.observation))
 
     def _parts(self, ranker: SiteClockRanker, others: Others) -> Iterator[tuple[str, Arrays]]:
         agenda = self._agenda
@@ -171,9 +171,9 @@ class Snapshots:
         pages.turned = found["turned"]
         async for _, arrays in snapshots.read(reader, "hubs"):
             agenda.hubs.read(arrays)
-        path = await snapshots.path_of(reader)
+        read = self._read = Parts(await snapshots.path_of(reader))
         async for code, arrays in snapshots.read(reader, "site"):
-            ranker.recall_site(int(code), arrays, partial(_part, path, int(arrays["at"][0])))
+            ranker.recall_site(int(code), arrays, partial(_part, read, int(arrays["at"][0])))
         async for code, arrays in snapshots.read(reader, "claims"):
             ranker.recall_claims(int(code), arrays)
         return others
@@ -218,9 +218,9 @@ def _others(arrays: Arrays) -> Arrays:
     }
 
 
-def _part(path: Path, at: int, name: str) -> Arrays:
+def _part(read: Parts, at: int, name: str) -> Arrays:
     """Return a part as it was written when the last observation was ``at``."""
-    arrays = snapshots.part(path, name)
+    arrays = read(name)
     if arrays["at"][0] != at:
         raise SnapshotError(f"{name} is of another time")
     return arrays

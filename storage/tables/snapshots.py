@@ -6,12 +6,12 @@ arrays, and these. All parts are replaced in one transaction; parts that are lef
 
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
 from sqlite3 import Connection
+from threading import Lock
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -136,17 +136,32 @@ async def read(db: Reader, of: str) -> AsyncIterator[tuple[str, Arrays]]:
             yield str(row[0]), unpacked(row[1])
 
 
-def part(path: Path, name: str) -> Arrays:
-    """Return a part of a store, from any thread.
+class Parts:
+    """The parts of a store, read by their names, from any thread; opening it takes longer."""
 
-    Raises:
-        SnapshotError: it is not there, or damaged.
-    """
-    with closing(readable(path, is_known=True)) as db:
-        row = db.execute("SELECT data FROM snapshot WHERE name = ?", (name,)).fetchone()
-    if row is None:
-        raise SnapshotError(f"{name} is missing")
-    return unpacked(row[0])
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = Lock()
+        self._db: Connection | None = None
+
+    def __call__(self, name: str) -> Arrays:
+        """Return a part.
+
+        Raises:
+            SnapshotError: it is not there, or damaged.
+        """
+        with self._lock:
+            if self._db is None:
+                self._db = readable(self._path, is_known=True)
+            sql = "SELECT data FROM snapshot WHERE name = ?"
+            row = self._db.execute(sql, (name,)).fetchone()
+        if row is None:
+            raise SnapshotError(f"{name} is missing")
+        return unpacked(row[0])
+
+    def __del__(self) -> None:
+        if self._db is not None:
+            self._db.close()
 
 
 async def altered(db: Reader) -> list[int]:
