@@ -6,8 +6,13 @@ first wrong row (counted from 0) with its value, and what is accepted; nothing i
 """
 
 import math
+import mmap
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from contextlib import suppress
+from tempfile import TemporaryFile
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -189,6 +194,60 @@ class Column(Generic[T]):
         room = np.zeros((max(count, self._n), *self._room.shape[1:]), self._room.dtype)
         room[: len(self._room)] = self._room[: len(room)]
         self._room = room
+
+
+# -- arrays in a file --
+
+_SEGMENT: Final = 1 << 26
+_ALIGNED: Final = 64
+_LASTING: Final = "/var/tmp"  # noqa: S108 - for files without names
+
+
+class Scratch:
+    """Arrays in files without names, which the system takes out of memory when it needs that.
+
+    They are on the disk (in ``TMPDIR``, or else ``/var/tmp``) and end with the process.
+    """
+
+    def __init__(self) -> None:
+        self._segments: list[mmap.mmap] = []
+        self._used = _SEGMENT
+
+    def moved(self, array: NDArray[T]) -> NDArray[T]:
+        """Return this array with its rows in a file; a very large one as it is.
+
+        Raises:
+            OSError: there is no room.
+        """
+        room = array.nbytes + -array.nbytes % _ALIGNED
+        if room > _SEGMENT:
+            return array
+        if self._used + room > _SEGMENT:
+            self._grow()
+        place = np.frombuffer(self._segments[-1], array.dtype, array.size, self._used)
+        self._used += room
+        place = place.reshape(array.shape)
+        place[...] = array
+        return place
+
+    def _grow(self) -> None:
+        # Where /tmp is in memory nothing would be gained.
+        is_there = "TMPDIR" not in os.environ and os.access(_LASTING, os.W_OK)
+        with TemporaryFile(dir=_LASTING if is_there else None) as file:
+            # A full disk shows here, and not when an array is written to.
+            if sys.platform == "linux":
+                os.posix_fallocate(file.fileno(), 0, _SEGMENT)
+            else:
+                file.write(bytes(_SEGMENT))
+                file.flush()
+            self._segments.append(mmap.mmap(file.fileno(), _SEGMENT))
+        self._used = 0
+
+    def let_go(self) -> None:
+        """Take the arrays out of this process's memory until they are used again."""
+        for segment in self._segments:
+            with suppress(OSError):
+                segment.madvise(mmap.MADV_DONTNEED)
 
 
 def rows_among(

@@ -374,10 +374,12 @@ static bool learn_one(const struct learner *my, struct visit *visit)
     return true;
 }
 
-/* Return whether these are visits to pages, all of them of areas and places that there are. */
+/* Return whether these are visits to pages, all of them of areas and places that there are, with
+ * room for those that are new. */
 static bool are_sound(
     const struct pages *pages, const struct site *site, const struct visit *visits, int64_t count)
 {
+    int64_t left = site->room - site->facts->known;
     for (int64_t k = 0; k < count; k++) {
         int64_t row = visits[k].row;
         if (row < 0 || row >= pages->count)
@@ -385,10 +387,10 @@ static bool are_sound(
         const struct page *page = pages->page + row;
         if (page->area < 0 || page->area >= AREAS)
             return false;
-        if (page->known && (page->place < 0 || page->place >= site->facts->known))
+        if (page->known ? page->place < 0 || page->place >= site->facts->known : --left < 0)
             return false;
     }
-    return true;
+    return left >= 0;
 }
 
 /* Learn `count` visits from `first` on, for whose pages the site has room. Return `count`, the one
@@ -398,8 +400,8 @@ EXPORTED int64_t site_learn(
     struct visit *visits, int64_t count, int64_t first)
 {
     const struct learner my = {pages, site, clock};
-    if (first < 0 || first > count || site->room - site->facts->known < count - first
-        || (site->facts->clocked && !clock->bins) || !are_sound(pages, site, visits + first, count - first))
+    if (first < 0 || first > count || (site->facts->clocked && !clock->bins)
+        || !are_sound(pages, site, visits + first, count - first))
         return WRONG_INDEX;
     for (int64_t k = first; k < count; k++) {
         struct visit *visit = visits + k;

@@ -26,6 +26,7 @@ bytes a page, and some 100 to 1,000 kB a site of five pages or more.
 Reference: ours.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
@@ -35,7 +36,7 @@ import numpy as np
 from freshet.compiled import numeric
 from freshet.compiled.numeric import record
 from freshet.scheduler.agenda.ranker import Beliefs
-from freshet.scheduler.arrays import Arrays, Column, Floats
+from freshet.scheduler.arrays import Arrays, Column, Floats, Scratch
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.estimate.site_model import POINTS, Pages, SiteLearner, credible_interval
 from freshet.scheduler.estimate.sources_trust import SiteTrust, SourceTrust
@@ -44,6 +45,10 @@ from freshet.scheduler.sources import AREAS, Rows
 _LONGEST: Final = 3.0
 _LONGEST_UNLIKE: Final = 10.0
 _LEAST: Final = 1e-12
+#: Sites that learn in memory, at least: from twice as many on others are in a file.
+_AWAKE: Final = 32
+
+log = logging.getLogger(__name__)
 
 
 class SiteClockRanker:
@@ -62,6 +67,10 @@ class SiteClockRanker:
         self._there = Column[np.bool_](np.bool_)
         self._count = 0
         self._learners: list[SiteLearner] = []
+        # The sites that learn in memory, the last one at the end, and the file for others.
+        self._awake: dict[int, None] = {}
+        self._scratch: Scratch | None = None
+        self._touched, self._is_full = 0, False
         self._trust = SourceTrust()
         self._budget = budget
 
@@ -93,6 +102,30 @@ class SiteClockRanker:
             learner = self._learners[code]
             learner.learn(pages, mine)
             self._trust.learn(code, mine, learner.alive)
+            self._set_aside(code)
+
+    def _set_aside(self, learnt: int) -> None:
+        """Keep the sites that learnt last in memory, and move others to a file."""
+        self._touched += 1
+        if not self._learners[learnt].is_aside:
+            self._awake.pop(learnt, None)
+            self._awake[learnt] = None
+        if self._touched < _AWAKE or self._is_full:
+            return
+        self._touched = 0
+        try:
+            for code in list(self._awake)[:-_AWAKE]:
+                self._scratch = self._scratch or Scratch()
+                self._learners[code].set_aside(self._scratch)
+                del self._awake[code]
+        except OSError as error:
+            log.warning("what sites learn stays in memory until the next snapshot: %s", error)
+            self._is_full = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._scratch is not None:
+            self._scratch.let_go()
 
     def receive(self, said: SignalBatch) -> None:
         """Take in the signals of one source at one time."""
@@ -186,6 +219,7 @@ class SiteClockRanker:
                 prior = it.plain_prior[area[mine]]
                 sums[known] = it.plain_likelihood[place[known]]
             low[mine], high[mine] = credible_interval(sums, prior)
+        self._let_go()
         return low, high
 
     # -- in the store --
@@ -204,6 +238,7 @@ class SiteClockRanker:
             if learner.is_altered:
                 yield f"site/{code}", learner.held()
                 yield f"clock/{code}", learner.written()
+                self._let_go()
         for code, trust in self._trust.altered():
             yield f"claims/{code}", trust.written()
 
@@ -212,6 +247,7 @@ class SiteClockRanker:
         for code, learner in enumerate(self._learners):
             if learner.is_altered:
                 learner.rest(learner.held(), partial(read, f"clock/{code}"))
+        self._awake, self._scratch, self._is_full = {}, None, False
         for _, trust in self._trust.altered():
             trust.is_altered = False
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from freshet.compiled import numeric
 from freshet.compiled.numeric import CONSTANTS, Records, Structure, record
-from freshet.scheduler.arrays import Arrays, Floats
+from freshet.scheduler.arrays import Arrays, Floats, Scratch
 from freshet.scheduler.estimate.bayes import quantile
 from freshet.scheduler.sources import AREAS, Rows
 
@@ -297,6 +297,7 @@ class SiteLearner:
         self.site, self.clock = unknown_site(), _STOPPED
         self.is_altered = True
         self._read: Callable[[], Arrays] | None = None
+        self._aside: tuple[SiteState | None, ClockState | None] = None, None
 
     @property
     def proven(self) -> bool:
@@ -365,6 +366,32 @@ class SiteLearner:
         if not self.is_altered:
             self.site, self.clock, self._read = before
 
+    def set_aside(self, scratch: Scratch) -> None:
+        """Move what nobody else reads into a file, where it stays until it grows, or rests.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        of_site, of_clock = (
+            {
+                it.name: array.copy() if it.name in kept else scratch.moved(array)
+                for it in fields(state)
+                if it.init
+                for array in [getattr(state, it.name)]
+            }
+            for state, kept in (
+                (self.site, ("facts", "rows")),
+                (self.clock, _READ if self.proven else ("facts",)),
+            )
+        )
+        self.site, self.clock = SiteState(**of_site), ClockState(**of_clock)
+        self._aside = self.site, self.clock
+
+    @property
+    def is_aside(self) -> bool:
+        """Return whether all is still where it was :meth:`set_aside`."""
+        return self._aside[0] is self.site and self._aside[1] is self.clock
+
     def wake(self) -> None:
         """Read what it has written, if it rests."""
         if self._read is not None:
@@ -380,7 +407,8 @@ class SiteLearner:
         """Learn these visits to pages of the site, in their order."""
         self.wake()
         self.is_altered = True
-        self.make_room(int(self.site.facts[0]["known"]) + len(visits))
+        new = np.count_nonzero(~pages.page["known"][visits["row"]])
+        self.make_room(int(self.site.facts[0]["known"]) + int(new))
         done = 0
         while (done := self._learn_from(pages, visits, done)) < len(visits):
             self._grow(pages, visits[done])

@@ -1,5 +1,6 @@
 """A state that reads its snapshot, and what came since, is that which learns all observations."""
 
+import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from freshet.config.loading import load
 from freshet.crawler.run.state import DaemonState, load_state
+from freshet.scheduler.agenda import site_clock_ranker
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Arrays
 from freshet.storage.database import Database, StoreError, open_store
@@ -160,6 +162,31 @@ async def test_what_came_since_is_learnt_as_if_with_all(seed: int, hours: Sequen
             assert_same(found, known(await learnt(database, anew=True)))
         finally:
             await database.close()
+
+
+async def test_sites_that_learn_in_a_file_learn_what_those_in_memory_do(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = known(await learnt(database, anew=True))
+    monkeypatch.setattr(site_clock_ranker, "_AWAKE", 1)
+    state = await load_state(database.reader, SETTINGS)
+    ranker = state.ranker
+    assert isinstance(ranker, SiteClockRanker)
+    assert [learner.is_aside for learner in ranker._learners].count(True) == HOSTS - 1
+    assert_same(known(state), expected)
+    await state.write(database)
+    assert_same(known(state), expected)
+
+
+async def test_where_no_file_can_be_made_sites_learn_in_memory(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = known(await learnt(database, anew=True))
+    monkeypatch.setattr(site_clock_ranker, "_AWAKE", 1)
+    monkeypatch.setenv("TMPDIR", "/nowhere")
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    assert_same(known(await learnt(database, anew=True)), expected)
+    assert "stays in memory until the next snapshot" in caplog.text
 
 
 async def test_a_state_that_goes_on_is_that_which_was_written(database: Database) -> None:
