@@ -11,7 +11,7 @@ import numpy as np
 
 from freshet.crawler.capacities import Limits
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.run.state import NOTED, DaemonState
+from freshet.crawler.run.state import DaemonState
 from freshet.crawler.tally import DaemonSnapshot
 from freshet.scheduler.agenda.ephemeral import decays
 from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
@@ -231,19 +231,20 @@ class StatusRecorder:
         """Return the rows to be written, and record their new values."""
         n = len(found.worth)
         self._state.noted.append(n - len(self._state.noted))
-        written, now = self._state.noted.rows, np.zeros(n, NOTED)
+        written, asked = self._state.noted.rows, self.agenda.pages["asked"][:n]
         if self._is_first and n <= _FEW:
             written["at"] = 0.0
         self._is_first = False
-        now["at"], now["rate"], now["hazard"] = found.at, beliefs.rate[:n], beliefs.hazard[:n]
-        now["asked"] = self.agenda.pages["asked"][:n]
+        now = {"asked": asked, "rate": beliefs.rate[:n], "hazard": beliefs.hazard[:n]}
         days = found.at - written["at"]
         expected = np.exp(-written["hazard"] - written["rate"] * days)
         kept = min(_KEPT_DAYS, _OF_A_TURN * n / self.agenda.budget) if n <= _FEW else _KEPT_DAYS
-        outdated = (days > kept) | (written["asked"] != now["asked"])
+        outdated = (days > kept) | (written["asked"] != asked)
         outdated |= np.abs(expected - np.exp(-now["hazard"])) > _UNLIKE
-        rows: Rows = np.flatnonzero(outdated & (now["asked"] <= found.at))
-        written[rows] = now[rows]
+        rows: Rows = np.flatnonzero(outdated & (asked <= found.at))
+        written["at"][rows] = found.at
+        for name, values in now.items():
+            written[name][rows] = values[rows]
         return rows
 
     def _batch(

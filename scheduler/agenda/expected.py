@@ -18,6 +18,7 @@ from freshet.storage.entries import RATE_CLASSES
 
 #: Forced visits, audits and overdue ones, are worth more than this.
 _FORCED: Final = 1e100
+_AT_ONCE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def forecast(pages: Census, beliefs: Beliefs) -> Forecast:
         waiting=int(pages.waiting.sum()),
         gone=int((pages.gone > 0).sum()),
         stale=_mean(-np.expm1(-hazard), importance),
-        harmonic=_mean(np.asarray(ein(hazard)), importance),
+        harmonic=_mean(_ein(hazard), importance),
         changing=tuple(np.diff(quicker.sum(axis=0), prepend=0).tolist()),
         clocked=float(beliefs.clocked[held].mean()) if held.any() else 0.0,
     )
@@ -109,6 +110,11 @@ def price(paid: Sequence[float]) -> float | None:
     """Return the median worth of visits, except forced ones."""
     free = [worth for worth in paid if worth < _FORCED]
     return float(np.median(free)) if free else None
+
+
+def _ein(x: Floats) -> Floats:
+    """Return Ein(x), with little memory for many."""
+    return np.concatenate([ein(x[k : k + _AT_ONCE]) for k in range(0, len(x) or 1, _AT_ONCE)])
 
 
 def _mean(values: Floats, weight: Floats) -> float | None:

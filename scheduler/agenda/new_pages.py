@@ -161,7 +161,7 @@ class HubPages:
         # By the hashes of URLs: a half of the memory, and two of a million pages share one once in
         # ten million runs.
         self._row_of: dict[int, int] = {}
-        self._key_of: dict[int, int] = {}
+        self._keys = Column[np.int64](np.int64)
 
     def watch(self, rows: Rows, site: Rows, urls: Sequence[str], found_at: Floats) -> None:
         """Append pages, in the order of their rows."""
@@ -169,10 +169,11 @@ class HubPages:
             rows.tolist(), site.tolist(), urls, found_at.tolist(), strict=True
         ):
             key = url_key(url)
-            self._row_of[key], self._key_of[row] = row, key
+            self._keys.append(max(0, row + 1 - len(self._keys)))
+            self._row_of[key], self._keys.rows[row] = row, key
             displaced = self._precedents.admit(row, code, at)
             if displaced is not None:
-                self._row_of.pop(self._key_of.pop(displaced), None)
+                self._row_of.pop(int(self._keys.rows[displaced]), None)
 
     def visited(
         self,
@@ -213,20 +214,21 @@ class HubPages:
         return rows
 
     @property
-    def newest(self) -> list[int]:
+    def newest(self) -> Rows:
         """Return the rows of the pages remembered as new, in the order of discovery."""
-        return sorted(self._key_of)
+        return self._precedents.newest
 
     def written(self) -> Arrays:
         """Return all that is known."""
-        keys = np.array(list(self._key_of.items()), np.int64).reshape(-1, 2)
+        keys = np.stack([self.newest, self._keys.rows[self.newest]], axis=1)
         return {"keys": keys, "churning": self.churning.written(), **self._precedents.written()}
 
     def read(self, written: Arrays) -> None:
         """Know what was written, and nothing else."""
-        row, key = (each.tolist() for each in written["keys"].T)
-        self._key_of = dict(zip(row, key, strict=True))
-        self._row_of = dict(zip(key, row, strict=True))
+        row, key = written["keys"].T
+        self._keys.append(int(row.max(initial=-1)) + 1)
+        self._keys.rows[row] = key
+        self._row_of = dict(zip(key.tolist(), row.tolist(), strict=True))
         self.churning.read(written["churning"])
         self._precedents.read(written)
 
@@ -251,7 +253,7 @@ async def recall(
     reader: aiosqlite.Connection, hubs: HubPages, pages: PageTable, visits: VisitResults
 ) -> None:
     """Learn from all visits which of these pages revealed new ones."""
-    newest = np.array(hubs.newest, np.intp)
+    newest = hubs.newest
     moved = await columns_queries.moves(reader)
     await recall_churn(reader, hubs.churning, pages.rows, pages["found_at"])
     for first in range(0, len(newest), _AT_ONCE):

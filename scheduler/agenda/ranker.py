@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from freshet.scheduler.arrays import Floats, Ints
+import numpy as np
+from numpy.typing import NDArray
+
+from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.sources import Rows
 
@@ -25,7 +28,7 @@ class Beliefs:
     hazard: Floats
     rate: Floats
     clocked: Floats
-    claimed: Ints | None = None
+    claimed: NDArray[np.integer] | None = None
     planned: Floats | None = None
 
 

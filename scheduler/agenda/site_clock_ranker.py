@@ -83,8 +83,8 @@ class SiteClockRanker:
         self._states = None
         self._trust.add(len(site))
         self._page.rows["area"][len(self._page) - len(site) :] = np.minimum(area, AREAS - 1)
-        while len(self._learners) <= site.max(initial=-1):
-            self._learners.append(SiteLearner())
+        more = int(site.max(initial=-1)) + 1 - len(self._learners)
+        self._learners += [SiteLearner() for _ in range(more)]
 
     def learn(self, visits: VisitResults) -> None:
         """Take in visits, in their order."""

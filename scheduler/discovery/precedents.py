@@ -125,7 +125,8 @@ class Precedents:
         self._newest: dict[int, deque[int]] = {}
         self._began = Column[np.float64](np.float64)
         self._revealers: dict[int, list[int]] = {}
-        self._place: dict[int, int] = {}
+        #: By the rows of pages: one more than the place of a precedent; 0: none.
+        self._place = Column[np.int32](np.int32)
         self._precedents = Column[np.void](_PRECEDENT)
         #: Those that are not in the column yet: many at once cost a tenth.
         self._admitted: list[tuple[int, int, float, int]] = []
@@ -135,7 +136,7 @@ class Precedents:
         self._forgotten = 0
 
     def __len__(self) -> int:
-        return len(self._place)
+        return len(self._precedents) + len(self._admitted) - self._forgotten
 
     def admit(self, row: int, site: int, at: float) -> int | None:
         """Add a page found on a day; return the row that it displaces, if any."""
@@ -146,7 +147,8 @@ class Precedents:
                 self._began.extend([np.inf])
             self._began.rows[site] = at
         newest.append(row)
-        self._place[row] = len(self._precedents) + len(self._admitted)
+        self._place.append(max(0, row + 1 - len(self._place)))
+        self._place.rows[row] = len(self._precedents) + len(self._admitted) + 1
         batch = self._batches.setdefault((site, at), len(self._batch_size))
         if batch == len(self._batch_size):
             self._batch_size.append(1)
@@ -158,13 +160,23 @@ class Precedents:
 
     def reveal(self, row: int, by: int) -> None:
         """Note that a visit to page ``by`` showed a new link to this page."""
-        place = self._place.get(row)
-        if place is None:
+        place = self._place_of(row)
+        if place < 0:
             return
         revealers = self._revealers.setdefault(row, [])
         if by not in revealers and len(revealers) < MOST_REVEALERS:
             revealers.append(by)
             self._pairs.extend(np.array([(place, by)], _PAIR))
+
+    def _place_of(self, row: int) -> int:
+        return int(self._place.rows[row]) - 1 if row < len(self._place) else -1
+
+    @property
+    def newest(self) -> Rows:
+        """Return the rows of the pages that are remembered, ascending."""
+        self._take_in()
+        rows: Rows = self._precedents.rows["row"]
+        return np.sort(rows[rows >= 0])
 
     def revealers(self, row: int) -> tuple[int, ...]:
         """Return S(y) of the page in this row."""
@@ -206,7 +218,8 @@ class Precedents:
         table = self._precedents.rows
         kept = np.flatnonzero(table["row"] >= 0)
         self._forgotten = len(table) - len(kept)
-        self._place = dict(zip(table["row"][kept].tolist(), kept.tolist(), strict=True))
+        self._place.append(int(table["row"].max(initial=-1)) + 1)
+        self._place.rows[table["row"][kept]] = kept + 1
         for site, places in members(table["site"][kept]):
             self._newest[site] = deque(table["row"][kept[places]].tolist())
         keys = zip(table["site"].tolist(), table["found_at"].tolist(), strict=True)
@@ -286,14 +299,15 @@ class Precedents:
 
     def _displace(self, row: int) -> int:
         """Forget the oldest page of a site."""
-        place = self._place.pop(row)
+        place = self._place_of(row)
+        self._place.rows[row] = 0
         self._revealers.pop(row, None)
         if place >= len(self._precedents):
             self._take_in()
         it = self._precedents.rows[place]
         it["row"], self._began.rows[it["site"]] = -1, it["found_at"]
         self._forgotten += 1
-        if self._forgotten > max(len(self._place), self._remembered):
+        if self._forgotten > max(len(self), self._remembered):
             self._rebuild()
         return row
 
@@ -303,7 +317,8 @@ class Precedents:
         kept = self._precedents.rows[self._precedents.rows["row"] >= 0].copy()
         self._precedents, self._forgotten = Column[np.void](_PRECEDENT), 0
         self._precedents.extend(kept)
-        self._place = {row: place for place, row in enumerate(kept["row"].tolist())}
+        self._place.rows[:] = 0
+        self._place.rows[kept["row"]] = np.arange(len(kept)) + 1
         used, kept["batch"] = np.unique(kept["batch"], return_inverse=True)
         self._precedents.rows["batch"] = kept["batch"]
         sizes = self._batch_size.rows[used].copy()
@@ -311,7 +326,7 @@ class Precedents:
         self._batch_size.extend(sizes)
         keys = zip(kept["site"].tolist(), kept["found_at"].tolist(), strict=True)
         self._batches = dict(zip(keys, kept["batch"].tolist(), strict=True))
-        pairs = [(self._place[y], x) for y, by in self._revealers.items() for x in by]
+        pairs = [(self._place_of(y), x) for y, by in self._revealers.items() for x in by]
         self._pairs = Column[np.void](_PAIR)
         self._pairs.extend(np.array(pairs, _PAIR))
 

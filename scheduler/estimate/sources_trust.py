@@ -367,9 +367,9 @@ class SourceTrust:
         """Return the claims at a site; None where nothing was ever claimed."""
         return self._sites.get(site)
 
-    def believed(self, count: int) -> Ints:
+    def believed(self, count: int) -> NDArray[np.int8]:
         """Return 1 for pages whose claims are believed, 0 where they are not, −1 without claims."""
-        found = np.full(count, -1, np.int64)
+        found = np.full(count, -1, np.int8)
         for it in self._sites.values():
             found[it.rows] = int(it.proven)
         return found

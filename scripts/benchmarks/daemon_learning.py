@@ -6,7 +6,9 @@ a request is sent; then the process makes visits in virtual time, each answered 
 has changed, with as many requests a day as there are pages (or as ``--budget`` says). What is told:
 the CPU of the whole process until the first request and the memory it has had and has by then, the
 CPU of a visit (choosing it, recording and learning it, valuing all pages every so often, the hourly
-notes), the memory after these; then CPU and delay of one valuation in a thread.
+notes), the memory after these, how long it took to write the last snapshot, and how long a commit
+waited for it; the same of a store of 10,000 pages in the same run; then CPU and delay of one
+valuation in a thread.
 
 The pages of a site change at Poisson times; at every third site all change together now and then.
 """
@@ -22,11 +24,13 @@ import sqlite3
 import subprocess
 import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from random import Random
 from time import perf_counter, process_time
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -39,11 +43,13 @@ from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.state import DaemonState
 from freshet.crawler.run.wiring import Observer
 from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.scheduler.agenda.snapshots import Others, Snapshots
 from freshet.storage.database import Database, open_store
 from freshet.storage.records import Acknowledged, FetchResult
 from scripts.benchmarks import command
 
 _OF_A_HOST = 500
+_FEW = 10_000
 _LOOKS = 10
 _EVERY_DAYS = 5
 _BEGIN = 1_800_000_000.0
@@ -91,7 +97,26 @@ def measured(
     kept: Path | None,
 ) -> dict[str, object]:
     """The figures, in JSON values; the store is ``kept`` there, or used if it is there."""
-    path = directory / "many.db"
+    found = _process(pages, policy, directory, visits=visits, budget=budget, kept=kept)
+    if pages > _FEW:
+        few = _process(_FEW, policy, directory, visits=visits, budget=None, kept=None)["start"]
+        found["start_of_few"] = few
+        found["visit_times_that_of_few"] = round(
+            found["start"]["us_a_visit"] / few["us_a_visit"], 2
+        )
+    return found | asyncio.run(_valued(directory / f"{pages}.db", policy, budget or pages))
+
+
+def _process(
+    pages: int,
+    policy: str,
+    directory: Path,
+    *,
+    visits: int,
+    budget: float | None,
+    kept: Path | None,
+) -> dict[str, Any]:
+    path = directory / f"{pages}.db"
     if kept is not None and kept.exists():
         shutil.copyfile(kept, path)
     else:
@@ -99,7 +124,7 @@ def measured(
         if kept is not None:
             shutil.copyfile(path, kept)
     given = [str(path), policy, str(budget or pages), str(visits)]
-    found = {
+    found: dict[str, Any] = {
         "pages": pages, "hosts": -(-pages // _OF_A_HOST), "observations": pages * _LOOKS,
         "policy": policy, "budget": budget or pages, "store_mb": _megabytes(path),
     }  # fmt: skip
@@ -113,7 +138,7 @@ def measured(
         found[name] = json.loads(ran.stdout)
         command.say(f"{name}: {found[name]}")
     found["store_mb_after"] = _megabytes(path)
-    return found | asyncio.run(_valued(path, policy))
+    return found
 
 
 def _megabytes(path: Path) -> float:
@@ -245,7 +270,8 @@ def visiting() -> None:
     """Run a daemon in this process and print its figures, for :func:`measured`."""
     db, policy, budget, visits = sys.argv[1:]
     with closing(sqlite3.connect(db)) as connection:
-        (last,) = connection.execute("SELECT max(at) FROM observation").fetchone()
+        newest = "SELECT at FROM observation ORDER BY id DESC LIMIT 1"
+        (last,) = connection.execute(newest).fetchone()
     clock = VirtualClock(max(_END, last + _DAY_S / 24))
     web = _Unchanged(clock, int(visits))
 
@@ -255,8 +281,23 @@ def visiting() -> None:
 
     order = DaemonOrder(Path(db), [], float(budget), policy)
     settings = load(None, _SETTINGS)[0]
-    asyncio.run(keep(settings, order, watch=watch, fetcher=web, clock=clock, rng=Random(1)))
-    told = web.told | {"cpu_s_in_all": round(process_time(), 2), "peak_mb_in_all": _peak()}
+    snapshot: dict[str, float] = {}
+    written = Snapshots.write
+
+    async def timed(self: Snapshots, database: Database, others: Callable[[], Others]) -> None:
+        began = perf_counter()
+        writing = asyncio.create_task(written(self, database, others))
+        await asyncio.sleep(0)
+        await database.write(lambda _: None)
+        snapshot["commit_waits_s"] = round(perf_counter() - began, 2)
+        await writing
+        snapshot["snapshot_s"] = round(perf_counter() - began, 2)
+
+    with patch.object(Snapshots, "write", timed):
+        asyncio.run(keep(settings, order, watch=watch, fetcher=web, clock=clock, rng=Random(1)))
+    told = (
+        web.told | snapshot | {"cpu_s_in_all": round(process_time(), 2), "peak_mb_in_all": _peak()}
+    )
     sys.stdout.write(json.dumps(told))
 
 
@@ -276,19 +317,25 @@ def _resident() -> float:
 # -- one valuation -----------------------------------------------------------
 
 
-async def _valued(path: Path, policy: str) -> dict[str, object]:
+async def _valued(path: Path, policy: str, budget: float) -> dict[str, object]:
     database = await open_store(path)
     try:
-        return await _rounds(database, policy)
+        return await _rounds(database, policy, budget)
     finally:
         await database.close()
 
 
-async def _rounds(database: Database, policy: str) -> dict[str, object]:
+async def _rounds(database: Database, policy: str, budget: float) -> dict[str, object]:
     ((pages,),) = await database.reader.execute_fetchall("SELECT count(*) FROM page")
-    settings = load(None, _SETTINGS | {"daemon.policy": policy})[0]
-    ranker = ranker_of(policy, pages / 5)
-    state = DaemonState(database.reader, settings, ranker, many=20_000)
+    said = {"daemon.policy": policy, "daemon.budget": f"{budget:.12g}/day"}
+    # As a daemon has it that leaves nothing out: so its snapshot can be read.
+    state = DaemonState(
+        database.reader,
+        load(None, _SETTINGS | said)[0],
+        ranker_of(policy, budget),
+        chosen=lambda: "[]",
+        many=20_000,
+    )
     agenda = state.agenda
     await state.weigh()
     await agenda.open()
