@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from tempfile import TemporaryFile
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import IO, Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -210,7 +210,7 @@ class Scratch:
     """
 
     def __init__(self) -> None:
-        self._segments: list[mmap.mmap] = []
+        self._segments: list[tuple[IO[bytes], mmap.mmap]] = []
         self._used = _SEGMENT
 
     def moved(self, array: NDArray[T]) -> NDArray[T]:
@@ -224,30 +224,35 @@ class Scratch:
             return array
         if self._used + room > _SEGMENT:
             self._grow()
-        place = np.frombuffer(self._segments[-1], array.dtype, array.size, self._used)
+        file, segment = self._segments[-1]
+        # Written so, for a page of memory that is written to first costs more than its bytes.
+        os.pwrite(file.fileno(), np.ascontiguousarray(array).data, self._used)
+        place = np.frombuffer(segment, array.dtype, array.size, self._used)
         self._used += room
-        place = place.reshape(array.shape)
-        place[...] = array
-        return place
+        return place.reshape(array.shape)
 
     def _grow(self) -> None:
         # Where /tmp is in memory nothing would be gained.
         is_there = "TMPDIR" not in os.environ and os.access(_LASTING, os.W_OK)
-        with TemporaryFile(dir=_LASTING if is_there else None) as file:
-            # A full disk shows here, and not when an array is written to.
-            if sys.platform == "linux":
-                os.posix_fallocate(file.fileno(), 0, _SEGMENT)
-            else:
-                file.write(bytes(_SEGMENT))
-                file.flush()
-            self._segments.append(mmap.mmap(file.fileno(), _SEGMENT))
+        file = TemporaryFile(dir=_LASTING if is_there else None)  # noqa: SIM115 - stays open
+        # A full disk shows here, and not when an array is written to.
+        if sys.platform == "linux":
+            os.posix_fallocate(file.fileno(), 0, _SEGMENT)
+        else:
+            file.write(bytes(_SEGMENT))
+            file.flush()
+        self._segments.append((file, mmap.mmap(file.fileno(), _SEGMENT)))
         self._used = 0
 
     def let_go(self) -> None:
         """Take the arrays out of this process's memory until they are used again."""
-        for segment in self._segments:
+        for _, segment in self._segments:
             with suppress(OSError):
                 segment.madvise(mmap.MADV_DONTNEED)
+
+    def __del__(self) -> None:
+        for file, _ in self._segments:
+            file.close()
 
 
 def rows_among(
