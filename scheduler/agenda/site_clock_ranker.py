@@ -21,7 +21,7 @@ Otherwise it is ten times, and for a page of less than the mean importance as mu
 more.
 
 Cost: per visit 2 to 30 µs, more where changes are many; valuing takes 0.1 µs a page. Memory: 500
-bytes a page, and some 100 to 1,000 kB a site of five pages or more.
+bytes a page, and some 100 to 1,000 kB a site of five pages or more, in a file where many learn.
 
 Reference: ours.
 """
