@@ -258,7 +258,8 @@ def beside_rotation(
 ) -> BesideRotation | None:
     """Return the ratio of the sums of stale days, (k,) each, of intervals that begin ``at`` days.
 
-    None where visits found fewer than :data:`LEAST_CHANGES` ``changes``.
+    None where visits found fewer than :data:`LEAST_CHANGES` ``changes``, or no copy was stale: the
+    clock may have been set back.
 
     >>> rows, days = np.arange(200), np.full(200, 6.0)
     >>> it = beside_rotation(rows % 6, rows * 1.0, days, 2 * days, changes=34)
@@ -266,7 +267,7 @@ def beside_rotation(
     >>> it.ratio, round(it.lower, 3), round(it.upper, 3)
     (0.5, 0.5, 0.5)
     """
-    if changes < LEAST_CHANGES or not np.ptp(at) > 0:
+    if changes < LEAST_CHANGES or not np.ptp(at) > 0 or not own.sum() * turns.sum() > 0:
         return None
     ratio = float(own.sum() / turns.sum())
     block = np.minimum(_BLOCKS * (at - at.min()) / np.ptp(at), _BLOCKS - 1).astype(np.intp)
