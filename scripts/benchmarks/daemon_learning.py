@@ -6,9 +6,8 @@ a request is sent; then the process makes visits in virtual time, each answered 
 has changed, with as many requests a day as there are pages (or as ``--budget`` says). What is told:
 the CPU of the whole process until the first request and the memory it has had and has by then, the
 CPU of a visit (choosing it, recording and learning it, valuing all pages every so often, the hourly
-notes), the memory after these, how long it took to write the largest snapshot, and how long a commit
-waited for it; the same of a store of 10,000 pages in the same run; then CPU and delay of one
-valuation in a thread.
+notes), the memory after these, how long the largest snapshot took, and a commit meanwhile; the
+same of a store of 10,000 pages in the same run; then CPU and delay of one valuation in a thread.
 
 The pages of a site change at Poisson times; at every third site all change together now and then.
 """
