@@ -132,6 +132,12 @@ def test_the_estimate_beside_a_rotation_holds_the_truth(often: float, known: boo
     assert found.upper / found.lower < 1.5
 
 
+def test_where_no_copy_was_stale_there_is_no_share_of_a_rotation() -> None:
+    rows, none = np.arange(30), np.zeros(30)
+    for own, turns in ((none, none + 1), (none + 1, none), (none, none)):
+        assert beside_rotation(rows % 6, rows * 1.0, own, turns, changes=30) is None
+
+
 def test_a_source_that_is_mostly_right_names_the_days_of_changes_and_a_liar_does_not() -> None:
     # 20 pages, visited every 30 days; each fourth visit finds a change of 10 days before.
     page, at = np.repeat(np.arange(20), 13), np.tile(30.0 * np.arange(13), 20)
