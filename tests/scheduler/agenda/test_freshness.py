@@ -133,8 +133,8 @@ def test_the_estimate_beside_a_rotation_holds_the_truth(often: float, known: boo
 
 
 def test_where_no_copy_was_stale_there_is_no_share_of_a_rotation() -> None:
-    rows, none = np.arange(30), np.zeros(30)
-    for own, turns in ((none, none + 1), (none + 1, none), (none, none)):
+    rows, none, some = np.arange(30), np.zeros(30), np.ones(30)
+    for own, turns in ((none, some), (some, none), (none, none)):
         assert beside_rotation(rows % 6, rows * 1.0, own, turns, changes=30) is None
 
 
