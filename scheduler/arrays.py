@@ -214,13 +214,13 @@ class Scratch:
         self._used = _SEGMENT
 
     def moved(self, array: NDArray[T]) -> NDArray[T]:
-        """Return this array with its rows in a file; a very large one as it is.
+        """Return this array with its rows in a file; an empty or very large one as it is.
 
         Raises:
             OSError: there is no room.
         """
         room = array.nbytes + -array.nbytes % _ALIGNED
-        if room > _SEGMENT:
+        if not array.size or room > _SEGMENT:
             return array
         if self._used + room > _SEGMENT:
             self._grow()

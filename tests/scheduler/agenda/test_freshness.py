@@ -133,9 +133,9 @@ def test_the_estimate_beside_a_rotation_holds_the_truth(often: float, known: boo
 
 
 def test_where_no_copy_was_stale_there_is_no_share_of_a_rotation() -> None:
-    rows, none, some = np.arange(30), np.zeros(30), np.ones(30)
+    rows, at, none, some = np.arange(30), np.linspace(0, 9, 30), np.zeros(30), np.ones(30)
     for own, turns in ((none, some), (some, none), (none, none)):
-        assert beside_rotation(rows % 6, rows * 1.0, own, turns, changes=30) is None
+        assert beside_rotation(rows % 6, at, own, turns, changes=30) is None
 
 
 def test_a_source_that_is_mostly_right_names_the_days_of_changes_and_a_liar_does_not() -> None:

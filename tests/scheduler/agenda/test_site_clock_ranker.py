@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from freshet.compiled import numeric
 from freshet.compiled.numeric import record
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
-from freshet.scheduler.arrays import Floats
+from freshet.scheduler.arrays import Floats, Scratch
 from freshet.scheduler.costs import ein
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.estimate.site_model import RATES
@@ -258,3 +258,14 @@ def test_new_pages_begin_with_what_is_usual_in_their_area() -> None:
     ranker.learn(VisitResults(new, first, none[:2], none[:2], none[:2], none[:2]))
     quiet, busy = ranker.beliefs(42.0).rate[new]
     assert busy > 3 * quiet
+
+
+def test_arrays_in_a_file_hold_what_is_written_when_the_system_takes_them_away() -> None:
+    scratch = Scratch()
+    for array in (np.zeros((0, 3)), np.arange(6.0).reshape(2, 3), np.ones(1 << 20, np.float32)):
+        moved = scratch.moved(array)
+        assert moved.dtype == array.dtype
+        assert np.array_equal(moved, array)
+        moved += 1.0
+        scratch.let_go()
+        assert np.array_equal(moved, array + 1.0) or moved is array
