@@ -254,6 +254,8 @@ MOST_WHERE_CONTENT_WAS: Final = 12_000
 MOST_BLOCKS: Final = 24
 #: Bytes of a body that are searched.
 MOST_BYTES: Final = 64 * 1024
+#: Characters of a page that scripts may be about to build.
+_LITTLE: Final = 300
 #: Words in the markup of forms and scripts that stand in the place of content.
 _TELLING_MARKUP: Final = (b"password", b"captcha", b"challenge", b"consent", b"refresh")
 
@@ -273,4 +275,8 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
     if any(possible_cues("", folded(" . ".join((title or "", *texts))), telling=True)):
         return True
     start = body[:MOST_BYTES].lower()
+    if b"<script" in start:
+        said = " ".join(texts)
+        if len(said) <= _LITTLE or "javascript" in said.lower():
+            return True
     return any(word in start for word in _TELLING_MARKUP)

@@ -194,6 +194,59 @@ def _captcha(facts: PageFacts) -> Iterator[Sign]:
         yield 5, "a script that sets a cookie and loads again, and nothing else"
 
 
+#: What a page says while scripts build it, or in their place: short, or on JavaScript.
+_WAITS: Final = re.compile(
+    r"^\W*(?:now )?(?:loading|please wait|one moment|initiali[sz]ing|starting|lade|laden|"
+    r"wird geladen|chargement|cargando|caricamento|carregando|загрузка|wczytywanie|ładowanie|"
+    r"laddar|加载|正在加载|読み込み|ロード)(?:\W+\w+){0,3}\W*$"
+    r"|^(?=.*javascript).*(?:enabl|activ|ativ|attiv|requir|need|without|turn|aktiv|benötig|"
+    r"habilit|inschakel|включ|włącz|启用|有効)",
+    re.IGNORECASE | re.DOTALL,
+)
+#: A script that is a whole program: the names that bundlers give, and their folders.
+_BUNDLE: Final = re.compile(
+    r"(?:^|[/._-])(?:main|app|bundle|index|runtime|vendors?|chunks?|client|entry|polyfills|build|dist|"
+    r"assets|_next|_nuxt|static/js)(?:$|[/._-])|[._-][0-9A-Za-z_-]{8,}\.m?js|^module$"
+)
+#: A longer text for those without scripts is content.
+_MOST_NOSCRIPT_WORDS: Final = 150
+#: A page says no more outside of its frame than its title.
+_SPLASH_WORDS: Final = 3
+
+
+def _javascript(facts: PageFacts) -> Iterator[Sign]:
+    """Weigh whether scripts build the page: it says nothing, and has where and what to build."""
+    signs, notice = facts.signs, "javascript" in facts.signs.noscript.lower()
+    said = (
+        []
+        if signs.is_all_frame
+        else [*signs.headings, *signs.texts, *signs.linked, *signs.controls]
+    )
+    heard = sum(len(text.split()) for text in facts.blocks.texts if not _WAITS.search(text))
+    heard -= len(signs.noscript.split()) + signs.frame_words
+    asks = signs.form_count + signs.fields + signs.passwords + signs.long_fields
+    if (
+        not signs.programs
+        or asks
+        or any(not _WAITS.search(text) for text in said)
+        or heard > _SPLASH_WORDS
+        or len(signs.noscript.split()) > _MOST_NOSCRIPT_WORDS
+    ):
+        return
+    empty = [root for root, says_nothing in signs.roots.items() if says_nothing]
+    if signs.frame_words and not empty:
+        return
+    host = urlsplit(facts.url).netloc
+    own = [p for p in signs.programs if p != "inline" and urlsplit(p).netloc in {"", host}]
+    root = min(empty or signs.roots, default="")  # an id before the name of an element
+    bundled = any(map(_BUNDLE.search, (urlsplit(p).path for p in signs.programs)))
+    notice = notice or any("javascript" in text.lower() for text in said)
+    weight = 1 + bool(own) + bundled + 2 * bool(root) + 3 * notice
+    if weight >= 3 and signs.media <= bool(root or notice):
+        notice_too = " and a notice on JavaScript" if notice else ""
+        yield 4, (f"an empty {root} for scripts" if root else "scripts and no text") + notice_too
+
+
 def _rate_limited(facts: PageFacts) -> Iterator[Sign]:
     signs = facts.signs
     if _matches(_QUEUE, (*signs.names, *signs.addresses)) or "lineModel" in signs.scripts:
@@ -211,6 +264,7 @@ _SIGNS: Final[dict[NotContentKind, Callable[[PageFacts], Iterator[Sign]]]] = {
     NotContentKind.CONSENT_WALL: _consent,
     NotContentKind.CAPTCHA: _captcha,
     NotContentKind.RATE_LIMITED_PAGE: _rate_limited,
+    NotContentKind.NEEDS_JAVASCRIPT: _javascript,
 }
 
 
@@ -318,6 +372,9 @@ def _weighed(
     )
     spoken = sum(sorted((said.get(kind, 0) for _, said in cues.texts), reverse=True)[:2])
     support, sign = markup
+    if kind is NotContentKind.NEEDS_JAVASCRIPT:
+        # The sign has weighed the words, too.
+        return KindEvidence(kind, support, own_words=0, about=0, why=sign, titled=False)
     controls = min(2, cues.controls.get(kind, 0))
     # A link leads elsewhere: it only supports the page's own words.
     if title or heading or spoken or controls or support:
