@@ -255,7 +255,7 @@ MOST_BLOCKS: Final = 24
 #: Bytes of a body that are searched.
 MOST_BYTES: Final = 64 * 1024
 #: Characters of a page that scripts may be about to build.
-_LITTLE: Final = 300
+_LITTLE: Final = 120
 #: Words in the markup of forms and scripts that stand in the place of content.
 _TELLING_MARKUP: Final = (b"password", b"captcha", b"challenge", b"consent", b"refresh")
 

@@ -217,11 +217,8 @@ _SPLASH_WORDS: Final = 3
 def _javascript(facts: PageFacts) -> Iterator[Sign]:
     """Weigh whether scripts build the page: it says nothing, and has where and what to build."""
     signs, notice = facts.signs, "javascript" in facts.signs.noscript.lower()
-    said = (
-        []
-        if signs.is_all_frame
-        else [*signs.headings, *signs.texts, *signs.linked, *signs.controls]
-    )
+    said = [*signs.headings, *signs.linked, *signs.controls]
+    said += [] if signs.is_all_frame else signs.texts
     heard = sum(len(text.split()) for text in facts.blocks.texts if not _WAITS.search(text))
     heard -= len(signs.noscript.split()) + signs.frame_words
     asks = signs.form_count + signs.fields + signs.passwords + signs.long_fields
@@ -243,8 +240,8 @@ def _javascript(facts: PageFacts) -> Iterator[Sign]:
     notice = notice or any("javascript" in text.lower() for text in said)
     weight = 1 + bool(own) + bundled + 2 * bool(root) + 3 * notice
     if weight >= 3 and signs.media <= bool(root or notice):
-        notice_too = " and a notice on JavaScript" if notice else ""
-        yield 4, (f"an empty {root} for scripts" if root else "scripts and no text") + notice_too
+        told = "scripts and a notice on JavaScript" if notice else "scripts"
+        yield 4, f"{f'an empty {root}' if root else 'no text'}, {told}"
 
 
 def _rate_limited(facts: PageFacts) -> Iterator[Sign]:
@@ -365,16 +362,16 @@ def _greatest(many: Iterable[dict[str, int]]) -> dict[str, int]:
 def _weighed(
     kind: NotContentKind, cues: _CueWeights, markup: Sign, facts: PageFacts
 ) -> KindEvidence:
+    support, sign = markup
+    if kind is NotContentKind.NEEDS_JAVASCRIPT:
+        # The sign has weighed the words, too.
+        return KindEvidence(kind, support, own_words=0, about=0, why=sign, titled=False)
     title, heading = (
         # A weak cue does not name a page.
         weight if (weight := where.get(kind, 0)) > 1 else 0
         for where in (cues.title, cues.heading)
     )
     spoken = sum(sorted((said.get(kind, 0) for _, said in cues.texts), reverse=True)[:2])
-    support, sign = markup
-    if kind is NotContentKind.NEEDS_JAVASCRIPT:
-        # The sign has weighed the words, too.
-        return KindEvidence(kind, support, own_words=0, about=0, why=sign, titled=False)
     controls = min(2, cues.controls.get(kind, 0))
     # A link leads elsewhere: it only supports the page's own words.
     if title or heading or spoken or controls or support:

@@ -224,7 +224,11 @@ class HostJudge:
         by_probe = self._by_probe(facts.url, taken, at)
         verdict = by_probe or _by_itself(weighed, facts) or _by_family(best, family, page, facts)
         known = _joined(family or Family(page, at), facts, at, is_content=verdict is None)
-        earlier = self._mistaken(page, facts.url) if verdict is not None else ()
+        # Pages of pictures look like one that waits for its scripts, and are none.
+        is_alike = verdict is not None and (
+            page.words or verdict.kind is not NotContentKind.NEEDS_JAVASCRIPT
+        )
+        earlier = self._mistaken(page, facts.url) if is_alike else ()
         # A mistaken verdict of content does not count for the family.
         self._remember(family, replace(known, content=max(0, known.content - len(earlier))))
         if verdict is None:
