@@ -96,8 +96,9 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--pages", type=Path, action="append", default=[], metavar="DIR")
     options = parser.parse_args()
-    result = {name: figures(name) for name in _SETS}
-    for name, row in result.items():
+    result: dict[str, object] = {}
+    for name in _SETS:
+        result[name] = row = figures(name)
         say(f"{name:10} precision {row['precision']}, recall {row['recall']}, {row['pages']} pages")
     if options.pages:
         result["files"] = flagged(from_files(options.pages))

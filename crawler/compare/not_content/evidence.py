@@ -208,6 +208,7 @@ _BUNDLE: Final = re.compile(
     r"(?:^|[/._-])(?:main|app|bundle|index|runtime|vendors?|chunks?|client|entry|polyfills|build|dist|"
     r"assets|_next|_nuxt|static/js)(?:$|[/._-])|[._-][0-9A-Za-z_-]{8,}\.m?js|^module$"
 )
+_PROGRAM: Final = re.compile(r"(?:(?:https?:)?//(?P<host>[^/?#]*))?(?P<path>[^?#]*)", re.I)
 #: A longer text for those without scripts is content.
 _MOST_NOSCRIPT_WORDS: Final = 150
 #: A page says no more outside of its frame than its title.
@@ -233,15 +234,15 @@ def _javascript(facts: PageFacts) -> Iterator[Sign]:
     empty = [root for root, says_nothing in signs.roots.items() if says_nothing]
     if signs.frame_words and not empty:
         return
-    host = urlsplit(facts.url).netloc
-    own = [p for p in signs.programs if p != "inline" and urlsplit(p).netloc in {"", host}]
+    here, programs = ("", urlsplit(facts.url).netloc), list(map(_PROGRAM.match, signs.programs))
+    is_own = any(p and p[0] != "inline" and (p["host"] or "").lower() in here for p in programs)
     root = min(empty or signs.roots, default="")  # an id before the name of an element
-    bundled = any(map(_BUNDLE.search, (urlsplit(p).path for p in signs.programs)))
+    is_bundle = any(p and _BUNDLE.search(p["path"]) for p in programs)
     notice = notice or any("javascript" in text.lower() for text in said)
-    weight = 1 + bool(own) + bundled + 2 * bool(root) + 3 * notice
+    weight = 1 + is_own + is_bundle + 2 * bool(root) + 3 * notice
     if weight >= 3 and signs.media <= bool(root or notice):
-        told = "scripts and a notice on JavaScript" if notice else "scripts"
-        yield 4, f"{f'an empty {root}' if root else 'no text'}, {told}"
+        told = ", scripts and a notice on JavaScript" if notice else " and scripts"
+        yield 4, (f"an empty {root}" if root else "no text") + told
 
 
 def _rate_limited(facts: PageFacts) -> Iterator[Sign]:

@@ -103,6 +103,7 @@ def test_a_page_that_only_scripts_would_build_needs_javascript(main: str) -> Non
     "main",
     [
         "",
+        "<script src='http://[::1/app'></script><script src='//[/a.js'></script>",
         f"<p>Hello</p><div id=root></div>{PROGRAM}",
         f"<div id=app><h1>Chairs</h1></div>{NOTICE}{PROGRAM}",
         "<script async src=https://t.example/gtag.js></script><script>ga('x')</script>",
