@@ -13,7 +13,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import zstandard
 
@@ -53,13 +53,13 @@ def is_recognised(page: Built) -> bool:
     return verdict is not None and verdict.kind is NotContentKind.NEEDS_JAVASCRIPT
 
 
-def figures(name: SetName) -> dict[str, object]:
+def figures(name: SetName) -> dict[str, Any]:
     """Precision and recall on a set, and on the tuned one which pages were judged wrongly."""
     every = pages(name)
     found = [page for page in every if is_recognised(page)]
     right = sum(page.needs_javascript for page in found)
     need = sum(page.needs_javascript for page in every)
-    result: dict[str, object] = {
+    result: dict[str, Any] = {
         "pages": len(every),
         "tools": len({page.tool for page in every}),
         "need_javascript": need,
