@@ -110,8 +110,8 @@ def test_the_product_has_at_most_66100_lines() -> None:
     assert line_count(product) <= 66_100
 
 
-def test_the_tests_have_at_most_50350_lines() -> None:
-    assert line_count(files("tests")) <= 50_350
+def test_the_tests_have_at_most_50430_lines() -> None:
+    assert line_count(files("tests")) <= 50_430
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
