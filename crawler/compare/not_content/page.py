@@ -170,10 +170,9 @@ def _read_stage(tree: LexborHTMLParser, text: str, signs: PageSigns) -> None:
             signs.roots[f"<{tag}>"] = not (first.text_content or "").strip()
     if tree.css_first(_LEFT_OUT):
         signs.roots[f"<{_LEFT_OUT}>"] = True
-    seen = len(tree.css("img, iframe, video, audio, object, embed"))
-    films = len(tree.css("iframe, video, audio, object, embed"))
-    unseen = len(tree.css("noscript img, noscript iframe")) + len(tree.css("noscript iframe"))
-    signs.media = seen + films - unseen
+    films = len(tree.css("iframe, frame, video, audio, object, embed"))
+    unseen = len(tree.css("noscript img")) + 2 * len(tree.css("noscript iframe"))
+    signs.media = len(tree.css("img")) + 2 * films - unseen
 
 
 def _read_meta(attributes: Mapping[str, str | None], signs: PageSigns) -> None:

@@ -111,6 +111,7 @@ def test_a_page_that_only_scripts_would_build_needs_javascript(main: str) -> Non
         "<script>location.href = '/en/'</script>",
         f"<nav><a href=/1>One</a> <a href=/2>Two</a> <a href=/3>Three</a></nav>{PROGRAM}",
         f"<div id=app><a href=1><img src=1.jpg></a><a href=2><img src=2.jpg></a></div>{PROGRAM}",
+        f"<iframe src=/map></iframe>{PROGRAM}",
         f"<div id=app><video src=1.mp4></video></div>{PROGRAM}",
         f"<h1>Search</h1><form><input name=q></form>{NOTICE}{PROGRAM}",
         f"<p>First.</p><div id=comments></div>{NOTICE}{PROGRAM}",
