@@ -101,13 +101,13 @@ def test_the_product_has_at_most_255_modules() -> None:
     assert len(modules()) <= 255
 
 
-def test_the_product_has_at_most_66100_lines() -> None:
+def test_the_product_has_at_most_66120_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites,
     3,150 for C, which takes more lines than the Python that it replaces, and for snapshots,
-    1,300 for sites that have their own ways, 150 for pages that need JavaScript.
+    1,300 for sites that have their own ways, 170 for pages that need JavaScript.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 66_100
+    assert line_count(product) <= 66_120
 
 
 def test_the_tests_have_at_most_50430_lines() -> None:

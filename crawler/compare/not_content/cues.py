@@ -275,8 +275,11 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
     if any(possible_cues("", folded(" . ".join((title or "", *texts))), telling=True)):
         return True
     start = body[:MOST_BYTES].lower()
-    if b"<script" in start:
-        said = " ".join(texts)
-        if len(said) <= _LITTLE or "javascript" in said.lower():
-            return True
     return any(word in start for word in _TELLING_MARKUP)
+
+
+def may_wait(texts: Sequence[str], body: bytes) -> bool:
+    """Return whether scripts may be about to build a short page."""
+    said = " ".join(texts)
+    is_little = len(said) <= _LITTLE or "javascript" in said.lower()
+    return is_little and b"<script" in body[:MOST_BYTES].lower()

@@ -215,7 +215,7 @@ _MOST_NOSCRIPT_WORDS: Final = 150
 _SPLASH_WORDS: Final = 3
 
 
-def _javascript(facts: PageFacts) -> Iterator[Sign]:
+def unbuilt(facts: PageFacts) -> Iterator[Sign]:
     """Weigh whether scripts build the page: it says nothing, and has where and what to build."""
     signs, notice = facts.signs, "javascript" in facts.signs.noscript.lower()
     said = [*signs.headings, *signs.linked, *signs.controls]
@@ -262,7 +262,7 @@ _SIGNS: Final[dict[NotContentKind, Callable[[PageFacts], Iterator[Sign]]]] = {
     NotContentKind.CONSENT_WALL: _consent,
     NotContentKind.CAPTCHA: _captcha,
     NotContentKind.RATE_LIMITED_PAGE: _rate_limited,
-    NotContentKind.NEEDS_JAVASCRIPT: _javascript,
+    NotContentKind.NEEDS_JAVASCRIPT: unbuilt,
 }
 
 

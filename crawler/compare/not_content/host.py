@@ -18,7 +18,12 @@ from zlib import crc32
 from pydantic import TypeAdapter, ValidationError
 
 from freshet.crawler.compare.not_content.cues import folded, title_parts
-from freshet.crawler.compare.not_content.evidence import KindEvidence, has_wayside_sign, weigh
+from freshet.crawler.compare.not_content.evidence import (
+    KindEvidence,
+    has_wayside_sign,
+    unbuilt,
+    weigh,
+)
 from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageFacts
 from freshet.crawler.lru import LruCache
 
@@ -378,6 +383,12 @@ def _by_itself(weighed: Iterable[KindEvidence], facts: PageFacts) -> NotContent 
             before = " where there was content before" if facts.had_content else ""
             return NotContent(each.kind, f"{each.why} say {_SAID[each.kind]}{before}")
     return None
+
+
+def needs_javascript(facts: PageFacts) -> NotContent | None:
+    """Judge only whether scripts would build the page; nothing is learnt of it."""
+    kind = NotContentKind.NEEDS_JAVASCRIPT
+    return next((NotContent(kind, f"{why} say {_SAID[kind]}") for _, why in unbuilt(facts)), None)
 
 
 def _unnamed(facts: PageFacts) -> NotContentKind:
