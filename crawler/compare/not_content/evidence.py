@@ -22,7 +22,7 @@ from freshet.crawler.compare.not_content.cues import (
     weights,
     word_count,
 )
-from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts
+from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts, says_nothing
 
 # -- structure ---------------------------------------------------------------
 
@@ -194,15 +194,6 @@ def _captcha(facts: PageFacts) -> Iterator[Sign]:
         yield 5, "a script that sets a cookie and loads again, and nothing else"
 
 
-#: What a page says while scripts build it, or in their place: short, or on JavaScript.
-_WAITS: Final = re.compile(
-    r"^\W*(?:now )?(?:loading|please wait|one moment|initiali[sz]ing|starting|lade|laden|"
-    r"wird geladen|chargement|cargando|caricamento|carregando|загрузка|wczytywanie|ładowanie|"
-    r"laddar|加载|正在加载|読み込み|ロード)(?:\W+\w+){0,3}\W*$"
-    r"|^(?=.*javascript).*(?:enabl|activ|ativ|attiv|requir|need|without|turn|aktiv|benötig|"
-    r"habilit|inschakel|включ|włącz|启用|有効)",
-    re.IGNORECASE | re.DOTALL,
-)
 #: A script that is a whole program: the names that bundlers give, and their folders.
 _BUNDLE: Final = re.compile(
     r"(?:^|[/._-])(?:main|app|bundle|index|runtime|vendors?|chunks?|client|entry|polyfills|build|dist|"
@@ -217,32 +208,35 @@ _SPLASH_WORDS: Final = 3
 
 def unbuilt(facts: PageFacts) -> Iterator[Sign]:
     """Weigh whether scripts build the page: it says nothing, and has where and what to build."""
-    signs, notice = facts.signs, "javascript" in facts.signs.noscript.lower()
-    said = [*signs.headings, *signs.linked, *signs.controls]
-    said += [] if signs.is_all_frame else signs.texts
-    heard = sum(len(text.split()) for text in facts.blocks.texts if not _WAITS.search(text))
-    heard -= len(signs.noscript.split()) + signs.frame_words
-    asks = signs.form_count + signs.fields + signs.passwords + signs.long_fields
+    signs = facts.signs
+    shown = [*signs.headings, *signs.linked, *signs.controls]
+    shown += [] if signs.is_all_frame else signs.texts
+    said = [text for text in shown if not says_nothing(text) and text not in signs.unscripted]
+    heard = sum(len(text.split()) for text in facts.blocks.texts if not says_nothing(text))
+    heard -= len(signs.unscripted.split()) + signs.frame_words
     if (
         not signs.programs
-        or asks
-        or any(not _WAITS.search(text) for text in said)
+        or signs.refresh_s is not None
+        or signs.form_count + signs.fields + signs.passwords + signs.long_fields
+        or said
         or heard > _SPLASH_WORDS
-        or len(signs.noscript.split()) > _MOST_NOSCRIPT_WORDS
+        or len(signs.unscripted.split()) > _MOST_NOSCRIPT_WORDS
     ):
         return
-    empty = [root for root, says_nothing in signs.roots.items() if says_nothing]
+    empty = [root for root, is_empty in signs.roots.items() if is_empty]
     if signs.frame_words and not empty:
         return
     here, programs = ("", urlsplit(facts.url).netloc), list(map(_PROGRAM.match, signs.programs))
     is_own = any(p and p[0] != "inline" and (p["host"] or "").lower() in here for p in programs)
     root = min(empty or signs.roots, default="")  # an id before the name of an element
     is_bundle = any(p and _BUNDLE.search(p["path"]) for p in programs)
-    notice = notice or any("javascript" in text.lower() for text in said)
-    weight = 1 + is_own + is_bundle + 2 * bool(root) + 3 * notice
+    notice = any("javascript" in text.lower() for text in (*shown, signs.unscripted))
+    is_blank = is_own and heard <= 0 and not (signs.frame_words or signs.media)
+    weight = 1 + is_own + is_bundle + is_blank + 2 * bool(root) + 3 * notice
     if weight >= 3 and signs.media <= bool(root or notice):
         told = ", scripts and a notice on JavaScript" if notice else " and scripts"
-        yield 4, (f"an empty {root}" if root else "no text") + told
+        # Checks of visitors ask for JavaScript, too.
+        yield 4 if any(_captcha(facts)) else 6, (f"an empty {root}" if root else "no text") + told
 
 
 def _rate_limited(facts: PageFacts) -> Iterator[Sign]:

@@ -93,6 +93,20 @@ NOTICE = "<noscript>You need to enable JavaScript to run this app.</noscript>"
         f"<header>Acme</header><main><template data-dgst=BAILOUT></template></main>{PROGRAM}",
         f"<div id=app></div><p>Please enable JavaScript to use this site.</p>{PROGRAM}",
         f"<noscript><iframe src=//t.example/ns></iframe></noscript><div id=root></div>{PROGRAM}",
+        # Meteor, ReDoc, Blazor, AngularJS, ExtJS; and X, whose notice has a heading and links.
+        "<div id=react-target></div><script src=/8f3c1d7b.js?meteor_js_resource=true></script>",
+        "<redoc spec-url=/api.json></redoc><script src=//cdn.example/redoc.main.js></script>",
+        (
+            "<div id=app><svg></svg></div><div id=blazor-error-ui>An unhandled error has occurred."
+            "<a>Reload</a></div><script src=_framework/blazor.webassembly.js></script>"
+        ),
+        "<li ng-repeat='p in all'>{{p.name}}</li><script src=angular.js></script>",
+        "<script src=bootstrap.js></script>",
+        (
+            "<div id=react-root></div><noscript><h1>JavaScript is not available.</h1>"
+            "<p>JavaScript is disabled.</p><a href=/t>Terms</a></noscript>"
+            "<script src=//cdn.example/main.js></script>"
+        ),
     ],
 )
 def test_a_page_that_only_scripts_would_build_needs_javascript(main: str) -> None:
@@ -112,6 +126,8 @@ def test_a_page_that_only_scripts_would_build_needs_javascript(main: str) -> Non
         f"<nav><a href=/1>One</a> <a href=/2>Two</a> <a href=/3>Three</a></nav>{PROGRAM}",
         f"<div id=app><a href=1><img src=1.jpg></a><a href=2><img src=2.jpg></a></div>{PROGRAM}",
         f"<iframe src=/map></iframe>{PROGRAM}",
+        f"<svg><text>Berlin</text></svg>{PROGRAM}",
+        f"<meta http-equiv=refresh content='0; url=/en/'>{PROGRAM}",
         f"<div id=app><video src=1.mp4></video></div>{PROGRAM}",
         f"<h1>Search</h1><form><input name=q></form>{NOTICE}{PROGRAM}",
         f"<p>First.</p><div id=comments></div>{NOTICE}{PROGRAM}",
