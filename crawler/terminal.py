@@ -123,6 +123,14 @@ def counted_duplicates(state: IndexState) -> str:
     )
 
 
+def show_shells(count: int) -> None:
+    """Say what to do about pages that need JavaScript, if there are some."""
+    if count:
+        need = f"{counted(count, 'page')} need{'s' * (count == 1)} JavaScript and could not be read"
+        do = "name the site's feed, sitemap or API instead, or leave it out (`never` in [[sites]])"
+        show_line(f"{need}: {do}", "yellow")
+
+
 def joined(parts: Iterable[str | None], separator: str = ", ") -> str | None:
     """Join the parts that are not empty, or return None."""
     return separator.join(part for part in parts if part) or None

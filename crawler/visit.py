@@ -303,12 +303,16 @@ class Recorder:
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
     ) -> Visit:
         """Return the visit; a host that turned us away gets a pause from the frontier."""
-        if verdict.kind == "failed":
+        is_shell = verdict.reason == NotContentKind.NEEDS_JAVASCRIPT
+        if verdict.kind == "failed" and not is_shell:
             # No content is kept, no link followed.
             content = verdict
+        found = await self._found(due, result, content, verdict)
+        if is_shell:
+            # Its links and feeds lead to pages that may be read, but are not all that it will have.
+            content, found = verdict, FoundUrls(targets=found.targets)
         seen = _observation(due, result, verdict)
         role = _ROLES.get(type(content), due.role)
-        found = await self._found(due, result, content, verdict)
         # After the links were admitted: they show in which combinations values recur.
         text = content.text if isinstance(content, ReducedPage) else None
         copies = () if text is None else await self.copies.find(due, text)
@@ -323,7 +327,8 @@ class Recorder:
             observation=seen,
             role=role,
             # Asked without them, the server also says that the header has gone.
-            validators=Validators() if noindex else _validators(result),
+            # Those of a page that is no content would say that there is nothing new.
+            validators=Validators() if noindex else _validators(result, verdict),
             noindex=noindex,
             capture=_kept(content, verdict),
             links=found.links,
@@ -520,8 +525,8 @@ def _header_directives(result: FetchResult, token: str) -> Directives:
     return parse_directives(result.header_values("X-Robots-Tag"), token, is_header=True)
 
 
-def _validators(result: FetchResult) -> Validators | None:
-    if result.outcome != "fetched":
+def _validators(result: FetchResult, verdict: Verdict) -> Validators | None:
+    if result.outcome != "fetched" or verdict.kind == "failed":
         return None
     named = (result.header(name) for name in ("ETag", "Last-Modified"))
     return Validators(*(value if is_field_value(value) else None for value in named))

@@ -35,6 +35,7 @@ from freshet.crawler.terminal import (
     print_json,
     show_line,
     show_list,
+    show_shells,
 )
 from freshet.storage.entries import REBASED
 
@@ -73,6 +74,7 @@ def print_outcomes(report: CrawlReport) -> None:
             "last visit. `freshet rereduce` avoids that: it extracts the text of kept bodies again",
             "yellow",
         )
+    show_shells(report.reasons.get("failed: needs_javascript", 0))
 
 
 def _mostly(report: CrawlReport, kind: str) -> str | None:

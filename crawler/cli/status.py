@@ -23,6 +23,7 @@ from freshet.crawler.terminal import (
     show_facts,
     show_line,
     show_list,
+    show_shells,
     size,
     span,
     when,
@@ -163,7 +164,8 @@ class Status:
     """The store at one moment; ``busiest`` are the hosts with the most due URLs.
 
     ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
-    them; ``daemon`` is its status if that run is a daemon's.
+    them; ``needs_javascript`` counts the pages of a host that only a browser shows; ``daemon`` is
+    its status if that run is a daemon's.
     """
 
     db: str
@@ -181,6 +183,7 @@ class Status:
     robots_unreachable: list[tuple[str, RobotsRecord]]
     bounded: list[tuple[str, Throttle]]
     held_back: dict[str, int]
+    needs_javascript: dict[str, int]
     duplicates: IndexState
     alerts: list[RuleCounts]
     daemon: DaemonStatus | None
@@ -252,6 +255,7 @@ async def _read(db: Path, now: float) -> Status:
             robots_unreachable=await hosts.unreachable_robots(connection),
             bounded=await url_patterns.bounded(connection),
             held_back=await overview.held_back(connection),
+            needs_javascript=dict(await overview.needing_javascript(connection)),
             duplicates=await near_duplicates.state(connection),
             alerts=await alerts_tables.counts(connection),
             daemon=daemon,
@@ -282,6 +286,9 @@ def _print(status: Status) -> None:
         ],
     )
     _show_first("Known but not crawled", ("why", "URLs"), list(status.held_back.items()))
+    shells = status.needs_javascript
+    _show_first("Pages that need JavaScript", ("host", "pages"), list(shells.items()))
+    show_shells(sum(shells.values()))
 
 
 def _print_run(status: Status) -> None:

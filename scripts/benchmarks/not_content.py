@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from freshet.crawler.compare.not_content.cues import is_short, tells
-from freshet.crawler.compare.not_content.host import HostJudge, probe_url
+from freshet.crawler.compare.not_content.cues import is_short, may_wait, tells
+from freshet.crawler.compare.not_content.host import HostJudge, needs_javascript, probe_url
 from freshet.crawler.compare.not_content.page import (
     NotContent,
     PageFacts,
@@ -100,6 +100,8 @@ class Visitor:
         suspicious = had_content or tells(facts.title, facts.blocks.texts, page.html.encode())
         if suspicious or self.judge.shows_pages(self.at):
             verdict = self.judge.judge(facts, self.at)
+        elif may_wait(facts.blocks.texts, page.html.encode()):
+            verdict = needs_javascript(facts)
         if verdict is None and self.probing and self.judge.wants_probe(self.at):
             self._probe(page.url)
             if self.judge.shows_pages(self.at):

@@ -93,6 +93,17 @@ async def parked(db: Reader, now: float) -> list[WaitingHost]:
     return [WaitingHost(**row) for row in await db.execute_fetchall(sql, (now,))]
 
 
+async def needing_javascript(db: Reader) -> list[tuple[str, int]]:
+    """Return the origins with pages that needed JavaScript at their last visit, and how many."""
+    sql = (
+        "SELECT h.origin, count(*) AS n FROM page AS p JOIN host AS h ON h.id = p.host_id "
+        "WHERE p.role = 'page' AND p.last_kind = 'failed' AND 'needs_javascript' = ("
+        "  SELECT reason FROM finding WHERE page_id = p.id ORDER BY id DESC LIMIT 1) "
+        "GROUP BY h.id ORDER BY n DESC, h.origin"
+    )
+    return [(row[0], row[1]) for row in await db.execute_fetchall(sql)]
+
+
 async def last_sign_of_life(db: Reader, run_id: int) -> float | None:
     """Return the time of the newest observation of the store, if it is of this run."""
     sql = "SELECT at FROM observation WHERE id = (SELECT max(id) FROM observation) AND run_id = ?"

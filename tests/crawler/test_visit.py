@@ -237,6 +237,22 @@ async def test_of_what_is_not_content_nothing_is_kept_or_followed(stages: Stages
     assert visit.not_content is not None
 
 
+async def test_links_and_feeds_of_a_page_that_needs_javascript_are_followed(stages: Stages) -> None:
+    body = (
+        b"<link rel=alternate type=application/rss+xml href=/f><nav><a href=/a>a</a></nav>"
+        b"<div id=root></div><script type=module src=/app.js></script>"
+    )
+    visit = await stages.take(answer(body, ETag='"2"'), SEEN)
+    assert (visit.observation.kind, visit.observation.reason) == ("failed", "needs_javascript")
+    assert visit.targets is not None
+    assert (visit.targets.urls, visit.targets.roles) == (
+        [f"{SITE}/a", f"{SITE}/f"], ["page", "feed"]
+    )  # fmt: skip
+    # What is known of the content before stays, validators too: they ask for that content.
+    assert (visit.capture, visit.links, visit.validators) == (None, None, None)
+    assert (visit.role, visit.retry_at) == ("page", None)
+
+
 async def test_a_host_that_turns_us_away_is_left_alone_and_asked_again(stages: Stages) -> None:
     visit = await stages.take(answer(TOO_MANY))
     assert visit.observation.reason == "rate_limited_page"

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.cli.crawl import print_outcomes
+from freshet.crawler.cli.status import _read
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
@@ -244,3 +246,32 @@ async def test_visits_that_wait_for_a_probe_do_not_hold_up_a_run_that_ends(
     async with scripted({"h": PAGES}) as web:
         report = await crawled(web, tmp_path / "c.db", crawl__max_pages=limit)
     assert report.pages == limit
+
+
+SHELL = Page(
+    "<title>Shop</title><noscript>Please enable JavaScript.</noscript><div id=root></div>"
+    "<script type=module src=/app.js></script>",
+    headers={"ETag": '"shell"'},
+)
+
+
+async def test_a_page_that_needs_javascript_is_counted_and_its_text_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db, pages = tmp_path / "c.db", PAGES | {"/gone": SHELL}
+    async with scripted({"h": pages}) as web:
+        report = await crawled(web, db)
+        assert (report.pages, report.errors) == (3, 1)
+        assert last(db, "/gone") == ("failed", "needs_javascript", False)
+        pages["/a"] = SHELL
+        for _ in range(2):
+            report = await crawled(web, db)
+            assert (report.changed, report.gone, report.pages) == (0, 0, 2)
+            assert last(db, "/a") == ("failed", "needs_javascript", True)
+        print_outcomes(report)
+        assert "2 pages need JavaScript and could not be read" in capsys.readouterr().out
+        status = await _read(db, 0.0)
+        assert status.as_json()["needs_javascript"] == {web.origin("h"): 2}
+        pages["/a"] = PAGES["/a"]
+        await crawled(web, db)
+    assert last(db, "/a") == ("unchanged", None, True)

@@ -17,8 +17,13 @@ from random import Random
 from typing import Final
 
 from freshet.crawler.compare.ladder import PageHistories
-from freshet.crawler.compare.not_content.cues import is_short, tells
-from freshet.crawler.compare.not_content.host import MOST_PENDING, HostJudge, probe_url
+from freshet.crawler.compare.not_content.cues import is_short, may_wait, tells
+from freshet.crawler.compare.not_content.host import (
+    MOST_PENDING,
+    HostJudge,
+    needs_javascript,
+    probe_url,
+)
 from freshet.crawler.compare.not_content.page import (
     NotContent,
     PageFacts,
@@ -166,7 +171,10 @@ class NotContentCheck:
             facts = cache(
                 partial(facts_of, result, due.fetch_url, parsed, new, had_content=had_content)
             )
-            checked = await self._judged(host, due, facts, result.ended_at, suspicious=suspicious)
+            waits = may_wait(texts, result.body)
+            checked = await self._judged(
+                host, due, facts, result.ended_at, suspicious=suspicious, waits=waits
+            )
             return checked if history is None else replace(checked, history=history)
 
     async def _judged(
@@ -177,6 +185,7 @@ class NotContentCheck:
         now: float,
         *,
         suspicious: bool,
+        waits: bool,
     ) -> CheckedPage:
         """Judge a page; without a sign it is only compared with its host's known block pages."""
         judge, verdict, shown = host.known, None, None
@@ -185,6 +194,8 @@ class NotContentCheck:
         is_first = not several and judge.wants_probe(now)
         if suspicious or is_first or judge.shows_pages(now):
             verdict = host.judge(due, facts(), now)
+        elif waits:
+            verdict = needs_javascript(facts())
         if verdict is None and judge.wants_probe(now, several=several):
             shown = await self._probed(judge, due, now)
             if shown is not None and judge.shows_pages(now):

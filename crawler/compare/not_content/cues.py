@@ -254,6 +254,8 @@ MOST_WHERE_CONTENT_WAS: Final = 12_000
 MOST_BLOCKS: Final = 24
 #: Bytes of a body that are searched.
 MOST_BYTES: Final = 64 * 1024
+#: Characters of a page that scripts may be about to build.
+_LITTLE: Final = 120
 #: Words in the markup of forms and scripts that stand in the place of content.
 _TELLING_MARKUP: Final = (b"password", b"captcha", b"challenge", b"consent", b"refresh")
 
@@ -274,3 +276,10 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
         return True
     start = body[:MOST_BYTES].lower()
     return any(word in start for word in _TELLING_MARKUP)
+
+
+def may_wait(texts: Sequence[str], body: bytes) -> bool:
+    """Return whether scripts may be about to build a short page."""
+    said = " ".join(texts)
+    is_little = len(said) <= _LITTLE or "javascript" in said.lower()
+    return is_little and b"<script" in body[:MOST_BYTES].lower()

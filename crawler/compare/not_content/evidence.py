@@ -22,7 +22,7 @@ from freshet.crawler.compare.not_content.cues import (
     weights,
     word_count,
 )
-from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts
+from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts, says_nothing
 
 # -- structure ---------------------------------------------------------------
 
@@ -194,6 +194,51 @@ def _captcha(facts: PageFacts) -> Iterator[Sign]:
         yield 5, "a script that sets a cookie and loads again, and nothing else"
 
 
+#: A script that is a whole program: the names that bundlers give, and their folders.
+_BUNDLE: Final = re.compile(
+    r"(?:^|[/._-])(?:main|app|bundle|index|runtime|vendors?|chunks?|client|entry|polyfills|build|dist|"
+    r"assets|_next|_nuxt|static/js)(?:$|[/._-])|[._-][0-9A-Za-z_-]{8,}\.m?js|^module$"
+)
+_PROGRAM: Final = re.compile(r"(?:(?:https?:)?//(?P<host>[^/?#]*))?(?P<path>[^?#]*)", re.I)
+#: A longer text for those without scripts is content.
+_MOST_NOSCRIPT_WORDS: Final = 150
+#: A page says no more outside of its frame than its title.
+_SPLASH_WORDS: Final = 3
+
+
+def unbuilt(facts: PageFacts) -> Iterator[Sign]:
+    """Weigh whether scripts build the page: it says nothing, and has where and what to build."""
+    signs = facts.signs
+    shown = [*signs.headings, *signs.linked, *signs.controls]
+    shown += [] if signs.is_all_frame else signs.texts
+    said = [text for text in shown if not says_nothing(text) and text not in signs.unscripted]
+    heard = sum(len(text.split()) for text in facts.blocks.texts if not says_nothing(text))
+    heard -= len(signs.unscripted.split()) + signs.frame_words
+    if (
+        not signs.programs
+        or signs.refresh_s is not None
+        or signs.form_count + signs.fields + signs.passwords + signs.long_fields
+        or said
+        or heard > _SPLASH_WORDS
+        or len(signs.unscripted.split()) > _MOST_NOSCRIPT_WORDS
+    ):
+        return
+    empty = [root for root, is_empty in signs.roots.items() if is_empty]
+    if signs.frame_words and not empty:
+        return
+    here, programs = ("", urlsplit(facts.url).netloc), list(map(_PROGRAM.match, signs.programs))
+    is_own = any(p and p[0] != "inline" and (p["host"] or "").lower() in here for p in programs)
+    root = min(empty or signs.roots, default="")  # an id before the name of an element
+    is_bundle = any(p and _BUNDLE.search(p["path"]) for p in programs)
+    notice = any("javascript" in text.lower() for text in (*shown, signs.unscripted))
+    is_blank = is_own and heard <= 0 and not (signs.frame_words or signs.media)
+    weight = 1 + is_own + is_bundle + is_blank + 2 * bool(root) + 3 * notice
+    if weight >= 3 and signs.media <= bool(root or notice):
+        told = ", scripts and a notice on JavaScript" if notice else " and scripts"
+        # Checks of visitors ask for JavaScript, too.
+        yield 4 if any(_captcha(facts)) else 6, (f"an empty {root}" if root else "no text") + told
+
+
 def _rate_limited(facts: PageFacts) -> Iterator[Sign]:
     signs = facts.signs
     if _matches(_QUEUE, (*signs.names, *signs.addresses)) or "lineModel" in signs.scripts:
@@ -211,6 +256,7 @@ _SIGNS: Final[dict[NotContentKind, Callable[[PageFacts], Iterator[Sign]]]] = {
     NotContentKind.CONSENT_WALL: _consent,
     NotContentKind.CAPTCHA: _captcha,
     NotContentKind.RATE_LIMITED_PAGE: _rate_limited,
+    NotContentKind.NEEDS_JAVASCRIPT: unbuilt,
 }
 
 
@@ -311,13 +357,16 @@ def _greatest(many: Iterable[dict[str, int]]) -> dict[str, int]:
 def _weighed(
     kind: NotContentKind, cues: _CueWeights, markup: Sign, facts: PageFacts
 ) -> KindEvidence:
+    support, sign = markup
+    if kind is NotContentKind.NEEDS_JAVASCRIPT:
+        # The sign has weighed the words, too.
+        return KindEvidence(kind, support, own_words=0, about=0, why=sign, titled=False)
     title, heading = (
         # A weak cue does not name a page.
         weight if (weight := where.get(kind, 0)) > 1 else 0
         for where in (cues.title, cues.heading)
     )
     spoken = sum(sorted((said.get(kind, 0) for _, said in cues.texts), reverse=True)[:2])
-    support, sign = markup
     controls = min(2, cues.controls.get(kind, 0))
     # A link leads elsewhere: it only supports the page's own words.
     if title or heading or spoken or controls or support:

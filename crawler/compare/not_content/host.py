@@ -18,7 +18,12 @@ from zlib import crc32
 from pydantic import TypeAdapter, ValidationError
 
 from freshet.crawler.compare.not_content.cues import folded, title_parts
-from freshet.crawler.compare.not_content.evidence import KindEvidence, has_wayside_sign, weigh
+from freshet.crawler.compare.not_content.evidence import (
+    KindEvidence,
+    has_wayside_sign,
+    unbuilt,
+    weigh,
+)
 from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageFacts
 from freshet.crawler.lru import LruCache
 
@@ -224,7 +229,11 @@ class HostJudge:
         by_probe = self._by_probe(facts.url, taken, at)
         verdict = by_probe or _by_itself(weighed, facts) or _by_family(best, family, page, facts)
         known = _joined(family or Family(page, at), facts, at, is_content=verdict is None)
-        earlier = self._mistaken(page, facts.url) if verdict is not None else ()
+        # Pages of pictures look like one that waits for its scripts, and are none.
+        is_alike = verdict is not None and (
+            page.words or verdict.kind is not NotContentKind.NEEDS_JAVASCRIPT
+        )
+        earlier = self._mistaken(page, facts.url) if is_alike else ()
         # A mistaken verdict of content does not count for the family.
         self._remember(family, replace(known, content=max(0, known.content - len(earlier))))
         if verdict is None:
@@ -376,6 +385,12 @@ def _by_itself(weighed: Iterable[KindEvidence], facts: PageFacts) -> NotContent 
     return None
 
 
+def needs_javascript(facts: PageFacts) -> NotContent | None:
+    """Judge only whether scripts would build the page; nothing is learnt of it."""
+    kind = NotContentKind.NEEDS_JAVASCRIPT
+    return next((NotContent(kind, f"{why} say {_SAID[kind]}") for _, why in unbuilt(facts)), None)
+
+
 def _unnamed(facts: PageFacts) -> NotContentKind:
     """Return the kind of a block page without a cue: an answerable one asks for a choice."""
     return NotContentKind.CONSENT_WALL if facts.signs.controls else NotContentKind.ERROR_PAGE
@@ -411,6 +426,7 @@ _SAID: Final = {
     NotContentKind.CONSENT_WALL: "that a reader must choose or consent first",
     NotContentKind.CAPTCHA: "that a visitor must prove to be human",
     NotContentKind.RATE_LIMITED_PAGE: "that the visitor is turned away for now",
+    NotContentKind.NEEDS_JAVASCRIPT: "that only a browser shows it",
 }
 
 

@@ -54,6 +54,34 @@ _STATUS: Final = re.compile(
 )
 _HEX: Final = re.compile(r"\\x([0-9a-fA-F]{2})")
 _DELAY: Final = re.compile(r"\s*(\d{1,6})")
+#: Ids of the element into which a framework builds the page, as their starters name it.
+_ROOTS: Final = re.compile(
+    r"^(?:_*(?:next|nuxt|gatsby|layout|docusaurus)|(?:react-?|vue-?|js-?)?(?:app|root)|"
+    r"(?:app|main|page)-?(?:root|app|mount|container)|q-app|svelte|elm|ember-?app|"
+    r"mount(?:-?point)?|target)$",
+    re.IGNORECASE,
+)
+#: Elements of a page's own, or of ReDoc.
+_CUSTOM: Final = re.compile(r"<([a-z][a-z0-9]*-[a-z0-9-]+|redoc)[\s>]")
+#: Elements that a program may fill: any that is named, if nothing is in it yet.
+_STAGES: Final = "body :is(div, main, section, pre, span)[id]"
+_FILMS: Final = "iframe, frame, video, audio, object, embed"
+_MEDIA: Final = f"img, svg text, canvas, input, {_FILMS}"
+#: What a page says while scripts build it, or in their place: short, on JavaScript, or names.
+_WAITS: Final = re.compile(
+    r"^\W*(?:now )?(?:loading|please wait|one moment|initiali[sz]ing|starting|lade|laden|"
+    r"wird geladen|chargement|cargando|caricamento|carregando|загрузка|wczytywanie|ładowanie|"
+    r"laddar|加载|正在加载|読み込み|ロード)(?:\W+\w+){0,3}\W*$"
+    r"|^(?=.*javascript).*(?:enabl|activ|ativ|attiv|requir|need|without|turn|aktiv|benötig|"
+    r"habilit|inschakel|включ|włącz|启用|有効)"
+    r"|^(?:\W*\{\{[^{}]*\}\})+\W*$|^An unhandled error has occurred\.\s*Reload\W*$",
+    re.IGNORECASE | re.DOTALL,
+)
+#: What React leaves to the browser.
+_LEFT_OUT: Final = "template[data-dgst]"
+_MOST_ROOTS: Final = 8
+#: Shorter scripts build no page.
+_PROGRAM: Final = 100
 
 
 @dataclass(slots=True)
@@ -67,6 +95,11 @@ class PageSigns:
     ``statuses`` HTTP errors that a script states; ``refresh_s`` a meta refresh, in seconds;
     ``refreshes_to_check`` says that it leads to a check of visitors (:func:`is_check`).
     ``codes`` and ``dates`` count elements of preformatted text and of time.
+    ``programs`` are the addresses of scripts that run, of inline ones ``module`` or ``inline``;
+    ``roots`` are elements into which frameworks build a page, and whether they say nothing yet;
+    ``unscripted`` is the text of all ``noscript`` elements.
+    ``is_all_frame``: ``texts`` are those of the frame, there are no others. ``media`` counts
+    pictures, and twice films and embedded pages.
     """
 
     language: str = ""
@@ -92,6 +125,11 @@ class PageSigns:
     refreshes_to_check: bool = False
     codes: int = 0
     dates: int = 0
+    programs: list[str] = field(default_factory=list)
+    roots: dict[str, bool] = field(default_factory=dict)
+    unscripted: str = ""
+    is_all_frame: bool = False
+    media: int = 0
 
 
 def read_signs(body: bytes, content_type: str | None) -> PageSigns:
@@ -108,8 +146,11 @@ def read_signs(body: bytes, content_type: str | None) -> PageSigns:
     except SelectolaxError:
         return signs
     if tree.body is not None:
+        for error in tree.css("#blazor-error-ui"):
+            error.decompose()  # a style sheet hides it
         _read_head(tree, signs)
         _Body(signs).walk(tree.body)
+        _read_stage(tree, text, signs)
     return signs
 
 
@@ -123,14 +164,53 @@ def _read_head(tree: LexborHTMLParser, signs: PageSigns) -> None:
     codes: list[str] = []
     left = _MOST_SCRIPT
     for script in tree.css("script")[:60]:
-        source = script.attributes.get("src")
+        source, kind = script.attributes.get("src"), script.attributes.get("type") or ""
+        code = "" if source else script.text()
         if source:
             _note(signs.addresses, source)
         elif left > 0:
-            codes.append(script.text()[:left])
+            codes.append(code[:left])
             left -= len(codes[-1])
+        if not kind or "javascript" in kind or kind == "module":
+            is_module = kind == "module" or "import(" in code
+            inline = "module" if is_module else "inline" * (len(code) >= _PROGRAM)
+            _note(signs.programs, source or inline)
     signs.scripts = _HEX.sub(lambda m: chr(int(m[1], 16)), " ".join(codes))
     signs.statuses = frozenset(map(int, _STATUS.findall(signs.scripts)))
+
+
+def says_nothing(text: str) -> bool:
+    """Return whether a text is none, or one that stands there until scripts have built the page."""
+    return not text.strip() or _WAITS.search(text) is not None
+
+
+def _text_in(node: LexborNode) -> str:
+    text = node.text(deep=True)
+    for unseen in node.css("script, style, noscript"):
+        text = text.replace(unseen.text(deep=True), "", 1)
+    return text
+
+
+def _read_stage(tree: LexborHTMLParser, text: str, signs: PageSigns) -> None:
+    """Read where scripts may build the page, and what it shows without words."""
+    for node in tree.css("body [id]")[:300]:
+        if _ROOTS.match(node.id or "") and len(signs.roots) < _MOST_ROOTS:
+            signs.roots[f"#{node.id}"] = says_nothing(_text_in(node))
+    for node in tree.css(_STAGES)[:_MOST_ROOTS]:
+        if says_nothing(_text_in(node)) and not node.css_first(_MEDIA):
+            signs.roots.setdefault(f"#{node.id}", True)
+    for tag in list(dict.fromkeys(_CUSTOM.findall(text)))[:_MOST_ROOTS]:
+        if first := tree.css_first(f"body {tag}"):
+            signs.roots[f"<{tag}>"] = says_nothing(_text_in(first))
+    if tree.css_first(_LEFT_OUT):
+        signs.roots[f"<{_LEFT_OUT}>"] = True
+    signs.unscripted = " ".join(
+        " ".join(node.text(deep=True).split()) for node in tree.css("noscript")
+    )
+    films = len(tree.css(_FILMS)) + (tree.css_first("svg text") is not None)
+    unseen = len(tree.css("noscript img"))
+    unseen += 2 * len(tree.css("noscript iframe, iframe[src^='javascript']"))
+    signs.media = len(tree.css("img")) + 2 * films - unseen
 
 
 def _read_meta(attributes: Mapping[str, str | None], signs: PageSigns) -> None:
@@ -204,7 +284,7 @@ class _Body:
         signs.noscript = " ".join(self._noscript)
         if not (signs.headings or signs.texts or signs.controls or signs.linked):
             # A page that is all frame has its frame as content.
-            signs.texts = self._framed
+            signs.texts, signs.is_all_frame = self._framed, True
 
     def _zone(self, tag: str, zone: list[str]) -> list[str]:
         if tag in _HEADINGS:
@@ -312,6 +392,7 @@ class NotContentKind(StrEnum):
     CONSENT_WALL = "consent_wall"
     CAPTCHA = "captcha"
     RATE_LIMITED_PAGE = "rate_limited_page"
+    NEEDS_JAVASCRIPT = "needs_javascript"
 
 
 @dataclass(frozen=True, slots=True)

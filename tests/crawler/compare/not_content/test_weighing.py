@@ -74,3 +74,65 @@ def test_a_retry_after_header_speaks_for_a_limit() -> None:
     told = facts_of("<p>Please wait a moment and try again.</p>", retry_after=True)
     assert kind_of(plain) is None
     assert kind_of(told) is NotContentKind.RATE_LIMITED_PAGE
+
+
+PROGRAM = "<script type=module src=/assets/index-4f2c9a1b.js></script>"
+NOTICE = "<noscript>You need to enable JavaScript to run this app.</noscript>"
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        f"<div id=root></div>{PROGRAM}",
+        f"{NOTICE}<div id=start></div><script src=/js/start.js></script>",
+        "<app-root></app-root><script src=main.js></script>",
+        "<script defer src=/build/bundle.js></script>",
+        f"<div id=app><img src=/logo.svg>Loading …</div>{PROGRAM}",
+        "<div id=app></div><script src=https://cdn.example/app.3f2a81cc.js></script>",
+        f"<nav><a href=/>Acme</a></nav><div id=app></div>{PROGRAM}<footer>Acme, 2026</footer>",
+        f"<header>Acme</header><main><template data-dgst=BAILOUT></template></main>{PROGRAM}",
+        f"<div id=app></div><p>Please enable JavaScript to use this site.</p>{PROGRAM}",
+        f"<noscript><iframe src=//t.example/ns></iframe></noscript><div id=root></div>{PROGRAM}",
+        # Meteor, ReDoc, Blazor, AngularJS, ExtJS; and X, whose notice has a heading and links.
+        "<div id=react-target></div><script src=/8f3c1d7b.js?meteor_js_resource=true></script>",
+        "<redoc spec-url=/api.json></redoc><script src=//cdn.example/redoc.main.js></script>",
+        (
+            "<div id=app><svg></svg></div><div id=blazor-error-ui>An unhandled error has occurred."
+            "<a>Reload</a></div><script src=_framework/blazor.webassembly.js></script>"
+        ),
+        "<li ng-repeat='p in all'>{{p.name}}</li><script src=angular.js></script>",
+        "<script src=bootstrap.js></script>",
+        (
+            "<div id=react-root></div><noscript><h1>JavaScript is not available.</h1>"
+            "<p>JavaScript is disabled.</p><a href=/t>Terms</a></noscript>"
+            "<script src=//cdn.example/main.js></script>"
+        ),
+    ],
+)
+def test_a_page_that_only_scripts_would_build_needs_javascript(main: str) -> None:
+    assert kind_of(facts_of(main)) is NotContentKind.NEEDS_JAVASCRIPT
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        "",
+        "<script src='http://[::1/app'></script><script src='//[/a.js'></script>",
+        f"<p>Hello</p><div id=root></div>{PROGRAM}",
+        f"<div id=app><h1>Chairs</h1></div>{NOTICE}{PROGRAM}",
+        "<script async src=https://t.example/gtag.js></script><script>ga('x')</script>",
+        '<div id=app></div><script type=application/ld+json>{"text": "all of it"}</script>',
+        "<script>location.href = '/en/'</script>",
+        f"<nav><a href=/1>One</a> <a href=/2>Two</a> <a href=/3>Three</a></nav>{PROGRAM}",
+        f"<div id=app><a href=1><img src=1.jpg></a><a href=2><img src=2.jpg></a></div>{PROGRAM}",
+        f"<iframe src=/map></iframe>{PROGRAM}",
+        f"<svg><text>Berlin</text></svg>{PROGRAM}",
+        f"<meta http-equiv=refresh content='0; url=/en/'>{PROGRAM}",
+        f"<div id=app><video src=1.mp4></video></div>{PROGRAM}",
+        f"<h1>Search</h1><form><input name=q></form>{NOTICE}{PROGRAM}",
+        f"<p>First.</p><div id=comments></div>{NOTICE}{PROGRAM}",
+        f"<div id=app></div><noscript>JavaScript is off. {FILLER * 2}</noscript>{PROGRAM}",
+    ],
+)
+def test_a_page_that_shows_anything_by_itself_does_not(main: str) -> None:
+    assert kind_of(facts_of(main)) is None
