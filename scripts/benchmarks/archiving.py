@@ -1,8 +1,9 @@
 """What writing an archive costs a crawl of real pages, in CPU time.
 
 nginx serves documentation packages on loopback (as for bench_crawl, gzipped where a client takes
-that). Freshet crawls them with and without ``--archive``, by turns, first and again with a tenth of
-the pages edited. CPU time is that of the whole process tree, start included.
+that). Freshet crawls them with and without ``--archive``, and with ``--requisites``, too, by turns,
+first and again with a tenth of the pages edited. CPU time is that of the whole process tree, start
+included.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from scripts.benchmarks.crawl_nginx import NoNginx, Served
 from scripts.benchmarks.crawl_tree import NoTree, Tree
 
 _EDITED = 0.1
-_PLAIN, _ARCHIVED = "without", "with"
+_OPTIONS = {"without": (), "with": ("--archive",), "whole": ("--archive", "--requisites")}
+_PLAIN, _ARCHIVED, _WHOLE = _OPTIONS
 
 
 def measure(tree: Tree, served: Served, rounds: int, directory: Path) -> dict[str, object]:
@@ -30,7 +32,7 @@ def measure(tree: Tree, served: Served, rounds: int, directory: Path) -> dict[st
     again: list[Mapping[str, Run]] = []
     sizes = [0, 0]
     for number in range(rounds):
-        crawlers = [_crawler(directory / f"{n}-{number}", served, n) for n in (_PLAIN, _ARCHIVED)]
+        crawlers = [_crawler(directory / f"{n}-{number}", served, n) for n in _OPTIONS]
         if number % 2:
             crawlers.reverse()
         first.append(_crawl(crawlers, served, f"round {number + 1}, first crawl"))
@@ -52,7 +54,8 @@ def _crawler(directory: Path, served: Served, name: str) -> Crawler:
     seeds = directory / "seeds.txt"
     seeds.write_text("\n".join(served.seeds()) + "\n", "utf-8")
     crawler = crawl_competitors.freshet(directory, seeds, Concurrency())
-    options = ("--archive", str(directory / "archive")) if name == _ARCHIVED else ()
+    archive, *others = _OPTIONS[name] or ("",)
+    options = (archive, str(directory / "archive"), *others) if archive else ()
     return replace(crawler, name=name, command=(*crawler.command, *options))
 
 
@@ -67,19 +70,24 @@ def _crawl(crawlers: Sequence[Crawler], served: Served, what: str) -> Mapping[st
 
 def _figures(rounds: Sequence[Mapping[str, Run]]) -> dict[str, object]:
     """CPU seconds of each run, and what was added, by the medians and by the fastest of each."""
-    cpu = {name: [runs[name].cpu_s for runs in rounds] for name in (_PLAIN, _ARCHIVED)}
+    cpu = {name: [runs[name].cpu_s for runs in rounds] for name in _OPTIONS}
     pages = len(rounds[0][_PLAIN].pages)
-    added = {
-        how: round(of(cpu[_ARCHIVED]) / of(cpu[_PLAIN]) - 1, 3)
-        for how, of in (("median", median), ("fastest", min))
-    }
-    more_us = (min(cpu[_ARCHIVED]) - min(cpu[_PLAIN])) / pages * 1e6
     return {
         "pages": pages,
         "cpu_s": {name: [round(s, 2) for s in each] for name, each in cpu.items()},
-        "added": added,
-        "added_us_a_page_fastest": round(more_us, 1),
+        **_added("", cpu[_ARCHIVED], cpu[_PLAIN], pages),
+        **_added("requisites_", cpu[_WHOLE], cpu[_ARCHIVED], pages),
     }
+
+
+def _added(
+    what: str, more: Sequence[float], less: Sequence[float], pages: int
+) -> dict[str, object]:
+    shares = {
+        how: round(of(more) / of(less) - 1, 3) for how, of in (("median", median), ("fastest", min))
+    }
+    us = round((min(more) - min(less)) / pages * 1e6, 1)
+    return {f"{what}added": shares, f"{what}added_us_a_page_fastest": us}
 
 
 def _size(folder: Path) -> int:
