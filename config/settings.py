@@ -421,6 +421,10 @@ class _ArchiveSettings(_SettingsGroup):
     """WARC files of all requests and responses; an empty ``dir``: none."""
 
     dir: str
+    requisites: bool
+    requisites_per_page: Annotated[int, Number, Field(ge=1, le=1_000)]
+    requisites_share: Share
+    requisites_age_days: Seconds
     max_file_bytes: Annotated[int, Number, Field(ge=1_000_000, le=_MOST)]
 
 

@@ -52,6 +52,9 @@ FOREIGN_SITEMAPS: Final = 10
 SITEMAP_URL_CHARS: Final = 2_048
 #: Due URLs of a host beyond which a crawl reads none of its sitemaps, which may have 50,000 each.
 LISTED_URLS: Final = 100_000
+#: Requisites of archived pages that wait, and their bytes for one page.
+REQUISITES_WAITING: Final = 20_000
+REQUISITE_BYTES: Final = 64 << 20
 #: Bytes that are read of a line of a site list.
 LINE_BYTES: Final = 256 << 10
 #: Elements inside each other in a sitemap or an outline; the protocol of sitemaps has three levels.

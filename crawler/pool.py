@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+from freshet.crawler.archive.requisites import Requisite, Requisites
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.fetch.client import NotMade
@@ -45,7 +46,7 @@ class FetchPool:
 
     ``perform`` makes one request, when the ``pacer`` allows it, and returns its entries, which
     ``write`` hands to the writer. ``begun`` is called in each run after the first turn, which may
-    take a while.
+    take a while. ``requisites`` are not counted by the limits, and fetched after the last page.
 
     Attributes:
         chores: awaited in this order with the time at each turn, in a daemon at least once a
@@ -64,6 +65,7 @@ class FetchPool:
     rules: PoolRules
     pacer: Pacer
     begun: Callable[[], None] | None = None
+    requisites: Requisites | None = None
     chores: list[Callable[[float], Awaitable[None]]] = field(default_factory=list)
     told_to_stop: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     unacknowledged: int = field(default=0, init=False)
@@ -200,7 +202,10 @@ class FetchPool:
                 return None
             request = None
             if self._may_launch():
-                request = self.frontier.next(now, pages=self._may_take_pages())
+                pages, needs = self._may_take_pages(), self.requisites
+                if needs is not None:
+                    needs.alone, pages = not pages, True
+                request = self.frontier.next(now, pages=pages)
             if request is None:
                 return "nothing due" if self._over(now) else None
             await self._start(request)
@@ -212,9 +217,15 @@ class FetchPool:
             return "paused"
         if self._cut_off_since is not None and now > self._cut_off_since + self.rules.patience_s:
             return "cut off"
-        if now >= self._deadline or 0 < self.rules.max_pages <= self._pages:
+        needs, spent = self.requisites, self.pacer.spent
+        if needs is not None:
+            spent -= needs.asked
+        if now >= self._deadline:
             return "limit"
-        return "requests" if 0 < self.rules.max_requests <= self.pacer.spent else None
+        if 0 < self.rules.max_pages <= self._pages:
+            is_complete = needs is None or not needs.busy or self._over(now)
+            return "limit" if is_complete else None
+        return "requests" if 0 < self.rules.max_requests <= spent else None
 
     def _may_launch(self) -> bool:
         """Return whether there is room and need for a request.
@@ -224,7 +235,8 @@ class FetchPool:
         """
         waiting = self.probes.waiting
         has_room = len(self._tasks) - waiting < self.rules.exchanges
-        return has_room and (waiting > 0 or self._may_take_pages())
+        needed = self.requisites is not None and self.requisites.busy
+        return has_room and (waiting > 0 or needed or self._may_take_pages())
 
     def _may_take_pages(self) -> bool:
         """Return whether the limit allows more pages if all requests in flight succeed."""
@@ -285,7 +297,7 @@ class FetchPool:
         self.pacer.started()
         task = asyncio.create_task(self._perform(request))
         self._tasks.add(task)
-        self._page_tasks += isinstance(request, PageRequest)
+        self._page_tasks += _is_page(request)
         task.add_done_callback(lambda task: self._finished(task, request))
 
     async def _perform(self, request: FrontierRequest) -> None:
@@ -317,7 +329,7 @@ class FetchPool:
 
     def _finished(self, task: asyncio.Task[None], request: FrontierRequest) -> None:
         self._tasks.discard(task)
-        self._page_tasks -= isinstance(request, PageRequest)
+        self._page_tasks -= _is_page(request)
         self._changed.set()
         if not task.cancelled() and (error := task.exception()):
             self._failure = error
@@ -325,3 +337,7 @@ class FetchPool:
     def _break_off(self) -> None:
         for task in self._tasks:
             task.cancel()
+
+
+def _is_page(request: FrontierRequest) -> bool:
+    return isinstance(request, PageRequest) and not isinstance(request.due, Requisite)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from freshet.crawler.admission.admit import Admission, Seeding
+from freshet.crawler.archive.requisites import Requisite
 from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAP_URL_CHARS, SITEMAPS, meet
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
@@ -62,6 +63,8 @@ class Requester:
     async def perform(self, request: FrontierRequest) -> Sequence[Entry]:
         """Perform one request, and return the entries to write."""
         match request:
+            case PageRequest(due=Requisite() as due):
+                return [await self._requisite(due, request.queue)]
             case PageRequest():
                 return [await self.pipeline.visit(request)]
             case RobotsRequest():
@@ -74,19 +77,32 @@ class Requester:
                 await self.read_robots(request.host_id)
                 self.frontier.robots_known(request.host_id, self.clock.now())
                 return []
+            case Refusal(due=Requisite() as due):
+                due.owner.denied(due, self._why_not(request))
+                return []
             case Refusal():
                 return [self.refuse(request)]
 
     def refuse(self, refusal: Refusal) -> Visit:
         """Return the visit of a URL that is not requested, with the reason."""
+        observation = self._why_not(refusal)
+        if self.on_refusal is not None:
+            self.on_refusal(refusal.due, observation)
+        return unasked(refusal.due, observation)
+
+    def _why_not(self, refusal: Refusal) -> Observation:
         due, now = refusal.due, self.clock.now()
         barred = self.robots.barred(due.host_id)
         kind: Kind = "refused" if barred is None else "failed"
         reason, detail = ("robots", refusal.rule) if barred is None else barred
-        observation = Observation(due.page_id, now, kind, reason=reason, detail=detail)
-        if self.on_refusal is not None:
-            self.on_refusal(due, observation)
-        return unasked(due, observation)
+        return Observation(due.page_id, now, kind, reason=reason, detail=detail)
+
+    async def _requisite(self, due: Requisite, queue: str) -> Note:
+        """Request what an archived page needs; the archive takes it."""
+        wanted = Request(due.url, "requisite", due.validators)
+        await due.owner.took(due, await self.pipeline.fetch(queue, wanted))
+        host = self.frontier.host_state(due.host_id)
+        return Note(self.clock.now(), fetches=1, host=host)
 
     async def _probe(self, request: ProbeRequest) -> Note:
         """Request a page that cannot exist, for the visits that wait for the response."""

@@ -12,6 +12,8 @@ the bytes, this digest before the parse, the text's digest before the last sketc
 
 import errno
 import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Final
@@ -388,7 +390,7 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """The stages of a visit, in order.
+    """The stages of a visit, in order; ``need`` takes the URLs that content needs to be shown.
 
     In a ``lasting`` run a host without an address is down: it may have one again.
     """
@@ -399,6 +401,7 @@ class Pipeline:
     recorder: Recorder
     sitemap_max_bytes: int | None = None
     lasting: bool = False
+    need: Callable[[Sequence[str]], None] | None = None
 
     async def visit(self, request: PageRequest) -> Visit:
         """Visit a due URL."""
@@ -465,7 +468,20 @@ class Pipeline:
 
     async def _judged(self, due: DueUrl, result: FetchResult) -> tuple[Reduced, Verdict]:
         content = await self.reducer.reduce(due, result)
-        return content, await self.comparer.compare(due, result, content)
+        verdict = await self.comparer.compare(due, result, content)
+        if self.need is not None and result.outcome == "fetched" and verdict.kind in _CONTENT:
+            self.need(await self._needed(due, result, content))
+        return content, verdict
+
+    async def _needed(self, due: DueUrl, result: FetchResult, content: Reduced) -> Sequence[str]:
+        """Return what a page needs; the same bytes as before are not parsed otherwise."""
+        parsed: object = content.parsed if isinstance(content, ReducedPage) else None
+        if isinstance(content, Verdict) and due.role == "page":
+            parse, content_type = self.reducer.parser.parse, result.header("Content-Type")
+            # The visit stands without it.
+            with suppress(ParserLost):
+                parsed = await parse(result.body, due.fetch_url, content_type)
+        return parsed.requisites if isinstance(parsed, ParsedPage) else ()
 
 
 @cache

@@ -77,7 +77,9 @@ _SELECT: Final = f"""
 SELECT {", ".join(f"r.{name}" for name in _COLUMNS)}, o.source, o.offset, o.nth
 FROM exchange r LEFT JOIN exchange o ON o.id = r.original WHERE """
 #: A page of the order; a revisit without its original is none that can be read.
+#: What Freshet archived for pages to be shown tells nothing of pages.
 _READ: Final = f"""{_SELECT} r.kind <> 'info' AND (r.kind <> 'same' OR o.id IS NOT NULL)
+AND r.accept IS NOT 'requisite'
 AND (r.ended_at, r.source, r.offset, r.nth) > (?, ?, ?, ?)
 ORDER BY r.ended_at, r.source, r.offset, r.nth LIMIT ?
 """
@@ -88,6 +90,7 @@ AND r.ended_at >= ? ORDER BY r.ended_at LIMIT 1
 _INFOS: Final = f"{_SELECT} r.kind = 'info' ORDER BY r.ended_at, r.source, r.offset, r.nth"
 _COUNT: Final = """
 SELECT count(*) FROM exchange WHERE kind <> 'info' AND (kind <> 'same' OR original IS NOT NULL)
+AND accept IS NOT 'requisite'
 """
 _SKIPPED: Final = """
 SELECT kind, sum(count) AS n FROM skipped GROUP BY kind ORDER BY n DESC, kind

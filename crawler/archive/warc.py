@@ -37,10 +37,11 @@ _WARC_FIELDS = "application/warc-fields"
 
 @dataclass(frozen=True, slots=True)
 class WireExchange:
-    """A request, and how it ended; or a due URL that was not requested, with the reason."""
+    """A request, and how it ended; or one that was not made (``is_asked``), with the reason."""
 
-    request: Request | None
+    request: Request
     result: FetchResult
+    is_asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,8 @@ class _ExchangeRecords:
     def __init__(
         self, exchange: WireExchange, original: Original | None, new_id: Callable[[], str]
     ) -> None:
-        self._is_asked = exchange.request is not None
-        self._asked = exchange.request or Request(exchange.result.url)
+        self._is_asked = exchange.is_asked
+        self._asked = exchange.request
         self._result = exchange.result
         self._original = original
         self._new_id = new_id

@@ -6,11 +6,13 @@ records. Consequence: a store that commits a visit afterwards never holds what t
 
 import asyncio
 import errno
+import json
 import logging
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -26,7 +28,7 @@ from freshet.crawler.archive.warc import (
     records,
     warcinfo,
 )
-from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.fetch.client import Accept, Fetcher, Request
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 
 # -- originals ---------------------------------------------------------------
@@ -37,12 +39,12 @@ log = logging.getLogger(__name__)
 
 #: The file, inside the archive.
 NAME: Final = "revisits.db"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _SCHEMA: Final = f"""
 CREATE TABLE file (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL);
 CREATE TABLE original (
     url TEXT PRIMARY KEY, record_id TEXT NOT NULL, date TEXT NOT NULL, digest TEXT NOT NULL,
-    etag TEXT, last_modified TEXT, file_id INTEGER NOT NULL
+    etag TEXT, last_modified TEXT, file_id INTEGER NOT NULL, asked_at REAL
 ) WITHOUT ROWID;
 PRAGMA user_version = {_VERSION};
 """
@@ -103,7 +105,7 @@ class Originals:
         known = original.validators
         self._connection.execute(
             "INSERT INTO original VALUES (?1, ?2, ?3, ?4, ?5, ?6, "
-            "(SELECT id FROM file WHERE name = ?7)) ON CONFLICT (url) DO UPDATE SET "
+            "(SELECT id FROM file WHERE name = ?7), NULL) ON CONFLICT (url) DO UPDATE SET "
             "file_id = iif(record_id = excluded.record_id, file_id, excluded.file_id), "
             "record_id = excluded.record_id, date = excluded.date, digest = excluded.digest, "
             "etag = excluded.etag, last_modified = excluded.last_modified",
@@ -112,6 +114,19 @@ class Originals:
                 known.etag, known.last_modified, file,
             ),
         )  # fmt: skip
+
+    def asked(self, urls: Collection[str]) -> dict[str, tuple[float, Validators]]:
+        """Return when URLs were last asked for as requisites, and what names their versions."""
+        rows = self._connection.execute(
+            "SELECT url, asked_at, etag, last_modified FROM original "
+            "WHERE asked_at IS NOT NULL AND url IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(urls)),),
+        )
+        return {url: (at, Validators(*names)) for url, at, *names in rows}
+
+    def ask(self, url: str, at: float) -> None:
+        """Note that a requisite was asked for."""
+        self._connection.execute("UPDATE original SET asked_at = ? WHERE url = ?", (at, url))
 
     def grown(self, file: str, size: int) -> None:
         """Note the size of the file."""
@@ -149,7 +164,10 @@ def _opened(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("BEGIN IMMEDIATE")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version != _VERSION:
+        if version == 1:
+            connection.execute("ALTER TABLE original ADD COLUMN asked_at REAL")
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        elif version != _VERSION:
             connection.execute("COMMIT")
             connection.executescript(
                 f"DROP TABLE IF EXISTS file; DROP TABLE IF EXISTS original;{_SCHEMA}"
@@ -161,6 +179,8 @@ def _opened(path: Path) -> sqlite3.Connection:
     return connection
 
 
+#: Outcomes after which a requisite is in the archive.
+_HAD: Final = frozenset({"fetched", "not_modified"})
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -203,7 +223,7 @@ class ArchiveWriter:
         """Keep an entry for the next flush."""
         self._pending.append(entry)
 
-    def unasked(self, due: DueUrl, observation: Observation) -> None:
+    def unasked(self, due: DueUrl, observation: Observation, accept: Accept = "page") -> None:
         """Keep a URL that was not requested, with the reason, for the next flush."""
         result = FetchResult(
             due.fetch_url,
@@ -213,11 +233,16 @@ class ArchiveWriter:
             reason=observation.reason or "",
             detail=observation.detail or "",
         )
-        self.add(WireExchange(None, result))
+        self.add(WireExchange(Request(due.fetch_url, accept), result, is_asked=False))
 
     def describe(self, fields: Fields) -> None:
         """Set the description of the files that follow."""
         self._fields = fields
+
+    async def asked(self, urls: Collection[str]) -> Mapping[str, tuple[float, Validators]]:
+        """Work as :meth:`Originals.asked`, on what was flushed."""
+        ask = partial(self._originals.asked, urls)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, ask)
 
     async def flush(self) -> None:
         """Write all added entries to the disk.
@@ -266,6 +291,8 @@ class ArchiveWriter:
             output.append(b"".join(map(member, written)))
             if remembered is not None and remembered != original:
                 self._originals.remember(entry.result.url, remembered, output.name)
+            if entry.request.accept == "requisite" and entry.result.outcome in _HAD:
+                self._originals.ask(entry.result.url, entry.result.ended_at)
         output.sync()
         self._originals.grown(output.name, output.size)
         self._originals.commit()

@@ -17,6 +17,7 @@ from freshet.crawler.cli.options import (
     Json,
     Logs,
     PrivateAddresses,
+    Requisites,
     Resolve,
     Scope,
     Sites,
@@ -36,6 +37,7 @@ from freshet.crawler.terminal import (
     show_line,
     show_list,
     show_shells,
+    size,
 )
 from freshet.storage.entries import REBASED
 
@@ -67,6 +69,11 @@ def print_outcomes(report: CrawlReport) -> None:
     total = ("pages (200 or 304)", report.pages, f"{counted(report.fetches, 'request')} in all")
     rebased = report.reasons.get(f"new: {REBASED}", 0)
     title = f"Run {report.run}{', resumed' if report.resumed else ''}"
+    needed = report.requisites or {}
+    ends = [f"{name} {n:,}" for name, n in needed.items() if name not in {"fetched", "bytes"}]
+    if needed:
+        words = ", ".join([size(needed.get("bytes", 0)), *ends])
+        rows.append(("requisites", needed.get("fetched", 0), words))
     show_list(title, ("outcome", "URLs", "mostly"), [*rows, total])
     if rebased:
         show_line(
@@ -176,6 +183,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     resume: Annotated[bool, typer.Option("--resume", help="Finish the last run.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Start a new run.")] = False,
     archive: ArchiveDir = None,
+    requisites: Requisites = None,
     strict: Strict = False,
     verbose: Verbose = False,
     log_format: Logs = None,
@@ -206,6 +214,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             "network.allow_private_addresses": allow_private_addresses,
             "network.resolve": overrides(resolve),
             "archive.dir": archive,
+            "archive.requisites": requisites,
             "operation.log_format": log_format,
         },
     )

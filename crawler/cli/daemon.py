@@ -22,6 +22,7 @@ from freshet.crawler.cli.options import (
     Json,
     Logs,
     PrivateAddresses,
+    Requisites,
     Resolve,
     Scope,
     Sites,
@@ -78,6 +79,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     allow_private_addresses: PrivateAddresses = None,
     resolve: Resolve = None,
     archive: ArchiveDir = None,
+    requisites: Requisites = None,
     strict: Strict = False,
     verbose: Verbose = False,
     listen: Annotated[
@@ -114,6 +116,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "network.resolve": overrides(resolve),
         "operation.listen": listen,
         "archive.dir": archive,
+        "archive.requisites": requisites,
         "operation.log_format": log_format,
     }
     settings, _ = read_settings(config, given)

@@ -100,6 +100,13 @@ ArchiveDir = Annotated[
         "--archive", metavar="DIR", help="Archive all requests and responses there, as WARC files."
     ),
 ]
+Requisites = Annotated[
+    bool | None,
+    typer.Option(
+        "--requisites",
+        help="With --archive: also fetch the style sheets, images, fonts and scripts of pages.",
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at a bad line of the site list.")]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Log every page as it is committed.")

@@ -120,6 +120,7 @@ class Screen:
             *self._results("changed", "gone", "failed", "refused"),
             f"{_clock(seconds)}  ",
             (str(self._left), "bold"),
+            _requisites(self._live),
         )
 
     def _budget_line(self, snapshot: DaemonSnapshot, now: float) -> Text:
@@ -177,6 +178,11 @@ class Screen:
         return "  ·  ".join(parts)
 
 
+def _requisites(live: Live) -> str:
+    needs = live.pool.requisites
+    return f"  {counted(needs.left, 'requisite')} left" if needs is not None and needs.left else ""
+
+
 def _change_line(visit: Visit) -> Text:
     observation = visit.observation
     counts = ""
@@ -217,6 +223,8 @@ class _Log:
             "pages": tally.pages, "fetches": tally.fetches, "errors": tally.errors,
             "changed": tally.kinds["changed"], "active": self._live.pool.active,
         }  # fmt: skip
+        if (needs := self._live.pool.requisites) is not None:
+            counts["requisites_left"] = needs.left
         if self._live.snapshot is None:
             if self._left.urls is not None:
                 counts |= {"left": self._left.urls, "left_s": round(self._left.seconds)}

@@ -293,8 +293,8 @@ _MAX_HEADER_LINE_BYTES = 16_384
 
 #: The purpose of a request, which decides the accepted content types; ``probe`` is as a page, for
 #: one that cannot exist. A robots.txt is cut at its limit, and the answer to a call (a hub's, a key
-#: file) at 4 KiB; every other body that is too long fails.
-Accept = Literal["page", "sitemap", "robots", "answer", "probe"]
+#: file) at 4 KiB; every other body that is too long fails. A requisite is what a page shows.
+Accept = Literal["page", "sitemap", "robots", "answer", "probe", "requisite"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,8 +374,8 @@ _KINDS: Mapping[Accept, _Kind] = {
     # RFC 9309, section 2.5, demands 500 KiB; the byte more shows that there are more.
     "robots": _Kind("text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, may_cut=True),
     "answer": _Kind("text/plain, */*;q=0.5", max_body_bytes=4 * 1024, may_cut=True),
+    "requisite": _Kind("*/*"),
 }
-
 
 #: Reason for a truncated body, in WARC's words, by the reason of the failure.
 _TRUNCATED_BY: Mapping[str, str] = {

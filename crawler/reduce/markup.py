@@ -465,7 +465,8 @@ class Markup:
     """A document cut into tags and texts, in the memory of the compiled core.
 
     ``told`` are the tags that say something about the page, with their numbers in it: of equal
-    tags that only lead elsewhere the first. Templates are empty.
+    tags that only lead elsewhere the first. ``distinct`` are the texts between the brackets of all
+    tags, of equal ones the first. Templates are empty.
 
     Raises:
         MemoryError: there is too little memory.
@@ -481,8 +482,8 @@ class Markup:
         self._core = _cut(html, len(html), byref(names), byref(length))
         if self._core is None:
             raise MemoryError(f"no memory for the tags of {len(html):,} bytes")
-        texts = _decoded(names, length.value).split(">")[:-1]
-        self._tags = list(map(tags.__getitem__, texts))
+        self.distinct = _decoded(names, length.value).split(">")[:-1]
+        self._tags = list(map(tags.__getitem__, self.distinct))
         meanings = b"".join([tag.meaning for tag in self._tags])
         self._checked(_mean(self._core, meanings, len(self._tags), len(tags.numbers)))
         self.told = self._telling()

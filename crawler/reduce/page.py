@@ -28,6 +28,7 @@ from freshet.crawler.reduce.markup import (
 )
 from freshet.crawler.reduce.nesting import max_depth, start_tags
 from freshet.crawler.reduce.other_formats import is_json, is_pdf, json_text, media_type, pdf_text
+from freshet.crawler.reduce.requisites import page_requisites
 from freshet.crawler.urls import canonical, is_http, resolve, resolve_all, without_fragment
 from freshet.storage.records import Links
 
@@ -121,7 +122,8 @@ class ParsedPage:
     ``canonical`` (a hint), ``feeds`` and ``base_url`` are resolved and without fragments;
     ``robots_meta`` are the contents of the robots ``meta`` elements for everybody and for
     this crawler; ``blocks`` is the main text; ``remark`` says what was not read as asked
-    for; ``hub_links`` are its links to its hub and to itself.
+    for; ``hub_links`` are its links to its hub and to itself; ``requisites`` are the URLs that it
+    needs to be shown, if they were asked for.
     """
 
     base_url: str
@@ -136,6 +138,7 @@ class ParsedPage:
     robots_meta: tuple[str, ...] = ()
     blocks: Blocks = field(default_factory=Blocks)
     hub_links: tuple[tuple[str, str], ...] = ()
+    requisites: tuple[str, ...] = ()
 
 
 def parse(
@@ -147,11 +150,13 @@ def parse(
     hints: SelectorHints = NO_HINTS,
     *,
     deepest: int | None = None,
+    requisites: bool = False,
 ) -> ParsedPage:
     """Parse a page. ``url`` is where it came from, ``content_type`` its header, if any.
 
     Text of any kind but HTML and XML is taken as paragraphs (a table or a calendar as lines)
-    without links. ``agent_token`` is the robots token, ``hints`` select the main text in HTML.
+    without links. ``agent_token`` is the robots token, ``hints`` select the main text in HTML,
+    ``requisites`` asks for them.
 
     Raises:
         RecursionError: the tree would have more than ``deepest`` levels.
@@ -168,8 +173,11 @@ def parse(
     tree = LexborHTMLParser(text, options=PARSER_OPTIONS)
     del text  # up to 40 MB of a large page
     has_included = hints.mark(tree)
-    markup = read(tree.html or "")
+    shown = tree.html or ""
+    markup = read(shown)
     head = _Head(markup, url)
+    needed = page_requisites(markup.distinct, shown, head.base_url) if requisites else ()
+    del shown
     links, is_cut = gathered(page_links(markup, head.base_url), max_links)
     remark = None
     if is_cut:
@@ -189,6 +197,7 @@ def parse(
         robots_meta=head.robots_meta(agent_token),
         blocks=main_text(markup, selected=has_included),
         hub_links=head.hub_links(),
+        requisites=needed,
     )
 
 

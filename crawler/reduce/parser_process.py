@@ -79,7 +79,7 @@ class Parser:
     cost 30 ms, and 150 ms at the very worst; ``time_limit_s`` is the processor time for any
     other body, ``wall_limit_s`` the longest wait for an answer (None: no limit). ``set_aside`` is
     called by the task of a page that waits as a slow one. The rest is for
-    :func:`freshet.crawler.reduce.page.parse`, ``hints`` by URL.
+    :func:`freshet.crawler.reduce.page.parse`, ``hints`` by URL, as is the attribute ``requisites``.
     """
 
     def __init__(
@@ -97,6 +97,7 @@ class Parser:
         self._max_links = max_links
         self._agent_token = agent_token
         self.hints = hints
+        self.requisites = False
         self._set_aside = set_aside
         self.time_limit_s = time_limit_s
         self._quick_s = _QUICK * time_limit_s
@@ -134,6 +135,7 @@ class Parser:
             max_links=self._max_links,
             hints=self.hints(url),
             deepest=None if inline else _DEEPEST,
+            requisites=self.requisites,
         )
         if not inline:
             call = partial(read, body, url, content_type)

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -221,7 +221,7 @@ class _CrawlRun:
             with stopping_on_signals(pool, self._context):
                 await self._outbox.finish(pool.told_to_stop)
                 await catch_up(self._database, self._clock.now, batch=COMPARED, watch=comparing)
-        return await make_report(
+        report = await make_report(
             self._database.reader,
             self._context.run_id,
             self._tally,
@@ -230,6 +230,7 @@ class _CrawlRun:
             seconds=self._clock.now() - started_at,
             resumed=resumed,
         )
+        return replace(report, requisites=self._assembly.counted_requisites())
 
     async def _correct(self, invoked_at: float) -> None:
         """Correct verdicts of the run, also of its earlier invocations, by its other pages."""

@@ -347,7 +347,8 @@ class _Daemon:
             after=newest,
             seconds=self._clock.now() - started_at,
         )
-        return replace(report, forgone=round(self._pacer.forgone, 1))
+        requisites = self._assembly.counted_requisites()
+        return replace(report, forgone=round(self._pacer.forgone, 1), requisites=requisites)
 
     def _pool_of(self, seeding: Seeding, watch: Callable[[Live], Observer]) -> FetchPool:
         """Return the fetch pool, and register the observers of its batches."""

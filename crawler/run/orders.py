@@ -82,7 +82,7 @@ class CrawlReport:
     ``pages`` are distinct canonical URLs that answered 200 or 304; ``changed`` counts significant
     changes only; ``appeared`` and ``vanished`` are empty in a first run, where every page is new.
     ``duplicates`` are the store's near-duplicates; ``forgone`` are requests that a daemon's budget
-    allowed and no host could take.
+    allowed and no host could take; ``requisites`` are what archived pages need, by how it ended.
     """
 
     run: int
@@ -113,6 +113,7 @@ class CrawlReport:
     held_back: dict[str, int]
     duplicates: IndexState
     forgone: float | None = None
+    requisites: dict[str, int] | None = None
 
     def as_json(self) -> dict[str, object]:
         """Return the report as JSON values."""

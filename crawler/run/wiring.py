@@ -4,7 +4,7 @@ import asyncio
 import json
 import signal
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC
@@ -24,6 +24,7 @@ from freshet.crawler.admission.admit import Admission, Redirects, Scope, Seeding
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.alerts.rules import matching
+from freshet.crawler.archive.requisites import Requisites
 from freshet.crawler.archive.warc import Fields
 from freshet.crawler.archive.writer import (
     ArchiveInUse,
@@ -47,16 +48,18 @@ from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
-from freshet.crawler.tally import CrawlError, Ending
+from freshet.crawler.tally import CrawlError, Ending, UsageError
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
+from freshet.storage.entries import Host
 from freshet.storage.records import Acknowledged, Agenda, FetchResult, PageHistory, StoredSeed
 from freshet.storage.tables import hosts, links, observations, pages, url_patterns
 from freshet.storage.tables.url_patterns import CopyRule
 from freshet.storage.writer import VisitTables, Writer
 
 T = TypeVar("T")
+_DAY_S: Final = 86_400.0
 Observer = Callable[[Sequence[Acknowledged]], None]
 #: Waits for a store that is unavailable, or raises the error.
 Patience = Callable[[StoreUnavailable], Awaitable[None]]
@@ -176,6 +179,10 @@ def never_at(settings: Settings) -> Callable[[str], bool] | None:
     return at if any(each.never for each in tables) else None
 
 
+def _nowhere(_url: str) -> bool:
+    return False
+
+
 class Assembly:
     """The parts of one invocation.
 
@@ -195,14 +202,16 @@ class Assembly:
     ) -> None:
         self._context = context
         self._alias_age_s = alias_age_s
-        self._agenda = agenda
         settings, rng = context.settings, context.rng
+        self._agenda = agenda
+        self.requisites = self._requisites(agenda)
         rules = politeness_rules(settings)
         self._robots_rules = RobotsRules(**settings.robots.model_dump())
         self._agent_token = settings.crawl.product.lower()
         self.robots = RobotsCache(self._agent_token, self._robots_rules, rules, rng)
         self.frontier = Frontier(
-            agenda, self.robots, rules, rng, robots_url_of=lambda o: robots_url(origin(o)),
+            self.requisites or agenda, self.robots, rules, rng,
+            robots_url_of=lambda o: robots_url(origin(o)),
             held_at=context.clock.now() if context.was_killed else -inf,
             share_of=lambda url: self.admission.scope.share_of(url, settings.crawl.exchanges),
             rules_at=rules_at(settings),
@@ -239,6 +248,45 @@ class Assembly:
             patience=self._wait_for_store,
             secure=partial(secure, archive.flush) if archive is not None else None,
         )
+
+    def _requisites(self, agenda: _OpenAgenda) -> Requisites | None:
+        """Return the agenda of what archived pages need, around that of the pages."""
+        context, said = self._context, self._context.settings.archive
+        if context.archive is None or not said.requisites:
+            return None
+        context.parser.requisites = True
+        return Requisites(
+            agenda=agenda,
+            archive=context.archive,
+            per_page=said.requisites_per_page,
+            share=said.requisites_share,
+            age_s=said.requisites_age_days * _DAY_S,
+            attempts=context.settings.crawl.attempts,
+            max_redirects=context.settings.crawl.max_redirects,
+            lasting=context.lasting,
+            is_never=never_at(context.settings) or _nowhere,
+            refused=partial(pages.refused, context.database.reader),
+            hosts=self._hosts_of,
+        )
+
+    def counted_requisites(self) -> dict[str, int] | None:
+        """Return how many requisites ended how, None where none are fetched."""
+        return None if self.requisites is None else self.requisites.counted()
+
+    async def _hosts_of(self, origins: Collection[str]) -> Sequence[Host]:
+        """Return the hosts of origins, which are made if they are missing."""
+        database, was_away = self._context.database, False
+        while True:
+            try:
+                ids = await database.write(partial(hosts.ensure, origins=origins))
+            except StoreUnavailable as error:
+                was_away = True
+                await self._wait_for_store(error)
+            else:
+                if was_away:
+                    # No batch may be under way that would tell that the store is back.
+                    self._tell(())
+                return await hosts.load(database.reader, list(ids.values()))
 
     def _stages(self) -> Pipeline:
         """Wire the stages of a visit."""
@@ -292,6 +340,7 @@ class Assembly:
             ),
             sitemap_max_bytes=settings.sitemaps.max_bytes,
             lasting=context.lasting,
+            need=None if self.requisites is None else self.requisites.need,
         )
 
     def obey(self, settings: Settings) -> None:
@@ -306,6 +355,8 @@ class Assembly:
         self._tables.alert_rules = matching(settings.alerts)
         self.robots.politeness = rules
         self._retries.rules = rules
+        if self.requisites is not None:
+            self.requisites.is_never = never_at(settings) or _nowhere
 
     def _tell(self, batch: Sequence[Acknowledged]) -> None:
         for listener in self.listeners:
@@ -328,7 +379,7 @@ class Assembly:
         context = self._context
         pool = FetchPool(
             frontier=self.frontier,
-            agenda=self._agenda,
+            agenda=self.requisites or self._agenda,
             perform=self.requester(seeding).perform,
             probes=self._probes,
             write=self.writer.submit,
@@ -337,6 +388,7 @@ class Assembly:
             rules=rules,
             pacer=pacer,
             begun=begun,
+            requisites=self.requisites,
         )
         self.writer.coming = lambda: pool.active
         self.listeners.append(pool.acknowledged)
@@ -451,6 +503,8 @@ async def archiving(
         CrawlError: the archive cannot be written, or another process writes it.
     """
     if not settings.archive.dir:
+        if settings.archive.requisites:
+            raise UsageError("requisites are archived: name the folder with --archive DIR")
         return None
     folder = Path(settings.archive.dir)
     try:

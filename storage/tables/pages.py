@@ -108,6 +108,16 @@ def refuse(db: Connection, admitted: Sequence[Admitted]) -> list[Admitted]:
     return [each for each in admitted if each.page_id not in refused]
 
 
+async def refused(db: Reader, urls: Collection[str]) -> set[str]:
+    """Return those of some canonical URLs that the user wants never to be fetched again."""
+    sql = (
+        "SELECT value FROM json_each(?) WHERE "
+        "EXISTS (SELECT 1 FROM refusal WHERE substr(value, 1, length(prefix)) = prefix) OR "
+        "EXISTS (SELECT 1 FROM page WHERE url = value AND held_back = 'forgotten')"
+    )
+    return {row[0] for row in await db.execute_fetchall(sql, (as_json(list(urls)),))}
+
+
 def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
     """Update the pages with the results of these visits; return those that became final pages."""
     db.executemany(

@@ -153,7 +153,7 @@ def test_what_was_not_sent_has_no_request_and_what_was_not_answered_no_response(
 
 def test_a_refused_url_is_a_metadata_record() -> None:
     result = FetchResult(URL, "refused", START_AT, 0.0, None, "robots", "Disallow: /a")
-    (record,) = written(WireExchange(None, result))
+    (record,) = written(WireExchange(Request(URL), result, is_asked=False))
     assert b"outcome: refused\r\nreason: robots\r\ndetail: Disallow: /a\r\n" in record
     assert b"fetches: 0" in record
     assert parsed(record).headers["WARC-Target-URI"] == URL

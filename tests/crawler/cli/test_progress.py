@@ -51,7 +51,9 @@ class Hosts:
 
 def live(hosts: Hosts, clock: Clock, *, stopping: bool = False) -> tuple[Live, Tally]:
     tally = Tally()
-    pool: Any = SimpleNamespace(active=1, stopping=stopping, frontier=hosts, clock=clock)
+    pool: Any = SimpleNamespace(
+        active=1, requisites=None, stopping=stopping, frontier=hosts, clock=clock
+    )
     return Live(pool=pool, tally=tally), tally
 
 

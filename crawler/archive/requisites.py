@@ -1,0 +1,278 @@
+"""Requisites of archived pages (style sheets, images, fonts, scripts), fetched after them.
+
+A requisite is a due URL that is no page: it goes the same way through host queues, robots.txt, the
+address guard and the fetcher, and leaves nothing in the store but its host.
+
+*Invariant.* Of a page at most so many requisites and bytes are fetched, and of all pages a bounded
+number waits. Consequence: pages that need each other's style sheets without end cost what others
+do. What is archived of late is not asked for again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from freshet.crawler.archive.writer import ArchiveWriter
+from freshet.crawler.bounds import REQUISITE_BYTES, REQUISITES_WAITING, meet
+from freshet.crawler.fetch.responses import media_type
+from freshet.crawler.lru import LruCache
+from freshet.crawler.politeness import answer_of
+from freshet.crawler.reduce.charset import decode
+from freshet.crawler.reduce.requisites import css_references, resolved
+from freshet.crawler.signals.listings import off_loop
+from freshet.crawler.urls import canonical, origin
+from freshet.storage.entries import Host
+from freshet.storage.records import Acknowledged, Agenda, DueUrl, FetchResult, Observation
+
+#: URLs that are remembered as asked for.
+_REMEMBERED: Final = 65_536
+#: Style sheets that import each other.
+_MOST_DEPTH: Final = 5
+#: Requests that may follow one another without a page between them.
+_BURST: Final = 100.0
+#: Hosts that are looked at for one that is ready, before a page is chosen.
+_LOOKED_AT: Final = 64
+_CSS: Final = "text/css"
+_TROUBLE: Final = frozenset({"throttled", "down", "failed"})
+
+
+@dataclass(slots=True, eq=False)
+class _Room:
+    """Room for what is still to be fetched for one page."""
+
+    requests: int
+    left_bytes: int = REQUISITE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Requisite(DueUrl):
+    """A due URL that is no page, of those that ``owner`` has; ``depth`` counts style sheets."""
+
+    _: KW_ONLY
+    owner: Requisites = field(repr=False)
+    room: _Room = field(repr=False)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Requisites:
+    """An agenda of requisites around that of the pages, which it takes turns with.
+
+    Of the requests at most ``share`` go to requisites as long as there are pages to be asked, and
+    with ``lasting`` always. A page may have ``per_page`` of them. What was asked for within
+    ``age_s`` is not needed, nor what ``is_never``; the last time is remembered here and in the
+    archive. ``refused`` returns those of some URLs that the user refuses, ``hosts`` the hosts of
+    origins. While ``alone`` no page is chosen.
+
+    Attributes:
+        left: those that wait or are under way.
+        asked: their requests so far.
+        counts: how they ended, and ``bytes``.
+    """
+
+    agenda: Agenda
+    archive: ArchiveWriter
+    per_page: int
+    share: float
+    age_s: float
+    attempts: int
+    max_redirects: int
+    lasting: bool
+    is_never: Callable[[str], bool]
+    refused: Callable[[Collection[str]], Awaitable[Collection[str]]]
+    hosts: Callable[[Collection[str]], Awaitable[Sequence[Host]]]
+    alone: bool = field(default=False, init=False)
+    left: int = field(default=0, init=False)
+    asked: int = field(default=0, init=False)
+    counts: Counter[str] = field(default_factory=Counter, init=False)
+    _credit: float = field(default=0.0, init=False)
+    _found: list[tuple[_Room, Sequence[str], int, int]] = field(default_factory=list, init=False)
+    _asked_at: LruCache[str, float] = field(
+        default_factory=lambda: LruCache(_REMEMBERED), init=False
+    )
+    _host_ids: dict[str, int] = field(default_factory=dict, init=False)
+    #: Without empty entries, in the order of their turns.
+    _queues: OrderedDict[int, deque[Requisite]] = field(default_factory=OrderedDict, init=False)
+    _supplied: set[int] = field(default_factory=set, init=False)
+
+    @property
+    def busy(self) -> bool:
+        """Return whether some wait, are under way, or were just found."""
+        return bool(self.left or self._found)
+
+    # -- what is needed ----------------------------------------------------------
+
+    def need(self, urls: Sequence[str]) -> None:
+        """Note what a page needs that was archived."""
+        if urls:
+            self._found.append((_Room(self.per_page), urls, 0, 0))
+
+    async def took(self, due: Requisite, result: FetchResult) -> None:
+        """Note the end of a request: what a style sheet needs in turn, or another try."""
+        due.room.left_bytes -= len(result.wire_body)
+        self.counts["bytes"] += len(result.wire_body)
+        outcome = str(result.outcome)
+        match result.outcome:
+            case "fetched":
+                label = result.header("Content-Type") or ""
+                if media_type(label) == _CSS and due.depth < _MOST_DEPTH:
+                    work = partial(_needed_by, result.body, label, due.url)
+                    needed = await off_loop(len(result.body), work)
+                    self._found.append((due.room, needed, due.depth + 1, 0))
+            case "redirected" if result.location and due.redirects < self.max_redirects:
+                needed = resolved([result.location], due.url)
+                self._found.append((due.room, needed, due.depth, due.redirects + 1))
+            case "not_modified":
+                outcome = "unchanged"
+            case _:
+                outcome = "failed"
+                answer = answer_of(result.status, result.reason)
+                if answer in _TROUBLE and due.attempt + 1 < self.attempts:
+                    self._put(replace(due, attempt=due.attempt + 1))
+                    return
+        self.counts[outcome] += 1
+        self.left -= 1
+
+    def denied(self, due: Requisite, why: Observation) -> None:
+        """Note that robots.txt forbids one, or its host was given up."""
+        self.archive.unasked(due, why, "requisite")
+        self.counts["disallowed" if why.kind == "refused" else "failed"] += 1
+        self.left -= 1
+        self.asked -= 1
+
+    async def _place(self, now: float) -> Sequence[Host]:
+        """Queue what was found; return the hosts that are new."""
+        found, self._found = self._found, []
+        wanted: dict[str, tuple[_Room, int, int]] = {}
+        for room, urls, depth, redirects in found:
+            wanted |= {
+                url: (room, depth, redirects)
+                for url in urls
+                if url not in wanted and self._is_old(url, now)
+            }
+        known = await self.archive.asked(wanted) if wanted else {}
+        for url, (at, _) in known.items():
+            self._asked_at[url] = at
+        urls = [url for url in wanted if self._is_old(url, now)]
+        names = {url: canonical(url) for url in urls}
+        refused = await self.refused(names.values()) if urls else ()
+        urls = [u for u in urls if names[u] not in refused and not self.is_never(u)]
+        places = {url: str(origin(url)) for url in urls}
+        unknown = set(places.values()) - self._host_ids.keys()
+        hosts = await self.hosts(unknown) if unknown else ()
+        self._host_ids |= {host.origin: host.host_id for host in hosts}
+        for url, place in places.items():
+            room, depth, redirects = wanted[url]
+            if room.requests <= 0 or self.left >= REQUISITES_WAITING:
+                meet("requisites of a page" if room.requests <= 0 else "requisites", place)
+                self.counts["left out"] += 1
+                continue
+            room.requests -= 1
+            self._asked_at[url] = now
+            due = Requisite(
+                page_id=0, url=url, fetch_url=url, host_id=self._host_ids[place], due_at=now,
+                depth=depth, redirects=redirects, owner=self, room=room,
+            )  # fmt: skip
+            # A style sheet is read again for what it needs.
+            if url in known and ".css" not in url:
+                due = replace(due, validators=known[url][1])
+            self._put(due)
+            self.left += 1
+        return hosts
+
+    def _is_old(self, url: str, now: float) -> bool:
+        """Return whether a URL was not asked for of late."""
+        at = self._asked_at.use(url)
+        return at is None or now - at >= self.age_s
+
+    def _put(self, due: Requisite) -> None:
+        self._queues.setdefault(due.host_id, deque()).append(due)
+        self._supplied.add(due.host_id)
+
+    def counted(self) -> dict[str, int]:
+        """Return how many ended how, and with how many bytes; 0 are left out."""
+        return {**self.counts, **({"not fetched": self.left} if self.left else {})}
+
+    # -- the agenda --------------------------------------------------------------
+
+    def next(self, ready: Collection[int], now: float) -> DueUrl | None:
+        """Take a requisite if it is its turn, else the next page."""
+        due: DueUrl | None = None
+        if self._credit >= 1 and (due := self._next(ready, _LOOKED_AT)):
+            self._credit -= 1
+            return due
+        if not self.alone:
+            # Hosts that are ready for their requisites alone are none of the pages'.
+            those = dict.fromkeys(filter(self.agenda.waiting, ready)) if self._queues else ready
+            due = self.agenda.next(those, now)
+        if due is not None:
+            gain = _BURST if self.share >= 1 else self.share / (1 - self.share)
+            self._credit = min(self._credit + gain, _BURST)
+            return due
+        return None if self.lasting else self._next(ready, len(self._queues))
+
+    def _next(self, ready: Collection[int], most: int) -> Requisite | None:
+        """Take a requisite of one of the next ``most`` hosts that is ready."""
+        for host_id in [host_id for host_id, _ in zip(self._queues, range(most), strict=False)]:
+            self._queues.move_to_end(host_id)
+            if host_id in ready and (due := self._take(host_id)):
+                return due
+        return None
+
+    def _take(self, host_id: int) -> Requisite | None:
+        """Take the first requisite of a host whose page has room for it."""
+        queue = self._queues[host_id]
+        found = None
+        while queue and found is None:
+            due = queue.popleft()
+            if due.room.left_bytes > 0:
+                found = due
+                self.asked += 1
+            else:
+                meet("bytes of a page's requisites", due.url)
+                self._asked_at.pop(due.url, None)
+                self.counts["left out"] += 1
+                self.left -= 1
+        if not queue:
+            del self._queues[host_id]
+        return found
+
+    def put_back(self, due: DueUrl) -> None:
+        """Take back a URL that has not been visited."""
+        if isinstance(due, Requisite):
+            self.asked -= 1
+            self._put(due)
+        else:
+            self.agenda.put_back(due)
+
+    def waiting(self, host_id: int) -> bool:
+        """Return whether a due URL of this host can be taken now."""
+        return host_id in self._queues or self.agenda.waiting(host_id)
+
+    def done(self, acknowledged: Acknowledged) -> None:
+        """Let the agenda of the pages learn from an entry."""
+        self.agenda.done(acknowledged)
+
+    @property
+    def hungry(self) -> bool:
+        """Return whether something was found, or the agenda of the pages is hungry."""
+        return bool(self._found or self._supplied) or self.agenda.hungry
+
+    def wakes_at(self) -> float | None:
+        """Return when the next page falls due."""
+        return self.agenda.wakes_at()
+
+    async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
+        """Load pages, and queue what was found."""
+        hosts, host_ids = await self.agenda.replenish(now)
+        new = await self._place(now) if self._found else ()
+        supplied, self._supplied = self._supplied, set()
+        return [*hosts, *new], [*host_ids, *supplied]
+
+
+def _needed_by(body: bytes, content_type: str, url: str) -> tuple[str, ...]:
+    """Return the URLs that a style sheet needs."""
+    return resolved(css_references(decode(body, content_type)[0]), url)

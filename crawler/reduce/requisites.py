@@ -1,0 +1,145 @@
+"""Requisites of a page by its HTML and CSS: style sheets, images, fonts and scripts.
+
+Those that scripts load are not found; frames are pages, and films and sounds are left out.
+Every pattern here takes time in proportion to the text, whatever that is.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from freshet.crawler.bounds import URL_CHARS
+from freshet.crawler.reduce.markup import attributes_of, relations
+from freshet.crawler.urls import resolve_all, without_credentials
+
+#: References that are taken from one page or style sheet, and characters of CSS that are read.
+MOST: Final = 1_000
+_CSS_CHARS: Final = 1 << 20
+
+# -- style sheets ------------------------------------------------------------
+# CSS Syntax 3, section 4. Names that are written with escapes, as no tool does, are not found.
+_DOUBLE: Final = r'"([^"\\\n\r\f]*(?:\\.[^"\\\n\r\f]*){0,256})"?'
+_SINGLE: Final = r"'([^'\\\n\r\f]*(?:\\.[^'\\\n\r\f]*){0,256})'?"
+_BARE: Final = r"""([^"'()\\\s]*(?:\\.[^"'()\\\s]*){0,256})\s*+(?:\)|\Z)"""
+_TOKEN: Final = re.compile(
+    rf"""/\*.*?(?:\*/|\Z)
+    |[@][Ii][Mm][Pp][Oo][Rr][Tt]\s*+(?:{_DOUBLE}|{_SINGLE})
+    |[Uu][Rr][Ll]\(\s*+(?:{_DOUBLE}|{_SINGLE}|{_BARE})
+    |([Ii][Mm][Aa][Gg][Ee]-[Ss][Ee][Tt]\()
+    |[Tt][Yy][Pp][Ee]\(\s*+(?:"[^"]*+"|'[^']*+')
+    |{_DOUBLE}|{_SINGLE}""",
+    re.VERBOSE | re.DOTALL,
+)
+_IMPORT, _URL, _SET, _STRING = (1, 2), (3, 4, 5), 6, (7, 8)
+_NAME: Final = re.compile(r"[\w-]")
+_END: Final = re.compile(r"[;{}]")
+_ESCAPE: Final = re.compile(
+    r"\\(?:([0-9A-Fa-f]{1,6})(?:\r\n|[ \t\r\n\f])?|(?:\r\n|[\n\r\f])|(.))", re.DOTALL
+)
+_LARGEST: Final = 0x10FFFF
+
+
+def css_references(css: str) -> Iterator[str]:
+    """Yield the references of a style sheet, as they are meant, in its order."""
+    set_ends_at = 0
+    for token in _TOKEN.finditer(css, 0, _CSS_CHARS):
+        number = token.lastindex
+        if number is None:
+            continue
+        start = token.start()
+        if number == _SET:
+            if start >= set_ends_at:
+                end = _END.search(css, start)
+                set_ends_at = len(css) if end is None else end.start()
+        # The end of another name is none of ours: "curl(".
+        elif number in _IMPORT or (
+            start < set_ends_at
+            if number in _STRING
+            else not (start and _NAME.match(css, start - 1))
+        ):
+            yield unescaped(token[number])
+
+
+def unescaped(text: str) -> str:
+    """Return the text of a string or URL without escapes (CSS Syntax 3, section 4.3.7)."""
+    return _ESCAPE.sub(_meant, text) if "\\" in text else text
+
+
+def _meant(escape: re.Match[str]) -> str:
+    if escape[1] is None:
+        return escape[2] or ""
+    code = int(escape[1], 16)
+    is_character = 0 < code <= _LARGEST and not 0xD800 <= code < 0xE000
+    return chr(code) if is_character else "\ufffd"
+
+
+# -- pages -------------------------------------------------------------------
+#: Relations of links to what is shown with the page, not instead of it.
+_RELATIONS: Final = frozenset(
+    "stylesheet icon apple-touch-icon apple-touch-icon-precomposed mask-icon preload "
+    "modulepreload".split()
+)
+#: Attributes with a reference, by element; ``data-src`` is what scripts put in the place of that.
+_REFERENCES: Final = {
+    "link": ("href",), "script": ("src",), "img": ("src", "data-src"), "input": ("src",),
+    "video": ("poster",), "object": ("data",), "embed": ("src",),
+    **dict.fromkeys(("image", "use"), ("href", "xlink:href")),
+    **dict.fromkeys(("body", "table", "tr", "td", "th"), ("background",)),
+}  # fmt: skip
+#: Those with several, of which the browser chooses one.
+_SETS: Final = {
+    "link": ("imagesrcset",), **dict.fromkeys(("img", "source"), ("srcset", "data-srcset"))
+}  # fmt: skip
+_READ: Final = _REFERENCES.keys() | _SETS.keys()
+#: Without one of these no tag refers to anything that is shown; most links do not.
+_TELLING: Final = re.compile(r"stylesheet|icon|load|(?:src|ster|data|round|set)=|^(?:im|us)", re.I)
+_STYLED: Final = ' style="'
+#: HTML, section 4.8.4.3.10: a URL, and what says for which screen it is, up to a comma.
+_CANDIDATE: Final = re.compile(r"([^\s,]\S*)(?:(?<=,)|\s[^,(]*+(?:\([^)]*+\)?[^,(]*+){0,64},?|\Z)")
+
+
+def page_requisites(tags: Iterable[str], html: str, base: str) -> tuple[str, ...]:
+    """Return the URLs, without fragments, that a page needs: what all of it needs comes first.
+
+    ``tags`` are the texts between the brackets of its tags, ``html`` is all as Lexbor wrote it,
+    ``base`` what references are relative to.
+    """
+    whole: list[str] = []
+    images: list[str] = []
+    choices: list[str] = []
+    # Lexbor closes each; in a script such words may be written to the page.
+    pieces = html.split("<style")[1:]
+    styles = [each.partition(">")[2].partition("</style")[0] for each in pieces]
+    whole += islice(css_references("\n".join(styles)), MOST)
+    styles.clear()
+    for text in tags:
+        name = text.partition(" ")[0]
+        if _STYLED in text and "url(" in text:
+            styles.append(attributes_of(name, text).get("style", ""))
+        if name not in _READ or not _TELLING.search(text):
+            continue
+        given = attributes_of(name, text)
+        if name == "link" and _RELATIONS.isdisjoint(relations(given)):
+            continue
+        into = whole if name in {"link", "script"} else images
+        into += [given[key] for key in _REFERENCES.get(name, ()) if key in given]
+        for key in _SETS.get(name, ()):
+            if key in given:
+                choices += islice(candidates(given[key]), MOST)
+        if len(whole) + len(images) + len(choices) >= MOST:
+            break
+    images += islice(css_references("\n".join(styles)), MOST)
+    return resolved([*whole, *images, *choices], base)
+
+
+def candidates(srcset: str) -> Iterator[str]:
+    """Yield the references of a set of images."""
+    return (found[1].rstrip(",") for found in _CANDIDATE.finditer(srcset))
+
+
+def resolved(references: Iterable[str], base: str) -> tuple[str, ...]:
+    """Return the URLs of http and https that references lead to, each once, without fragments."""
+    given = [each for each in islice(references, MOST) if each.strip() and each.strip()[0] != "#"]
+    found = (without_credentials(url) for url in resolve_all(given, base) if url is not None)
+    return tuple(dict.fromkeys(url for url in found if len(url) <= URL_CHARS))
