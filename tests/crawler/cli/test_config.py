@@ -102,6 +102,7 @@ def test_what_holds_at_a_url_is_told_with_the_table_that_says_it(tmp_path: Path)
     file.write_text(
         'politeness.delay_s = 3\n[[sites]]\nmatch = "*.a.example"\ndelay_s = 9\n'
         '[[sites]]\nmatch = "b.a.example/docs/*"\nnever = true\ninclude = ["article"]\n'
+        '[[alerts.rules]]\nname = "docs"\nmatch = "/docs/*"\nurl = "https://hooks.example/"\n'
     )
     arguments = ("--config", str(file), "--json", "--site")
     found = json.loads(show(*arguments, "b.a.example/docs/1"))["settings"]
@@ -112,7 +113,9 @@ def test_what_holds_at_a_url_is_told_with_the_table_that_says_it(tmp_path: Path)
     ]
     assert found["delay_s"]["origin"] == f"file {file}, [[sites]] *.a.example"
     assert found["connections_per_host"]["origin"] == "default, politeness.connections_per_host"
+    assert found["alerts.rules"] == {"value": ["docs"], "origin": f"file {file}"}
     other = json.loads(show(*arguments, "c.example"))["settings"]
+    assert other["alerts.rules"] == {"value": None, "origin": "none match"}
     assert other["delay_s"] == {"value": 3, "origin": f"file {file}, politeness.delay_s"}
     assert other["never"] == {"value": None, "origin": "not set"}
     lines = show("--config", str(file), "--site", "b.a.example").splitlines()
