@@ -289,12 +289,15 @@ LEAST_SKETCHES = 3
 LEAST_ALERT_DAYS = 30
 
 
+_ScopeKind = Literal["host", "domain", "prefix", "list"]
+
+
 class Crawl(_SettingsGroup):
     """One run: the crawler's identity, its extent, and its end."""
 
     product: Annotated[str, _PRODUCT]
     contact: Annotated[str, _CONTACT]
-    scope: Literal["host", "domain", "prefix", "list"]
+    scope: _ScopeKind
     max_pages: Count
     max_depth: Count
     time_limit_s: Seconds
@@ -486,7 +489,9 @@ class SiteSettings(_SettingsGroup):
     client_certificate: Path | None = None
     client_key: Path | None = None
     # Of pages.
+    scope: _ScopeKind | None = None
     max_depth: Count | None = None
+    max_pages: Count | None = None
     include: Selectors | None = None
     ignore: Selectors | None = None
     never: bool | None = None

@@ -63,6 +63,7 @@ def show_command(
 _EVERYWHERE: Final = {
     "delay_s": "politeness.delay_s",
     "connections_per_host": "politeness.connections_per_host",
+    "scope": "crawl.scope",
     "max_depth": "crawl.max_depth",
 }
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from freshet.config.loading import load
 from freshet.crawler.cli.config import toml_value
+from freshet.crawler.cli.options import overruled
 from tests.console import freshet, shown
+from tests.integration.quick import quick
 
 
 def show(*arguments: str) -> str:
@@ -121,6 +123,12 @@ def test_what_holds_at_a_url_is_told_with_the_table_that_says_it(tmp_path: Path)
     lines = show("--config", str(file), "--site", "b.a.example").splitlines()
     assert lines[0].startswith("delay_s = 9.0 ")
     assert f"# never{' ' * 37}  # not set" in lines
+
+
+def test_an_option_goes_before_the_tables_of_sites() -> None:
+    settings = quick(sites=[{"match": "a.example", "scope": "list", "max_depth": 3}])
+    (table,) = overruled(settings, scope="host", max_depth=None).sites
+    assert (table.scope, table.max_depth) == (None, 3)
 
 
 def test_what_is_no_url_has_no_site() -> None:
