@@ -173,3 +173,33 @@ def test_what_cannot_be_used_is_told_in_one_line(said: dict[str, Any], words: st
         access_at([table("a.example", **said)], AGENT)
     assert words in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_what_a_table_names_is_read_once_and_anew_at_a_reload(tmp_path: Path) -> None:
+    token, cookies, pem = tmp_path / "token", tmp_path / "cookies.txt", tmp_path / "loopback.pem"
+    token.write_text("the-first-token")
+    cookies.write_text(COOKIES)
+    pem.write_bytes(CERTIFICATE.read_bytes())
+    tables = [
+        table("*.a.example", bearer=f"file:{token}", cookies=cookies, client_certificate=pem),
+        # A part of these hosts has a key of its own file, which is of no use without the rest.
+        table("x.a.example", client_key=pem, ca_file=pem),
+    ]
+    at = access_at(tables, AGENT)
+    token.write_text("the-second-token")
+    found = [at(f"https://{n}.a.example/") for n in range(3)]
+    for file in (cookies, pem):
+        file.unlink()
+    found.append(at("https://y.a.example/"))
+    own = at("https://x.a.example/")
+    for access in found:
+        assert access is not None
+        assert access.fields == {"Authorization": "Bearer the-first-token"}
+    assert len({id(access.cookies) for access in found if access}) == 1
+    assert len({id(access.tls) for access in found if access}) == 1
+    assert own is not None
+    assert found[0] is not None
+    assert own.tls is not found[0].tls
+    again = access_at([table("*.a.example", bearer=f"file:{token}")], AGENT)("https://a.example/")
+    assert again is not None
+    assert again.fields == {"Authorization": "Bearer the-second-token"}

@@ -145,6 +145,11 @@ def test_what_is_no_url_has_no_site() -> None:
         ('include = ["a["]', "[[sites]], a.example: 'a[' is not a valid CSS selector"),
         ("delays = 3", "sites[0].delays: there is no such key; did you mean delay_s?"),
         ("delay_s = -1", "sites[0].delay_s: input should be greater than or equal to 0"),
+        ('password = "env:P"', "[[sites]] a.example: password does nothing without user"),
+        ('zone = "UTC"', "zone does nothing without active_hours"),
+        ('client_key = "k"', "client_key does nothing without client_certificate"),
+        # A table of another site does not complete it.
+        ('zone = "UTC"\n[[sites]]\nmatch = "b.example"\nactive_hours = "1-2"', "zone does nothing"),
     ],
 )
 def test_a_wrong_table_is_told_in_one_line(
@@ -156,6 +161,16 @@ def test_a_wrong_table_is_told_in_one_line(
     assert result.exit_code == 2
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_key_may_be_completed_by_a_table_that_holds_there_too(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(
+        '[[sites]]\nmatch = "*.a.example"\npassword = "env:P"\nactive_hours = "1-2"\n'
+        '[[sites]]\nmatch = "b.a.example"\nuser = "b"\nzone = "UTC"\n'
+        '[[sites]]\nmatch = "c.example"\nuser = "a-key"\n'
+    )
+    assert '"b.a.example"' in show("--config", str(file))
 
 
 def test_the_token_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
