@@ -14,6 +14,7 @@ from http.cookiejar import LoadError, MozillaCookieJar
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -110,6 +111,13 @@ def _secret(name: str, said: SecretStr) -> str:
 def _check_proxy(name: str, proxy: str) -> None:
     if not proxy.startswith(_SCHEMES):
         raise CrawlError(f"{name}, proxy: it should begin with one of {', '.join(_SCHEMES)}")
+    try:
+        place = urlsplit(proxy)
+        is_whole = bool(place.hostname) and (place.port is not None or not is_socks(proxy))
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise CrawlError(f"{name}, proxy: it should name a host and a port")
     if is_socks(proxy) and find_spec("aiohttp_socks") is None:
         raise CrawlError(f"{name}, proxy: SOCKS needs the extra: pip install 'freshet[socks]'")
 
