@@ -130,9 +130,14 @@ def _cookies(name: str, path: Path) -> MozillaCookieJar:
         raise CrawlError(f"{name}, cookies: {path} is no cookies.txt of Netscape's form") from error
     except (OSError, UnicodeDecodeError) as error:
         raise CrawlError(f"{name}, cookies: {path} cannot be read: {_why(error)}") from error
-    for cookie in jar:
+    for cookie in list(jar):
         # Browsers write 0 for a cookie that has no end.
         cookie.expires = cookie.expires or None
+        if "." not in cookie.domain:
+            # How the library spells localhost, and others in an own network.
+            jar.clear(cookie.domain, cookie.path, cookie.name)
+            cookie.domain += ".local"
+            jar.set_cookie(cookie)
         hide(cookie.value or "")
     return jar
 
@@ -149,7 +154,9 @@ def _tls(
             context.load_cert_chain(certificate.expanduser(), key_file, password=_refuse)
     except (OSError, ssl.SSLError) as error:
         files = ", ".join(map(str, filter(None, (ca_file, certificate, key))))
-        raise CrawlError(f"{name}: {files}: {_why(error)}") from error
+        keyless = certificate is not None and key is None and isinstance(error, ssl.SSLError)
+        why = "there is no key in it: name its file, client_key" if keyless else _why(error)
+        raise CrawlError(f"{name}: {files}: {why}") from error
     return context
 
 
