@@ -1,5 +1,6 @@
 """Composition of messages from the alerts that are due."""
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -191,7 +192,8 @@ class Composing:
             raise
         except StoreError as error:
             return [{"what": "not judged", "why": str(error).removeprefix(f"{pending.url}: ")}]
-        return condition.fired(old, new)
+        # Long texts take a while.
+        return await asyncio.to_thread(condition.fired, old, new)
 
     async def _alerts(
         self, rule: str, judged: Sequence[tuple[PendingAlert, _Because]]

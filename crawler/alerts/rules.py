@@ -32,12 +32,12 @@ _LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 # -- conditions --------------------------------------------------------------
 
-#: Groups of three after a blank, or digits with points, commas and apostrophes in between; the
-#: sign of a range ("10-20") is none.
-_NUMBER: Final = re.compile(
-    r"(?:(?<!\w)[-\u2212])?(?:\d{1,3}(?: \d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,'’]\d+)*)"
-)
-_GROUPS: Final = re.compile(r"-?\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}")
+#: Groups of three after a blank, or digits with points, commas and apostrophes in between. A digit
+#: comes first: long texts without one are passed over fast.
+_NUMBER: Final = re.compile(r"\d(?:\d{0,2}(?: \d{3})+(?!\d)(?:[.,]\d+)?|\d*(?:[.,'’]\d+)*)")
+#: The sign of a range ("10-20") is none.
+_MINUS: Final = re.compile(r"(?<!\w)[-\u2212]")
+_GROUPS: Final = re.compile(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}")
 _MOST_NUMBERS: Final = 10_000
 #: Letters of words that may be divided there; nobody sees them.
 _UNSEEN: Final = dict.fromkeys(map(ord, "\u00ad\u200b"))
@@ -49,8 +49,14 @@ def normal(text: str) -> str:
     >>> normal("  Sold   OUT ")
     'sold out'
     """
-    said = unicodedata.normalize("NFKC", text.translate(_UNSEEN)).casefold()
-    return " ".join(said.split())
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.translate(_UNSEEN))
+    return " ".join(text.casefold().split())
+
+
+def joined(blocks: Sequence[str]) -> str:
+    """Return blocks of text as conditions compare them, a line each."""
+    return "\n".join(map(normal, blocks))
 
 
 def value_of(said: str) -> float | None:
@@ -63,14 +69,14 @@ def value_of(said: str) -> float | None:
     [1234.5, 1234.5, 1234.0, 1234.0, 0.125, 9.99]
     >>> value_of("26.11.2026")
     """
-    plain = re.sub("[ '’]", "", said).replace("\u2212", "-")
+    plain = re.sub("[ '’]", "", said)
     is_grouped = len(plain) < len(said)
     marks = re.sub("[^.,]", "", plain)
     whole, _, rest = plain.rpartition(marks[-1:] or ".")
     if not marks:
         whole, rest = plain, ""
     elif len(set(marks)) == 1 and not is_grouped:
-        if _GROUPS.fullmatch(plain) and whole.lstrip("-") != "0":
+        if _GROUPS.fullmatch(plain) and whole != "0":
             whole, rest = plain, ""
         elif len(marks) > 1:
             return None
@@ -96,7 +102,8 @@ class Condition:
 
     def fired(self, before: Sequence[str], after: Sequence[str]) -> list[dict[str, Any]]:
         """Return what holds for a change, given the blocks of text before it and after it."""
-        old, new = _flat(before), _flat(after)
+        states = [joined(before), joined(after)]
+        old, new = (state.replace("\n", " ") for state in states)
         found: list[dict[str, Any]] = [
             {"what": what, "text": text}
             for what, texts, here, there in (
@@ -105,7 +112,7 @@ class Condition:
             for text in texts
             if normal(text) in here and normal(text) not in there
         ]  # fmt: skip
-        was, now = (self.read(each) if self.bounds else None for each in (before, after))
+        was, now = (self.read(state) if self.bounds else None for state in states)
         if was is not None and now is None:
             # Else nobody would notice that the page shows it elsewhere now.
             found.append({"what": "no number", "before": was, "after": now})
@@ -117,35 +124,39 @@ class Condition:
 
     def on(self, blocks: Sequence[str]) -> str:
         """Say in words what of it is on a page."""
-        text = _flat(blocks)
+        text = joined(blocks)
+        flat = text.replace("\n", " ")
         said = [
-            f"“{each}” is {'there' if normal(each) in text else 'not there'}"
+            f"“{each}” is {'there' if normal(each) in flat else 'not there'}"
             for each in (*self.appears, *self.vanishes)
         ]
         if self.bounds:
             limits = ", ".join(f"{what} {bound:.15g}" for what, bound in self.bounds.items())
-            value = self.read(blocks)
+            value = self.read(text)
             words = "no number" if value is None else f"the number is {value:.15g}"
             said.append(f"{words} (watched: {limits})")
         return ", ".join(said)
 
-    def read(self, blocks: Sequence[str]) -> float | None:
-        """Return the first number in the place where the rule looks for it, or None."""
+    def read(self, text: str) -> float | None:
+        """Return the first number in the place where the rule looks for it, or None.
+
+        ``text`` is of :func:`joined` blocks: no number spans two of them.
+        """
         before, behind = map(normal, self.number)
-        text, flat = "\n".join(map(normal, blocks)), _flat(blocks)  # no number spans two blocks
+        flat = text.replace("\n", " ")
         if (begin := flat.find(before)) < 0:
             return None
         found = islice(_NUMBER.finditer(text, begin + len(before)), _MOST_NUMBERS)
-        numbers = [(*it.span(), value) for it in found if (value := value_of(it[0])) is not None]
+        numbers = [
+            (*it.span(), -value if _MINUS.match(text, max(it.start() - 1, 0)) else value)
+            for it in found
+            if (value := value_of(it[0])) is not None
+        ]
         numbers.append((len(text), 0, inf))
         return next(
             (value for (_, start, value), (end, _, _) in pairwise(numbers)
-             if flat.find(behind, start, end) >= 0), None,
+             if flat.find(behind, start, end + len(behind)) >= 0), None,
         )  # fmt: skip
-
-
-def _flat(blocks: Sequence[str]) -> str:
-    return " ".join(map(normal, blocks))
 
 
 def _is_beyond(value: float | None, what: str, bound: float) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from freshet.config.settings import AlertRuleSettings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.alerts.rules import Condition, condition_of, value_of
+from freshet.crawler.alerts.rules import Condition, condition_of, joined, value_of
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.tally import CrawlError
 from tests.crawler.cli.test_alerts import receiving
@@ -34,7 +34,7 @@ def condition(**said: Any) -> Condition:
     [
         ("12", 12), ("12.50", 12.5), ("12,5", 12.5), ("1,234.50", 1234.5), ("1.234,50", 1234.5),
         ("1 234", 1234), ("1 234 567,5", 1234567.5), ("1'234.50", 1234.5), ("1’234", 1234),
-        ("1,23,456.78", 123456.78), ("1.234.567", 1234567), ("-5", -5), ("\u22125,5", -5.5),
+        ("1,23,456.78", 123456.78), ("1.234.567", 1234567),
         ("1234.567", 1234.567), ("1 234.567", 1234.567),
         # One mark before three digits groups, unless a zero or four digits come before it.
         ("1.234", 1234), ("1,234", 1234), ("0.125", 0.125), ("0,125", 0.125),
@@ -54,9 +54,12 @@ def test_numbers_are_read_as_people_write_them(said: str, value: float | None) -
         ("price: *", "Weight: 3 kg\nPrice:\n-2.5", -2.5),
         ("* in stock", "Save 20 %, 7 of 9 pieces in stock", 9),
         ("between * and", "between 3 and 4", 3),
+        ("* of 9 pieces", "7 of 9 pieces", 7),
         ("rooms", "Room 5", None),
         ("price", "Price on request", None),
         (None, "Sizes 10-20", 10),
+        (None, "-5 °C", -5),
+        ("at", "Outside: at \u22125,5 degrees", -5.5),
         # No number spans two blocks.
         (None, "5\n200", 5),
     ],
@@ -64,7 +67,7 @@ def test_numbers_are_read_as_people_write_them(said: str, value: float | None) -
 def test_the_number_is_found_by_the_text_around_it(
     number: str | None, text: str, value: float | None
 ) -> None:
-    assert condition(above=1, number=number).read(text.split("\n")) == value
+    assert condition(above=1, number=number).read(joined(text.split("\n"))) == value
 
 
 def test_texts_are_compared_as_people_read_them() -> None:
