@@ -49,8 +49,12 @@ def access_at(tables: Sequence[SiteSettings], user_agent: str) -> Callable[[str]
 
     @lru_cache(maxsize=4_096)
     def at(place: str) -> Access | None:
-        near = reversed(sites.matching(place))
-        ruling = {key: (it, value) for it in near for key, value in read[id(it)].items()}
+        ruling: dict[str, tuple[SiteSettings, Any]] = {}
+        for it in reversed(sites.matching(place)):
+            for key in {"user", "bearer"} & read[id(it)].keys():
+                # Of the two ways to say who we are the nearer one counts.
+                ruling.pop("bearer" if key == "user" else "user", None)
+            ruling |= {key: (it, value) for key, value in read[id(it)].items()}
         if place.startswith("http://") and not is_this_machine(origin(place).host):
             for key in _SECRET:
                 if key in ruling and not ruling[key][0].match.startswith("http://"):

@@ -96,6 +96,16 @@ def test_what_may_be_secret_is_sent_by_tls_alone(caplog: pytest.LogCaptureFixtur
     assert at("https://b.example/") is None
 
 
+@pytest.mark.parametrize("nearer", ["user", "bearer"])
+def test_of_two_ways_to_authenticate_the_nearer_one_counts(nearer: str) -> None:
+    other = "bearer" if nearer == "user" else "user"
+    tables = [table("*.a.example", **{other: "far"}), table("x.a.example", **{nearer: "near"})]
+    found = access_at(tables, AGENT)("https://x.a.example/")
+    assert found is not None
+    kind = "Bearer near" if nearer == "bearer" else "Basic bmVhcjo="
+    assert found.fields == {"Authorization": kind}
+
+
 async def test_a_private_authority_is_trusted_for_its_site_alone() -> None:
     said = table("localhost", ca_file=CERTIFICATE)
     async with hostile(sends(page()), tls=True) as server, fetching(said) as fetcher:
