@@ -109,7 +109,11 @@ class Scope:
 
     def contains(self, url: str) -> bool:
         """Return whether an http or https URL is in scope; raises as :meth:`add_seed`."""
-        return any(key in keys for kind, keys in self._keys.items() for key in _keys_of(kind, url))
+        for kind, keys in self._keys.items():
+            for key in _keys_of(kind, url):
+                if key in keys:
+                    return True
+        return False
 
     def share_of(self, url: str, exchanges: int) -> tuple[str, int] | None:
         """Return the group of a host that is no root's, and how many exchanges may be with that.
