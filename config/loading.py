@@ -19,6 +19,7 @@ from pydantic_settings import EnvSettingsSource
 
 from freshet.config import ConfigError
 from freshet.config.settings import AlertRuleSettings, Settings, SiteSettings
+from freshet.config.sites import incomplete
 
 #: For each setting (``group.key``) where its value came from: ``default``, ``file PATH``,
 #: ``environment NAME``, ``command line`` or, of a program, ``settings``.
@@ -157,9 +158,12 @@ def _validated(given: _Layer) -> Settings:
         group, _, key = name.partition(".")
         cast(dict[str, object], tables.setdefault(group, {}))[key] = tables.pop(name)
     try:
-        return Settings.model_validate(tables)
+        settings = Settings.model_validate(tables)
     except ValidationError as error:
         raise ConfigError(_sentence(error, given)) from error
+    if (problem := incomplete(settings.sites)) is not None:
+        raise ConfigError(f"{given['sites'].origin}: {problem}")
+    return settings
 
 
 def _sentence(error: ValidationError, given: _Layer) -> str:

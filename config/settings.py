@@ -212,22 +212,45 @@ AlertMode = Literal["immediate", "hourly", "daily"]
 Hour = Annotated[int, Number, Field(ge=0, le=23)]
 
 
+#: White space is no text.
+_Words = Annotated[str, Field(max_length=200, pattern=r"\S")]
+#: One may stand without brackets.
+_Several = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+Phrases = Annotated[tuple[_Words, ...], _Several, Field(min_length=1)]
+
+
 class AlertRuleSettings(_SettingsGroup):
-    """One alert rule: which pages, which receiver. ``None`` inherits from ``[alerts]``."""
+    """One alert rule: which pages, which receiver. ``None`` inherits from ``[alerts]``.
+
+    Any of ``appears``, ``vanishes``, ``above`` and ``below`` suffices; without them every change.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-    match: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+    match: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], _Several, Field(min_length=1)]
     url: Secret
     secret: Secret | None = None
     kinds: AlertKinds | None = None
     mode: AlertMode | None = None
     hour: Hour | None = None
     zone: TimeZone | None = None
+    appears: Phrases | None = None
+    vanishes: Phrases | None = None
+    above: Annotated[float, Number] | None = None
+    below: Annotated[float, Number] | None = None
+    number: _Words | None = None
+    within: _Words | None = None
 
-    @check("match", mode="before")
+    @check("number", "within")
     @classmethod
-    def _is_one_or_several(cls, value: object) -> object:
-        return (value,) if isinstance(value, str) else value
+    def _is_of_a_condition(cls, value: str | None, info: ValidationInfo) -> str | None:
+        needed: tuple[str, ...] = ("above", "below")
+        if info.field_name == "within":
+            needed = ("appears", "vanishes", *needed)
+        elif value is not None and value.count("*") > 1:
+            raise ValueError("input should have one *, which stands for the number")
+        if value is not None and all(info.data.get(name) is None for name in needed):
+            raise ValueError(f"input should come with {' or '.join(needed)}")
+        return value
 
 
 class Alerts(_SettingsGroup):
@@ -266,12 +289,15 @@ LEAST_SKETCHES = 3
 LEAST_ALERT_DAYS = 30
 
 
+_ScopeKind = Literal["host", "domain", "prefix", "list"]
+
+
 class Crawl(_SettingsGroup):
     """One run: the crawler's identity, its extent, and its end."""
 
     product: Annotated[str, _PRODUCT]
     contact: Annotated[str, _CONTACT]
-    scope: Literal["host", "domain", "prefix", "list"]
+    scope: _ScopeKind
     max_pages: Count
     max_depth: Count
     time_limit_s: Seconds
@@ -467,7 +493,9 @@ class SiteSettings(_SettingsGroup):
     client_certificate: Path | None = None
     client_key: Path | None = None
     # Of pages.
+    scope: _ScopeKind | None = None
     max_depth: Count | None = None
+    max_pages: Count | None = None
     include: Selectors | None = None
     ignore: Selectors | None = None
     never: bool | None = None

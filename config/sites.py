@@ -20,6 +20,8 @@ _MATCH: Final = re.compile(
     r"(?::(?P<port>\d+))?(?P<path>/.*)?"
 )
 _NOTHING: Final = SiteSettings(match="/*")
+#: Keys that do nothing without another. A user may have no password.
+_NEEDS: Final = {"password": "user", "zone": "active_hours", "client_key": "client_certificate"}
 _PORTS: Final = {"http": "80", "https": "443"}
 
 
@@ -105,6 +107,31 @@ class Sites:
         for table in reversed(self.matching(url)):
             values |= {name: value for name, value in table if value is not None}
         return _NOTHING.model_copy(update=values)
+
+
+def place_of(match: str) -> str:
+    """Return a URL that a table of whole hosts matches: the beginning of what it stands for."""
+    found = _MATCH.fullmatch(match)
+    assert found is not None  # noqa: S101 - the settings were checked
+    port = f":{found['port']}" if found["port"] else ""
+    return f"{found['scheme'] or 'https'}://{found['host']}{port}"
+
+
+def incomplete(tables: Sequence[SiteSettings]) -> str | None:
+    """Return in words the first key that does nothing, as no table completes it; None for none.
+
+    The other key may stand in a table that holds there, too, or in one for a part of these hosts.
+    """
+    sites = Sites(tables)
+    for key, other in _NEEDS.items():
+        partly = [each for each in tables if getattr(each, key) is not None]
+        found = [each for each in tables if getattr(each, other) is not None]
+        whole = {each.match for it in found for each in sites.matching(place_of(it.match))}
+        for table in partly:
+            near = sites.ruling(place_of(table.match), other)
+            if near is None and table.match not in whole:
+                return f"[[sites]] {table.match}: {key} does nothing without {other}"
+    return None
 
 
 def _bare(host: str) -> str:

@@ -8,17 +8,18 @@ secret is sent by TLS alone, but to this machine, and where the table's match be
 import logging
 import ssl
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from http.cookiejar import LoadError, MozillaCookieJar
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from freshet.config.settings import SiteSettings
-from freshet.config.sites import Sites
+from freshet.config.sites import Sites, place_of
 from freshet.crawler.fetch.addresses import is_this_machine
 from freshet.crawler.fetch.transport import Access, is_socks
 from freshet.crawler.service.logs import hide, read_secret
@@ -29,58 +30,78 @@ log = logging.getLogger(__name__)
 
 #: Keys whose values are sent to the site and may be secret.
 _SECRET: Final = ("headers", "cookies", "user", "password", "bearer")
-_KEYS: Final = (
-    *_SECRET, "user_agent_suffix", "proxy", "ca_file", "client_certificate", "client_key",
-)  # fmt: skip
+_TLS: Final = ("ca_file", "client_certificate", "client_key")
+_KEYS: Final = (*_SECRET, *_TLS, "user_agent_suffix", "proxy")
 _SCHEMES: Final = ("http://", "https://", "socks4://", "socks5://", "socks5h://")
 
 
 def access_at(tables: Sequence[SiteSettings], user_agent: str) -> Callable[[str], Access | None]:
     """Return a function that gives how requests for a URL differ, None where they do not.
 
+    Whatever the tables name is read here, once for each table.
+
     Raises:
         CrawlError: a secret, a certificate or a file of cookies cannot be read.
     """
     saying = [each for each in tables if any(getattr(each, key) is not None for key in _KEYS)]
-    for table in saying:
-        _access(table, user_agent)
-    sites = Sites(saying)
+    sites, read = Sites(saying), {id(table): _read(table) for table in saying}
+    contexts: dict[tuple[Path | None, ...], ssl.SSLContext] = {}
 
     @lru_cache(maxsize=4_096)
     def at(place: str) -> Access | None:
-        said = sites.at(place)
-        unsafe = place.startswith("http://") and not is_this_machine(origin(place).host)
-        for key in _SECRET if unsafe else ():
-            table = sites.ruling(place, key)
-            if table is not None and not table.match.startswith("http://"):
-                log.warning(
-                    "%s: %s of [[sites]] %s is not sent without TLS", place, key, table.match
-                )
-                said = said.model_copy(update={key: None})
-        return _access(said, user_agent)
+        ruling: dict[str, tuple[SiteSettings, Any]] = {}
+        for it in reversed(sites.matching(place)):
+            for key in {"user", "bearer"} & read[id(it)].keys():
+                # Of the two ways to say who we are the nearer one counts.
+                ruling.pop("bearer" if key == "user" else "user", None)
+            ruling |= {key: (it, value) for key, value in read[id(it)].items()}
+        if place.startswith("http://") and not is_this_machine(origin(place).host):
+            for key in _SECRET:
+                if key in ruling and not ruling[key][0].match.startswith("http://"):
+                    match = ruling.pop(key)[0].match
+                    log.warning("%s: %s of [[sites]] %s is not sent without TLS", place, key, match)
+        said = {key: value for key, (_, value) in ruling.items()}
+        files = tuple(said.get(key) for key in _TLS)
+        if any(files[:2]) and files not in contexts:
+            table = next(ruling[key][0] for key in _TLS if key in ruling)
+            contexts[files] = _tls(f"[[sites]] {table.match}", *files)
+        fields, proxy = _fields(said, user_agent), said.get("proxy")
+        if not fields and not proxy and "cookies" not in said and files not in contexts:
+            return None
+        return Access(fields, said.get("cookies"), contexts.get(files), proxy)
 
+    for table in saying:
+        at(place_of(table.match))
     return (lambda url: at(str(origin(url)))) if saying else lambda _url: None
 
 
-def _access(said: SiteSettings, user_agent: str) -> Access | None:
-    """Read what a table names."""
+def _read(said: SiteSettings) -> dict[str, Any]:
+    """Return what a table sets, with the secrets and cookies that it names."""
     name = f"[[sites]] {said.match}"
-    fields = {k: _secret(f"{name}, headers", v) for k, v in (said.headers or {}).items()}
-    if said.user_agent_suffix is not None:
-        fields["User-Agent"] = f"{user_agent} {said.user_agent_suffix}"
-    if said.user is not None:
-        password = "" if said.password is None else _secret(f"{name}, password", said.password)
-        pair = b64encode(f"{said.user}:{password}".encode()).decode()
+    values = {key: value for key in _KEYS if (value := getattr(said, key)) is not None}
+    if said.headers is not None:
+        values["headers"] = {k: _secret(f"{name}, headers", v) for k, v in said.headers.items()}
+    for key in {"password", "bearer", "proxy"} & values.keys():
+        values[key] = _secret(f"{name}, {key}", values[key])
+    if said.proxy is not None:
+        _check_proxy(name, values["proxy"])
+    if said.cookies is not None:
+        values["cookies"] = _cookies(name, said.cookies)
+    return values
+
+
+def _fields(said: Mapping[str, Any], user_agent: str) -> dict[str, str]:
+    """Return the fields of requests that what holds at an origin adds."""
+    fields = dict(said.get("headers", {}))
+    if "user_agent_suffix" in said:
+        fields["User-Agent"] = f"{user_agent} {said['user_agent_suffix']}"
+    if "user" in said:
+        pair = b64encode(f"{said['user']}:{said.get('password', '')}".encode()).decode()
         hide(pair)
         fields["Authorization"] = f"Basic {pair}"
-    if said.bearer is not None:
-        fields["Authorization"] = f"Bearer {_secret(f'{name}, bearer', said.bearer)}"
-    cookies = None if said.cookies is None else _cookies(name, said.cookies)
-    proxy = None if said.proxy is None else _proxy(name, said.proxy)
-    tls = _tls(name, said)
-    if not fields and cookies is None and proxy is None and tls is None:
-        return None
-    return Access(fields, cookies, tls, proxy)
+    if "bearer" in said:
+        fields["Authorization"] = f"Bearer {said['bearer']}"
+    return fields
 
 
 def _secret(name: str, said: SecretStr) -> str:
@@ -91,13 +112,18 @@ def _secret(name: str, said: SecretStr) -> str:
     return found
 
 
-def _proxy(name: str, said: SecretStr) -> str:
-    proxy = _secret(f"{name}, proxy", said)
+def _check_proxy(name: str, proxy: str) -> None:
     if not proxy.startswith(_SCHEMES):
         raise CrawlError(f"{name}, proxy: it should begin with one of {', '.join(_SCHEMES)}")
+    try:
+        place = urlsplit(proxy)
+        is_whole = bool(place.hostname) and (place.port is not None or not is_socks(proxy))
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise CrawlError(f"{name}, proxy: it should name a host and a port")
     if is_socks(proxy) and find_spec("aiohttp_socks") is None:
         raise CrawlError(f"{name}, proxy: SOCKS needs the extra: pip install 'freshet[socks]'")
-    return proxy
 
 
 def _cookies(name: str, path: Path) -> MozillaCookieJar:
@@ -108,27 +134,33 @@ def _cookies(name: str, path: Path) -> MozillaCookieJar:
         raise CrawlError(f"{name}, cookies: {path} is no cookies.txt of Netscape's form") from error
     except (OSError, UnicodeDecodeError) as error:
         raise CrawlError(f"{name}, cookies: {path} cannot be read: {_why(error)}") from error
-    for cookie in jar:
+    for cookie in list(jar):
         # Browsers write 0 for a cookie that has no end.
         cookie.expires = cookie.expires or None
+        if "." not in cookie.domain:
+            # How the library spells localhost, and others in an own network.
+            jar.clear(cookie.domain, cookie.path, cookie.name)
+            cookie.domain += ".local"
+            jar.set_cookie(cookie)
         hide(cookie.value or "")
     return jar
 
 
-def _tls(name: str, said: SiteSettings) -> ssl.SSLContext | None:
-    if said.ca_file is None and said.client_certificate is None:
-        return None
+def _tls(
+    name: str, ca_file: Path | None, certificate: Path | None, key: Path | None
+) -> ssl.SSLContext:
     context = ssl.create_default_context()
     try:
-        if said.ca_file is not None:
-            context.load_verify_locations(said.ca_file.expanduser())
-        if said.client_certificate is not None:
-            key = said.client_key and said.client_key.expanduser()
-            context.load_cert_chain(said.client_certificate.expanduser(), key, password=_refuse)
+        if ca_file is not None:
+            context.load_verify_locations(ca_file.expanduser())
+        if certificate is not None:
+            key_file = key and key.expanduser()
+            context.load_cert_chain(certificate.expanduser(), key_file, password=_refuse)
     except (OSError, ssl.SSLError) as error:
-        named = filter(None, (said.ca_file, said.client_certificate, said.client_key))
-        files = ", ".join(map(str, named))
-        raise CrawlError(f"{name}: {files}: {_why(error)}") from error
+        files = ", ".join(map(str, filter(None, (ca_file, certificate, key))))
+        keyless = certificate is not None and key is None and isinstance(error, ssl.SSLError)
+        why = "there is no key in it: name its file, client_key" if keyless else _why(error)
+        raise CrawlError(f"{name}: {files}: {why}") from error
     return context
 
 

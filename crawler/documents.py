@@ -28,7 +28,7 @@ from freshet.crawler.compare.diff import AlignedBlock, align, counts, in_one_lin
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.layout import Layout
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
-from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.markup import Blocks, SelectorHints
 from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.tally import CrawlError, UsageError
@@ -134,8 +134,16 @@ def _not_kept(number: int) -> str:
     )
 
 
-async def read_text(connection: Reader, parser: Parser, url: str, version: StoredVersion) -> Blocks:
+async def read_text(
+    connection: Reader,
+    parser: Parser,
+    url: str,
+    version: StoredVersion,
+    hints: SelectorHints | None = None,
+) -> Blocks:
     """Return the blocks of main text of a version, as change detection compares them.
+
+    ``hints`` select another text.
 
     Raises:
         UnknownPage: its bytes are not kept, or cannot be parsed.
@@ -144,7 +152,7 @@ async def read_text(connection: Reader, parser: Parser, url: str, version: Store
     if body is None:
         raise UnknownPage(f"{url}: {_not_kept(version.number)}")
     try:
-        parsed = await parser.parse(body, url, version.content_type)
+        parsed = await parser.parse(body, url, version.content_type, hints)
     except ParserLost as error:
         raise UnknownPage(
             f"{url}: version {version.number} could not be parsed now: {error}; try again"

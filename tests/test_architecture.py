@@ -101,18 +101,18 @@ def test_the_product_has_at_most_257_modules() -> None:
     assert len(modules()) <= 257
 
 
-def test_the_product_has_at_most_67000_lines() -> None:
+def test_the_product_has_at_most_67500_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites,
     3,150 for C, which takes more lines than the Python that it replaces, and for snapshots,
-    1,300 for sites that have their own ways, 200 for what very many pages cost,
-    650 for whole pages in archives.
+    250 for what very many pages cost, 2,600 for sites that have their own ways, pages that need
+    JavaScript, alerts that watch texts, and what archived pages need to be shown.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 67_000
+    assert line_count(product) <= 67_500
 
 
-def test_the_tests_have_at_most_50990_lines() -> None:
-    assert line_count(files("tests")) <= 50_990
+def test_the_tests_have_at_most_51550_lines() -> None:
+    assert line_count(files("tests")) <= 51_550
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
@@ -153,8 +153,8 @@ def test_the_product_needs_neither_scipy_nor_datasketch() -> None:
     assert found == []
 
 
-def test_the_product_has_at_most_476_public_classes() -> None:
-    assert sum(len(each.classes()) for each in modules().values()) <= 476
+def test_the_product_has_at_most_477_public_classes() -> None:
+    assert sum(len(each.classes()) for each in modules().values()) <= 477
 
 
 def test_no_class_name_is_defined_twice() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from math import inf
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from freshet.crawler.admission.traps import (
     Combinations,
@@ -34,8 +34,9 @@ from freshet.storage.entries import AliasKind, Role
 from freshet.storage.records import Alias, DueUrl, FetchResult, Links, Note, StoredSeed, Targets
 
 # -- scope -------------------------------------------------------------------
-# Invariant: a URL is in scope if and only if one of its keys is the key of a root. Hence the
-# cost of a check does not depend on the number of seeds.
+# Invariant: a URL is in scope if and only if one of its keys is the key of a root of that kind.
+# Hence the cost of a check does not depend on the number of seeds.
+
 
 #: The extent of the crawl beyond its seeds.
 ScopeKind = Literal["host", "domain", "prefix", "list"]
@@ -51,13 +52,17 @@ class Scope:
     - ``prefix``: URLs of a root's site, in the directory of the root's path: all up to its
       last '/', so that ``/docs`` without a slash means the whole site;
     - ``list``: the roots.
+
+    ``kind_at`` gives the kind of a root.
     """
 
-    def __init__(self, kind: ScopeKind, seeds: Iterable[str] = ()) -> None:
-        self.kind = kind
-        self._roots: dict[str, None] = {}
+    def __init__(
+        self, kind: ScopeKind | Callable[[str], ScopeKind], seeds: Iterable[str] = ()
+    ) -> None:
+        self.kind_at = kind if callable(kind) else lambda _root: kind
+        self._roots: dict[str, tuple[ScopeKind, str]] = {}
         # Counted: a key stays while any root has it.
-        self._keys: Counter[str] = Counter()
+        self._keys: dict[ScopeKind, Counter[str]] = {}
         self._domains: Counter[str] = Counter()
         self._sites: Counter[str] = Counter()
         for seed in seeds:
@@ -71,8 +76,11 @@ class Scope:
         """
         root = canonical(url)
         if root not in self._roots:
-            self._roots[root] = None
-            self._keys[self._root_key(root)] += 1
+            kind = self.kind_at(root)
+            # The narrowest key: the last, which is the deepest directory.
+            *_, key = _keys_of(kind, root)
+            self._roots[root] = kind, key
+            self._keys.setdefault(kind, Counter())[key] += 1
             self.expect(root)
 
     def expect(self, url: str) -> None:
@@ -89,9 +97,9 @@ class Scope:
         left = canonical(old)
         self.add_seed(new)
         if left != canonical(new) and left in self._roots:
-            del self._roots[left]
+            kind, of_root = self._roots.pop(left)
             for counts, key in (
-                (self._keys, self._root_key(left)),
+                (self._keys[kind], of_root),
                 (self._domains, _domain(left)),
                 (self._sites, site_key(left)),
             ):
@@ -101,7 +109,11 @@ class Scope:
 
     def contains(self, url: str) -> bool:
         """Return whether an http or https URL is in scope; raises as :meth:`add_seed`."""
-        return any(key in self._keys for key in self._keys_of(url))
+        for kind, keys in self._keys.items():
+            for key in _keys_of(kind, url):
+                if key in keys:
+                    return True
+        return False
 
     def share_of(self, url: str, exchanges: int) -> tuple[str, int] | None:
         """Return the group of a host that is no root's, and how many exchanges may be with that.
@@ -118,21 +130,17 @@ class Scope:
         """Return the canonical roots in order of arrival: ``Scope(kind, roots)`` again."""
         return list(self._roots)
 
-    def _root_key(self, root: str) -> str:
-        """Return the narrowest key of a root: the last, which is the deepest directory."""
-        *_, key = self._keys_of(root)
-        return key
 
-    def _keys_of(self, url: str) -> Iterable[str]:
-        match self.kind:
-            case "host":
-                return (site_key(url),)
-            case "domain":
-                return (registrable_domain(origin(url).host),)
-            case "prefix":
-                return _directories(canonical(url))
-            case "list":
-                return (canonical(url),)
+def _keys_of(kind: ScopeKind, url: str) -> Iterable[str]:
+    match kind:
+        case "host":
+            return (site_key(url),)
+        case "domain":
+            return (registrable_domain(origin(url).host),)
+        case "prefix":
+            return _directories(canonical(url))
+        case "list":
+            return (canonical(url),)
 
 
 def _directories(url: str) -> Iterator[str]:
@@ -181,8 +189,12 @@ class _Judgement:
     parts: UrlParts | None
 
 
+#: Tells whether there is room for a URL at a depth, which takes it then.
+HasRoom: TypeAlias = Callable[[str, int], bool]
+
+
 class Admission:
-    """Judge of URLs by scope, depth, ending and trap.
+    """Judge of URLs by scope, depth, ending, trap, and number of pages.
 
     ``depth_at`` is the limit of a URL in links from a seed, 0 for none; extensions have no dot.
     """
@@ -195,11 +207,12 @@ class Admission:
         depth_at: Callable[[str], int] = lambda _url: 256,
         excluded_extensions: Collection[str] = (),
         is_never: Callable[[str], bool] | None = None,
+        has_room: HasRoom | None = None,
     ) -> None:
         self.scope = scope
         self._is_never = is_never
         self._traps = traps
-        self._depth_at = depth_at
+        self.depth_at, self.has_room = depth_at, has_room
         self._excluded = frozenset(excluded_extensions)
         self._combinations = Combinations(traps.min_combined)
         self._sitemaps: dict[str, set[str]] = {}
@@ -250,12 +263,14 @@ class Admission:
         shape, kind, cap, pattern = None, None, 0, None
         judgement = self._judged(url)
         if role == "page" and held_back is None:
-            if depth > (self._depth_at(url) or depth):
+            if depth > (self.depth_at(url) or depth):
                 held_back = "depth"
             elif judgement.is_excluded:
                 held_back = "extension"
             elif self._is_never is not None and self._is_never(url):
                 held_back = "never"
+            elif self.has_room is not None and not self.has_room(url, depth):
+                held_back = "max_pages"
             pattern = self._pattern(judgement)
             if sign := judgement.sign:
                 shape, kind, cap = sign.shape, f"trap: {sign.kind}", sign.cap
@@ -460,7 +475,7 @@ class Seeding:
 
     def renew(self, seeds: Sequence[StoredSeed]) -> None:
         """Replace the seeds and the scope."""
-        self._admission.scope = Scope(self._admission.scope.kind)
+        self._admission.scope = Scope(self._admission.scope.kind_at)
         self._decided = [s for s in seeds if s.root_url is not None or s.fallback_url is None]
         self._open = {}
         for seed in seeds:

@@ -1,24 +1,27 @@
 """Composition of messages from the alerts that are due."""
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
-from freshet.crawler.alerts.rules import Channel
+from freshet.crawler.alerts.rules import Channel, Condition, in_words
 from freshet.crawler.clock import Clock, iso
-from freshet.crawler.documents import change_summary, in_counts
+from freshet.crawler.documents import UnknownPage, change_summary, in_counts, read_text
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.terminal import plain
 from freshet.storage.database import Database, StoreError, StoreUnavailable, reading
+from freshet.storage.queries import page
+from freshet.storage.queries.page import StoredVersion
 from freshet.storage.tables import alerts as alerts_tables
 from freshet.storage.tables.alerts import WITHDRAWN, Message, PendingAlert, key_of
 
@@ -76,6 +79,8 @@ log = logging.getLogger(__name__)
 
 #: Importance of pages, in the order of their alerts.
 Importances = Callable[[Sequence[PendingAlert]], Awaitable[Sequence[float]]]
+#: What holds of a rule's condition, as :meth:`Condition.fired` returns it; None: it has none.
+_Because: TypeAlias = list[dict[str, Any]] | None
 
 _SUMMARY_WIDTH: Final = 200
 _TITLE_WIDTH: Final = 300
@@ -102,12 +107,31 @@ def stored_importances(database: Database, settings: Settings) -> Importances:
     return importances
 
 
+def _states(
+    pending: PendingAlert, known: Sequence[StoredVersion]
+) -> tuple[StoredVersion | None, StoredVersion | None]:
+    """Return the versions before and after a change; a page has none before it is new, or gone.
+
+    Raises:
+        UnknownPage: the store does not have them.
+    """
+    after = next((each for each in known if each.version_id == pending.version_id), None)
+    last = inf if pending.version_id is None else pending.version_id
+    until = pending.seen_at
+    earlier = [v for v in known if v.significant and v.version_id < last and v.at <= until]
+    before = earlier[-1] if earlier and pending.kind != "new" else None
+    if (before is None and pending.kind != "new") or (after is None and pending.kind != "gone"):
+        raise UnknownPage("the store does not have what the page was before and after")
+    return before, after
+
+
 @dataclass(slots=True, eq=False)
 class Composing:
     """Composer of the messages of rules, each just before it is first sent.
 
     *Invariant.* A message has alerts that are in no other, in one transaction. An alert that is
-    withdrawn before that is never sent, a later withdrawal follows as a message.
+    withdrawn before that is never sent, a later withdrawal follows as a message. Changes for which
+    a rule's condition does not hold are forgotten; those that cannot be judged are sent.
     """
 
     database: Database
@@ -132,9 +156,13 @@ class Composing:
         found = await self.database.at_once(
             partial(alerts_tables.waiting, rule=channel.name, before=before, limit=limit)
         )
-        if not found:
+        judged = [(each, await self._judged(channel.condition, each)) for each in found]
+        if idle := [each.alert_id for each, because in judged if because == []]:
+            await self.database.write(partial(alerts_tables.discard, alert_ids=idle))
+        judged = [(each, because) for each, because in judged if because != []]
+        if not judged:
             return
-        alerts = await self._alerts(channel.name, found)
+        found, alerts = [each for each, _ in judged], await self._alerts(channel.name, judged)
         keys = [each.key for each in found]
         key = keys[0] if at_once else key_of("digest", channel.name, period[1], keys)
         body = single(alerts[0]) if at_once else digest(channel.name, period, alerts)
@@ -146,12 +174,36 @@ class Composing:
         # Not by the reader, which may show the store of before for as long as somebody reads.
         return await self.database.at_once(partial(alerts_tables.oldest_waiting, rule=channel.name))
 
-    async def _alerts(self, rule: str, found: Sequence[PendingAlert]) -> list[dict[str, Any]]:
-        weights = await self.importances(found)
+    async def _judged(self, condition: Condition | None, pending: PendingAlert) -> _Because:
+        """Return what holds of a rule's condition; None if it has none, and for a withdrawal."""
+        if condition is None or pending.kind == WITHDRAWN:
+            return None
+        hints = condition.hints
+        try:
+            async with reading(self.database.path) as current:
+                known = await page.versions(current, pending.page_id)
+                states = _states(pending, known)
+                old, new = [
+                    () if it is None
+                    else (await read_text(current, self.parser, pending.url, it, hints)).texts
+                    for it in states
+                ]  # fmt: skip
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            return [{"what": "not judged", "why": str(error).removeprefix(f"{pending.url}: ")}]
+        # Long texts take a while.
+        return await asyncio.to_thread(condition.fired, old, new)
+
+    async def _alerts(
+        self, rule: str, judged: Sequence[tuple[PendingAlert, _Because]]
+    ) -> list[dict[str, Any]]:
+        weights = await self.importances([each for each, _ in judged])
         return [
             of_alert(each, rule, plain((each.title or "")[:_TITLE_WIDTH]) or None,
-                     await self._summary(each), weight)
-            for each, weight in zip(found, weights, strict=True)
+                     "; ".join([*map(in_words, because or ()), await self._summary(each)]), weight)
+            | {"because": because}
+            for (each, because), weight in zip(judged, weights, strict=True)
         ]  # fmt: skip
 
     async def _summary(self, pending: PendingAlert) -> str:

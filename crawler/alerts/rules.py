@@ -1,12 +1,14 @@
-"""Alert rules from the settings: names and secrets are looked up here."""
+"""Alert rules from the settings: names and secrets are looked up here, changes are judged."""
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from ipaddress import ip_address, ip_network
-from math import inf
-from typing import Final
+from itertools import islice, pairwise
+from math import inf, isfinite
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from yarl import URL
@@ -18,6 +20,7 @@ from freshet.crawler.alerts.receivers import Apprised, Receiver, Webhook, key_of
 from freshet.crawler.clock import calendar
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
 from freshet.crawler.network import user_agent
+from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.service.logs import hide, hide_url, read_secret
 from freshet.crawler.tally import CrawlError
 from freshet.storage.tables.alerts import AlertFilter
@@ -25,6 +28,172 @@ from freshet.storage.tables.alerts import AlertFilter
 _HOUR_S: Final = 3_600.0
 _WEB: Final = frozenset({"http", "https"})
 _LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+
+
+# -- conditions --------------------------------------------------------------
+
+#: Groups of three after a blank, or digits with points, commas and apostrophes in between. A digit
+#: comes first: long texts without one are passed over fast.
+_NUMBER: Final = re.compile(r"\d(?:\d{0,2}(?: \d{3})+(?!\d)(?:[.,]\d+)?|\d*(?:[.,'’]\d+)*)")
+#: The sign of a range ("10-20") is none.
+_MINUS: Final = re.compile(r"(?<!\w)[-\u2212]")
+_GROUPS: Final = re.compile(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}")
+_MOST_NUMBERS: Final = 10_000
+#: Letters of words that may be divided there; nobody sees them.
+_UNSEEN: Final = dict.fromkeys(map(ord, "\u00ad\u200b"))
+
+
+def normal(text: str) -> str:
+    """Return a text as conditions compare it.
+
+    >>> normal("  Sold   OUT ")
+    'sold out'
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.translate(_UNSEEN))
+    return " ".join(text.casefold().split())
+
+
+def joined(blocks: Sequence[str]) -> str:
+    """Return blocks of text as conditions compare them, a line each."""
+    return "\n".join(map(normal, blocks))
+
+
+def value_of(said: str) -> float | None:
+    """Return the value of a number as people write it, None if it is a date, a version or such.
+
+    Of a point and a comma the last is the decimal mark. One of them alone that stands before
+    exactly three digits groups them, unless a lone 0 or more than three digits come before it.
+
+    >>> [value_of(said) for said in ("1,234.50", "1.234,50", "1 234", "1.234", "0.125", "9.99")]
+    [1234.5, 1234.5, 1234.0, 1234.0, 0.125, 9.99]
+    >>> value_of("26.11.2026")
+    """
+    plain = re.sub("[ '’]", "", said)
+    is_grouped = len(plain) < len(said)
+    marks = re.sub("[^.,]", "", plain)
+    whole, _, rest = plain.rpartition(marks[-1:] or ".")
+    if not marks:
+        whole, rest = plain, ""
+    elif len(set(marks)) == 1 and not is_grouped:
+        if _GROUPS.fullmatch(plain) and whole != "0":
+            whole, rest = plain, ""
+        elif len(marks) > 1:
+            return None
+    elif marks[-1] in marks[:-1] or (marks[:-1] and not _GROUPS.fullmatch(whole)):
+        return None
+    value = float(f"{re.sub('[.,]', '', whole)}.{rest or 0}")
+    return value if isfinite(value) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Texts and bounds of a number that a rule watches; any of them suffices.
+
+    ``number`` are the texts before and behind the number. A number that is not there is beyond no
+    bound.
+    """
+
+    appears: tuple[str, ...]
+    vanishes: tuple[str, ...]
+    bounds: Mapping[str, float]
+    number: tuple[str, str]
+    hints: SelectorHints | None
+
+    def fired(self, before: Sequence[str], after: Sequence[str]) -> list[dict[str, Any]]:
+        """Return what holds for a change, given the blocks of text before it and after it."""
+        states = [joined(before), joined(after)]
+        old, new = (state.replace("\n", " ") for state in states)
+        found: list[dict[str, Any]] = [
+            {"what": what, "text": text}
+            for what, texts, here, there in (
+                ("appears", self.appears, new, old), ("vanishes", self.vanishes, old, new),
+            )
+            for text in texts
+            if normal(text) in here and normal(text) not in there
+        ]  # fmt: skip
+        was, now = (self.read(state) if self.bounds else None for state in states)
+        if was is not None and now is None:
+            # Else nobody would notice that the page shows it elsewhere now.
+            found.append({"what": "no number", "before": was, "after": now})
+        return found + [
+            {"what": what, "bound": bound, "before": was, "after": now}
+            for what, bound in self.bounds.items()
+            if _is_beyond(now, what, bound) and not _is_beyond(was, what, bound)
+        ]
+
+    def on(self, blocks: Sequence[str]) -> str:
+        """Say in words what of it is on a page."""
+        text = joined(blocks)
+        flat = text.replace("\n", " ")
+        said = [
+            f"“{each}” is {'there' if normal(each) in flat else 'not there'}"
+            for each in (*self.appears, *self.vanishes)
+        ]
+        if self.bounds:
+            limits = ", ".join(f"{what} {bound:.15g}" for what, bound in self.bounds.items())
+            value = self.read(text)
+            words = "no number" if value is None else f"the number is {value:.15g}"
+            said.append(f"{words} (watched: {limits})")
+        return ", ".join(said)
+
+    def read(self, text: str) -> float | None:
+        """Return the first number in the place where the rule looks for it, or None.
+
+        ``text`` is of :func:`joined` blocks: no number spans two of them.
+        """
+        before, behind = map(normal, self.number)
+        flat = text.replace("\n", " ")
+        if (begin := flat.find(before)) < 0:
+            return None
+        found = islice(_NUMBER.finditer(text, begin + len(before)), _MOST_NUMBERS)
+        numbers = [
+            (*it.span(), -value if _MINUS.match(text, max(it.start() - 1, 0)) else value)
+            for it in found
+            if (value := value_of(it[0])) is not None
+        ]
+        numbers.append((len(text), 0, inf))
+        return next(
+            (value for (_, start, value), (end, _, _) in pairwise(numbers)
+             if flat.find(behind, start, end + len(behind)) >= 0), None,
+        )  # fmt: skip
+
+
+def _is_beyond(value: float | None, what: str, bound: float) -> bool:
+    return value is not None and (value > bound if what == "above" else value < bound)
+
+
+def in_words(holds: Mapping[str, Any]) -> str:
+    """Return in words what holds for a change: an item of :meth:`Condition.fired`."""
+    what = holds["what"]
+    if "text" in holds:
+        return f"“{holds['text']}” {what}"
+    if "why" in holds:
+        return f"{what}: {holds['why']}"
+    was, now, bound = (
+        "none" if (value := holds.get(name)) is None else f"{value:.15g}"
+        for name in ("before", "after", "bound")
+    )
+    return f"{what} any more, it was {was}" if now == "none" else f"{was} → {now}, {what} {bound}"
+
+
+def condition_of(rule: RuleSettings) -> Condition | None:
+    """Return what a rule watches for, None if every change will do.
+
+    Raises:
+        CrawlError: its selector is not valid.
+    """
+    said = {"above": rule.above, "below": rule.below}
+    bounds = {what: bound for what, bound in said.items() if bound is not None}
+    texts = rule.appears or (), rule.vanishes or ()
+    if not bounds and not any(texts):
+        return None
+    before, _, behind = (rule.number or "").partition("*")
+    try:
+        hints = SelectorHints((rule.within,), strict=True) if rule.within else None
+    except ValueError as error:
+        raise CrawlError(f"alerts.rules: {rule.name}: within: {error}") from error
+    return Condition(*texts, bounds, (before, behind), hints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +209,7 @@ class Channel:
     mode: AlertMode = "immediate"
     hour: int = 0
     zone: str = "UTC"
+    condition: Condition | None = None
 
     @property
     def target(self) -> str:
@@ -116,8 +286,9 @@ def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     if not mark or not scheme or (scheme.lower() in _WEB and not _is_web(url)):
         raise CrawlError(f"alerts.rules: {rule.name}: url is not a URL such as https://…")
     channel = Channel(
-        rule.name, url, None, rule.mode or alerts.mode, hour=hour, zone=rule.zone or alerts.zone
-    )
+        rule.name, url, None, rule.mode or alerts.mode, hour=hour, zone=rule.zone or alerts.zone,
+        condition=condition_of(rule),
+    )  # fmt: skip
     if rule.secret is None:
         return channel
     secret = read_secret(f"alerts.rules: {rule.name}: secret", rule.secret)

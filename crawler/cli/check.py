@@ -10,6 +10,7 @@ import typer
 from freshet.config.settings import Settings, SiteSettings
 from freshet.config.sites import Sites
 from freshet.crawler import terminal
+from freshet.crawler.alerts.rules import condition_of, matching
 from freshet.crawler.cli.config import toml_value
 from freshet.crawler.cli.options import (
     DEFAULT_DB,
@@ -28,7 +29,7 @@ from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import NotContent
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.network import Network, parser_of
-from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.markup import Blocks, SelectorHints
 from freshet.crawler.reduce.page import ParsedPage, is_plain
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import body_digest, sketch
@@ -94,7 +95,9 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
             found = Check(url, [_table(each) for each in sites.matching(url)])
             result = await _visited(network.fetcher, settings, found)
             if result is not None and result.outcome != "failed":
-                return await _judged(parser, db, found, result, now)
+                judged = await _judged(parser, db, found, result, now)
+                await _watched(parser, settings, judged, result)
+                return judged
         return found
     finally:
         await parser.close()
@@ -162,10 +165,7 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
     if result.outcome != "fetched":
         found.conclusion = f"{result.outcome}: no content to compare"
         return found
-    try:
-        parsed = await parser.parse(result.body, result.url, result.header("Content-Type"))
-    except ParserLost as error:
-        raise CrawlError(f"{result.url}: not parsed: {error}; try again") from error
+    parsed = await _parsed(parser, result)
     if isinstance(parsed, Unparsable):
         found.steps.append(Step("parse", "unparsable", parsed.reason))
         found.conclusion = "compared by its bytes alone"
@@ -186,6 +186,15 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
     return found
 
 
+async def _parsed(
+    parser: Parser, result: FetchResult, hints: SelectorHints | None = None
+) -> ParsedPage | Unparsable:
+    try:
+        return await parser.parse(result.body, result.url, result.header("Content-Type"), hints)
+    except ParserLost as error:
+        raise CrawlError(f"{result.url}: not parsed: {error}; try again") from error
+
+
 async def _block_page(
     db: Path, result: FetchResult, parsed: ParsedPage, now: float
 ) -> NotContent | None:
@@ -200,6 +209,22 @@ async def _block_page(
     blocks = parsed.blocks
     facts = facts_of(result, result.url, parsed, sketch(blocks.texts, blocks.places))
     return HostJudge.from_bytes(stored).judge(facts, now)
+
+
+async def _watched(parser: Parser, settings: Settings, found: Check, result: FetchResult) -> None:
+    """Add what the alert rules with a condition that ask for this page would find on it."""
+    if result.outcome != "fetched":
+        return
+    for rule, asks in zip(settings.alerts.rules, matching(settings.alerts), strict=True):
+        condition = condition_of(rule)
+        if condition is None or not asks.pattern.fullmatch(found.url):
+            continue
+        texts = [block["text"] for block in found.blocks]
+        if condition.hints is not None:
+            parsed = await _parsed(parser, result, condition.hints)
+            texts = [] if isinstance(parsed, Unparsable) else list(parsed.blocks.texts)
+        answer = "nothing there" if condition.hints and not texts else ""
+        found.steps.append(Step(f"alert {rule.name}", answer, condition.on(texts)))
 
 
 def _read(parsed: ParsedPage) -> Step:

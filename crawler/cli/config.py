@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from freshet.config.settings import Settings, SiteSettings
-from freshet.config.sites import Sites
+from freshet.config.sites import Sites, pattern
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.terminal import plain, print_json, spellings
 
@@ -63,6 +63,7 @@ def show_command(
 _EVERYWHERE: Final = {
     "delay_s": "politeness.delay_s",
     "connections_per_host": "politeness.connections_per_host",
+    "scope": "crawl.scope",
     "max_depth": "crawl.max_depth",
 }
 
@@ -82,6 +83,9 @@ def _of_site(
             rows.append((key, everywhere[name], f"{origins[name]}, {name}"))
         else:
             rows.append((key, None, "not set"))
+    alerts = settings.alerts.rules
+    rules = [rule.name for rule in alerts if any(pattern(m).fullmatch(url) for m in rule.match)]
+    rows.append(("alerts.rules", rules or None, origins["alerts.rules"] if rules else "none match"))
     return rows
 
 

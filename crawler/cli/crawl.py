@@ -25,6 +25,7 @@ from freshet.crawler.cli.options import (
     Verbose,
     given_seeds,
     overrides,
+    overruled,
     read_settings,
     scope_of,
 )
@@ -218,6 +219,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             "operation.log_format": log_format,
         },
     )
+    settings = overruled(settings, scope=scope, max_depth=max_depth)
     seeds = given_seeds(sites or [], sites_file, strict=strict)
     order = CrawlOrder(db, seeds, resume=True if resume else False if new else None)
     with watching(quiet=json, verbose=verbose, log_format=settings.operation.log_format) as watch:

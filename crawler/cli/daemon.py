@@ -30,6 +30,7 @@ from freshet.crawler.cli.options import (
     Verbose,
     given_seeds,
     overrides,
+    overruled,
     read_again,
     read_settings,
     scope_of,
@@ -119,7 +120,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "archive.requisites": requisites,
         "operation.log_format": log_format,
     }
-    settings, _ = read_settings(config, given)
+    settings = overruled(read_settings(config, given)[0], scope=scope)
     if not settings.daemon.budget:
         fail("no budget: give --budget 5000/day, or set daemon.budget in freshet.toml", 2)
     per_day = crawls_per_day(settings.daemon.budget)
@@ -127,7 +128,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     order = DaemonOrder(db, seeds, per_day, settings.daemon.policy, time_limit)
 
     def reread() -> DaemonOrder:
-        return order_again(order, config, given, sites or [], sites_file)
+        return order_again(order, config, given, sites or [], sites_file, scope=scope)
 
     async def served() -> CrawlReport:
         api = StoreApi(db, settings)
@@ -159,8 +160,10 @@ def order_again(
     given: Mapping[str, object],
     sites: list[str],
     sites_file: str | None,
+    *,
+    scope: str | None = None,
 ) -> DaemonOrder:
-    """Return the order by the current settings and site list.
+    """Return the order by the current settings and site list; ``scope`` is that of the option.
 
     Raises:
         CrawlError: a setting or a line is wrong.
@@ -169,6 +172,7 @@ def order_again(
 
     try:
         settings, _ = load(config, {k: v for k, v in given.items() if v is not None})
+        settings = overruled(settings, scope=scope)
         budget = parsed(settings.daemon.budget)
     except ValueError as error:
         raise CrawlError(str(error)) from error

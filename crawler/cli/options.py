@@ -131,6 +131,13 @@ def read_settings(file: Path | None, overrides: Mapping[str, object]) -> "tuple[
     return settings, origins
 
 
+def overruled(settings: "Settings", **options: object) -> "Settings":
+    """Return the settings without these keys of [[sites]], where an option was given for all."""
+    given = {name: None for name, value in options.items() if value is not None}
+    sites = tuple(each.model_copy(update=given) for each in settings.sites)
+    return settings.model_copy(update={"sites": sites}) if given else settings
+
+
 # -- site lists --------------------------------------------------------------
 def read_list(file: Path) -> bytes:
     """Return the bytes of a list, not much more than it may have."""

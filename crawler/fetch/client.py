@@ -488,7 +488,7 @@ class NetworkFetcher:
             own = access.fields_for(request.url)
             wanted |= own
             transfer.hidden |= {name.lower() for name in own}
-        session, options = self._sessions.by(access, url.raw_host or "")
+        session, options = self._sessions.by(access, url)
         async with session.request(
             "GET" if request.form is None else "POST",
             url,

@@ -69,7 +69,8 @@ def judge(status: int, url: str, location: bytes | None, *, is_conditional: bool
     if 200 <= status < 300 and status != 206:
         return StatusVerdict("fetched")
     outcome: Outcome = "gone" if status in _GONE else "failed"
-    return StatusVerdict(outcome, reason, f"the server answered {status}")
+    who = "the proxy" if status == 407 else "the server"
+    return StatusVerdict(outcome, reason, f"{who} answered {status}")
 
 
 def _redirect(status: int, url: str, location: bytes | None) -> StatusVerdict:

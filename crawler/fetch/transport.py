@@ -25,6 +25,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import RawResponseMessage
+from yarl import URL
 
 from freshet.crawler.bounds import INTERIM_RESPONSES, RECEIVE_BYTES, connections, meet
 from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost, ResolverSilent, is_address
@@ -72,6 +73,18 @@ class _GuardedResolver(AbstractResolver):
         """Do nothing: the resolver belongs to its maker."""
 
 
+class _ProxyResolver(_GuardedResolver):
+    """Resolver of proxies: that one has no name is no news of a site."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        try:
+            return await super().resolve(host, port, family)
+        except NoSuchHost as error:
+            raise OSError(f"the proxy {error}") from error
+
+
 def _guarded_socket(guard: AddressGuard, info: aiohttp.AddrInfoType) -> socket.socket:
     """Open a socket: the one place for that, so every hop and IP literal is checked."""
     family, kind, protocol, _, address = info
@@ -85,7 +98,11 @@ def _guarded_socket(guard: AddressGuard, info: aiohttp.AddrInfoType) -> socket.s
 
 
 def guarded_connector(
-    guard: AddressGuard, resolver: AbstractResolver, tls: ssl.SSLContext | None
+    guard: AddressGuard,
+    resolver: AbstractResolver,
+    tls: ssl.SSLContext | None,
+    *,
+    force_close: bool = False,
 ) -> aiohttp.TCPConnector:
     """Return a connector to allowed addresses only, IPv6 and IPv4 raced (RFC 8305).
 
@@ -98,6 +115,7 @@ def guarded_connector(
         ssl=tls if tls is not None else True,
         limit=0,
         limit_per_host=0,
+        force_close=force_close,
     )
 
 
@@ -136,35 +154,41 @@ class Connections:
         self._guard, self._resolver, self._options = guard, resolver, options
         connector = guarded_connector(guard, resolver, tls)
         self._direct = aiohttp.ClientSession(connector=connector, **options)
-        self._proxied: dict[str, aiohttp.ClientSession] = {}
+        self._proxied: dict[tuple[str, bool], aiohttp.ClientSession] = {}
 
-    def by(self, access: Access | None, host: str) -> tuple[aiohttp.ClientSession, dict[str, Any]]:
-        """Return the session that reaches a host, and the options of its requests."""
+    def by(self, access: Access | None, url: URL) -> tuple[aiohttp.ClientSession, dict[str, Any]]:
+        """Return the session that reaches a URL, and the options of its requests."""
         options: dict[str, Any] = {}
         if access is not None and access.tls is not None:
             options["ssl"] = access.tls
         if access is None or access.proxy is None:
             return self._direct, options
         # The proxy looks names up: what may be reached through it is for its owner to say.
+        host = url.raw_host or ""
         if is_address(host) and (why := self._guard.refusal(host)) is not None:
             raise Unfetched("address", why)
+        relays = not is_socks(access.proxy) and url.scheme == "http"
         if not is_socks(access.proxy):
             options["proxy"] = access.proxy
-        if access.proxy not in self._proxied:
-            connector = self._connector(access.proxy)
-            self._proxied[access.proxy] = aiohttp.ClientSession(
-                connector=connector, **self._options
-            )
-        return self._proxied[access.proxy], options
+        key = access.proxy, relays
+        if key not in self._proxied:
+            connector = self._connector(access.proxy, relays=relays)
+            self._proxied[key] = aiohttp.ClientSession(connector=connector, **self._options)
+        return self._proxied[key], options
 
-    def _connector(self, proxy: str) -> aiohttp.BaseConnector:
+    def _connector(self, proxy: str, *, relays: bool) -> aiohttp.BaseConnector:
+        """Return a connector to a proxy, which relays requests or else opens tunnels."""
         if is_socks(proxy):
             from aiohttp_socks import ProxyConnector  # noqa: PLC0415 - an extra
 
-            return ProxyConnector.from_url(proxy, rdns=True, limit=0)
+            # "h" and "a" want what is done anyway: the proxy looks names up.
+            scheme, _, place = proxy.partition("://")
+            return ProxyConnector.from_url(f"{scheme[:6]}://{place}", rdns=True, limit=0)
         # It may stand in a private network: its owner names it.
         anywhere = AddressGuard(allow_networks=(ip_network("0.0.0.0/0"), ip_network("::/0")))
-        return guarded_connector(anywhere, self._resolver, None)
+        # A proxy may pass the server's "keep-alive" on, and hang up after that.
+        resolver = _ProxyResolver(self._resolver, anywhere)
+        return guarded_connector(anywhere, resolver, None, force_close=relays)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -287,14 +311,20 @@ def own_failures() -> Iterator[None]:
         raise Unfetched("cut_short", "the connection closed before the body ended") from error
     except Exception as error:
         # Its errors have no common class, and it is imported where a proxy wants it.
-        if not type(error).__module__.startswith("aiohttp_socks."):
+        theirs = type(error).__module__.startswith(("aiohttp_socks.", "python_socks."))
+        if not theirs and not isinstance(error, EOFError):
             raise
-        raise Unfetched("connect", f"by the proxy: {error}") from error
+        said = "it hung up, or speaks another protocol" if not theirs else str(error)
+        raise Unfetched("connect", f"by the proxy: {said}") from error
 
 
 def _explain(error: Exception) -> tuple[str, str]:
     """Return the stable word and the sentence for a foreign exception."""
     match error:
+        case aiohttp.ClientProxyConnectionError():
+            reason, detail = _explain_connect(error)
+            # Nothing is known of the site: not that it has no name, nor no TLS.
+            return (reason if reason in _LOCAL.values() else "connect"), f"to the proxy: {detail}"
         case aiohttp.ClientConnectorError():
             return _explain_connect(error)
         case aiohttp.ConnectionTimeoutError():

@@ -152,11 +152,13 @@ class SelectorHints:
     """CSS selectors for the pages of one site; ValueError names one that is not valid.
 
     ``include``: on a page that has such elements, they are the whole main text. ``ignore``:
-    such elements and their descendants are never part of it.
+    such elements and their descendants are never part of it. ``strict``: a page without elements
+    to include has no text.
     """
 
     include: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    strict: bool = False
 
     def __post_init__(self) -> None:
         for selector in (*self.include, *self.ignore):

@@ -180,6 +180,10 @@ def parse(
     del shown
     links, is_cut = gathered(page_links(markup, head.base_url), max_links)
     remark = None
+    if hints.strict:
+        blocks = markup.walk(selected=True, spares=True)[0]
+    else:
+        blocks = main_text(markup, selected=has_included)
     if is_cut:
         remark = f"only its first {max_links:,} links were read; raise parse.max_links to read more"
     elif hints.include and not has_included:
@@ -195,7 +199,7 @@ def parse(
         feeds=head.feeds(),
         meta_refresh=head.meta_refresh(),
         robots_meta=head.robots_meta(agent_token),
-        blocks=main_text(markup, selected=has_included),
+        blocks=blocks,
         hub_links=head.hub_links(),
         requisites=needed,
     )

@@ -120,9 +120,11 @@ class Parser:
         return f"{TEXT_VERSION}+{blake2b(selectors, digest_size=6).hexdigest()}"
 
     async def parse(
-        self, body: bytes, url: str, content_type: str | None
+        self, body: bytes, url: str, content_type: str | None, hints: SelectorHints | None = None
     ) -> ParsedPage | Unparsable:
         """Parse as :func:`freshet.crawler.reduce.page.parse`; an unparsable page is a value.
+
+        ``hints`` take the place of the site's.
 
         All methods raise :class:`ParserLost` where the parser's process failed, not the page.
         """
@@ -133,7 +135,7 @@ class Parser:
             parse,
             agent_token=self._agent_token,
             max_links=self._max_links,
-            hints=self.hints(url),
+            hints=hints or self.hints(url),
             deepest=None if inline else _DEEPEST,
             requisites=self.requisites,
         )

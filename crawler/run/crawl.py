@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from freshet.config.settings import Settings
-from freshet.crawler.admission.admit import Seeding
+from freshet.crawler.admission.admit import HasRoom, Seeding
 from freshet.crawler.alerts.messages import stored_importances
 from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, matching
@@ -36,9 +36,8 @@ from freshet.crawler.run.wiring import (
     RunContext,
     archiving,
     copy_rule,
-    depth_at,
-    never_at,
     stopping_on_signals,
+    take_over_pages,
 )
 from freshet.crawler.tally import DaemonSnapshot, Ending, Tally, UsageError
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
@@ -46,7 +45,7 @@ from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import frontier as frontier_tables
-from freshet.storage.tables import observations, pages, runs, url_patterns
+from freshet.storage.tables import observations, runs, url_patterns
 from freshet.storage.tables.runs import RunState
 
 _DAY_S = 86_400.0
@@ -120,7 +119,7 @@ async def crawl(
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
         was_killed = await resumed(database, clock)
-        run_id, is_resumed = await _open_run(database, settings, order, clock.now())
+        run_id, is_resumed, has_room = await _open_run(database, settings, order, clock.now())
         stored = await runs.load(database.reader)
         network.require_contact([s.root_url or s.url for s in stored])
         began_at = await runs.began_at(database.reader, run_id)
@@ -138,6 +137,7 @@ async def crawl(
             rng=Random(),
             was_killed=was_killed,
             embedded=embedded,
+            has_room=has_room,
             archive=archive,
         )
         importances = stored_importances(database, settings)
@@ -148,8 +148,8 @@ async def crawl(
 
 async def _open_run(
     database: Database, settings: Settings, order: CrawlOrder, now: float
-) -> tuple[int, bool]:
-    """Start a run, or resume the last one; return its id, and whether it was resumed."""
+) -> tuple[int, bool, HasRoom | None]:
+    """Start a run, or resume the last one; return its id, whether it was resumed, and room."""
     last = await runs.latest(database.reader)
     if order.resume and last is None:
         raise UsageError(f"{order.db}: there is no run to resume; leave out --resume")
@@ -158,22 +158,21 @@ async def _open_run(
     if not order.seeds and not await runs.load(database.reader):
         raise UsageError(_NOTHING_TO_CRAWL)
 
-    def begin(connection: sqlite3.Connection) -> tuple[int, bool]:
+    def begin(connection: sqlite3.Connection) -> tuple[int, bool, HasRoom | None]:
         runs.add(connection, order.seeds, now)
-        pages.take_over_scope(connection, settings.crawl.scope)
-        pages.hold_never(connection, never_at(settings))
+        goes_on = resume and last is not None
+        has_room = take_over_pages(connection, settings, lasting=False, lift=not goes_on)
         if resume and last is not None:
             runs.reopen(connection, last.run_id)
             runs.record_settings(connection, last.run_id, settings.model_dump_json())
             frontier_tables.resume_run(connection, now)
             url_patterns.reconsider(connection, copy_rule(settings), now)
-            return last.run_id, True
+            return last.run_id, True, has_room
         run_id = runs.start(connection, now, settings.model_dump_json())
         recheck_before = now - settings.crawl.permanent_recheck_days * _DAY_S
-        pages.lift_depth(connection, depth_at(settings))
         url_patterns.reconsider(connection, copy_rule(settings), now)
         frontier_tables.begin_run(connection, now, recheck_before)
-        return run_id, False
+        return run_id, False, has_room
 
     return await database.write(begin)
 

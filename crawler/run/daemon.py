@@ -16,7 +16,7 @@ import aiosqlite
 import numpy as np
 
 from freshet.config.settings import Settings
-from freshet.crawler.admission.admit import Scope, ScopeKind, Seeding
+from freshet.crawler.admission.admit import HasRoom, Scope, Seeding
 from freshet.crawler.alerts.rules import channels, matching
 from freshet.crawler.bounds import connections
 from freshet.crawler.clock import Clock, SteadyClock
@@ -48,9 +48,10 @@ from freshet.crawler.run.wiring import (
     RunContext,
     archiving,
     copy_rule,
-    depth_at,
     described,
+    scope_at,
     stopping_on_signals,
+    take_over_pages,
 )
 from freshet.crawler.tally import CrawlError, Ending, Tally, UsageError
 from freshet.scheduler import PolicyError
@@ -63,7 +64,6 @@ from freshet.storage.entries import Outlook
 from freshet.storage.queries import columns
 from freshet.storage.records import Estimate, StoredSeed
 from freshet.storage.tables import observations, runs, url_patterns
-from freshet.storage.tables import pages as pages_tables
 from freshet.storage.tables.alerts import PendingAlert
 
 # -- chosen sites ------------------------------------------------------------
@@ -92,13 +92,15 @@ class _ChosenSites:
 
 
 async def chosen_sites(
-    connection: aiosqlite.Connection, named: Sequence[StoredSeed], scope: ScopeKind
+    connection: aiosqlite.Connection, named: Sequence[StoredSeed], settings: Settings
 ) -> _ChosenSites:
     """Return the stored seeds that are ``named``; all of them if none is."""
     stored = await runs.load(connection)
     urls = {seed.url for seed in named} or {seed.url for seed in stored}
     others = [seed.root_url or seed.url for seed in stored if seed.url not in urls]
-    return _ChosenSites([seed for seed in stored if seed.url in urls], Scope(scope, others))
+    return _ChosenSites(
+        [seed for seed in stored if seed.url in urls], Scope(scope_at(settings), others)
+    )
 
 
 # -- reload ------------------------------------------------------------------
@@ -187,8 +189,8 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
         was_killed = await resumed(database, clock)
-        run_id = await _open_run(database, settings, order, clock.now())
-        chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
+        run_id, has_room = await _open_run(database, settings, order, clock.now())
+        chosen = await chosen_sites(database.reader, order.seeds, settings)
         network.require_contact([s.root_url or s.url for s in chosen.seeds])
         began_at = await runs.began_at(database.reader, run_id)
         archive = await archiving(
@@ -206,6 +208,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             lasting=True,
             was_killed=was_killed,
             embedded=embedded,
+            has_room=has_room,
             archive=archive,
         )
         stack.push_async_callback(service.leave)
@@ -223,8 +226,10 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         return await daemon.run(watch)
 
 
-async def _open_run(database: Database, settings: Settings, order: DaemonOrder, now: float) -> int:
-    """Start a run, or resume one that was killed; return its id.
+async def _open_run(
+    database: Database, settings: Settings, order: DaemonOrder, now: float
+) -> tuple[int, HasRoom | None]:
+    """Start a run, or resume one that was killed; return its id, and room.
 
     Raises:
         CrawlError: there is nothing to keep fresh.
@@ -233,17 +238,15 @@ async def _open_run(database: Database, settings: Settings, order: DaemonOrder, 
     if not order.seeds and not await runs.load(database.reader):
         raise UsageError(_NOTHING_TO_KEEP)
 
-    def begin(connection: sqlite3.Connection) -> int:
+    def begin(connection: sqlite3.Connection) -> tuple[int, HasRoom | None]:
         runs.add(connection, order.seeds, now)
-        pages_tables.take_over_scope(connection, settings.crawl.scope)
-        pages_tables.hold_never(connection, None)
-        pages_tables.lift_depth(connection, depth_at(settings))
+        has_room = take_over_pages(connection, settings, lasting=True)
         url_patterns.reconsider(connection, copy_rule(settings), now)
         if last is not None and last.ended_at is None:
             runs.reopen(connection, last.run_id)
             runs.record_settings(connection, last.run_id, said)
-            return last.run_id
-        return runs.start(connection, now, said)
+            return last.run_id, has_room
+        return runs.start(connection, now, said), has_room
 
     return await database.write(begin)
 
@@ -419,7 +422,9 @@ class _Daemon:
             said = _in_force(settings, order)
             self._network.obey(settings)
             self._assembly.obey(settings)
-            await database.write(partial(self._record, order=order, said=said, now=now))
+            self._assembly.admission.has_room = await database.write(
+                partial(self._record, order=order, said=said, now=now)
+            )
         except (CrawlError, PolicyError, StoreError) as error:
             log.warning("not reloaded: %s; the daemon goes on with its old settings", error)
             self._service.reloaded(done=False)
@@ -427,7 +432,7 @@ class _Daemon:
             return
         left_for_later = waiting_for_a_restart(settings, wanted)
         before, self._settings = self._chosen, settings
-        self._chosen = await chosen_sites(database.reader, order.seeds, settings.crawl.scope)
+        self._chosen = await chosen_sites(database.reader, order.seeds, settings)
         if self._context.archive is not None:
             began_at = await runs.began_at(database.reader, self._context.run_id)
             self._context.archive.describe(
@@ -450,9 +455,11 @@ class _Daemon:
 
     def _record(
         self, connection: sqlite3.Connection, order: DaemonOrder, said: Settings, now: float
-    ) -> None:
+    ) -> HasRoom | None:
         runs.add(connection, order.seeds, now)
+        has_room = take_over_pages(connection, said, lasting=True)
         runs.record_settings(connection, self._context.run_id, said.model_dump_json())
+        return has_room
 
     async def _relearn(self, moved: Sequence[int]) -> None:
         """Learn anew from corrected verdicts, unless that would take long."""

@@ -30,7 +30,8 @@ from freshet.storage.tables import hosts as hosts_tables
 
 #: What ``sites`` say of the terms of pages.
 _TERMS: Final = (
-    "match", "never", "importance", "least_days", "most_days", "ephemeral", "half_life_hours"
+    "match", "never", "max_pages", "importance", "least_days", "most_days", "ephemeral",
+    "half_life_hours",
 )  # fmt: skip
 #: What was written last into ``estimate`` of each page.
 NOTED: Final = np.dtype([(name, np.float64) for name in ("at", "asked", "rate", "hazard")])
@@ -158,7 +159,8 @@ class DaemonState:
         self.policy = policy.load(said.policy)
         self.agenda.audit_share, self.agenda.budget = said.audit_share, parsed(said.budget)
         exchange = exchange_of(settings.ephemeral, said)
-        self.agenda.quota.terms = replace(exchange, come=settings.crawl.scope != "list")
+        scopes = {settings.crawl.scope, *(each.scope for each in settings.sites)} - {None, "list"}
+        self.agenda.quota.terms = replace(exchange, come=bool(scopes))
 
     def terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         """Return the terms of pages; ``origins`` are those of their hosts."""

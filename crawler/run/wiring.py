@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 import sqlite3
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, cast
 from zoneinfo import ZoneInfo
 
 import aiosqlite
@@ -20,7 +21,7 @@ import aiosqlite
 from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
-from freshet.crawler.admission.admit import Admission, Redirects, Scope, Seeding
+from freshet.crawler.admission.admit import Admission, HasRoom, Redirects, Scope, ScopeKind, Seeding
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.alerts.rules import matching
@@ -49,7 +50,7 @@ from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.tally import CrawlError, Ending, UsageError
-from freshet.crawler.urls import origin, robots_url
+from freshet.crawler.urls import origin, robots_url, site_key
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
 from freshet.storage.entries import Host
@@ -86,7 +87,7 @@ class RunContext:
     ``queue_key`` returns the politeness key of a URL's host; a ``lasting`` run has no end. The
     ``archive``, if there is one, keeps all fetch results; ``probe`` answers probes in a replay. The
     last run ``was_killed``: its requests may have been under way until now. A run that is
-    ``embedded`` in another program leaves the signals to that.
+    ``embedded`` in another program leaves the signals to that. ``has_room`` knows its pages.
     """
 
     settings: Settings
@@ -100,6 +101,7 @@ class RunContext:
     lasting: bool = False
     was_killed: bool = False
     embedded: bool = False
+    has_room: HasRoom | None = None
     archive: ArchiveWriter | None = None
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
@@ -155,16 +157,25 @@ def rules_at(settings: Settings) -> RulesAt:
     return at
 
 
-def depth_at(settings: Settings) -> Callable[[str], int]:
-    """Return a function that gives the most links from a seed to the page with a URL, 0: any."""
-    everywhere = settings.crawl.max_depth
-    sites = Sites([each for each in settings.sites if each.max_depth is not None])
+def _key_at(settings: Settings, key: str, everywhere: T) -> Callable[[str], T]:
+    """Return a function that gives what holds at a URL: what its nearest table says, or this."""
+    sites = Sites([each for each in settings.sites if getattr(each, key) is not None])
 
-    def at(url: str) -> int:
-        table = sites.ruling(url, "max_depth")
-        return everywhere if table is None or table.max_depth is None else table.max_depth
+    def at(url: str) -> T:
+        table = sites.ruling(url, key)
+        return everywhere if table is None else cast(T, getattr(table, key))
 
     return at if sites else lambda _url: everywhere
+
+
+def depth_at(settings: Settings) -> Callable[[str], int]:
+    """Return a function that gives the most links from a seed to the page with a URL, 0: any."""
+    return _key_at(settings, "max_depth", settings.crawl.max_depth)
+
+
+def scope_at(settings: Settings) -> Callable[[str], ScopeKind]:
+    """Return a function that gives the scope of a seed."""
+    return _key_at(settings, "scope", settings.crawl.scope)
 
 
 def never_at(settings: Settings) -> Callable[[str], bool] | None:
@@ -181,6 +192,46 @@ def never_at(settings: Settings) -> Callable[[str], bool] | None:
 
 def _nowhere(_url: str) -> bool:
     return False
+
+
+def take_over_pages(
+    connection: sqlite3.Connection, settings: Settings, *, lasting: bool, lift: bool = True
+) -> HasRoom | None:
+    """Let the pages be those that these settings want, and return :func:`room_of` the sites.
+
+    The store still has the settings of before. ``lift``: pages that were too deep come in, too.
+    """
+    own = [(each.match, each.scope) for each in settings.sites if each.scope is not None]
+    pages.take_over_scope(connection, [("", settings.crawl.scope), *own])
+    # A daemon keeps such pages apart itself: a reload may bring them back.
+    pages.hold_never(connection, None if lasting else never_at(settings))
+    if lift:
+        pages.lift_depth(connection, depth_at(settings))
+    has_room = room_of(settings)
+    pages.hold_beyond(connection, has_room)
+    return has_room
+
+
+def room_of(settings: Settings) -> HasRoom | None:
+    """Return a function that tells whether a site may have one more page; None: any may.
+
+    Each host has room for the pages of a table. Seeds are always admitted, and count.
+    """
+    sites = Sites([each for each in settings.sites if each.max_pages is not None])
+    # Hashes: a store may have a million URLs.
+    taken = defaultdict[tuple[str, str], set[int]](set)
+
+    def has_room(url: str, depth: int) -> bool:
+        table = sites.ruling(url, "max_pages")
+        if table is None or not table.max_pages:
+            return True
+        known, page = taken[table.match, site_key(url)], hash(url)
+        if depth and page not in known and len(known) >= table.max_pages:
+            return False
+        known.add(page)
+        return True
+
+    return has_room if sites else None
 
 
 class Assembly:
@@ -218,12 +269,12 @@ class Assembly:
         )  # fmt: skip
         context.clock.on_step(self.frontier.shift)
         self.admission = Admission(
-            Scope(settings.crawl.scope),
+            Scope(scope_at(settings)),
             TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
             depth_at=depth_at(settings),
             excluded_extensions=settings.fetch.excluded_extensions,
-            # A daemon keeps such pages apart itself: a reload may bring them back.
             is_never=None if context.lasting else never_at(settings),
+            has_room=context.has_room,
         )
         signals = settings.signals
         self._discovery = SourceDiscovery(
@@ -346,12 +397,16 @@ class Assembly:
     def obey(self, settings: Settings) -> None:
         """Apply the politeness, selectors and alert rules of these settings from now on.
 
+        Scopes are those of the seeds that are set next.
+
         Raises:
             UsageError: a selector is not valid; all stays as it was.
         """
         self._context.parser.hints = selector_hints(settings.sites)
         rules = politeness_rules(settings)
         self.frontier.obey(rules, rules_at(settings))
+        self.admission.depth_at = depth_at(settings)
+        self.admission.scope.kind_at = scope_at(settings)
         self._tables.alert_rules = matching(settings.alerts)
         self.robots.politeness = rules
         self._retries.rules = rules

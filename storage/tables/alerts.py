@@ -310,6 +310,13 @@ def compose(db: Connection, message: Message, alerts: Sequence[PendingAlert]) ->
     return True
 
 
+def discard(db: Connection, alert_ids: Sequence[int]) -> None:
+    """Delete alerts of which nothing is to be told, and that are in no message."""
+    ids = "SELECT value FROM json_each(?)"
+    sql = f"DELETE FROM alert WHERE message_id IS NULL AND id IN ({ids})"
+    db.execute(sql, (as_json(list(alert_ids)),))
+
+
 def sent(db: Connection, message_id: int, now: float) -> None:
     """Record that a message was accepted, and delete its body."""
     db.execute(

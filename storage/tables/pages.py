@@ -1,5 +1,6 @@
 """Table ``page`` (and its view ``alias``): every URL in scope, and its last good capture."""
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -84,14 +85,36 @@ def hold_never(db: Connection, is_never: Callable[[str], bool] | None) -> None:
         )
 
 
-def take_over_scope(db: Connection, scope: str) -> None:
-    """Let each page be parsed anew if the last run had another scope: links may lie in it."""
-    db.execute(
-        "UPDATE page SET etag = NULL, last_modified = NULL, body_digest = zeroblob(16) "
-        "WHERE body_digest IS NOT NULL AND ? <> "
-        "(SELECT settings ->> '$.crawl.scope' FROM crawl_run ORDER BY id DESC LIMIT 1)",
-        (scope,),
-    )
+def hold_beyond(db: Connection, admits: Callable[[str, int], bool] | None) -> None:
+    """Hold back the pages that are too many now, and no others; None: there is no limit.
+
+    ``admits`` is asked with URL and depth, the pages that have had content first.
+    """
+    db.execute("UPDATE page SET held_back = NULL WHERE held_back = 'max_pages'")
+    if admits is not None:
+        rows = db.execute(
+            "SELECT id, url, depth FROM page WHERE held_back IS NULL AND role = 'page' "
+            "AND alias_kind IS NULL AND last_kind IS NOT 'gone' ORDER BY version_id IS NULL, id"
+        )
+        beyond = [page_id for page_id, url, depth in rows if not admits(url, depth)]
+        hold_back(db, beyond, "max_pages")
+
+
+def take_over_scope(db: Connection, scopes: Sequence[tuple[str, str]]) -> None:
+    """Let each page be parsed anew if the last run had other scopes: links may lie in them.
+
+    ``scopes`` are patterns of seeds and their kinds; that of all other seeds is first.
+    """
+    last = db.execute(
+        "SELECT settings ->> '$.crawl.scope', (SELECT json_group_array(json_array("
+        "    value ->> '$.match', value ->> '$.scope')) FROM json_each(settings, '$.sites') "
+        "  WHERE value ->> '$.scope' IS NOT NULL) FROM crawl_run ORDER BY id DESC LIMIT 1"
+    ).fetchone() or (None, "[]")
+    if last[0] is not None and scopes != [("", last[0]), *map(tuple, json.loads(last[1]))]:
+        db.execute(
+            "UPDATE page SET etag = NULL, last_modified = NULL, body_digest = zeroblob(16) "
+            "WHERE body_digest IS NOT NULL"
+        )
 
 
 def hold_back(db: Connection, page_ids: Sequence[int], why: str) -> None:

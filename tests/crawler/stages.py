@@ -66,13 +66,13 @@ class InlineParser(Parser):
     async def parse_feed(self, body: bytes, url: str) -> Feed | Unparsable:
         return read_feed(body, url) if b"<rss" in body else Unparsable("no feed")
 
-    async def parse(self, body: bytes, url: str, content_type: str | None):  # type: ignore[no-untyped-def]
+    async def parse(self, body: bytes, url: str, content_type: str | None, hints=None):  # type: ignore[no-untyped-def]
         if self.lost:
             self.lost -= 1
             raise ParserLost("no answer within 60 s")
         if b"explode" in body:
             raise RecursionError("a hostile page")
-        return await super().parse(body, url, content_type)
+        return await super().parse(body, url, content_type, hints)
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 
 from freshet.config.settings import SiteSettings
 from freshet.crawler.access import access_at
-from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
+from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, NoSuchHost
 from freshet.crawler.fetch.client import Fetcher, FetchLimits, NetworkFetcher, Request
 from freshet.crawler.tally import CrawlError
 from tests.crawler.fetch.hostile_server import CERTIFICATE, hostile, page, sends
@@ -96,6 +96,16 @@ def test_what_may_be_secret_is_sent_by_tls_alone(caplog: pytest.LogCaptureFixtur
     assert at("https://b.example/") is None
 
 
+@pytest.mark.parametrize("nearer", ["user", "bearer"])
+def test_of_two_ways_to_authenticate_the_nearer_one_counts(nearer: str) -> None:
+    other = "bearer" if nearer == "user" else "user"
+    tables = [table("*.a.example", **{other: "far"}), table("x.a.example", **{nearer: "near"})]
+    found = access_at(tables, AGENT)("https://x.a.example/")
+    assert found is not None
+    kind = "Bearer near" if nearer == "bearer" else "Basic bmVhcjo="
+    assert found.fields == {"Authorization": kind}
+
+
 async def test_a_private_authority_is_trusted_for_its_site_alone() -> None:
     said = table("localhost", ca_file=CERTIFICATE)
     async with hostile(sends(page()), tls=True) as server, fetching(said) as fetcher:
@@ -141,9 +151,56 @@ async def test_a_site_behind_a_socks_proxy_is_reached_by_its_name() -> None:
     assert (result.outcome, names) == ("fetched", [b"site.example"])
 
 
-@pytest.mark.parametrize("proxy", ["http://127.0.0.1:1", "socks5://127.0.0.1:1"])
-async def test_a_proxy_that_is_away_is_a_failed_connection(proxy: str) -> None:
-    async with fetching(table("a.example", proxy=proxy)) as fetcher:
+async def test_a_socks_proxy_may_be_spelt_as_curl_does() -> None:
+    async with (
+        socks_proxy() as (port, names),
+        hostile(sends(page())) as server,
+        fetching(table("site.example", proxy=f"socks5h://127.0.0.1:{port}")) as fetcher,
+    ):
+        result = await fetcher.fetch(Request(f"http://site.example:{server.port}/"))
+    assert (result.outcome, names) == ("fetched", [b"site.example"])
+
+
+async def test_a_connection_to_a_proxy_that_relays_is_used_once() -> None:
+    """Such a proxy may hang up whatever the server's fields say."""
+    async with (
+        http_proxy() as (port, heads),
+        hostile(sends(page())) as server,
+        fetching(table("localhost", proxy=f"http://127.0.0.1:{port}")) as fetcher,
+    ):
+        urls = [f"http://localhost:{server.port}/{n}" for n in "ab"]
+        results = [await fetcher.fetch(Request(url)) for url in urls]
+    assert [each.outcome for each in results] == ["fetched"] * 2
+    assert len(heads) == 2
+    assert all(b"Connection: close" in head for head in heads)
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+async def test_a_proxy_that_is_away_is_a_failed_connection(scheme: str) -> None:
+    async with fetching(table("a.example", proxy=f"{scheme}://127.0.0.1:1")) as fetcher:
+        result = await fetcher.fetch(Request("http://a.example/"))
+    assert (result.outcome, result.reason) == ("failed", "connect")
+    assert "proxy" in (result.detail or "")
+
+
+async def test_a_proxy_without_an_address_says_nothing_of_a_site(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def resolve(*_: object) -> None:
+        raise NoSuchHost("no-proxy.example: domain name not found")
+
+    monkeypatch.setattr(CachingResolver, "resolve", resolve)
+    async with fetching(table("a.example", proxy="http://no-proxy.example:1")) as fetcher:
+        result = await fetcher.fetch(Request("http://a.example/"))
+    assert (result.outcome, result.reason) == ("failed", "dns")
+    assert result.detail == "the proxy no-proxy.example: domain name not found"
+
+
+async def test_a_proxy_of_another_kind_is_a_failed_connection() -> None:
+    async with (
+        socks_proxy() as (port, _),
+        fetching(table("a.example", proxy=f"socks4://127.0.0.1:{port}")) as fetcher,
+    ):
         result = await fetcher.fetch(Request("http://a.example/"))
     assert (result.outcome, result.reason) == ("failed", "connect")
 
@@ -166,6 +223,9 @@ async def test_no_proxy_leads_to_a_private_address() -> None:
         ({"ca_file": "pyproject.toml"}, "[[sites]] a.example: pyproject.toml"),
         ({"client_certificate": "/no/such"}, "/no/such: No such file"),
         ({"proxy": "ftp://a"}, "proxy: it should begin with one of http://"),
+        ({"proxy": "http://"}, "proxy: it should name a host and a port"),
+        ({"proxy": "http://a:99999"}, "proxy: it should name a host and a port"),
+        ({"proxy": "socks5://a"}, "proxy: it should name a host and a port"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_one_line(said: dict[str, Any], words: str) -> None:
@@ -173,3 +233,33 @@ def test_what_cannot_be_used_is_told_in_one_line(said: dict[str, Any], words: st
         access_at([table("a.example", **said)], AGENT)
     assert words in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_what_a_table_names_is_read_once_and_anew_at_a_reload(tmp_path: Path) -> None:
+    token, cookies, pem = tmp_path / "token", tmp_path / "cookies.txt", tmp_path / "loopback.pem"
+    token.write_text("the-first-token")
+    cookies.write_text(COOKIES)
+    pem.write_bytes(CERTIFICATE.read_bytes())
+    tables = [
+        table("*.a.example", bearer=f"file:{token}", cookies=cookies, client_certificate=pem),
+        # A part of these hosts has a key of its own file, which is of no use without the rest.
+        table("x.a.example", client_key=pem, ca_file=pem),
+    ]
+    at = access_at(tables, AGENT)
+    token.write_text("the-second-token")
+    found = [at(f"https://{n}.a.example/") for n in range(3)]
+    for file in (cookies, pem):
+        file.unlink()
+    found.append(at("https://y.a.example/"))
+    own = at("https://x.a.example/")
+    for access in found:
+        assert access is not None
+        assert access.fields == {"Authorization": "Bearer the-first-token"}
+    assert len({id(access.cookies) for access in found if access}) == 1
+    assert len({id(access.tls) for access in found if access}) == 1
+    assert own is not None
+    assert found[0] is not None
+    assert own.tls is not found[0].tls
+    again = access_at([table("*.a.example", bearer=f"file:{token}")], AGENT)("https://a.example/")
+    assert again is not None
+    assert again.fields == {"Authorization": "Bearer the-second-token"}

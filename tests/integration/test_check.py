@@ -59,6 +59,26 @@ async def test_the_main_text_is_shown_as_the_selectors_cut_it(tmp_path: Path) ->
     assert [block["text"] for block in cut.blocks] == ["A pot of green tea costs 3.20 today."]
 
 
+async def test_what_alert_rules_would_find_is_told(tmp_path: Path) -> None:
+    watching = {"url": "https://hooks.example/", "match": "http://h.localhost:*"}
+    rules = [
+        {"name": "any", **watching},
+        {"name": "elsewhere", **watching, "match": "/tag/*", "appears": "tea"},
+        {"name": "price", **watching, "appears": "Green TEA", "vanishes": "coffee", "below": 3},
+        {"name": "seen", **watching, "within": "header", "above": 3, "number": "by *"},
+        {"name": "lost", **watching, "within": ".price", "above": 3},
+    ]
+    async with scripted({"h": {"/": Page(HEADER.format("1,234") + TEXT.format("3.20"))}}) as web:
+        found = await checked(web, "/", tmp_path / "no.db", alerts__rules=rules)
+    assert [(each.name, each.answer, each.why) for each in found.steps[-3:]] == [
+        ("alert price", "",
+         "“Green TEA” is there, “coffee” is not there, the number is 3.2 (watched: below 3)"),
+        ("alert seen", "", "the number is 1234 (watched: above 3)"),
+        ("alert lost", "nothing there", "no number (watched: above 3)"),
+    ]  # fmt: skip
+    assert {step.name for step in found.steps[:-3]} == {"robots.txt", "fetch", "parse"}
+
+
 async def test_without_a_store_a_page_is_new(tmp_path: Path) -> None:
     async with scripted({"h": {"/": Page(TEXT)}}) as web:
         found = await checked(web, "/", tmp_path / "no.db")

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.admission.admit import Scope, ScopeKind
+from freshet.crawler.run.wiring import room_of
+from tests.integration.quick import quick
 
 SEED = "https://www.example.org/docs/start.html"
 PAGES = st.sampled_from(
@@ -117,3 +119,33 @@ def test_hosts_of_a_seeds_domain_that_no_seed_names_share_what_is_left() -> None
     assert scope.share_of("http://s1.example.com", 100) == ("example.com", 44)
     assert scope.share_of("http://b.example.org:81", 100) == ("example.org", 44)
     assert scope.share_of("http://c.example", 100) == ("", 12)
+
+
+def test_each_seed_has_the_scope_of_its_own_table() -> None:
+    kinds: dict[str, ScopeKind] = {"a.example.org": "prefix", "example.org": "list"}
+    scope = Scope(
+        lambda root: kinds.get(root.split("/")[2], "host"),
+        ["https://a.example.org/x/", "https://example.org/", "https://example.net/"],
+    )
+    for url, inside in [
+        ("https://a.example.org/x/1", True), ("https://a.example.org/y", False),
+        ("https://example.org/", True), ("https://example.org/1", False),
+        ("https://b.example.org/", False), ("https://example.net/1", True),
+    ]:  # fmt: skip
+        assert scope.contains(url) is inside, url
+    # A root goes with the kind that it came with.
+    scope.kind_at = lambda _root: "domain"
+    scope.move_seed("https://a.example.org/x/", "https://c.example.com/")
+    assert not scope.contains("https://a.example.org/x/1")
+    assert scope.contains("https://www.example.com/")
+
+
+def test_a_site_has_room_for_so_many_pages_and_for_its_seeds() -> None:
+    has_room = room_of(quick(sites=[{"match": "*.a.example", "max_pages": 2}]))
+    assert has_room is not None
+    asked = [
+        ("https://x.a.example/1", 1), ("http://www.x.a.example/2", 1), ("https://x.a.example/3", 1),
+        ("https://x.a.example/1", 4), ("https://y.a.example/1", 1), ("https://x.a.example/4", 0),
+        *((f"https://b.example/{n}", 1) for n in range(3)),
+    ]  # fmt: skip
+    assert [has_room(*each) for each in asked] == [True, True, False, *[True] * 6]

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from freshet.config.loading import load
 from freshet.crawler.cli.config import toml_value
+from freshet.crawler.cli.options import overruled
 from tests.console import freshet, shown
+from tests.integration.quick import quick
 
 
 def show(*arguments: str) -> str:
@@ -102,6 +104,7 @@ def test_what_holds_at_a_url_is_told_with_the_table_that_says_it(tmp_path: Path)
     file.write_text(
         'politeness.delay_s = 3\n[[sites]]\nmatch = "*.a.example"\ndelay_s = 9\n'
         '[[sites]]\nmatch = "b.a.example/docs/*"\nnever = true\ninclude = ["article"]\n'
+        '[[alerts.rules]]\nname = "docs"\nmatch = "/docs/*"\nurl = "https://hooks.example/"\n'
     )
     arguments = ("--config", str(file), "--json", "--site")
     found = json.loads(show(*arguments, "b.a.example/docs/1"))["settings"]
@@ -112,12 +115,20 @@ def test_what_holds_at_a_url_is_told_with_the_table_that_says_it(tmp_path: Path)
     ]
     assert found["delay_s"]["origin"] == f"file {file}, [[sites]] *.a.example"
     assert found["connections_per_host"]["origin"] == "default, politeness.connections_per_host"
+    assert found["alerts.rules"] == {"value": ["docs"], "origin": f"file {file}"}
     other = json.loads(show(*arguments, "c.example"))["settings"]
+    assert other["alerts.rules"] == {"value": None, "origin": "none match"}
     assert other["delay_s"] == {"value": 3, "origin": f"file {file}, politeness.delay_s"}
     assert other["never"] == {"value": None, "origin": "not set"}
     lines = show("--config", str(file), "--site", "b.a.example").splitlines()
     assert lines[0].startswith("delay_s = 9.0 ")
     assert f"# never{' ' * 37}  # not set" in lines
+
+
+def test_an_option_goes_before_the_tables_of_sites() -> None:
+    settings = quick(sites=[{"match": "a.example", "scope": "list", "max_depth": 3}])
+    (table,) = overruled(settings, scope="host", max_depth=None).sites
+    assert (table.scope, table.max_depth) == (None, 3)
 
 
 def test_what_is_no_url_has_no_site() -> None:
@@ -134,6 +145,11 @@ def test_what_is_no_url_has_no_site() -> None:
         ('include = ["a["]', "[[sites]], a.example: 'a[' is not a valid CSS selector"),
         ("delays = 3", "sites[0].delays: there is no such key; did you mean delay_s?"),
         ("delay_s = -1", "sites[0].delay_s: input should be greater than or equal to 0"),
+        ('password = "env:P"', "[[sites]] a.example: password does nothing without user"),
+        ('zone = "UTC"', "zone does nothing without active_hours"),
+        ('client_key = "k"', "client_key does nothing without client_certificate"),
+        # A table of another site does not complete it.
+        ('zone = "UTC"\n[[sites]]\nmatch = "b.example"\nactive_hours = "1-2"', "zone does nothing"),
     ],
 )
 def test_a_wrong_table_is_told_in_one_line(
@@ -145,6 +161,16 @@ def test_a_wrong_table_is_told_in_one_line(
     assert result.exit_code == 2
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_key_may_be_completed_by_a_table_that_holds_there_too(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(
+        '[[sites]]\nmatch = "*.a.example"\npassword = "env:P"\nactive_hours = "1-2"\n'
+        '[[sites]]\nmatch = "b.a.example"\nuser = "b"\nzone = "UTC"\n'
+        '[[sites]]\nmatch = "c.example"\nuser = "a-key"\n'
+    )
+    assert '"b.a.example"' in show("--config", str(file))
 
 
 def test_the_token_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
