@@ -212,8 +212,7 @@ AlertMode = Literal["immediate", "hourly", "daily"]
 Hour = Annotated[int, Number, Field(ge=0, le=23)]
 
 
-#: White space is no text.
-_Words = Annotated[str, Field(max_length=200, pattern=r"\S")]
+_Words = Annotated[str, Field(max_length=200), _like(r"(?s).*\S.*", "have more than white space")]
 #: One may stand without brackets.
 _Several = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
 Phrases = Annotated[tuple[_Words, ...], _Several, Field(min_length=1)]
