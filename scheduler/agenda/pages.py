@@ -173,7 +173,7 @@ class PageTable:
 
     def shift(self, by: float, now: float) -> None:
         """Follow a jump of the time by some days: nothing is known of the days to come."""
-        self["not_before"] += by
+        self["not_before"][:] += by
         for name in ("found_at", "since", "asked", "absent"):
             known = np.isfinite(self[name])
             self[name][known] = np.minimum(self[name], now)[known]

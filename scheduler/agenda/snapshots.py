@@ -68,6 +68,11 @@ class Snapshots:
         """Return whether the ranker's state was read or written."""
         return self._ranker is self._agenda.ranker
 
+    def close(self) -> None:
+        """Close the store of which resting sites are read; they are read no more."""
+        if self._read is not None:
+            self._read.close()
+
     async def write(self, database: Database, others: Callable[[], Others]) -> None:
         """Write all that has been committed and learnt; nothing is committed meanwhile."""
         agenda, ranker = self._agenda, self._agenda.ranker

@@ -159,9 +159,12 @@ class Parts:
             raise SnapshotError(f"{name} is missing")
         return unpacked(row[0])
 
-    def __del__(self) -> None:
-        if self._db is not None:
-            self._db.close()
+    def close(self) -> None:
+        """Close the file; the last connection to a store that closes leaves it as one file."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+            self._db = None
 
 
 async def altered(db: Reader) -> list[int]:
