@@ -219,7 +219,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             "operation.log_format": log_format,
         },
     )
-    settings = overruled(settings, scope=scope, max_depth=max_depth)
+    settings = overruled(settings, scope=scope, max_depth=max_depth, delay_s=delay)
     seeds = given_seeds(sites or [], sites_file, strict=strict)
     order = CrawlOrder(db, seeds, resume=True if resume else False if new else None)
     with watching(quiet=json, verbose=verbose, log_format=settings.operation.log_format) as watch:

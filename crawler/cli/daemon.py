@@ -120,7 +120,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "archive.requisites": requisites,
         "operation.log_format": log_format,
     }
-    settings = overruled(read_settings(config, given)[0], scope=scope)
+    settings = overruled(read_settings(config, given)[0], scope=scope, delay_s=delay)
     if not settings.daemon.budget:
         fail("no budget: give --budget 5000/day, or set daemon.budget in freshet.toml", 2)
     per_day = crawls_per_day(settings.daemon.budget)
@@ -172,7 +172,7 @@ def order_again(
 
     try:
         settings, _ = load(config, {k: v for k, v in given.items() if v is not None})
-        settings = overruled(settings, scope=scope)
+        settings = overruled(settings, scope=scope, delay_s=given.get("politeness.delay_s"))
         budget = parsed(settings.daemon.budget)
     except ValueError as error:
         raise CrawlError(str(error)) from error

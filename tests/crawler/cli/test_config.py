@@ -126,9 +126,10 @@ def test_what_holds_at_a_url_is_told_with_the_table_that_says_it(tmp_path: Path)
 
 
 def test_an_option_goes_before_the_tables_of_sites() -> None:
-    settings = quick(sites=[{"match": "a.example", "scope": "list", "max_depth": 3}])
-    (table,) = overruled(settings, scope="host", max_depth=None).sites
-    assert (table.scope, table.max_depth) == (None, 3)
+    table = {"match": "a.example", "scope": "list", "max_depth": 3, "delay_s": 9}
+    settings = quick(sites=[table])
+    (left,) = overruled(settings, scope="host", max_depth=None, delay_s=0.1).sites
+    assert (left.scope, left.max_depth, left.delay_s) == (None, 3, None)
 
 
 def test_what_is_no_url_has_no_site() -> None:
