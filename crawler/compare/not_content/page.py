@@ -74,7 +74,7 @@ _WAITS: Final = re.compile(
     r"laddar|加载|正在加载|読み込み|ロード)(?:\W+\w+){0,3}\W*$"
     r"|^(?=.*javascript).*(?:enabl|activ|ativ|attiv|requir|need|without|turn|aktiv|benötig|"
     r"habilit|inschakel|включ|włącz|启用|有効)"
-    r"|^(?:\W*\{\{[^{}]*\}\})+\W*$|^An unhandled error has occurred\.\s*Reload\W*$",
+    r"|^(?:[^\w{}]*\{\{[^{}]*\}\})+[^\w{}]*$|^An unhandled error has occurred\.\s*Reload\W*$",
     re.IGNORECASE | re.DOTALL,
 )
 #: What React leaves to the browser.

@@ -4,7 +4,7 @@ import pytest
 
 from freshet.crawler.compare.not_content.evidence import weigh
 from freshet.crawler.compare.not_content.host import ALONE, is_enough
-from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts
+from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts, says_nothing
 from tests.crawler.compare.not_content.facts import facts_of
 
 FILLER = (
@@ -136,3 +136,10 @@ def test_a_page_that_only_scripts_would_build_needs_javascript(main: str) -> Non
 )
 def test_a_page_that_shows_anything_by_itself_does_not(main: str) -> None:
     assert kind_of(facts_of(main)) is None
+
+
+def test_braces_without_end_are_read_once() -> None:
+    # Minutes and more in a pattern that can divide them in several ways.
+    assert not says_nothing("{{}}" * 5_000 + "x")
+    assert not says_nothing("{" * 20_000)
+    assert says_nothing("{{ a }}, {{ b }}")
