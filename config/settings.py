@@ -442,6 +442,13 @@ class StoreSettings(_SettingsGroup):
     zstd_level: Annotated[int, Number, Field(ge=1, le=22)]
 
 
+class SearchSettings(_SettingsGroup):
+    """The search index of the store."""
+
+    index: Literal["on", "off", "keep"]
+    remember: bool
+
+
 class _ArchiveSettings(_SettingsGroup):
     """WARC files of all requests and responses; an empty ``dir``: none."""
 
@@ -551,6 +558,7 @@ class Settings(BaseSettings):
     receiver: ReceiverSettings
     parse: Parse
     store: StoreSettings
+    search: SearchSettings
     archive: _ArchiveSettings
     operation: Operation
     alerts: Alerts

@@ -46,6 +46,25 @@ def dated(value: object, name: str = "") -> object:
     return value
 
 
+_UNITS_S: Final = {"min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(min|h|d|w)")
+
+
+def moment_of(text: str, now: float) -> float:
+    """Return Unix seconds of ``2d`` (two days ago), ``90min``, ``12h``, ``1w``, or of a date.
+
+    A date (ISO 8601) without a time zone is local. Raises ValueError at any other text.
+    """
+    span = _SPAN.fullmatch(text.strip())
+    if span is not None:
+        return max(now - float(span[1]) * _UNITS_S[span[2]], 0.0)
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone().timestamp()
+    except (ValueError, OverflowError, OSError) as error:
+        accepted = "90min, 12h, 2d, 1w or 2026-03-31T12:00"
+        raise ValueError(f"{text}: not a moment; accepted are {accepted}") from error
+
+
 class Clock(Protocol):
     """A clock that can wait."""
 

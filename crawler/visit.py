@@ -57,6 +57,7 @@ from freshet.storage.records import (
     Validators,
     Visit,
 )
+from freshet.storage.words import index_lines
 
 log = logging.getLogger(__name__)
 
@@ -289,7 +290,10 @@ class Comparer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """The record stage: gathers all changes of a visit to the store."""
+    """The record stage: gathers all changes of a visit to the store.
+
+    It ``indexes`` what is new where the store has a search index.
+    """
 
     discovery: SourceDiscovery
     listings: Listings
@@ -300,6 +304,7 @@ class Recorder:
     retries: Retries
     frontier: Frontier
     clock: Clock
+    indexes: bool = False
 
     async def record(
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
@@ -332,7 +337,7 @@ class Recorder:
             # Those of a page that is no content would say that there is nothing new.
             validators=Validators() if noindex else _validators(result, verdict),
             noindex=noindex,
-            capture=_kept(content, verdict),
+            capture=_kept(content, verdict, indexes=self.indexes),
             links=found.links,
             offsite=found.offsite,
             targets=found.targets,
@@ -523,10 +528,14 @@ def _by_digest(due: DueUrl) -> Verdict:
     return Verdict("new") if due.digests is None else Verdict("changed", "body")
 
 
-def _kept(content: Reduced, verdict: Verdict) -> Capture | None:
+def _kept(content: Reduced, verdict: Verdict, *, indexes: bool) -> Capture | None:
     if not isinstance(content, Captured):
         return None
-    return content.capture if verdict.keeps_sketch else replace(content.capture, sketch=None)
+    kept = content.capture if verdict.keeps_sketch else replace(content.capture, sketch=None)
+    if not indexes or verdict.kind == "unchanged" or isinstance(content, ReducedFeed):
+        return kept
+    blocks = content.parsed.blocks if isinstance(content, ReducedPage) else Blocks()
+    return replace(kept, words=index_lines(kept.title, blocks.texts, blocks.kinds))
 
 
 def _said(content: Reduced) -> Claimed | None:

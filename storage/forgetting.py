@@ -16,7 +16,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.storage.database import Database, as_json
 from freshet.storage.maintenance import compact, unguarded
-from freshet.storage.tables import changefeed, near_duplicates
+from freshet.storage.tables import changefeed, near_duplicates, search
 
 #: Pages of one transaction.
 _BATCH: Final = 500
@@ -74,6 +74,7 @@ async def forget(
     for first in range(0, len(ids), _BATCH):
         some = ids[first : first + _BATCH]
         await database.write(partial(_forget, ids=some, now=now, refused=refused))
+    await database.write(search.compact)
     await compact(database)
 
 

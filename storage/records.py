@@ -207,7 +207,8 @@ class Capture:
     """The stored content of a page whose bytes differ from those of the last visit.
 
     ``body`` is zstd-compressed, None if it is not kept; ``sketch`` is versioned bytes, None without
-    text; ``noindex`` is what the page itself says.
+    text; ``noindex`` is what the page itself says. ``words`` are the lines for the search index
+    (:func:`.words.index_lines`), None if there is none, or nothing new for it.
     """
 
     digests: Digests
@@ -222,6 +223,7 @@ class Capture:
     noindex: bool = False
     noarchive: bool = False
     nofollow: bool = False
+    words: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

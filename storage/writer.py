@@ -133,7 +133,8 @@ class VisitTables:
             for each in acknowledged
         ]
         now = max(entry.at for entry in entries)
-        changefeed.tell(db, changefeed.touched(db, visits), now)
+        words = {v.due.page_id: c.words for v in visits if (c := v.capture) and c.words is not None}
+        changefeed.tell(db, changefeed.touched(db, visits), now, words)
         alerts.record(db, self.alert_rules, visits)
         alerts.review(db, self.alert_rules, now)
         return _with(*weighed, kept, acknowledged)

@@ -14,6 +14,7 @@ from freshet.crawler.cli.options import (
     Contact,
     Db,
     Delay,
+    Index,
     Json,
     Logs,
     PrivateAddresses,
@@ -24,6 +25,7 @@ from freshet.crawler.cli.options import (
     Strict,
     Verbose,
     given_seeds,
+    index_stored,
     overrides,
     overruled,
     read_settings,
@@ -185,6 +187,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     new: Annotated[bool, typer.Option("--new", help="Start a new run.")] = False,
     archive: ArchiveDir = None,
     requisites: Requisites = None,
+    index: Index = None,
     strict: Strict = False,
     verbose: Verbose = False,
     log_format: Logs = None,
@@ -216,11 +219,13 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             "network.resolve": overrides(resolve),
             "archive.dir": archive,
             "archive.requisites": requisites,
+            "search.index": index,
             "operation.log_format": log_format,
         },
     )
     settings = overruled(settings, scope=scope, max_depth=max_depth, delay_s=delay)
     seeds = given_seeds(sites or [], sites_file, strict=strict)
+    index_stored(db, settings)
     order = CrawlOrder(db, seeds, resume=True if resume else False if new else None)
     with watching(quiet=json, verbose=verbose, log_format=settings.operation.log_format) as watch:
         report = terminal.run(crawl(settings, order, watch=watch))

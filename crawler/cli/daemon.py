@@ -19,6 +19,7 @@ from freshet.crawler.cli.options import (
     Contact,
     Db,
     Delay,
+    Index,
     Json,
     Logs,
     PrivateAddresses,
@@ -29,6 +30,7 @@ from freshet.crawler.cli.options import (
     Strict,
     Verbose,
     given_seeds,
+    index_stored,
     overrides,
     overruled,
     read_again,
@@ -81,6 +83,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     resolve: Resolve = None,
     archive: ArchiveDir = None,
     requisites: Requisites = None,
+    index: Index = None,
     strict: Strict = False,
     verbose: Verbose = False,
     listen: Annotated[
@@ -103,7 +106,6 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     from freshet.crawler.cli.progress import watching  # noqa: PLC0415 - slow to import
     from freshet.crawler.run.daemon import keep  # noqa: PLC0415 - likewise
     from freshet.crawler.run.service import Service  # noqa: PLC0415 - likewise
-    from freshet.crawler.run.status import read_status  # noqa: PLC0415 - likewise
     from freshet.crawler.service.api import StoreApi  # noqa: PLC0415 - likewise
 
     given = {
@@ -118,13 +120,14 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "operation.listen": listen,
         "archive.dir": archive,
         "archive.requisites": requisites,
+        "search.index": index,
         "operation.log_format": log_format,
     }
     settings = overruled(read_settings(config, given)[0], scope=scope, delay_s=delay)
     if not settings.daemon.budget:
         fail("no budget: give --budget 5000/day, or set daemon.budget in freshet.toml", 2)
-    per_day = crawls_per_day(settings.daemon.budget)
     seeds = given_seeds(sites or [], sites_file, strict=strict)
+    per_day = crawls_per_day(settings.daemon.budget)
     order = DaemonOrder(db, seeds, per_day, settings.daemon.policy, time_limit)
 
     def reread() -> DaemonOrder:
@@ -138,20 +141,27 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         finally:
             await api.close()
 
+    index_stored(db, settings)
     with watching(quiet=json, verbose=verbose, log_format=settings.operation.log_format) as watch:
         report = terminal.run(served())
     if json:
         print_json(report.as_json())
     else:
-        now = time.time()
-        print_outcomes(report)
-        if (standing := terminal.run(read_status(db, now))) is not None:
-            print_standing(standing, now)
-        print_seeds(report)
-        why = "limit reached" if report.ending == "limit" else "interrupted"
-        took = f"{report.seconds:,.1f} s" if report.seconds < 60 else span(report.seconds)
-        show_line("")
-        show_line(f"Stopped ({why}) after {took} → {db}; the same command continues", "yellow")
+        _print(report, db)
+
+
+def _print(report: CrawlReport, db: Path) -> None:
+    from freshet.crawler.run.status import read_status  # noqa: PLC0415 - slow to import
+
+    now = time.time()
+    print_outcomes(report)
+    if (standing := terminal.run(read_status(db, now))) is not None:
+        print_standing(standing, now)
+    print_seeds(report)
+    why = "limit reached" if report.ending == "limit" else "interrupted"
+    took = f"{report.seconds:,.1f} s" if report.seconds < 60 else span(report.seconds)
+    show_line("")
+    show_line(f"Stopped ({why}) after {took} → {db}; the same command continues", "yellow")
 
 
 def order_again(

@@ -1,16 +1,15 @@
 """Options shared by verbs: settings, site lists, lookups of a URL, moments in the past."""
 
-import re
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from freshet.config import ConfigError
 from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import MAX_BYTES, read_sites, seeds_from_arguments
+from freshet.crawler.clock import moment_of
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import fail, say
 from freshet.storage.queries import page
@@ -105,6 +104,12 @@ Requisites = Annotated[
     typer.Option(
         "--requisites",
         help="With --archive: also fetch the style sheets, images, fonts and scripts of pages.",
+    ),
+]
+Index = Annotated[
+    str | None,
+    typer.Option(
+        "--index", metavar="on|off", help="Make the index for `freshet search`, or delete it."
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at a bad line of the site list.")]
@@ -217,21 +222,19 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
 
 
 # -- since -------------------------------------------------------------------
-_UNITS_S: Final = {"min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(min|h|d|w)")
 
 
 def since(text: str, now: float) -> float:
-    """Return Unix seconds of ``2d`` (two days ago), ``90min``, ``12h``, ``1w``, or of a date.
-
-    A date (ISO 8601) without a time zone is local. Exits (wrong usage) at any other text.
-    """
-    span = _SPAN.fullmatch(text.strip())
-    if span is not None:
-        return max(now - float(span[1]) * _UNITS_S[span[2]], 0.0)
+    """Return the moment of ``--since``, as :func:`moment_of`; exits (wrong usage) if it is none."""
     try:
-        return datetime.fromisoformat(text.strip()).astimezone().timestamp()
-    except (ValueError, OverflowError, OSError):
-        fail(
-            f"--since {text}: not a moment; accepted are 90min, 12h, 2d, 1w or 2026-03-31T12:00", 2
-        )
+        return moment_of(text, now)
+    except ValueError as error:
+        fail(f"--since {error}", 2)
+
+
+def index_stored(db: Path, settings: "Settings") -> None:
+    """Index what a store holds already, if the settings want an index."""
+    if settings.search.index == "on":
+        from freshet.crawler.cli.search import keep_index  # noqa: PLC0415 - few need it
+
+        keep_index(db, settings)

@@ -26,6 +26,7 @@ VERBS: Final[Mapping[str, str]] = {
     "its last state.",
     "serve": "Answer over HTTP what the store holds: the changefeed, documents, pages, an Atom "
     "feed.",
+    "search": "Find the pages that hold these words, the best first, each with a part of its text.",
     "explain": "Show the stored facts on a URL, its next visit, and the reasons.",
     "signals": "Show the sources of change signals, and how far the daemon believes them.",
     "check": "Fetch a page now and show the result of each step, and why. Nothing is stored.",

@@ -39,13 +39,14 @@ from freshet.crawler.run.wiring import (
     stopping_on_signals,
     take_over_pages,
 )
+from freshet.crawler.search import index_pending
 from freshet.crawler.tally import DaemonSnapshot, Ending, Tally, UsageError
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import frontier as frontier_tables
-from freshet.storage.tables import observations, runs, url_patterns
+from freshet.storage.tables import observations, runs, search, url_patterns
 from freshet.storage.tables.runs import RunState
 
 _DAY_S = 86_400.0
@@ -137,6 +138,7 @@ async def crawl(
             rng=Random(),
             was_killed=was_killed,
             embedded=embedded,
+            indexes=await database.write(partial(search.take_over, wanted=settings.search.index)),
             has_room=has_room,
             archive=archive,
         )
@@ -238,6 +240,7 @@ class _CrawlRun:
         now = self._clock.now()
         rules = matching(self._settings.alerts)
         await correct(self._database, self._context.run_id, since, now, rules)
+        await index_pending(self._database, self._context.parser)
 
     async def _close_run(self, ending: Ending) -> None:
         now = self._clock.now()

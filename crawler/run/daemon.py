@@ -53,6 +53,7 @@ from freshet.crawler.run.wiring import (
     stopping_on_signals,
     take_over_pages,
 )
+from freshet.crawler.search import index_pending
 from freshet.crawler.tally import CrawlError, Ending, Tally, UsageError
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.ranker import Ranker
@@ -63,7 +64,7 @@ from freshet.storage.database import Database, StoreError, open_store
 from freshet.storage.entries import Outlook
 from freshet.storage.queries import columns
 from freshet.storage.records import Estimate, StoredSeed
-from freshet.storage.tables import observations, runs, url_patterns
+from freshet.storage.tables import observations, runs, search, url_patterns
 from freshet.storage.tables.alerts import PendingAlert
 
 # -- chosen sites ------------------------------------------------------------
@@ -208,6 +209,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             lasting=True,
             was_killed=was_killed,
             embedded=embedded,
+            indexes=await database.write(partial(search.take_over, wanted=settings.search.index)),
             has_room=has_room,
             archive=archive,
         )
@@ -489,6 +491,7 @@ class _Daemon:
         await self.agenda.rest()
         rules = matching(self._settings.alerts)
         corrections = await correct(context.database, context.run_id, since, now, rules)
+        await index_pending(context.database, context.parser)
         self.outbox.committed()
         if await observations.any_since(context.database.reader, since):
             await self._relearn([each.page_id for each in corrections if each.was == "new"])

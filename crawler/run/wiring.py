@@ -87,7 +87,8 @@ class RunContext:
     ``queue_key`` returns the politeness key of a URL's host; a ``lasting`` run has no end. The
     ``archive``, if there is one, keeps all fetch results; ``probe`` answers probes in a replay. The
     last run ``was_killed``: its requests may have been under way until now. A run that is
-    ``embedded`` in another program leaves the signals to that. ``has_room`` knows its pages.
+    ``embedded`` in another program leaves the signals to that. ``has_room`` knows its pages. The
+    store ``indexes`` the words of pages.
     """
 
     settings: Settings
@@ -101,6 +102,7 @@ class RunContext:
     lasting: bool = False
     was_killed: bool = False
     embedded: bool = False
+    indexes: bool = False
     has_room: HasRoom | None = None
     archive: ArchiveWriter | None = None
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
@@ -388,6 +390,7 @@ class Assembly:
                 retries=self._retries,
                 frontier=self.frontier,
                 clock=context.clock,
+                indexes=context.indexes,
             ),
             sitemap_max_bytes=settings.sitemaps.max_bytes,
             lasting=context.lasting,

@@ -9,7 +9,7 @@ and asks for those after it is told the last state of every page whose document 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from sqlite3 import Connection
@@ -19,6 +19,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
 from freshet.storage.records import Visit
+from freshet.storage.tables import search
 
 #: Kinds of changes. Those after ``noise`` say why there is no document any more.
 ChangeKind: TypeAlias = Literal[
@@ -27,6 +28,7 @@ ChangeKind: TypeAlias = Literal[
 
 #: Kinds of visits that tell nothing of a document, unless they bring a new version.
 _SILENT: Final = frozenset({"unchanged", "failed", "skipped"})
+_NO_WORDS: Final[Mapping[int, str]] = {}
 _STATES: Final = (files(__package__) / "changefeed.sql").read_text("utf-8")
 
 
@@ -48,8 +50,13 @@ def touched(db: Connection, visits: Iterable[Visit]) -> set[int]:
     return found.union(row[0] for row in db.execute(sql, (as_json(silent),)))
 
 
-def tell(db: Connection, page_ids: Iterable[int], now: float) -> None:
-    """Enter what has changed of these pages' documents, after all else of a batch was written."""
+def tell(
+    db: Connection, page_ids: Collection[int], now: float, words: Mapping[int, str] = _NO_WORDS
+) -> None:
+    """Enter what has changed of these pages' documents, after all else of a batch was written.
+
+    The search index follows, if there is one; ``words`` are the lines for it (:mod:`.words`).
+    """
     for row in db.execute(_STATES, (as_json(sorted(page_ids)),)).fetchall():
         page_id, missing, last_id, last_at, version, *significant, told, noise, exists, was = row
         last = now if last_at is None else last_at, last_id
@@ -66,6 +73,8 @@ def tell(db: Connection, page_ids: Iterable[int], now: float) -> None:
             _enter(db, page_id, "new" if told is None else "changed", newest, seen)
         if version > newest and version != noise:
             _enter(db, page_id, "noise", version, last)
+    if search.exists(db):
+        search.follow(db, page_ids, words)
 
 
 def _enter(
@@ -91,6 +100,8 @@ def forget(db: Connection, page_ids: Sequence[int], now: float) -> None:
     sql = "SELECT page_id FROM change JOIN json_each(?) ON page_id = value WHERE kind <> 'noise'"
     for (page_id,) in db.execute(sql, (as_json(list(page_ids)),)).fetchall():
         _enter(db, page_id, "forgotten", None, (now, None))
+    if search.exists(db):
+        search.follow(db, page_ids, _NO_WORDS)
 
 
 def begin_epoch(db: Connection) -> None:

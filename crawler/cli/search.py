@@ -1,0 +1,134 @@
+"""``freshet search``: find pages by their words, and make the index for it."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from freshet.config.settings import Settings
+from freshet.crawler import terminal
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Index, Json, read_settings
+from freshet.crawler.network import parser_of
+from freshet.crawler.run.upkeep import require_readable
+from freshet.crawler.search import Query, SearchResult, index_pending, search
+from freshet.crawler.terminal import (
+    counted,
+    fail,
+    moment,
+    plain,
+    print_json,
+    progress_bars,
+    show_line,
+    show_text,
+)
+from freshet.storage.database import open_store
+from freshet.storage.queries import page
+from freshet.storage.tables import search as tables
+
+
+def search_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help='Words; "a phrase", prefix*, -without, site:example.org/docs, '
+            "changed:>2026-11-01.",
+            show_default=False,
+        ),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    site: Annotated[
+        str | None, typer.Option(metavar="HOST[/PATH]", help="Only pages of this site.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="AGE|DATE", help="Only pages that changed since: 2d, 1w, or a date."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1_000, help="Show at most N pages.")
+    ] = 10,
+    by_importance: Annotated[
+        bool, typer.Option("--by-importance", help="Multiply scores by the pages' importances.")
+    ] = False,
+    index: Index = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Find the pages that hold these words, the best first, each with a part of its text.
+
+    The store needs an index: `freshet search --index on` makes it, and so do `freshet crawl` and
+    `freshet daemon` with --index on. From then on it holds what was last crawled.
+
+    Quote what the shell would read: `freshet search 'lock -"dead lock" changed:>7d'`.
+    """
+    settings, _ = read_settings(config, {"search.index": index})
+    if index is not None:
+        if not db.exists():
+            fail(f"{db}: there is no such file; `freshet crawl --index on --db {db}` makes one")
+        keep_index(db, settings)
+    elif not words:
+        fail("there is nothing to search: name a word", 2)
+    if not words:
+        return
+    typed = " ".join(words)
+    for name, value in (("site", site), ("changed", since and f">{since}")):
+        typed += f" {name}:{value}" if value else ""
+    found = terminal.run(_search(db, settings, typed, limit, by_importance=by_importance))
+    if json:
+        print_json({"query": typed, "results": [each.as_json() for each in found]})
+    else:
+        _print(found, typed, time.time())
+
+
+async def _search(
+    db: Path, settings: Settings, typed: str, limit: int, *, by_importance: bool
+) -> list[SearchResult]:
+    query = Query.parse(typed, time.time())
+    parser = parser_of(settings)
+    try:
+        async with page.snapshot(db) as connection:
+            return await search(connection, parser, query, limit, by_importance=by_importance)
+    finally:
+        await parser.close()
+
+
+def keep_index(db: Path, settings: Settings) -> None:
+    """Make or delete the index of a store, as ``search.index`` says; show the progress."""
+    if settings.search.index == "keep" or not db.exists():
+        return
+    with progress_bars() as tell:
+        done, total = terminal.run(_keep_index(db, settings, tell))
+    if settings.search.index == "off":
+        show_line(f"{db}: the search index is deleted")
+    elif done:
+        show_line(f"{db}: {counted(done, 'page')} indexed, {total:,} in all", "green")
+
+
+async def _keep_index(db: Path, settings: Settings, tell: terminal.Tell) -> tuple[int, int]:
+    parser = parser_of(settings)
+    database = await open_store(db, owner="search")
+    try:
+        await require_readable(database.reader, db)
+        wanted = settings.search.index
+        await database.write(lambda connection: tables.take_over(connection, wanted))
+        done = await index_pending(database, parser, tell)
+        return done, (await tables.counts(database.reader) or (0, 0))[0]
+    finally:
+        await database.close()
+        await parser.close()
+
+
+def _print(found: Sequence[SearchResult], typed: str, now: float) -> None:
+    if not found:
+        show_line(f"No page holds: {typed}")
+    for each in found:
+        title = Text(plain(each.title) or each.url, "bold")
+        title.append(f"  {moment(each.changed_at.timestamp(), now)}", "dim")
+        if each.is_partial:
+            title.append("  some of the words", "yellow")
+        shown = Text(each.snippet)
+        for begin, end in each.marks:
+            shown.stylize("bold yellow", begin, end)
+        show_text(Text("\n").join([title, Text(plain(each.url), "blue"), shown, Text("")]))

@@ -1,0 +1,364 @@
+"""Search in a store: queries, results with snippets, and the building of the index.
+
+A query is words, all of which a page must hold: ``"a phrase"``, a ``prefix*``, ``-without``,
+``site:example.org/docs``, ``changed:>2026-11-01``.
+"""
+
+import logging
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import partial
+from math import inf
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiosqlite import Connection as Reader
+
+from freshet.crawler.clock import calendar, iso, moment_of
+from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.page import ParsedPage
+from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.tally import UsageError
+from freshet.crawler.terminal import Tell
+from freshet.storage.database import Database, StoreError
+from freshet.storage.queries import page
+from freshet.storage.queries import search as queries
+from freshet.storage.queries.search import MatchingPage
+from freshet.storage.tables import search as tables
+from freshet.storage.tables.search import PendingPage
+from freshet.storage.words import index_lines, normalised, places
+
+log = logging.getLogger(__name__)
+
+# -- queries -----------------------------------------------------------------
+
+_PIECE: Final = re.compile(r'(-?)(?:(site|changed):)?(?:"([^"]*)"?(\*?)|([^\s"]+))', re.IGNORECASE)
+_COMPARED: Final = re.compile(r"([<>]=?)(.+)")
+#: Terms of a query: each costs some passes over the index.
+_MOST_TERMS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Words that must follow one another; of a prefix, the last one may go on."""
+
+    words: tuple[str, ...]
+    is_prefix: bool = False
+
+    def __str__(self) -> str:
+        """Return the phrase in the syntax of FTS5; words are letters and digits only."""
+        return f'"{" ".join(self.words)}"' + "*" * self.is_prefix
+
+    def matches(self, words: Sequence[str]) -> bool:
+        """Return whether as many words as the term has are these."""
+        *begin, last = self.words
+        return list(words[:-1]) == begin and (
+            words[-1].startswith(last) if self.is_prefix else words[-1] == last
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is searched: pages with all ``terms`` and none of the ``excluded``.
+
+    They are on one of the ``sites`` (host and beginning of the path), if any are named, on none of
+    ``other_sites``, and changed last in [``since``, ``until``) in Unix seconds.
+    """
+
+    terms: tuple[Term, ...]
+    excluded: tuple[Term, ...] = ()
+    sites: tuple[str, ...] = ()
+    other_sites: tuple[str, ...] = ()
+    since: float = -inf
+    until: float = inf
+
+    @classmethod
+    def parse(cls, text: str, now: float) -> "Query":
+        """Read a query as it is typed.
+
+        Raises:
+            UsageError: it has nothing to look for, too much, or a date that is none.
+        """
+        terms: dict[bool, dict[Term, None]] = {False: {}, True: {}}
+        sites: dict[bool, list[str]] = {False: [], True: []}
+        begin, end = -inf, inf
+        for minus, field, quoted, star, bare in _PIECE.findall(text):
+            said = quoted or bare
+            if field.lower() == "site":
+                sites[bool(minus)].append(_site(said))
+            elif field:
+                begin, end = _within(minus + said, now, begin, end)
+            else:
+                words = normalised(said).split()
+                if words:
+                    is_prefix = bool(star) or (not quoted and said.endswith("*"))
+                    terms[bool(minus)].setdefault(Term(tuple(words), is_prefix))
+        if not terms[False]:
+            raise UsageError(f"{text!r}: it names no word to look for")
+        if len(terms[False]) + len(terms[True]) > _MOST_TERMS:
+            raise UsageError(f"it has more than {_MOST_TERMS} words and phrases")
+        return cls(
+            tuple(terms[False]), tuple(terms[True]), tuple(sites[False]), tuple(sites[True]),
+            begin, end,
+        )  # fmt: skip
+
+    @property
+    def admits_all(self) -> bool:
+        """Whether every page that holds the words is wanted."""
+        return not (self.sites or self.other_sites) and (self.since, self.until) == (-inf, inf)
+
+    def admits(self, found: MatchingPage) -> bool:
+        """Return whether a page with the words is on a site, and of a time, that is wanted."""
+        if not self.since <= found.changed_at < self.until:
+            return False
+        if any(_is_on(found.url, site) for site in self.other_sites):
+            return False
+        return not self.sites or any(_is_on(found.url, site) for site in self.sites)
+
+
+def _site(said: str) -> str:
+    name = said.partition("://")[2] or said
+    if not re.fullmatch(r"[^\s/?#]+(/\S*)?", name):
+        raise UsageError(f"site:{said}: not a host such as example.org, or example.org/docs")
+    host, slash, path = name.partition("/")
+    return f"{host.lower()}{slash}{path}"
+
+
+def _is_on(url: str, site: str) -> bool:
+    """Return whether a URL is on this host, or one below it, and begins with this path."""
+    parts = urlsplit(url)
+    host, slash, path = site.partition("/")
+    there = parts.netloc if ":" in host else (parts.hostname or "")
+    return (there == host or there.endswith(f".{host}")) and parts.path.startswith(slash + path)
+
+
+def _within(said: str, now: float, begin: float, end: float) -> tuple[float, float]:
+    compared = _COMPARED.fullmatch(said)
+    if compared is None:
+        raise UsageError(f"changed:{said}: accepted are changed:>DATE and changed:<DATE")
+    try:
+        at = moment_of(compared[2], now)
+    except ValueError as error:
+        raise UsageError(f"changed:{said}: {error}") from error
+    return (max(begin, at), end) if compared[1].startswith(">") else (begin, min(end, at))
+
+
+# -- results -----------------------------------------------------------------
+
+#: Characters of a snippet, of which so many stand before the first word that was found.
+_SNIPPET: Final = 240
+_LEAD: Final = 60
+#: Characters of a block in which they are looked for.
+_READ: Final = 20_000
+#: Pages that are read at once where not all are wanted.
+_STEP: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A part of a page's text, and where the words that were found begin and end in it."""
+
+    text: str
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """A page that was found. ``changed_at`` is its last significant change, in UTC.
+
+    ``is_partial``: some of the words are not on it. ``marks`` are where the words that were found
+    begin and end in ``snippet``, which is empty if the page's bytes are not kept.
+    """
+
+    url: str
+    title: str
+    changed_at: datetime
+    score: float
+    snippet: str
+    marks: tuple[tuple[int, int], ...]
+    is_partial: bool
+
+    def as_json(self) -> dict[str, object]:
+        """Return the result as verbs and ``/v1`` print it."""
+        return asdict(self) | {"changed_at": iso(self.changed_at.timestamp())}
+
+
+async def search(
+    db: Reader, parser: Parser, query: Query, limit: int, *, by_importance: bool = False
+) -> list[SearchResult]:
+    """Return the pages that match a query best, at most ``limit``, the best one first.
+
+    Where fewer hold all terms, pages with some of them come after these. ``by_importance``
+    multiplies scores by the importances that a daemon gives pages.
+
+    Raises:
+        StoreError: the store has no index.
+    """
+    if await tables.counts(db) is None:
+        raise StoreError("the store has no search index; `freshet search --index on` makes one")
+    found: list[tuple[MatchingPage, float, bool]] = []
+    for every in (True, False) if len(query.terms) > 1 else (True,):
+        terms, excluded = map(str, query.terms), list(map(str, query.excluded))
+        scored = await queries.scores(db, list(terms), excluded, every=every)
+        for page_, _, _ in found:
+            scored.pop(page_.page_id, None)
+        if by_importance:
+            for page_id, importance in (await queries.importances(db, list(scored))).items():
+                scored[page_id] *= importance
+        wanted = limit - len(found)
+        best = [each async for each in _best(db, query, scored, wanted)]
+        found += [(each, scored[each.page_id], not every) for each in best]
+        if len(found) == limit:
+            break
+    return [
+        SearchResult(
+            url=each.url,
+            title=each.title or "",
+            changed_at=calendar(each.changed_at),
+            score=round(score, 4),
+            snippet=cut.text,
+            marks=cut.marks,
+            is_partial=is_partial,
+        )
+        for each, score, is_partial in found
+        for cut in [await _snippet(db, parser, each, query.terms)]
+    ]
+
+
+async def _best(
+    db: Reader, query: Query, scored: Mapping[int, float], wanted: int
+) -> AsyncIterator[MatchingPage]:
+    """Yield the best of these pages that the query admits, at most as many as are wanted."""
+    # Equal scores by page, so that an answer can be repeated.
+    order = [i for i, _ in sorted(scored.items(), key=lambda one: (-one[1], one[0]))]
+    step = wanted if query.admits_all else max(wanted, _STEP)
+    for first in range(0, len(order), step):
+        for found in await queries.pages(db, order[first : first + step]):
+            if wanted and query.admits(found):
+                wanted -= 1
+                yield found
+        if not wanted:
+            return
+
+
+async def _snippet(
+    db: Reader, parser: Parser, found: MatchingPage, terms: Sequence[Term]
+) -> Snippet:
+    """Return the part of a page's text that tells most of the terms, empty if it is not kept."""
+    parsed = await _parsed(db, parser, found)
+    return Snippet("") if parsed is None else snippet(parsed.blocks.texts, terms)
+
+
+def snippet(texts: Sequence[str], terms: Sequence[Term]) -> Snippet:
+    """Return the 240 characters of a text, given in blocks, that show most of the terms.
+
+    Among equal ones the first wins. A block is not left while it goes on.
+    """
+    best, shown = (0, 0), Snippet(_beginning(texts))
+    for number, text in enumerate(texts):
+        words = f" {normalised(text)} "
+        held = [t for t in terms if f" {' '.join(t.words)}{' ' * (not t.is_prefix)}" in words]
+        if (len(held) <= best[0] and best[0]) or not held:
+            continue
+        marks = list(_marks(text, held))
+        for _, begin, _ in marks:
+            inside = [m for m in marks if begin <= m[1] and m[2] <= begin + _SNIPPET - _LEAD]
+            worth = len({term for term, _, _ in inside}), len(inside)
+            if worth > best:
+                best, shown = worth, _cut([text, *texts[number + 1 : number + 4]], begin, inside)
+    return shown
+
+
+def _beginning(texts: Sequence[str]) -> str:
+    return _cut(texts[:8], 0, []).text
+
+
+def _marks(text: str, terms: Sequence[Term]) -> Iterator[tuple[Term, int, int]]:
+    """Yield where terms stand in a text, in order."""
+    found = list(places(text[:_READ]))
+    words = [word for word, _, _ in found]
+    for i in range(len(found)):
+        for term in terms:
+            end = i + len(term.words)
+            if end <= len(words) and term.matches(words[i:end]):
+                yield term, found[i][1], found[end - 1][2]
+
+
+def _cut(texts: Sequence[str], begin: int, marks: Sequence[tuple[Term, int, int]]) -> Snippet:
+    """Return what stands around ``begin`` in the first text, with the marks in it."""
+    first = texts[0] if texts else ""
+    start = 0 if begin <= _LEAD else _word_begin(first, begin - _LEAD)
+    # What follows a short block shows what it is about.
+    whole = first[start : start + 2 * _SNIPPET]
+    for text in texts[1:]:
+        if len(whole) < _SNIPPET:
+            whole += f" · {text[:_SNIPPET]}"
+    end = len(whole)
+    if end > _SNIPPET:
+        end = max(whole.rfind(" ", _SNIPPET // 2, _SNIPPET), 0) or _SNIPPET
+    lead = "… " if start else ""
+    shift = len(lead) - start
+    inside = sorted(
+        {(b + shift, e + shift) for _, b, e in marks if start <= b and e - start <= end}
+    )
+    # As many characters, none that would act on a terminal.
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in whole[:end])
+    return Snippet(f"{lead}{shown}{' …' if end < len(whole) else ''}", tuple(inside))
+
+
+def _word_begin(text: str, at: int) -> int:
+    """Return where the first word begins after a place, or the place itself if none is near."""
+    space = text.find(" ", at, at + _LEAD)
+    return at if space < 0 else space + 1
+
+
+# -- building ----------------------------------------------------------------
+
+#: Pages of one transaction: what a kill loses.
+_BATCH: Final = 100
+
+
+async def index_pending(database: Database, parser: Parser, tell: Tell | None = None) -> int:
+    """Index the documents that the index lacks, and return how many these were.
+
+    Their words come from kept bodies; of a page without one its title is indexed. An interrupted
+    call goes on where it was. Without an index it does nothing.
+
+    Raises:
+        StoreError: the store cannot be read or written.
+    """
+    counted = await tables.counts(database.reader)
+    if counted is None:
+        return 0
+    done, (indexed, told), after = 0, counted, 0
+    while pending := await tables.pending(database.reader, after, _BATCH):
+        after = pending[-1].page_id
+        lines = [(p.page_id, p.version_id, await _lines(database, parser, p)) for p in pending]
+        await database.write(partial(tables.fill, pages=lines))
+        done += len(lines)
+        if tell is not None:
+            tell("pages", min(1.0, (indexed + done) / max(told, 1)))
+    return done
+
+
+async def _lines(database: Database, parser: Parser, pending: PendingPage) -> str:
+    parsed = await _parsed(database.reader, parser, pending)
+    blocks = Blocks() if parsed is None else parsed.blocks
+    return index_lines(pending.title, blocks.texts, blocks.kinds)
+
+
+async def _parsed(
+    db: Reader, parser: Parser, wanted: MatchingPage | PendingPage
+) -> ParsedPage | None:
+    """Parse a page's document; None if its bytes are not kept, or cannot be parsed."""
+    try:
+        body = await page.body(db, wanted.version_id)
+        if body is None:
+            return None
+        parsed = await parser.parse(body, wanted.fetch_url, wanted.content_type)
+    except (ParserLost, StoreError) as error:
+        log.warning("%s: only the title is searched or shown: %s", wanted.fetch_url, error)
+        return None
+    return None if isinstance(parsed, Unparsable) else parsed

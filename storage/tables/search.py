@@ -1,0 +1,184 @@
+"""Tables ``search_page`` and ``search_words``: the index of the documents' words, if there is one.
+
+*Invariant.* The index holds of each page the version that the changefeed tells (table ``change``),
+in the transaction that enters it there. Consequence: a page is found as soon as its visit is
+acknowledged, and not found as soon as one is that saw it gone, moved or withheld. A version that
+came from elsewhere than a visit (an index that is new, a capture that was taken back) is
+:func:`pending`, until :func:`fill` has its words.
+
+``search_words`` is an FTS5 table without content. To delete a row, FTS5 needs exactly the words
+that were inserted; ``search_page`` keeps them, packed.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from sqlite3 import Connection, OperationalError
+from typing import Final, Literal
+
+import zstandard
+from aiosqlite import Connection as Reader
+
+from freshet.storage.database import StoreError, as_json, columns_of, row_to
+
+#: Version of the words of given text. Raise it with every change of :mod:`.words`.
+FORMAT: Final = 1
+_LEVEL: Final = 6
+
+_CREATE: Final = (files(__package__) / "search.sql").read_text("utf-8").split(";\n")
+_TABLES: Final = ("search_words", "search_page", "search_index")
+#: Rows of ``change`` that tell of a document, as the index should have it.
+_TOLD: Final = "c.kind <> 'noise' AND c.version_id IS NOT NULL"
+_INSERT: Final = "INSERT INTO search_words (rowid, title, headings, body) VALUES (?, ?, ?, ?)"
+_DELETE: Final = (
+    "INSERT INTO search_words (search_words, rowid, title, headings, body) "
+    "VALUES ('delete', ?, ?, ?, ?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPage:
+    """A page whose version ``version_id`` is not indexed yet."""
+
+    page_id: int
+    version_id: int
+    fetch_url: str
+    content_type: str | None
+    title: str | None
+
+
+def take_over(db: Connection, wanted: Literal["on", "off", "keep"]) -> bool:
+    """Make or delete the index, or keep what is there; return whether there is one now.
+
+    Raises:
+        StoreError: as :func:`create`.
+    """
+    if wanted == "on":
+        create(db)
+    elif wanted == "off":
+        drop(db)
+    return exists(db)
+
+
+def exists(db: Connection) -> bool:
+    """Return whether the store has an index of the current format."""
+    sql = "SELECT count(*) FROM sqlite_master WHERE name = 'search_index'"
+    if not db.execute(sql).fetchone()[0]:
+        return False
+    return bool(db.execute(f"SELECT format = {FORMAT} FROM search_index").fetchone()[0])
+
+
+def create(db: Connection) -> None:
+    """Make an empty index, in the place of one of another format; one that is there stays.
+
+    Raises:
+        StoreError: Python's SQLite has no FTS5.
+    """
+    if exists(db):
+        return
+    drop(db)
+    try:
+        for sql in _CREATE:
+            db.execute(sql)
+        db.execute("INSERT INTO search_index (id, format) VALUES (1, ?)", (FORMAT,))
+    except OperationalError as error:
+        if "no such module" not in str(error):
+            raise
+        raise StoreError(
+            "this Python's SQLite has no FTS5, which the search index needs; "
+            "use a Python from python.org, uv, or your distribution"
+        ) from error
+
+
+def drop(db: Connection) -> None:
+    """Delete the index, if there is one."""
+    for name in _TABLES:
+        db.execute(f"DROP TABLE IF EXISTS {name}")
+
+
+def follow(db: Connection, page_ids: Iterable[int], words: Mapping[int, str]) -> None:
+    """Let the index hold what the changefeed tells of these pages now.
+
+    ``words`` are the indexed lines of pages' newest captures (:func:`.words.index_lines`).
+    """
+    rows = db.execute(
+        "SELECT p.id, p.version_id, c.version_id, s.version_id, s.words "
+        "FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value "
+        f"LEFT JOIN change AS c ON c.page_id = p.id AND {_TOLD} "
+        "LEFT JOIN search_page AS s ON s.page_id = p.id "
+        # FTS5 writes what it has gathered wherever the ids do not ascend.
+        "WHERE c.version_id IS NOT s.version_id ORDER BY p.id",
+        (as_json(sorted(page_ids)),),
+    ).fetchall()
+    for page_id, newest, wanted, indexed, packed in rows:
+        if indexed is not None:
+            _remove(db, page_id, packed)
+        if wanted is not None and wanted == newest and page_id in words:
+            _add(db, page_id, wanted, words[page_id])
+
+
+def fill(db: Connection, pages: Iterable[tuple[int, int, str]]) -> None:
+    """Index pages, each with its version and lines; those that have another version by now not."""
+    for page_id, version_id, words in pages:
+        row = db.execute(
+            "SELECT s.words FROM change AS c LEFT JOIN search_page AS s USING (page_id) "
+            f"WHERE c.page_id = ? AND {_TOLD} AND c.version_id = ?",
+            (page_id, version_id),
+        ).fetchone()
+        if row is not None:
+            if row[0] is not None:
+                _remove(db, page_id, row[0])
+            _add(db, page_id, version_id, words)
+
+
+def words_of(packed: bytes) -> list[str]:
+    """Return the lines that are indexed of a page: title, headings, other blocks."""
+    return zstandard.ZstdDecompressor().decompress(packed).decode().split("\n")
+
+
+def _add(db: Connection, page_id: int, version_id: int, words: str) -> None:
+    packed = zstandard.ZstdCompressor(_LEVEL).compress(words.encode())
+    db.execute("INSERT INTO search_page VALUES (?, ?, ?)", (page_id, version_id, packed))
+    db.execute(_INSERT, (page_id, *words.split("\n")))
+    db.execute("UPDATE search_index SET pages = pages + 1")
+
+
+def _remove(db: Connection, page_id: int, packed: bytes) -> None:
+    db.execute(_DELETE, (page_id, *words_of(packed)))
+    db.execute("DELETE FROM search_page WHERE page_id = ?", (page_id,))
+    db.execute("UPDATE search_index SET pages = pages - 1")
+
+
+def compact(db: Connection) -> None:
+    """Merge all of the index, which leaves nothing of deleted words in it."""
+    if exists(db):
+        db.execute("INSERT INTO search_words (search_words) VALUES ('optimize')")
+
+
+async def pending(db: Reader, after: int, limit: int) -> list[PendingPage]:
+    """Return pages with an id above ``after`` whose documents are not indexed, in order."""
+    columns = columns_of(
+        PendingPage, "v", page_id="p.id", version_id="v.id", fetch_url="p.fetch_url",
+        title="c.title",
+    )  # fmt: skip
+    rows = await db.execute_fetchall(
+        f"SELECT {columns} FROM change AS c JOIN page AS p ON p.id = c.page_id "
+        "JOIN version AS v ON v.id = c.version_id "
+        "LEFT JOIN search_page AS s ON s.page_id = c.page_id "
+        f"WHERE {_TOLD} AND c.page_id > ? AND s.version_id IS NOT c.version_id "
+        "ORDER BY c.page_id LIMIT ?",
+        (after, limit),
+    )
+    return list(map(row_to(PendingPage), rows))
+
+
+async def counts(db: Reader) -> tuple[int, int] | None:
+    """Return the number of indexed pages, and of those that should be; None without an index."""
+    sql = "SELECT count(*) FROM sqlite_master WHERE name = 'search_index'"
+    ((there,),) = await db.execute_fetchall(sql)
+    if not there:
+        return None
+    ((indexed, told),) = await db.execute_fetchall(
+        f"SELECT (SELECT pages FROM search_index), (SELECT count(*) FROM change AS c WHERE {_TOLD})"
+    )
+    return indexed, told

@@ -1,0 +1,206 @@
+"""The index holds the words of exactly the documents that the changefeed tells."""
+
+import asyncio
+import re
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from math import log
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from freshet.storage.forgetting import forget, forgettable
+from freshet.storage.queries import search as queries
+from freshet.storage.records import Visit
+from freshet.storage.tables import search
+from freshet.storage.words import index_lines, normalised, places
+from tests.storage.crawl_store import CrawlStore, crawl_store, writing
+from tests.storage.tables.test_changefeed import ACTIONS, PATHS, what_happens
+
+LETTERS = st.text("aBé\u0301ß\u00ad東京กำ한हि_-.'1 ½ﬁ", max_size=30)
+
+
+@given(LETTERS)
+def test_places_are_where_the_words_of_a_text_stand(text: str) -> None:
+    found = list(places(text))
+    assert [word for word, _, _ in found] == normalised(text).split()
+    for word, begin, end in found:
+        assert word in normalised(text[begin:end]).split()
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_words_are_stable_and_of_letters_and_digits_only(one: str, other: str) -> None:
+    """What was indexed divides in the same way when it is read as a query."""
+    words = normalised(f"{one} {other}")
+    assert normalised(words) == words
+    assert '"' not in words
+    assert "\n" not in words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Straße, Ångström & naïve", "strasse angstrom naive"),
+        ("don't run_in_executor(None)", "don t run in executor none"),
+        ("co\u00adoperate e\u0301tude Ёлка", "cooperate etude елка"),
+        ("機械学習を学ぶ", "機 械 学 習 を 学 ぶ"),
+        ("हिन्दी में", "हिन्दी में"),
+        ("한국어 검색", "한국어 검색"),
+        ("x" * 99 + " y", "x" * 64 + " y"),
+        ("\ud800 \0 ok", "ok"),
+    ],
+)
+def test_texts_become_words(text: str, words: str) -> None:
+    assert normalised(text) == words
+
+
+def test_a_page_is_title_headings_and_other_blocks() -> None:
+    lines = index_lines("A title", ("One", "two\nlines", "Three"), ("heading", "item", "heading"))
+    assert lines == "a title\none three\ntwo lines"
+    assert index_lines(None) == "\n\n"
+
+
+HISTORIES = st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(ACTIONS)), max_size=25)
+
+
+@given(HISTORIES)
+@settings(max_examples=60, deadline=None)
+def test_the_index_holds_what_the_changefeed_tells(history: list[tuple[str, str]]) -> None:
+    """After each transaction, and to the last posting."""
+    asyncio.run(_followed(history))
+
+
+async def _followed(history: list[tuple[str, str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with crawl_store(Path(folder, "db")) as store:
+            await store.database.write(search.create)
+            await store.admit(*PATHS)
+            due = {path: await store.taken(path) for path in PATHS}
+            for n, (path, action) in enumerate(history):
+                await store.apply(with_words(what_happens(due[path], action, n), n))
+                await _is_whole(store)
+            pending = await search.pending(store.database.reader, 0, 100)
+            lines = [(p.page_id, p.version_id, f"late {p.version_id}\n\nx") for p in pending]
+            await store.database.write(lambda db: search.fill(db, lines))
+            await _is_whole(store)
+            assert await search.pending(store.database.reader, 0, 1) == []
+            counts = await search.counts(store.database.reader)
+            assert counts is not None
+            assert counts[0] == counts[1]
+
+
+def with_words(visit: Visit, n: int) -> Visit:
+    """The visit with words, as changed pages have them."""
+    if visit.capture is None or visit.observation.kind == "unchanged":
+        return visit
+    return replace(visit, capture=replace(visit.capture, words=f"title {n}\nhead\nbody {n} body"))
+
+
+async def _is_whole(store: CrawlStore) -> None:
+    """Compare the index with the changefeed, and its postings with those of a new one."""
+    rows = await store.rows("SELECT page_id, version_id, words FROM search_page")
+    told = dict(
+        await store.rows(
+            "SELECT page_id, version_id FROM change WHERE kind <> 'noise' AND version_id > 0"
+        )
+    )
+    pending = await search.pending(store.database.reader, 0, 100)
+    assert {row[0]: row[1] for row in rows} | {p.page_id: p.version_id for p in pending} == told
+    assert len(rows) + len(pending) == len(told)
+    expected = Counter(
+        (word, page_id, column, place)
+        for page_id, _, packed in rows
+        for column, line in zip(("title", "headings", "body"), search.words_of(packed), strict=True)
+        for place, word in enumerate(line.split())
+    )
+    with writing(store.database) as db:
+        db.execute("CREATE VIRTUAL TABLE temp.v USING fts5vocab(main, search_words, instance)")
+        found = Counter(db.execute("SELECT term, doc, col, offset FROM temp.v").fetchall())
+        db.execute("DROP TABLE temp.v")
+        db.execute("INSERT INTO search_words (search_words) VALUES ('integrity-check')")
+    assert found == expected
+
+
+async def indexed(store: CrawlStore, *texts: str) -> None:
+    """Make an index of pages with these lines, /0, /1 and so on."""
+    await store.database.write(search.create)
+    paths = [f"/{n}" for n in range(len(texts))]
+    await store.admit(*paths)
+    for n, (path, text) in enumerate(zip(paths, texts, strict=True)):
+        visit = what_happens(await store.taken(path), "changed", n)
+        assert visit.capture is not None
+        await store.apply(replace(visit, capture=replace(visit.capture, words=text)))
+
+
+@pytest.mark.parametrize("terms", [["a"], ["a", "b"], ["a", "b", "c"], ["c", "a b"]])
+async def test_scores_are_bm25_also_of_words_that_stand_everywhere(
+    store: CrawlStore, terms: list[str]
+) -> None:
+    """The sum over the terms, computed from the texts themselves."""
+    bodies = ["a b c d", "a a b", "a b b b c", "a", "a c c e e e e e e", "a b", "e a b c a b"]
+    texts = [f"\n{'b' if n == 1 else ''}\n{body}" for n, body in enumerate(bodies)]
+    texts[0] = "b\n\na b c d"
+    await indexed(store, *texts)
+    expressions = [f'"{term}"' for term in terms]
+    rows = await store.rows("SELECT id, url FROM page")
+    numbers = {page_id: int(url.rpartition("/")[2]) for page_id, url in rows}
+
+    def count(text: str, term: str) -> tuple[float, int]:
+        """Return the weighted count of a term in a page, and the length of the page."""
+        lines = text.split("\n")
+        found = [len(re.findall(rf"\b{term}\b", line)) for line in lines]
+        return 3 * found[0] + 2 * found[1] + found[2], len(text.split())
+
+    mean = sum(len(text.split()) for text in texts) / len(texts)
+    for every in (True, False):
+        expected = {}
+        for n, text in enumerate(texts):
+            score, held = 0.0, 0
+            for term in terms:
+                f, length = count(text, term)
+                df = sum(count(each, term)[0] > 0 for each in texts)
+                idf = log(1 + (len(texts) - df + 0.5) / (df + 0.5))
+                score += idf * f * 2.2 / (f + 1.2 * (0.25 + 0.75 * length / mean))
+                held += f > 0
+            if held == len(terms) or (held and not every):
+                expected[n] = score
+        found = await queries.scores(store.database.reader, expressions, every=every)
+        assert {numbers[i]: s for i, s in found.items()} == pytest.approx(expected, rel=1e-6)
+
+
+async def test_excluded_words_exclude(store: CrawlStore) -> None:
+    await indexed(store, "\n\na b", "\n\na c", "\n\na")
+    for every in (True, False):
+        found = await queries.scores(store.database.reader, ['"a"'], ['"b"', '"c"'], every=every)
+        assert len(found) == 1
+
+
+async def test_nothing_of_a_forgotten_page_stays_in_the_file(store: CrawlStore) -> None:
+    await indexed(store, "\n\nremarkableword", "\n\nother")
+    pages = await forgettable(store.database.reader, urls=["https://a.example/0"])
+    await forget(store.database, pages, 0.0, refused=True)
+    assert await queries.scores(store.database.reader, ['"remarkableword"']) == {}
+    files = [store.database.path, Path(f"{store.database.path}-wal")]
+    assert not any(b"remarkablew" in each.read_bytes() for each in files)
+
+
+async def test_an_index_is_made_kept_and_deleted(store: CrawlStore) -> None:
+    assert await search.counts(store.database.reader) is None
+    with writing(store.database) as db:
+        assert not search.take_over(db, "keep")
+        assert search.take_over(db, "on")
+    await indexed(store, "\n\na")
+    with writing(store.database) as db:
+        assert search.take_over(db, "keep")
+    assert await search.counts(store.database.reader) == (1, 1)
+    with writing(store.database) as db:
+        db.execute("UPDATE search_index SET format = 0")
+        assert not search.take_over(db, "keep"), "its words are those of another version"
+        assert search.take_over(db, "on")
+    assert await search.counts(store.database.reader) == (0, 1)
+    with writing(store.database) as db:
+        assert not search.take_over(db, "off")
+    assert await store.rows("SELECT name FROM sqlite_master WHERE name LIKE 'search%'") == []
