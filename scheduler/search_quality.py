@@ -1,0 +1,433 @@
+"""Search quality: how useful the answers of a store are to searchers, and what a visit changes.
+
+A *workload* is a set of queries q with frequencies f_q. The copies that hold every term of q are
+listed by their scores S, ties by page; a searcher views the page of rank r with probability
+
+    I(r) = c r^(−3/2),   c = 1/ζ(3/2),   I(∞) = 0                                            (4.2)
+
+so that a query has one view. The quality of the copies Wᴸ of a web W is
+
+    Q(Wᴸ) = Σ_q f_q Σ_p I(R(p, q, Wᴸ)) S(W[p], q) / Σ_q f_q Σ_p I(R(p, q, W)) S(W[p], q)     (4.5)
+
+listed by the copies, paid by the live pages; it is 1 where nothing is stale. A visit that finds
+p's score for q moved from s₁ to s₂ moves every page between p's ranks by one place. The *quality
+change* ΔQ_A is what that adds to the numerator of (4.5). :class:`ScoreTable` measures it with the
+scores of the copies, for nobody knows the others, and then it is never negative: the new order is
+that of the scores which it pays (rearrangement inequality).
+
+:class:`Marks` learns from quality changes what a missed change of each page costs. That is the
+importance with which the index of the harmonic cost minimises the loss of quality.
+
+Scores are BM25 with what depends on other pages frozen (:class:`Scoring`): otherwise every visit
+would move all scores.
+
+Reference: Pandey, "Information Mediation in the Presence of Constraints and Uncertainties" (thesis,
+CMU-CS-08-125, 2008), chapter 4. Differs from the thesis in: the top scores of whole queries are
+kept, not histograms of terms; a change of score is measured wherever it comes from, also from the
+length alone; and visits are not ranked by P = δQ_A · age, which starves pages
+(:mod:`freshet.scheduler.evaluate.synchronization`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from math import log
+from operator import mul, neg
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.random import Generator
+
+from freshet.scheduler.arrays import Arrays, Bools, Column, Floats, Ints
+from freshet.scheduler.costs import ein
+from freshet.scheduler.sources import Rows
+
+#: Scores kept of a query: beyond them there are 7 % of the views.
+TOP: Final = 128
+#: 1/ζ(3/2).
+_ONE_VIEW: Final = 0.3827934
+#: κ, imaginary changes at which a page's mark goes halfway from the prior to what was measured.
+KAPPA: Final = 5.0
+
+#: For queries, by number, a page's score before and after a visit.
+ScoreChanges: TypeAlias = Mapping[int, tuple[float, float]]
+
+
+def views(rank: Ints | Floats) -> Floats:
+    """Return I(r) (n,), the probability that a searcher views this rank, from 1; inf: none (4.2).
+
+    >>> views(np.array([1, 4, np.inf])).round(4).tolist()
+    [0.3828, 0.0478, 0.0]
+    """
+    return np.asarray(_ONE_VIEW / (np.asarray(rank, np.float64) ** 1.5), np.float64)
+
+
+def search_quality(copies: Floats, live: Floats, frequency: Floats) -> float:
+    """Return Q (4.5) by the scores (queries, pages) of all copies and live pages; 0: no match.
+
+    A page that is gone scores 0 in ``live``, one that is not held 0 in ``copies``. Where no live
+    page matches, Q is 1.
+
+    >>> copies, live = np.array([[2.0, 1.0]]), np.array([[1.0, 2.0]])
+    >>> round(search_quality(copies, live, np.ones(1)), 4)  # (1 + 2/√8) / (2 + 1/√8)
+    0.7253
+    """
+    best = usefulness(live, live, frequency)
+    return usefulness(copies, live, frequency) / best if best > 0 else 1.0
+
+
+def usefulness(listed: Floats, paid: Floats, frequency: Floats) -> float:
+    """Return Σ_q f_q Σ_p I(R) S: pages listed by some scores and paid by others, as above (4.3)."""
+    order = np.argsort(-listed, axis=1, kind="stable")
+    matches = np.take_along_axis(listed, order, axis=1) > 0
+    scores = np.where(matches, np.take_along_axis(paid, order, axis=1), 0.0)
+    return float(frequency @ (scores @ views(np.arange(1, listed.shape[1] + 1))))
+
+
+# -- queries and scores ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Queries with their frequencies.
+
+    Attributes:
+        queries: m sets of terms, each in alphabetical order.
+        frequency: (m,), f; their sum is 1.
+    """
+
+    queries: tuple[tuple[str, ...], ...]
+    frequency: Floats
+
+    @classmethod
+    def of(cls, queries: Iterable[tuple[Iterable[str], float]]) -> Workload:
+        """Make one of terms with weights; the same set again adds up, an empty one is left out.
+
+        >>> workload = Workload.of([(["tea", "green"], 1), (["green", "tea"], 2), (["tea"], 1)])
+        >>> workload.queries, workload.frequency.tolist()
+        ((('green', 'tea'), ('tea',)), [0.75, 0.25])
+        """
+        weights: Counter[tuple[str, ...]] = Counter()
+        for terms, weight in queries:
+            if found := tuple(sorted(set(terms))):
+                weights[found] += weight  # type: ignore[assignment] # a weight may be a fraction
+        frequency = np.fromiter(weights.values(), np.float64, len(weights))
+        return cls(tuple(weights), frequency / max(frequency.sum(), np.finfo(np.float64).tiny))
+
+    @property
+    def terms(self) -> frozenset[str]:
+        """Return every term of a query."""
+        return frozenset(chain.from_iterable(self.queries))
+
+
+@dataclass(frozen=True, slots=True)
+class TermCounts:
+    """A page as its scores see it.
+
+    Attributes:
+        counts: how often each term of the workload occurs, by weight; others may be left out.
+        length: terms of the whole page, weighted likewise.
+    """
+
+    counts: Mapping[str, float]
+    length: float
+
+
+class Scoring:
+    """BM25 of the queries of a workload, as of the time when it was made.
+
+        S(d, q) = Σ_{t in q} idf(t) · tf (k₁ + 1)/(tf + k₁ (1 − b + b |d|/mean length))
+        idf(t) = ln(1 + (N − df + ½)/(df + ½)),   k₁ = 1.2, b = 0.75
+
+    where every term of q occurs, else 0. Reference: Robertson and Zaragoza, "The Probabilistic
+    Relevance Framework: BM25 and Beyond" (2009), eq. 3.15; the 1 + in idf keeps it above 0 where a
+    term stands in more than half of the pages, which on one site is the rule.
+    """
+
+    def __init__(
+        self, workload: Workload, *, pages: int, frequencies: Mapping[str, int], mean_length: float
+    ) -> None:
+        """Freeze N, df (``frequencies``; left out: 0) and the mean length.
+
+        Each query is listed under its rarest term: a page without that is not looked at.
+        """
+        self._idf = {
+            term: log(1 + (pages - (df := min(frequencies.get(term, 0), pages)) + 0.5) / (df + 0.5))
+            for term in sorted(workload.terms)
+        }
+        self._mean_length = max(mean_length, 1e-9)
+        self._under: dict[str, list[tuple[int, tuple[str, ...]]]] = defaultdict(list)
+        for number, terms in enumerate(workload.queries):
+            rarest = max(terms, key=self._idf.__getitem__)
+            self._under[rarest].append((number, tuple(t for t in terms if t != rarest)))
+
+    def scores(self, page: TermCounts) -> dict[int, float]:
+        """Return the scores, above 0, of a page for the queries that it matches, by number."""
+        norm = 1.2 * (0.25 + 0.75 * page.length / self._mean_length)
+        idf = self._idf
+        weight = {
+            term: idf[term] * 2.2 * tf / (tf + norm)
+            for term, tf in page.counts.items()
+            if tf > 0 and term in idf
+        }
+        found = {}
+        for term, own in weight.items():
+            for number, others in self._under.get(term, ()):
+                score = own
+                for other in others:
+                    if other not in weight:
+                        break
+                    score += weight[other]
+                else:
+                    found[number] = score
+        return found
+
+    def changes(self, old: TermCounts | None, new: TermCounts | None) -> ScoreChanges:
+        """Return the scores that differ between two states of a page; None: it is not there."""
+        before = self.scores(old) if old else {}
+        after = self.scores(new) if new else {}
+        return {
+            number: (s1, s2)
+            for number in before.keys() | after.keys()
+            if (s1 := before.get(number, 0.0)) != (s2 := after.get(number, 0.0))
+        }
+
+
+#: Of made queries: probabilities of one to four terms, and the power of the rank in f.
+_LENGTHS: Final = (0.35, 0.35, 0.20, 0.10)
+_POWER: Final = -0.85
+_CHARACTERS: Final = 200
+
+
+def made_queries(
+    documents: Iterable[Iterable[str]],
+    terms_of: Callable[[str], Sequence[str]],
+    count: int,
+    rng: Generator,
+    *,
+    draws: int = 200_000,
+) -> Workload:
+    """Return up to ``count`` queries as people might ask them, where no log of queries is.
+
+    A string that n pages carry is drawn with weight √n, so that a menu does not drown all else, and
+    of it a run of one to four terms. The k-th most often drawn set of terms has f ∝ k^(−0.85).
+
+    Args:
+        documents: for each page its title, headings of levels 1 to 3, and anchor texts.
+        terms_of: the terms of a string, in order, as the index has them; without stop words and
+            without terms that are not in the index.
+        count: the most often drawn sets of terms that are kept.
+        rng: the workload is a function of it and of the strings.
+        draws: how many runs of terms are drawn.
+    """
+    pages = Counter(
+        text for strings in documents for text in {each[:_CHARACTERS] for each in strings}
+    )
+    carried = [(terms, n) for text, n in sorted(pages.items()) if (terms := tuple(terms_of(text)))]
+    if not carried:
+        return Workload((), np.zeros(0))
+    weight = np.sqrt([n for _, n in carried])
+    size = np.array([len(terms) for terms, _ in carried])
+    string = rng.choice(len(carried), draws, p=weight / weight.sum())
+    length = np.minimum(rng.choice(4, draws, p=_LENGTHS) + 1, size[string])
+    start = rng.integers(0, size[string] - length + 1)
+    drawn: Counter[tuple[str, ...]] = Counter()
+    runs = Counter(zip(string.tolist(), start.tolist(), length.tolist(), strict=True))
+    for (text, first, terms), times in runs.items():
+        drawn[tuple(sorted(set(carried[text][0][first : first + terms])))] += times
+    kept = sorted(drawn, key=lambda terms: (-drawn[terms], terms))[:count]
+    return Workload.of((terms, k**_POWER) for k, terms in enumerate(kept, 1))
+
+
+# -- quality changes ---------------------------------------------------------
+
+
+class ScoreTable:
+    """The top scores of each query by the copies, kept through visits.
+
+    *Invariant.* A row is the beginning of its query's list, in order. It may be *cut*: more pages
+    match. A page whose place beyond a cut row is not known counts as the next after it, which has
+    less than a thousandth of the views behind a full row; and as a cut row that loses pages cannot
+    know which come up behind it, it should be refilled in time (:attr:`shrunk`).
+
+    A visit costs some microseconds for each query whose score it changes; 2 KB a query.
+
+    >>> table = ScoreTable(np.ones(1), top=2)
+    >>> table.refill(0, np.array([7, 8]), np.array([2.0, 1.0]))
+    >>> round(table.change(8, {0: (1.0, 3.0)}), 4)  # (I(1) − I(2)) (3 − 2)
+    0.2475
+    >>> round(table.best, 4)  # 3 I(1) + 2 I(2)
+    1.4191
+    """
+
+    def __init__(self, frequency: Floats, *, top: int = TOP) -> None:
+        """Begin with no match of any query; f is (m,)."""
+        self._frequency: list[float] = frequency.tolist()
+        self._top = top
+        self._pages = [array("q") for _ in self._frequency]
+        self._scores = [array("d") for _ in self._frequency]
+        self._cut: set[int] = set()
+        self._views: list[float] = views(np.arange(1, top + 2)).tolist()
+        self._steps = [here - behind for here, behind in pairwise(self._views)]
+
+    @property
+    def best(self) -> float:
+        """Return (4.4) by the copies' scores: the usefulness of answers of which none is stale."""
+        rows = zip(self._frequency, self._scores, strict=True)
+        return sum((f * sum(map(mul, self._views, scores)) for f, scores in rows), 0.0)
+
+    @property
+    def shrunk(self) -> list[int]:
+        """Return the queries to be refilled: a cut row that has lost more than a quarter."""
+        return sorted(each for each in self._cut if 4 * len(self._pages[each]) < 3 * self._top)
+
+    def refill(self, query: int, pages: Ints, scores: Floats) -> None:
+        """Replace a query's row by these matches: all, or more of the best than a row holds."""
+        order = np.lexsort((pages, -scores))[: self._top]
+        self._pages[query] = array("q", pages[order].tolist())
+        self._scores[query] = array("d", scores[order].tolist())
+        if len(pages) > self._top:
+            self._cut.add(query)
+        else:
+            self._cut.discard(query)
+
+    def change(self, page: int, scores: ScoreChanges) -> float:
+        """Return ΔQ_A of a visit that moves the scores of a page, and move it in the rows."""
+        gains = (self._frequency[q] * self._move(q, page, *moved) for q, moved in scores.items())
+        return max(sum(gains), 0.0)
+
+    def _move(self, query: int, page: int, s1: float, s2: float) -> float:
+        """Move a page in a row, and return what the views of the row gain.
+
+        For a page that falls from rank r₁ to r₂, and likewise where it rises, enters or leaves,
+
+            (I(r₂) − I(r₁)) s₂ + Σ_{r₁ < r ≤ r₂} (I(r − 1) − I(r)) S(r)
+        """
+        pages, scores, is_cut = self._pages[query], self._scores[query], query in self._cut
+        viewed = 0.0
+        try:
+            old = pages.index(page)
+        except ValueError:
+            old = len(pages)
+            if is_cut and s1 > 0:
+                viewed = self._views[old]
+        else:
+            viewed = self._views[old]
+            del pages[old], scores[old]
+        new = bisect_left(scores, -s2, key=neg)
+        while new < len(scores) and scores[new] == s2 and pages[new] < page:
+            new += 1
+        first, last = min(old, new), max(old, new)
+        passed = sum(map(mul, self._steps[first:last], scores[first:last]), 0.0)
+        gain = (self._views[new] - viewed) * s2 + (passed if new > old else -passed)
+        if s2 > 0 and not (is_cut and new == len(pages)):
+            pages.insert(new, page)
+            scores.insert(new, s2)
+            if len(pages) > self._top:
+                pages.pop(), scores.pop()
+                self._cut.add(query)
+        return gain
+
+    def usefulness(self) -> tuple[Ints, Floats]:
+        """Return the pages in any row, ascending, and u_p = Σ_q f_q I(R(p)) S(p, q) of each."""
+        seen = chain.from_iterable(
+            (f * view * score for view, score in zip(self._views, scores, strict=False))
+            for f, scores in zip(self._frequency, self._scores, strict=True)
+        )
+        listed = np.fromiter(chain.from_iterable(self._pages), np.int64)
+        pages, which = np.unique(listed, return_inverse=True)
+        found = np.bincount(which, np.fromiter(seen, np.float64), len(pages))
+        return pages, found.astype(np.float64, copy=False)
+
+
+# -- what a missed change costs ----------------------------------------------
+
+
+class Marks:
+    """The loss of search quality that one missed change of each page is expected to cost.
+
+    A page's k-th missed change costs m_p/k. If its changes are Poisson with hazard x since the last
+    look, a look that finds a change measures y with the mean m_p e(x), e(x) = Ein(x)/(1 − e^{−x}).
+    Measurements are heavy-tailed, hence shrunk towards what the page's use by searchers suggests:
+
+        m̂_p = (κ m⁰_p + Σ y) / (κ + Σ_{changed looks} e(x)),   m⁰_p = φ √(ũ_p · mean u)
+        ũ_p = u_p + mean u/10
+        φ = Σ_p (Σ y)_p/age_p / Σ_p base_p Δ_p   over pages with a look, base_p = m⁰_p/φ
+
+    Rows come, and never go. In order of learning it is a sum, so that the division of visits into
+    calls does not matter. Not in the thesis. A page's use alone does not tell what its staleness
+    costs: on recorded sites both are hardly correlated.
+    """
+
+    def __init__(self) -> None:
+        """Begin without rows."""
+        self._measured = Column[np.float64](np.float64)
+        self._exposure = Column[np.float64](np.float64)
+
+    def __len__(self) -> int:
+        return len(self._measured)
+
+    def add(self, count: int) -> None:
+        """Append rows of pages of which nothing was measured."""
+        self._measured.append(count)
+        self._exposure.append(count)
+
+    def learn(self, rows: Rows, hazard: Floats, change: Floats, changed: Bools) -> None:
+        """Take in looks (k,): the hazard before, ΔQ_A, and whether the page had changed."""
+        x = np.maximum(hazard[changed], 1e-9)
+        np.add.at(self._measured.rows, rows[changed], change[changed])
+        np.add.at(self._exposure.rows, rows[changed], ein(x) / -np.expm1(-x))
+
+    def values(self, *, usefulness: Floats, age: Floats, rate: Floats) -> Floats:
+        """Return m̂ (n,), in usefulness a query and change.
+
+        Args:
+            usefulness: u (n,).
+            age: (n,), days from a page's first look to its last; 0: there was only one.
+            rate: Δ (n,), changes a day as estimated.
+        """
+        mean = float(usefulness.mean()) if len(usefulness) else 0.0
+        base = np.sqrt((usefulness + 0.1 * mean) * mean)
+        base = base / base.mean() if mean > 0 else np.ones(len(usefulness))
+        measured, looked = self._measured.rows, age > 0
+        expected = float(base[looked] @ rate[looked])
+        level = float((measured[looked] / age[looked]).sum()) / expected if expected > 0 else 0.0
+        return np.asarray(
+            (KAPPA * level * base + measured) / (KAPPA + self._exposure.rows), np.float64
+        )
+
+    def columns(self) -> Arrays:
+        """Return the state as columns (n,), for a snapshot."""
+        return {"measured": self._measured.rows, "exposure": self._exposure.rows}
+
+    def recall(self, columns: Arrays) -> None:
+        """Append rows with the state that :meth:`columns` returned."""
+        self._measured.extend(columns["measured"])
+        self._exposure.extend(columns["exposure"])
+
+
+def as_importance(marks: Floats) -> Floats:
+    """Return marks scaled to the mean 1; all are 1 where nothing was measured.
+
+    >>> as_importance(np.array([1.0, 3.0])).tolist(), as_importance(np.zeros(2)).tolist()
+    ([0.5, 1.5], [1.0, 1.0])
+    """
+    mean = float(marks.mean()) if len(marks) else 0.0
+    return np.asarray(marks / mean if mean > 0 else np.ones(len(marks)), np.float64)
+
+
+def estimated_quality(marks: Floats, hazard: Floats, best: float) -> float:
+    """Return the share of search quality that a store has, as it believes, 0 to 1.
+
+    That is 1 − Σ_p m̂_p Ein(x_p) / (4.4), with ``best`` of the score table for (4.4). A rough
+    number: the losses of single pages do not add up.
+
+    >>> estimated_quality(np.array([0.1]), np.array([0.0]), 1.0)
+    1.0
+    """
+    return max(0.0, 1 - float(marks @ ein(hazard)) / best) if best > 0 else 1.0

@@ -1,0 +1,229 @@
+"""Search quality and its changes against brute force over whole lists."""
+
+from collections.abc import Sequence
+from math import exp, log
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import integrate
+from scipy.special import zeta
+
+from freshet.scheduler.search_quality import (
+    KAPPA,
+    Marks,
+    ScoreTable,
+    Scoring,
+    TermCounts,
+    Workload,
+    as_importance,
+    estimated_quality,
+    made_queries,
+    search_quality,
+    usefulness,
+    views,
+)
+
+#: Few values, so that scores tie.
+SCORES = st.integers(0, 6).map(lambda n: n / 4)
+PAGES = 6
+LISTS = st.lists(SCORES, min_size=PAGES, max_size=PAGES)
+VISITS = st.lists(st.tuples(st.integers(0, PAGES - 1), SCORES, SCORES), max_size=25)
+
+
+def paid(order: Sequence[int], scores: Sequence[float]) -> float:
+    """Return Σ I(R) S of a list in this order."""
+    return sum(float(views(np.array(r))) * scores[p] for r, p in enumerate(order, 1))
+
+
+def listed(scores: Sequence[float]) -> list[int]:
+    """Return the matching pages in the order of the list."""
+    return sorted((p for p, s in enumerate(scores) if s > 0), key=lambda p: (-scores[p], p))
+
+
+def test_a_query_has_one_view() -> None:
+    assert views(np.array([1]))[0] == pytest.approx(1 / zeta(1.5), rel=1e-7)
+    assert views(np.arange(1, 11)).sum() == pytest.approx(0.764, abs=5e-4)
+
+
+@given(LISTS, LISTS)
+def test_quality_is_a_share_and_1_where_nothing_is_stale(
+    copies: list[float], live: list[float]
+) -> None:
+    held, true, f = np.array([copies]), np.array([live]), np.ones(1)
+    found = usefulness(held, true, f)
+    assert found == pytest.approx(paid(listed(copies), live))
+    assert 0 <= search_quality(held, true, f) <= 1 + 1e-12
+    assert search_quality(true, true, f) == 1
+    assert search_quality(held, 0 * true, f) == 1
+
+
+@given(LISTS, st.integers(0, PAGES - 1), SCORES)
+def test_a_change_is_the_closed_form_of_a_shift(
+    scores: list[float], page: int, new_score: float
+) -> None:
+    """Hold the four cases, with S(r) at the old ranks, against both lists paid by new scores."""
+    assume(scores[page] or new_score)
+    old, after = listed(scores), [*scores]
+    table = ScoreTable(np.array([0.5]))
+    table.refill(0, np.array(old, np.int64), np.array([scores[p] for p in old]))
+    after[page] = new_score
+    new = listed(after)
+    change = paid(new, after) - paid(old, after)
+
+    def shown(rank: int) -> float:
+        return float(views(np.array(rank)))
+
+    def score(rank: int) -> float:
+        return scores[old[rank - 1]]
+
+    r1 = old.index(page) + 1 if page in old else len(old) + 1
+    r2 = new.index(page) + 1 if page in new else len(old)
+    own = (shown(r2) - shown(r1) * (page in old)) * new_score
+    if r1 <= r2:
+        closed = own + sum((shown(r - 1) - shown(r)) * score(r) for r in range(r1 + 1, r2 + 1))
+    else:
+        closed = own + sum((shown(r + 1) - shown(r)) * score(r) for r in range(r2, r1))
+    measured = table.change(page, {0: (scores[page], new_score)})
+    assert closed == pytest.approx(change, abs=1e-12)
+    assert measured == pytest.approx(0.5 * change, abs=1e-12)
+    assert change >= -1e-12
+
+
+@given(st.lists(LISTS, min_size=2, max_size=2), VISITS, st.integers(1, PAGES + 1), st.booleans())
+def test_a_row_stays_the_beginning_of_its_list(
+    start: list[list[float]], visits: list[tuple[int, float, float]], top: int, refills: bool
+) -> None:
+    table = ScoreTable(np.array([0.7, 0.3]), top=top)
+    true = np.array(start)
+
+    def refill(query: int) -> None:
+        pages = np.flatnonzero(true[query])
+        table.refill(query, pages, true[query, pages])
+
+    for query in (0, 1):
+        refill(query)
+    for page, *scores in visits:
+        gain = table.change(page, {q: (true[q, page], scores[q]) for q in (0, 1)})
+        assert gain >= 0
+        true[:, page] = scores
+        if refills:
+            for query in table.shrunk:
+                refill(query)
+        for query in (0, 1):
+            whole = listed(true[query].tolist())
+            row = table._pages[query].tolist()
+            assert row == whole[: len(row)]
+            assert len(row) == min(len(whole), top) or query in table._cut
+            assert not refills or 4 * len(row) >= 3 * min(len(whole), top)
+    if top > PAGES:
+        ids, found = table.usefulness()
+        assert table.best == pytest.approx(usefulness(true, true, np.array([0.7, 0.3])))
+        assert found.sum() == pytest.approx(table.best)
+        assert set(ids.tolist()) == set(np.flatnonzero(true.any(axis=0)).tolist())
+
+
+def test_a_table_fills_itself_as_pages_come() -> None:
+    table = ScoreTable(np.ones(1), top=2)
+    for page, score in enumerate((1.0, 3.0, 2.0)):
+        table.change(page, {0: (0.0, score)})
+    assert table.usefulness()[0].tolist() == [1, 2]
+    assert table.change(9, {}) == 0
+    table.change(1, {0: (3.0, 0.0)})
+    assert table.shrunk == [0]
+
+
+PLAIN = Workload.of([(["a"], 2), (["b", "a"], 1), (["c"], 1), (["a", "b"], 0.5), ([], 9)])
+
+
+def test_a_workload_is_of_sets_of_terms_with_frequencies() -> None:
+    assert PLAIN.queries == (("a",), ("a", "b"), ("c",))
+    assert PLAIN.frequency.tolist() == pytest.approx([2 / 4.5, 1.5 / 4.5, 1 / 4.5])
+    assert PLAIN.terms == {"a", "b", "c"}
+    assert Workload.of([]).frequency.tolist() == []
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.floats(0, 9), max_size=4),
+    st.floats(1, 500),
+    st.dictionaries(st.sampled_from("abc"), st.integers(0, 20)),
+)
+def test_scores_are_bm25_where_all_terms_occur(
+    counts: dict[str, float], length: float, frequencies: dict[str, int]
+) -> None:
+    scoring = Scoring(PLAIN, pages=20, frequencies=frequencies, mean_length=100)
+
+    def weight(term: str) -> float:
+        tf, df = counts.get(term, 0.0), frequencies.get(term, 0)
+        idf = log(1 + (20 - df + 0.5) / (df + 0.5))
+        return idf * tf * 2.2 / (tf + 1.2 * (1 - 0.75 + 0.75 * length / 100))
+
+    wanted = {
+        number: sum(map(weight, terms))
+        for number, terms in enumerate(PLAIN.queries)
+        if all(counts.get(term) for term in terms)
+    }
+    page = TermCounts(counts, length)
+    assert scoring.scores(page) == pytest.approx(wanted)
+    assert dict(scoring.changes(page, page)) == {}
+    assert scoring.changes(None, page) == {q: (0.0, s) for q, s in scoring.scores(page).items()}
+    assert scoring.changes(page, None).keys() == wanted.keys()
+
+
+def test_queries_are_made_of_strings_that_many_pages_carry() -> None:
+    documents = [[f"unique{n} alone", "the menu", "the menu"] for n in range(25)]
+    documents += [["green tea of china"] for _ in range(16)]
+
+    def terms_of(text: str) -> list[str]:
+        return [each for each in text.split() if each not in {"the", "of"}]
+
+    made = made_queries(documents, terms_of, 40, np.random.default_rng(1), draws=30_000)
+    again = made_queries(documents[::-1], terms_of, 40, np.random.default_rng(1), draws=30_000)
+    assert made.queries == again.queries
+    assert made.queries[0] == ("menu",)
+    assert {("green", "tea"), ("china", "tea"), ("china", "green", "tea")} <= set(made.queries)
+    assert ("china", "green") not in made.queries  # no run of terms
+    assert made.frequency[[0, 3]] == pytest.approx(made.frequency[0] * np.array([1, 4**-0.85]))
+    assert made.frequency.sum() == pytest.approx(1)
+    assert made_queries([["the of"]], terms_of, 5, np.random.default_rng(1)).queries == ()
+
+
+def test_marks_are_shrunk_towards_use_at_a_level_that_was_measured() -> None:
+    marks = Marks()
+    marks.add(2)
+    marks.add(1)
+    rows, hazard = np.array([0, 1, 0, 0]), np.array([0.5, 0.1, 2.0, 0.0])
+    marks.learn(rows, hazard, np.array([3.0, 0, 1, 2]), np.array([True, False, True, True]))
+    u, age, rate = np.array([4.0, 1.0, 1.0]), np.array([20.0, 10.0, 0.0]), np.array([0.1, 0.2, 9.0])
+    seen = sum(
+        integrate.quad(lambda s: (1 - exp(-s)) / s, 0, x)[0] / (1 - exp(-x)) for x in (0.5, 2.0)
+    )
+    base = np.sqrt((u + 0.2) * 2)
+    level = (6 / 20) / float(base[:2] @ rate[:2])
+    wanted = (KAPPA * level * base + [6, 0, 0]) / (KAPPA + np.array([seen + 1, 0, 0]))
+    found = marks.values(usefulness=u, age=age, rate=rate)
+    assert found == pytest.approx(wanted, rel=1e-6)
+    assert as_importance(found).mean() == pytest.approx(1)
+
+    again = Marks()
+    again.recall(marks.columns())
+    assert len(again) == 3
+    assert np.array_equal(again.values(usefulness=u, age=age, rate=rate), found)
+
+
+def test_marks_without_measurements_leave_all_pages_alike() -> None:
+    marks = Marks()
+    marks.add(2)
+    for u in (np.zeros(2), np.array([1.0, 0.0])):
+        values = marks.values(usefulness=u, age=np.zeros(2), rate=np.ones(2))
+        assert as_importance(values).tolist() == [1.0, 1.0]
+    assert as_importance(Marks().values(usefulness=u[:0], age=u[:0], rate=u[:0])).size == 0
+
+
+def test_the_estimated_quality_falls_with_what_is_missed_and_not_below_0() -> None:
+    one = np.ones(1)
+    assert estimated_quality(one, 0 * one, 2.0) == 1
+    assert estimated_quality(0.1 * one, one, 2.0) == pytest.approx(1 - 0.1 * 0.796600 / 2)
+    assert estimated_quality(one, 50 * one, 2.0) == 0
+    assert estimated_quality(one, one, 0.0) == 1
