@@ -201,7 +201,8 @@ async def search(
     found: list[tuple[MatchingPage, float, bool]] = []
     for every in (True, False) if len(query.terms) > 1 else (True,):
         terms, excluded = map(str, query.terms), list(map(str, query.excluded))
-        scored = await queries.scores(db, list(terms), excluded, every=every)
+        steps = queries.scoring(list(terms), excluded, every=every)
+        scored, _ = await queries.later(db, steps)
         for page_, _, _ in found:
             scored.pop(page_.page_id, None)
         if by_importance:

@@ -36,7 +36,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from math import log
 from operator import mul, neg
 from typing import Final, TypeAlias
 
@@ -131,71 +130,58 @@ class TermCounts:
 
     Attributes:
         counts: how often each term of the workload occurs, by weight; others may be left out.
-        length: terms of the whole page, weighted likewise.
+        length: words of the whole page.
     """
 
     counts: Mapping[str, float]
-    length: float
+    length: int
 
 
 class Scoring:
-    """BM25 of the queries of a workload, as of the time when it was made.
+    """BM25 of the queries of a workload, each with the statistics of the time of its freezing.
 
-        S(d, q) = Σ_{t in q} idf(t) · tf (k₁ + 1)/(tf + k₁ (1 − b + b |d|/mean length))
-        idf(t) = ln(1 + (N − df + ½)/(df + ½)),   k₁ = 1.2, b = 0.75
+        S(d, q) = Σ_{t in q} idf(t) · f (k₁ + 1) / (f + k₁ (1 − b + b |d| / mean length))
 
-    where every term of q occurs, else 0. Reference: Robertson and Zaragoza, "The Probabilistic
-    Relevance Framework: BM25 and Beyond" (2009), eq. 3.15; the 1 + in idf keeps it above 0 where a
-    term stands in more than half of the pages, which on one site is the rule.
+    where every term of q occurs, else 0; k₁ = 1.2, b = 0.75. Reference: Robertson and Zaragoza,
+    "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), eq. 3.15.
     """
 
-    def __init__(
-        self, workload: Workload, *, pages: int, frequencies: Mapping[str, int], mean_length: float
-    ) -> None:
-        """Freeze N, df (``frequencies``; left out: 0) and the mean length.
+    def __init__(self, workload: Workload) -> None:
+        """Begin with nothing frozen.
 
-        Each query is listed under its rarest term: a page without that is not looked at.
+        Each query is listed under its term that the fewest queries have: a page without that is
+        not looked at.
         """
-        self._idf = {
-            term: log(1 + (pages - (df := min(frequencies.get(term, 0), pages)) + 0.5) / (df + 0.5))
-            for term in sorted(workload.terms)
-        }
-        self._mean_length = max(mean_length, 1e-9)
-        self._under: dict[str, list[tuple[int, tuple[str, ...]]]] = defaultdict(list)
+        self._queries = workload.queries
+        uses = Counter(chain.from_iterable(workload.queries))
+        self._under: dict[str, list[int]] = defaultdict(list)
         for number, terms in enumerate(workload.queries):
-            rarest = max(terms, key=self._idf.__getitem__)
-            self._under[rarest].append((number, tuple(t for t in terms if t != rarest)))
+            self._under[min(terms, key=lambda term: (uses[term], term))].append(number)
+        self._frozen: dict[int, tuple[tuple[tuple[str, float], ...], float]] = {}
 
-    def scores(self, page: TermCounts) -> dict[int, float]:
-        """Return the scores, above 0, of a page for the queries that it matches, by number."""
-        norm = 1.2 * (0.25 + 0.75 * page.length / self._mean_length)
-        idf = self._idf
-        weight = {
-            term: idf[term] * 2.2 * tf / (tf + norm)
-            for term, tf in page.counts.items()
-            if tf > 0 and term in idf
-        }
-        found = {}
-        for term, own in weight.items():
-            for number, others in self._under.get(term, ()):
-                score = own
-                for other in others:
-                    if other not in weight:
-                        break
-                    score += weight[other]
-                else:
-                    found[number] = score
-        return found
+    def freeze(self, query: int, idf: Sequence[float], mean_length: float) -> None:
+        """Score a query from now on with these idfs of its terms, and mean length of a page."""
+        weights = tuple(
+            (term, 2.2 * each) for term, each in zip(self._queries[query], idf, strict=True)
+        )
+        self._frozen[query] = weights, 0.9 / max(mean_length, 1e-9)
 
-    def changes(self, old: TermCounts | None, new: TermCounts | None) -> ScoreChanges:
-        """Return the scores that differ between two states of a page; None: it is not there."""
-        before = self.scores(old) if old else {}
-        after = self.scores(new) if new else {}
-        return {
-            number: (s1, s2)
-            for number in before.keys() | after.keys()
-            if (s1 := before.get(number, 0.0)) != (s2 := after.get(number, 0.0))
-        }
+    def matching(self, page: TermCounts) -> list[int]:
+        """Return the queries, by number, all of whose terms a page has."""
+        counts = page.counts
+        return [
+            number
+            for term in counts
+            if term in self._under
+            for number in self._under[term]
+            if all(each in counts for each in self._queries[number])
+        ]
+
+    def score(self, query: int, page: TermCounts) -> float:
+        """Return the score of a page that matches a query, which is frozen."""
+        weights, per_word = self._frozen[query]
+        norm, counts = 0.3 + per_word * page.length, page.counts
+        return sum(weight * (f := counts[term]) / (f + norm) for term, weight in weights)
 
 
 #: Of made queries: probabilities of one to four terms, and the power of the rank in f.

@@ -11,19 +11,27 @@ the fraction of each term is recovered from FTS5's sums: a term that stands twic
 counts twice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from math import log, log1p
-from typing import Final
+from sqlite3 import Connection
+from typing import Any, Final, TypeAlias, TypeVar
 
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
 
 #: Weights of a word in the title, in a heading and elsewhere.
-_WEIGHTS: Final = "3, 2, 1"
+WEIGHTS: Final = (3, 2, 1)
 #: FTS5's idf where a term stands in at least half of all rows.
 _LEAST_IDF: Final = 1e-6
+_MATCHING: Final = "FROM search_words WHERE search_words MATCH ?"
+#: Pages that match an expression in their order, with FTS5's score, negated as it gives it.
+_SUMS: Final = f"SELECT rowid, bm25(search_words, {', '.join(map(str, WEIGHTS))}) {_MATCHING}"
+
+T = TypeVar("T")
+#: Yields SQL with its values, takes the rows, and returns a result.
+Steps: TypeAlias = Generator[tuple[str, tuple[Any, ...]], list[tuple[Any, ...]], T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,50 +47,74 @@ class MatchingPage:
     changed_at: float
 
 
-async def scores(
-    db: Reader, terms: Sequence[str], excluded: Sequence[str] = (), *, every: bool = True
-) -> dict[int, float]:
-    """Return the scores of the pages that hold ``every`` term, or else any, by page.
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What scores take from the whole index: the idfs of some terms, and the mean page's words."""
 
-    ``terms`` and ``excluded`` are phrases in the syntax of FTS5, at least one term.
+    idf: tuple[float, ...]
+    mean_length: float
+
+
+def scoring(
+    terms: Sequence[str], excluded: Sequence[str] = (), *, every: bool = True
+) -> Steps[tuple[dict[int, float], Statistics]]:
+    """Score the pages that hold ``every`` term, or else any, and none of the ``excluded``.
+
+    ``terms`` and ``excluded`` are phrases in the syntax of FTS5, at least one term. Yields queries,
+    takes their rows, and returns the scores by page: for a connection of any kind (:func:`now`,
+    :func:`later`).
     """
-    ((total,),) = await db.execute_fetchall("SELECT pages FROM search_index")
+    ((total, words),) = yield "SELECT pages, words FROM search_index", ()
     without = f" NOT ({' OR '.join(excluded)})" if excluded else ""
-    weights = [await _idfs(db, term, total) for term in terms]
+    theirs, ours = [], []
+    for term in terms:
+        ((holding,),) = yield f"SELECT count(*) {_MATCHING}", (term,)
+        odds = (total - holding + 0.5) / (holding + 0.5)
+        theirs.append(log(odds) if odds > 1 else _LEAST_IDF)
+        ours.append(log1p(odds))
+    factors = [own / their for own, their in zip(ours, theirs, strict=True)]
+    together, sums = " AND ".join(terms), []
+    for term in terms:
+        rows = yield _SUMS, (f"({f'{together} AND {term}' if every else term}){without}",)
+        sums += [rows]
     found: dict[int, float] = {}
-    if not every:
-        for term, (theirs, ours) in zip(terms, weights, strict=True):
-            for page_id, score in await _sums(db, f"{term}{without}"):
-                found[page_id] = found.get(page_id, 0.0) - score * ours / theirs
-        return found
-    together = " AND ".join(terms)
-    # With t twice the sum S is S + idf(t) · fraction(t); so n of these sums make (n + 1) S.
-    sums = [await _sums(db, f"({together} AND {term}){without}") for term in terms]
-    for columns in zip(*sums, strict=True):
-        alone = sum(score for _, score in columns) / (len(terms) + 1)
-        found[columns[0][0]] = -sum(
-            (score - alone) * ours / theirs
-            for (_, score), (theirs, ours) in zip(columns, weights, strict=True)
-        )
-    return found
+    if every:
+        # With t twice the sum S is S + idf(t) · fraction(t); so n of these sums make (n + 1) S.
+        for columns in zip(*sums, strict=True):
+            alone = sum(score for _, score in columns) / (len(terms) + 1)
+            rest = zip(columns, factors, strict=True)
+            found[columns[0][0]] = sum((alone - score) * factor for (_, score), factor in rest)
+    else:
+        for rows, factor in zip(sums, factors, strict=True):
+            for page_id, score in rows:
+                found[page_id] = found.get(page_id, 0.0) - score * factor
+    return found, Statistics(tuple(ours), words / max(total, 1))
 
 
-async def _idfs(db: Reader, term: str, total: int) -> tuple[float, float]:
-    """Return FTS5's idf of a term, and ours."""
-    sql = "SELECT count(*) FROM search_words WHERE search_words MATCH ?"
-    ((holding,),) = await db.execute_fetchall(sql, (term,))
-    odds = (total - holding + 0.5) / (holding + 0.5)
-    return log(odds) if odds > 1 else _LEAST_IDF, log1p(odds)
+def now(db: Connection, steps: Steps[T]) -> T:
+    """Take these steps on a connection."""
+    rows: list[tuple[Any, ...]] | None = None
+    while True:
+        try:
+            query = steps.send(rows) if rows is not None else next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        rows = db.execute(*query).fetchall()
 
 
-async def _sums(db: Reader, expression: str) -> list[tuple[int, float]]:
-    """Return the matching pages in their order with FTS5's score, negated as it gives it."""
-    sql = (
-        f"SELECT rowid, bm25(search_words, {_WEIGHTS}) FROM search_words WHERE search_words MATCH ?"
-    )
-    async with db.execute(sql, (expression,)) as cursor:
-        cursor.row_factory = None
-        return list(await cursor.fetchall())  # type: ignore[arg-type]  # tuples, without a factory
+async def later(db: Reader, steps: Steps[T]) -> T:
+    """Take these steps on a reader, which others may use between them."""
+    rows: list[tuple[Any, ...]] | None = None
+    while True:
+        try:
+            query = steps.send(rows) if rows is not None else next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        async with db.execute(*query) as cursor:
+            cursor.row_factory = None
+            rows = list(await cursor.fetchall())  # type: ignore[arg-type]  # tuples, by no factory
 
 
 async def importances(db: Reader, page_ids: Sequence[int]) -> dict[int, float]:

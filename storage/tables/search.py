@@ -30,6 +30,7 @@ _TABLES: Final = ("search_words", "search_page", "search_index")
 #: Rows of ``change`` that tell of a document, as the index should have it.
 _TOLD: Final = "c.kind <> 'noise' AND c.version_id IS NOT NULL"
 _INSERT: Final = "INSERT INTO search_words (rowid, title, headings, body) VALUES (?, ?, ?, ?)"
+_COUNT: Final = "UPDATE search_index SET pages = pages + ?, words = words + ?"
 _DELETE: Final = (
     "INSERT INTO search_words (search_words, rowid, title, headings, body) "
     "VALUES ('delete', ?, ?, ?, ?)"
@@ -131,22 +132,28 @@ def fill(db: Connection, pages: Iterable[tuple[int, int, str]]) -> None:
             _add(db, page_id, version_id, words)
 
 
-def words_of(packed: bytes) -> list[str]:
+def unpacked(packed: bytes) -> str:
     """Return the lines that are indexed of a page: title, headings, other blocks."""
-    return zstandard.ZstdDecompressor().decompress(packed).decode().split("\n")
+    return zstandard.ZstdDecompressor().decompress(packed).decode()
+
+
+def length(lines: str) -> int:
+    """Return the number of words in the lines of a page."""
+    return sum(line.count(" ") + 1 for line in lines.split("\n") if line)
 
 
 def _add(db: Connection, page_id: int, version_id: int, words: str) -> None:
     packed = zstandard.ZstdCompressor(_LEVEL).compress(words.encode())
     db.execute("INSERT INTO search_page VALUES (?, ?, ?)", (page_id, version_id, packed))
     db.execute(_INSERT, (page_id, *words.split("\n")))
-    db.execute("UPDATE search_index SET pages = pages + 1")
+    db.execute(_COUNT, (1, length(words)))
 
 
 def _remove(db: Connection, page_id: int, packed: bytes) -> None:
-    db.execute(_DELETE, (page_id, *words_of(packed)))
+    words = unpacked(packed)
+    db.execute(_DELETE, (page_id, *words.split("\n")))
     db.execute("DELETE FROM search_page WHERE page_id = ?", (page_id,))
-    db.execute("UPDATE search_index SET pages = pages - 1")
+    db.execute(_COUNT, (-1, -length(words)))
 
 
 def compact(db: Connection) -> None:

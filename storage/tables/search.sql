@@ -7,7 +7,8 @@ CREATE TABLE search_page (
 CREATE TABLE search_index (
     id     INTEGER PRIMARY KEY CHECK (id = 1),
     format INTEGER NOT NULL,
-    pages  INTEGER NOT NULL DEFAULT 0
+    pages  INTEGER NOT NULL DEFAULT 0,
+    words  INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE VIRTUAL TABLE search_words
     USING fts5 (title, headings, body, content = '', tokenize = 'ascii')

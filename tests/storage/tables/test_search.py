@@ -4,7 +4,9 @@ import asyncio
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import log
 from pathlib import Path
 
@@ -113,7 +115,9 @@ async def _is_whole(store: CrawlStore) -> None:
     expected = Counter(
         (word, page_id, column, place)
         for page_id, _, packed in rows
-        for column, line in zip(("title", "headings", "body"), search.words_of(packed), strict=True)
+        for column, line in zip(
+            ("title", "headings", "body"), search.unpacked(packed).split("\n"), strict=True
+        )
         for place, word in enumerate(line.split())
     )
     with writing(store.database) as db:
@@ -133,6 +137,17 @@ async def indexed(store: CrawlStore, *texts: str) -> None:
         visit = what_happens(await store.taken(path), "changed", n)
         assert visit.capture is not None
         await store.apply(replace(visit, capture=replace(visit.capture, words=text)))
+
+
+async def scores(
+    store: CrawlStore, terms: list[str], excluded: Sequence[str] = (), *, every: bool = True
+) -> dict[int, float]:
+    """Return the same scores from both kinds of connection."""
+    steps = partial(queries.scoring, terms, excluded, every=every)
+    found, _ = await queries.later(store.database.reader, steps())
+    with writing(store.database) as db:
+        assert queries.now(db, steps())[0] == found
+    return found
 
 
 @pytest.mark.parametrize("terms", [["a"], ["a", "b"], ["a", "b", "c"], ["c", "a b"]])
@@ -167,14 +182,14 @@ async def test_scores_are_bm25_also_of_words_that_stand_everywhere(
                 held += f > 0
             if held == len(terms) or (held and not every):
                 expected[n] = score
-        found = await queries.scores(store.database.reader, expressions, every=every)
+        found = await scores(store, expressions, every=every)
         assert {numbers[i]: s for i, s in found.items()} == pytest.approx(expected, rel=1e-6)
 
 
 async def test_excluded_words_exclude(store: CrawlStore) -> None:
     await indexed(store, "\n\na b", "\n\na c", "\n\na")
     for every in (True, False):
-        found = await queries.scores(store.database.reader, ['"a"'], ['"b"', '"c"'], every=every)
+        found = await scores(store, ['"a"'], ['"b"', '"c"'], every=every)
         assert len(found) == 1
 
 
@@ -182,7 +197,7 @@ async def test_nothing_of_a_forgotten_page_stays_in_the_file(store: CrawlStore) 
     await indexed(store, "\n\nremarkableword", "\n\nother")
     pages = await forgettable(store.database.reader, urls=["https://a.example/0"])
     await forget(store.database, pages, 0.0, refused=True)
-    assert await queries.scores(store.database.reader, ['"remarkableword"']) == {}
+    assert await scores(store, ['"remarkableword"']) == {}
     files = [store.database.path, Path(f"{store.database.path}-wal")]
     assert not any(b"remarkablew" in each.read_bytes() for each in files)
 
