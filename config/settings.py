@@ -446,6 +446,7 @@ class SearchSettings(_SettingsGroup):
     """The search index of the store."""
 
     index: Literal["on", "off", "keep"]
+    queries: str
     remember: bool
 
 

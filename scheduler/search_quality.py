@@ -239,7 +239,7 @@ class ScoreTable:
     *Invariant.* A row is the beginning of its query's list, in order. It may be *cut*: more pages
     match. A page whose place beyond a cut row is not known counts as the next after it, which has
     less than a thousandth of the views behind a full row; and as a cut row that loses pages cannot
-    know which come up behind it, it should be refilled in time (:attr:`shrunk`).
+    know which come up behind it, it should be refilled in time (:meth:`has_shrunk`).
 
     A visit costs some microseconds for each query whose score it changes; 2 KB a query.
 
@@ -267,10 +267,9 @@ class ScoreTable:
         rows = zip(self._frequency, self._scores, strict=True)
         return sum((f * sum(map(mul, self._views, scores)) for f, scores in rows), 0.0)
 
-    @property
-    def shrunk(self) -> list[int]:
-        """Return the queries to be refilled: a cut row that has lost more than a quarter."""
-        return sorted(each for each in self._cut if 4 * len(self._pages[each]) < 3 * self._top)
+    def has_shrunk(self, query: int) -> bool:
+        """Return whether a row is to be refilled: it is cut, and has lost more than a quarter."""
+        return query in self._cut and 4 * len(self._pages[query]) < 3 * self._top
 
     def refill(self, query: int, pages: Ints, scores: Floats) -> None:
         """Replace a query's row by these matches: all, or more of the best than a row holds."""

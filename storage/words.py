@@ -96,9 +96,10 @@ _remembered = lru_cache(_REMEMBERED)(_fold)
 def index_lines(title: str | None, texts: Sequence[str] = (), kinds: Sequence[str] = ()) -> str:
     """Return what the search index holds of a page: title, headings, other blocks, a line each.
 
-    ``texts`` and ``kinds`` are its blocks. Of text of over 400,000 characters the beginning counts.
+    ``texts`` and ``kinds`` are its blocks; two spaces divide headings. Of text of over 400,000
+    characters the beginning counts.
     """
     blocks = list(zip(texts, kinds, strict=True))
-    headings = " ".join(text for text, kind in blocks if kind == "heading")
+    headings = "  ".join(normalised(text) for text, kind in blocks if kind == "heading")
     others = " ".join(text for text, kind in blocks if kind != "heading")
-    return "\n".join(normalised(text[:_INDEXED]) for text in (title or "", headings, others))
+    return f"{normalised(title or '')}\n{headings[:_INDEXED]}\n{normalised(others[:_INDEXED])}"

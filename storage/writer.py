@@ -26,6 +26,7 @@ from freshet.storage.tables import (
     observations,
     pages,
     runs,
+    search,
     url_patterns,
 )
 from freshet.storage.tables.alerts import AlertFilter
@@ -33,6 +34,8 @@ from freshet.storage.tables.url_patterns import CopyRule
 
 # -- visits: a batch's changes, table by table, in one transaction -----------
 
+#: Kinds of visits that found a stale copy.
+_STALE = frozenset({"changed", "gone"})
 #: URLs remembered as admitted, at some 150 bytes each and 2 KiB at most.
 _REMEMBERED = 16_384
 
@@ -42,7 +45,8 @@ class VisitTables:
 
     No later link changes a URL that was admitted and not held back. Nearly all links of a crawl
     lead to such URLs and need not reach the store again. ``alert_rules`` select the observations to
-    alert of. ``met`` counts how often bounds held something back; what is added is kept.
+    alert of. ``met`` counts how often bounds held something back; what is added is kept. A
+    ``meter`` measures what visits change of search quality.
     """
 
     def __init__(
@@ -51,7 +55,9 @@ class VisitTables:
         rule: CopyRule | None = None,
         alert_rules: Sequence[AlertFilter] = (),
         met: Counter[str] | None = None,
+        meter: search.Meter | None = None,
     ) -> None:
+        self.meter = meter
         self.alert_rules = alert_rules
         self._met = Counter[str]() if met is None else met
         self._met_before = Counter(self._met)
@@ -133,11 +139,19 @@ class VisitTables:
             for each in acknowledged
         ]
         now = max(entry.at for entry in entries)
-        words = {v.due.page_id: c.words for v in visits if (c := v.capture) and c.words is not None}
-        changefeed.tell(db, changefeed.touched(db, visits), now, words)
+        self._tell(db, visits, now)
         alerts.record(db, self.alert_rules, visits)
         alerts.review(db, self.alert_rules, now)
         return _with(*weighed, kept, acknowledged)
+
+    def _tell(self, db: Connection, visits: Sequence[Visit], now: float) -> None:
+        """Let changefeed and search index follow, and keep what that changed of search quality."""
+        words = {v.due.page_id: c.words for v in visits if (c := v.capture) and c.words is not None}
+        gained = changefeed.tell(db, changefeed.touched(db, visits), now, words, self.meter)
+        seen = [v.observation for v in visits if v.observation.kind in _STALE]
+        changes = [(o.page_id, o.at, gained[o.page_id]) for o in seen if o.page_id in gained]
+        if changes:
+            search.append_changes(db, changes)
 
     def may_be_final(self, page_id: int) -> bool:
         """Return whether another page may redirect to this one."""
@@ -148,6 +162,8 @@ class VisitTables:
         self._host_ids.clear()
         self._admitted.clear()
         self._retractions = dict(self._committed)
+        if self.meter is not None:
+            self.meter.forget()
 
     def _admit(self, db: Connection, entry: Entry) -> Acknowledged:
         """Make the targets of a visit pages; new ones are due."""

@@ -18,6 +18,7 @@ from freshet.crawler.cli.options import (
     Json,
     Logs,
     PrivateAddresses,
+    Queries,
     Requisites,
     Resolve,
     Scope,
@@ -188,6 +189,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     archive: ArchiveDir = None,
     requisites: Requisites = None,
     index: Index = None,
+    queries: Queries = None,
     strict: Strict = False,
     verbose: Verbose = False,
     log_format: Logs = None,
@@ -220,6 +222,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             "archive.dir": archive,
             "archive.requisites": requisites,
             "search.index": index,
+            "search.queries": queries,
             "operation.log_format": log_format,
         },
     )

@@ -23,6 +23,7 @@ from freshet.crawler.cli.options import (
     Json,
     Logs,
     PrivateAddresses,
+    Queries,
     Requisites,
     Resolve,
     Scope,
@@ -84,6 +85,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     archive: ArchiveDir = None,
     requisites: Requisites = None,
     index: Index = None,
+    queries: Queries = None,
     strict: Strict = False,
     verbose: Verbose = False,
     listen: Annotated[
@@ -121,6 +123,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "archive.dir": archive,
         "archive.requisites": requisites,
         "search.index": index,
+        "search.queries": queries,
         "operation.log_format": log_format,
     }
     settings = overruled(read_settings(config, given)[0], scope=scope, delay_s=delay)

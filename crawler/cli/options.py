@@ -112,6 +112,14 @@ Index = Annotated[
         "--index", metavar="on|off", help="Make the index for `freshet search`, or delete it."
     ),
 ]
+Queries = Annotated[
+    str | None,
+    typer.Option(
+        "--queries",
+        metavar="FILE|made",
+        help="With --index on: measure search quality by these queries, or by made ones.",
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at a bad line of the site list.")]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Log every page as it is committed.")

@@ -25,6 +25,7 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.network import parser_of
 from freshet.crawler.run.orders import CrawlReport, make_report
+from freshet.crawler.run.quality import open_index
 from freshet.crawler.run.upkeep import correct, retention_of
 from freshet.crawler.run.wiring import Assembly, RunContext, copy_rule, depth_at
 from freshet.crawler.tally import CrawlError, Tally
@@ -34,7 +35,7 @@ from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
 from freshet.storage.entries import Host
 from freshet.storage.records import FetchResult, StoredSeed
-from freshet.storage.tables import frontier, hosts, observations, pages, search, url_patterns
+from freshet.storage.tables import frontier, hosts, observations, pages, url_patterns
 from freshet.storage.tables import runs as runs_tables
 
 _DAY_S: Final = 86_400.0
@@ -97,7 +98,7 @@ async def replay(
         parser = parser_of(settings, VirtualClock(0.0))
         stack.push_async_callback(parser.close)
         counts, reports = Counts(), []
-        indexes = await database.write(partial(search.take_over, wanted=settings.search.index))
+        index = await open_index(database, settings.search)
         for past in await _left(database, pasts):
             clock = VirtualClock(past.began_at)
             run_id = await _open_run(database, settings, past)
@@ -111,7 +112,7 @@ async def replay(
                 parser=parser,
                 rng=Random(0),
                 lasting=past.is_lasting,
-                indexes=indexes,
+                index=index,
                 probe=_probes(database, past, clock),
             )
             reports.append(await _Replay(around, past, clock, counts).perform())

@@ -22,6 +22,7 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.run.orders import CrawlReport, make_report
 from freshet.crawler.run.push import sender
+from freshet.crawler.run.quality import open_index
 from freshet.crawler.run.upkeep import (
     Grouping,
     catch_up,
@@ -46,7 +47,7 @@ from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import frontier as frontier_tables
-from freshet.storage.tables import observations, runs, search, url_patterns
+from freshet.storage.tables import observations, runs, url_patterns
 from freshet.storage.tables.runs import RunState
 
 _DAY_S = 86_400.0
@@ -138,7 +139,7 @@ async def crawl(
             rng=Random(),
             was_killed=was_killed,
             embedded=embedded,
-            indexes=await database.write(partial(search.take_over, wanted=settings.search.index)),
+            index=await open_index(database, settings.search),
             has_room=has_room,
             archive=archive,
         )

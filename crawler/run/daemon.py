@@ -28,6 +28,7 @@ from freshet.crawler.run.crawl import COMPARED, Live
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, make_report
 from freshet.crawler.run.push import receiving, sender
+from freshet.crawler.run.quality import open_index
 from freshet.crawler.run.service import Service
 from freshet.crawler.run.state import DaemonState
 from freshet.crawler.run.upkeep import (
@@ -64,7 +65,7 @@ from freshet.storage.database import Database, StoreError, open_store
 from freshet.storage.entries import Outlook
 from freshet.storage.queries import columns
 from freshet.storage.records import Estimate, StoredSeed
-from freshet.storage.tables import observations, runs, search, url_patterns
+from freshet.storage.tables import observations, runs, url_patterns
 from freshet.storage.tables.alerts import PendingAlert
 
 # -- chosen sites ------------------------------------------------------------
@@ -209,7 +210,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             lasting=True,
             was_killed=was_killed,
             embedded=embedded,
-            indexes=await database.write(partial(search.take_over, wanted=settings.search.index)),
+            index=await open_index(database, settings.search),
             has_room=has_room,
             archive=archive,
         )

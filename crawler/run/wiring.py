@@ -7,7 +7,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from functools import partial
 from math import inf
@@ -47,6 +47,7 @@ from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
+from freshet.crawler.run.quality import SearchIndex
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.tally import CrawlError, Ending, UsageError
@@ -88,7 +89,7 @@ class RunContext:
     ``archive``, if there is one, keeps all fetch results; ``probe`` answers probes in a replay. The
     last run ``was_killed``: its requests may have been under way until now. A run that is
     ``embedded`` in another program leaves the signals to that. ``has_room`` knows its pages. The
-    store ``indexes`` the words of pages.
+    ``index`` is that of the store's words.
     """
 
     settings: Settings
@@ -102,7 +103,7 @@ class RunContext:
     lasting: bool = False
     was_killed: bool = False
     embedded: bool = False
-    indexes: bool = False
+    index: SearchIndex = field(default_factory=SearchIndex)
     has_room: HasRoom | None = None
     archive: ArchiveWriter | None = None
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
@@ -288,7 +289,11 @@ class Assembly:
         self._retries = Retries(rules, settings.crawl.attempts, rng, lasting=context.lasting)
         archive = context.archive
         self._tables = VisitTables(
-            context.run_id, copy_rule(settings), matching(settings.alerts), met
+            context.run_id,
+            copy_rule(settings),
+            matching(settings.alerts),
+            met,
+            meter=context.index.meter,
         )
         self._pipeline = self._stages()
         self.listeners: list[Observer] = []
@@ -390,7 +395,7 @@ class Assembly:
                 retries=self._retries,
                 frontier=self.frontier,
                 clock=context.clock,
-                indexes=context.indexes,
+                indexes=context.index.exists,
             ),
             sitemap_max_bytes=settings.sitemaps.max_bytes,
             lasting=context.lasting,

@@ -53,6 +53,7 @@ class Statistics:
 
     idf: tuple[float, ...]
     mean_length: float
+    pages: int
 
 
 def scoring(
@@ -88,7 +89,7 @@ def scoring(
         for rows, factor in zip(sums, factors, strict=True):
             for page_id, score in rows:
                 found[page_id] = found.get(page_id, 0.0) - score * factor
-    return found, Statistics(tuple(ours), words / max(total, 1))
+    return found, Statistics(tuple(ours), words / max(total, 1), total)
 
 
 def now(db: Connection, steps: Steps[T]) -> T:

@@ -51,11 +51,16 @@ def touched(db: Connection, visits: Iterable[Visit]) -> set[int]:
 
 
 def tell(
-    db: Connection, page_ids: Collection[int], now: float, words: Mapping[int, str] = _NO_WORDS
-) -> None:
+    db: Connection,
+    page_ids: Collection[int],
+    now: float,
+    words: Mapping[int, str] = _NO_WORDS,
+    meter: search.Meter | None = None,
+) -> dict[int, float]:
     """Enter what has changed of these pages' documents, after all else of a batch was written.
 
-    The search index follows, if there is one; ``words`` are the lines for it (:mod:`.words`).
+    The search index follows, if there is one, as :func:`.search.follow` has it, whose result is
+    returned.
     """
     for row in db.execute(_STATES, (as_json(sorted(page_ids)),)).fetchall():
         page_id, missing, last_id, last_at, version, *significant, told, noise, exists, was = row
@@ -73,8 +78,7 @@ def tell(
             _enter(db, page_id, "new" if told is None else "changed", newest, seen)
         if version > newest and version != noise:
             _enter(db, page_id, "noise", version, last)
-    if search.exists(db):
-        search.follow(db, page_ids, words)
+    return search.follow(db, page_ids, words, meter) if search.exists(db) else {}
 
 
 def _enter(

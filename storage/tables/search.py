@@ -10,11 +10,11 @@ came from elsewhere than a visit (an index that is new, a capture that was taken
 that were inserted; ``search_page`` keeps them, packed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from sqlite3 import Connection, OperationalError
-from typing import Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import zstandard
 from aiosqlite import Connection as Reader
@@ -26,7 +26,9 @@ FORMAT: Final = 1
 _LEVEL: Final = 6
 
 _CREATE: Final = (files(__package__) / "search.sql").read_text("utf-8").split(";\n")
-_TABLES: Final = ("search_words", "search_page", "search_index")
+_INDEX: Final = ("search_words", "search_page", "search_index")
+_QUALITY: Final = ("search_query", "search_asked", "quality_change", "search_use")
+
 #: Rows of ``change`` that tell of a document, as the index should have it.
 _TOLD: Final = "c.kind <> 'noise' AND c.version_id IS NOT NULL"
 _INSERT: Final = "INSERT INTO search_words (rowid, title, headings, body) VALUES (?, ?, ?, ?)"
@@ -35,6 +37,16 @@ _DELETE: Final = (
     "INSERT INTO search_words (search_words, rowid, title, headings, body) "
     "VALUES ('delete', ?, ?, ?, ?)"
 )
+
+
+class Meter(Protocol):
+    """Measures what replacing the words of a page changes of search quality."""
+
+    def measure(self, db: Connection, page_id: int, old: str | None, new: str | None) -> float:
+        """Return the change, before the index has it; lines are those of the page, or None."""
+
+    def forget(self) -> None:
+        """Drop what was cached: a transaction was rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,7 @@ def create(db: Connection) -> None:
     """
     if exists(db):
         return
-    drop(db)
+    _drop(db, _INDEX)
     try:
         for sql in _CREATE:
             db.execute(sql)
@@ -92,15 +104,22 @@ def create(db: Connection) -> None:
 
 
 def drop(db: Connection) -> None:
-    """Delete the index, if there is one."""
-    for name in _TABLES:
+    """Delete the index, if there is one, and all that rests on it."""
+    _drop(db, _INDEX + _QUALITY)
+
+
+def _drop(db: Connection, names: Iterable[str]) -> None:
+    for name in names:
         db.execute(f"DROP TABLE IF EXISTS {name}")
 
 
-def follow(db: Connection, page_ids: Iterable[int], words: Mapping[int, str]) -> None:
+def follow(
+    db: Connection, page_ids: Iterable[int], words: Mapping[int, str], meter: Meter | None = None
+) -> dict[int, float]:
     """Let the index hold what the changefeed tells of these pages now.
 
-    ``words`` are the indexed lines of pages' newest captures (:func:`.words.index_lines`).
+    ``words`` are the indexed lines of pages' newest captures (:func:`.words.index_lines`). Returns
+    the quality changes of pages that were indexed before.
     """
     rows = db.execute(
         "SELECT p.id, p.version_id, c.version_id, s.version_id, s.words "
@@ -111,11 +130,17 @@ def follow(db: Connection, page_ids: Iterable[int], words: Mapping[int, str]) ->
         "WHERE c.version_id IS NOT s.version_id ORDER BY p.id",
         (as_json(sorted(page_ids)),),
     ).fetchall()
+    changes: dict[int, float] = {}
     for page_id, newest, wanted, indexed, packed in rows:
-        if indexed is not None:
-            _remove(db, page_id, packed)
-        if wanted is not None and wanted == newest and page_id in words:
-            _add(db, page_id, wanted, words[page_id])
+        old = None if indexed is None else unpacked(packed)
+        new = words.get(page_id) if wanted is not None and wanted == newest else None
+        change = 0.0 if meter is None else meter.measure(db, page_id, old, new)
+        if old is not None:
+            changes[page_id] = change
+            _remove(db, page_id, old)
+        if new is not None:
+            _add(db, page_id, wanted, new)
+    return changes if meter is not None else {}
 
 
 def fill(db: Connection, pages: Iterable[tuple[int, int, str]]) -> None:
@@ -128,7 +153,7 @@ def fill(db: Connection, pages: Iterable[tuple[int, int, str]]) -> None:
         ).fetchone()
         if row is not None:
             if row[0] is not None:
-                _remove(db, page_id, row[0])
+                _remove(db, page_id, unpacked(row[0]))
             _add(db, page_id, version_id, words)
 
 
@@ -139,7 +164,7 @@ def unpacked(packed: bytes) -> str:
 
 def length(lines: str) -> int:
     """Return the number of words in the lines of a page."""
-    return sum(line.count(" ") + 1 for line in lines.split("\n") if line)
+    return len(lines.split())
 
 
 def _add(db: Connection, page_id: int, version_id: int, words: str) -> None:
@@ -149,8 +174,7 @@ def _add(db: Connection, page_id: int, version_id: int, words: str) -> None:
     db.execute(_COUNT, (1, length(words)))
 
 
-def _remove(db: Connection, page_id: int, packed: bytes) -> None:
-    words = unpacked(packed)
+def _remove(db: Connection, page_id: int, words: str) -> None:
     db.execute(_DELETE, (page_id, *words.split("\n")))
     db.execute("DELETE FROM search_page WHERE page_id = ?", (page_id,))
     db.execute(_COUNT, (-1, -length(words)))
@@ -189,3 +213,75 @@ async def counts(db: Reader) -> tuple[int, int] | None:
         f"SELECT (SELECT pages FROM search_index), (SELECT count(*) FROM change AS c WHERE {_TOLD})"
     )
     return indexed, told
+
+
+# -- search quality ----------------------------------------------------------
+
+
+def append_changes(db: Connection, changes: Iterable[tuple[int, float, float]]) -> None:
+    """Enter quality changes that visits measured: page, time of the visit, and change."""
+    db.executemany(
+        "INSERT OR REPLACE INTO quality_change SELECT o.id, o.page_id, o.at - coalesce("
+        "(SELECT max(at) FROM observation WHERE page_id = o.page_id AND at < o.at "
+        " AND kind IN ('new', 'changed', 'unchanged')), o.at), ? "
+        "FROM observation AS o WHERE o.page_id = ? AND o.at = ? ORDER BY o.id DESC LIMIT 1",
+        [(change, page_id, at) for page_id, at, change in changes],
+    )
+
+
+def set_queries(db: Connection, queries: Iterable[tuple[str, float]]) -> None:
+    """Replace the queries by these: sorted words, and the share of all searches."""
+    db.execute("DELETE FROM search_query")
+    db.executemany("INSERT INTO search_query (terms, frequency) VALUES (?, ?)", queries)
+
+
+def note_use(db: Connection, usefulness: Sequence[tuple[int, float]]) -> None:
+    """Replace what pages contribute to a search."""
+    db.execute("DELETE FROM search_use")
+    db.executemany("INSERT INTO search_use VALUES (?, ?)", usefulness)
+
+
+def count_search(db: Connection, terms: str) -> None:
+    """Count a search for these sorted words, if the store has an index."""
+    if exists(db):
+        sql = "INSERT INTO search_asked VALUES (?, 1) ON CONFLICT DO UPDATE SET times = times + 1"
+        db.execute(sql, (terms,))
+
+
+async def queries(db: Reader) -> list[tuple[str, float]]:
+    """Return the queries by which quality is measured, by their shares of searches."""
+    return await _rows(db, "SELECT terms, frequency FROM search_query ORDER BY frequency DESC, id")
+
+
+async def asked(db: Reader, limit: int) -> list[tuple[str, int]]:
+    """Return what was searched most: sorted words, and how often."""
+    return await _rows(
+        db, f"SELECT terms, times FROM search_asked ORDER BY times DESC, terms LIMIT {limit}"
+    )
+
+
+async def sampled_texts(db: Reader, most: int) -> list[list[str]]:
+    """Return the title, headings and anchors of some pages each, evenly spread over all."""
+    rows = await db.execute_fetchall(
+        "SELECT s.page_id, s.words FROM search_page AS s WHERE (SELECT pages FROM search_index) "
+        "<= ?1 OR s.page_id % ((SELECT pages FROM search_index) / ?1 + 1) = 0",
+        (most,),
+    )
+    texts = {page_id: _headlines(packed) for page_id, packed in rows}
+    anchors = await db.execute_fetchall(
+        "SELECT dst_id, anchor FROM json_each(?) JOIN link ON dst_id = value "
+        "WHERE gone_at IS NULL AND anchor <> '' GROUP BY dst_id, anchor",
+        (as_json(list(texts)),),
+    )
+    for page_id, anchor in anchors:
+        texts[page_id].append(anchor)
+    return list(texts.values())
+
+
+def _headlines(packed: bytes) -> list[str]:
+    title, headings, _ = unpacked(packed).split("\n")
+    return [each for each in (title, *headings.split("  ")) if each]
+
+
+async def _rows(db: Reader, sql: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in await db.execute_fetchall(sql)]

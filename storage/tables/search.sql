@@ -11,4 +11,29 @@ CREATE TABLE search_index (
     words  INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE VIRTUAL TABLE search_words
-    USING fts5 (title, headings, body, content = '', tokenize = 'ascii')
+    USING fts5 (title, headings, body, content = '', tokenize = 'ascii');
+-- Queries by which search quality is measured: sorted words, and the share of all searches.
+CREATE TABLE IF NOT EXISTS search_query (
+    id        INTEGER PRIMARY KEY,
+    terms     TEXT NOT NULL UNIQUE,
+    frequency REAL NOT NULL
+) STRICT;
+-- What was searched, if search.remember is on: sorted words, and how often.
+CREATE TABLE IF NOT EXISTS search_asked (
+    terms TEXT PRIMARY KEY,
+    times INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+-- What visits that found a page changed or gone added to search quality, and the time since the
+-- page was seen before.
+CREATE TABLE IF NOT EXISTS quality_change (
+    observation_id INTEGER PRIMARY KEY,
+    page_id        INTEGER NOT NULL REFERENCES page (id),
+    gap_s          REAL NOT NULL,
+    change         REAL NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS quality_change_page ON quality_change (page_id);
+-- What pages that stand among the first results contribute to a search, on the mean.
+CREATE TABLE IF NOT EXISTS search_use (
+    page_id    INTEGER PRIMARY KEY REFERENCES page (id),
+    usefulness REAL NOT NULL
+) STRICT

@@ -61,7 +61,7 @@ def test_texts_become_words(text: str, words: str) -> None:
 
 def test_a_page_is_title_headings_and_other_blocks() -> None:
     lines = index_lines("A title", ("One", "two\nlines", "Three"), ("heading", "item", "heading"))
-    assert lines == "a title\none three\ntwo lines"
+    assert lines == "a title\none  three\ntwo lines"
     assert index_lines(None) == "\n\n"
 
 

@@ -1,0 +1,225 @@
+"""Search quality in a store: the queries by which it is measured, and what visits change of it."""
+
+import asyncio
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from heapq import nlargest
+from math import isfinite
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Final
+
+import numpy as np
+
+from freshet.config.settings import SearchSettings
+from freshet.crawler.tally import UsageError
+from freshet.scheduler.search_quality import (
+    TOP,
+    ScoreTable,
+    Scoring,
+    TermCounts,
+    Workload,
+    made_queries,
+)
+from freshet.storage.database import Database
+from freshet.storage.queries import search as queries
+from freshet.storage.tables import search
+from freshet.storage.words import normalised
+
+# -- the workload ------------------------------------------------------------
+
+#: Queries that are made, or read of a list.
+_QUERIES: Final = 1_000
+_MOST_LISTED: Final = 10_000
+#: Pages whose texts queries are made of.
+_SAMPLE: Final = 20_000
+#: Words in more pages than this share say nothing of what is searched.
+_USUAL: Final = 0.5
+_SEED: Final = 4
+_WEIGHT: Final = re.compile(r"(.*)[\t,;] *([0-9.eE+-]+) *")
+
+
+def listed_queries(path: Path) -> Workload:
+    """Return the queries of a file: each line one, with its frequency after a tab or a comma.
+
+    Raises:
+        UsageError: the file cannot be read, a frequency is not a number above 0, or it has no
+            query.
+    """
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise UsageError(f"--queries {path}: {why}") from error
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        said = _WEIGHT.fullmatch(line)
+        words = normalised(said[1] if said else line).split()
+        if not words or line.startswith("#") or (words[0] == "query" and not found and not said):
+            continue
+        try:
+            weight = float(said[2]) if said else 1.0
+        except ValueError:
+            weight = 0.0
+        if not (isfinite(weight) and weight > 0):
+            raise UsageError(f"--queries {path}:{number}: a frequency is a number above 0: {line}")
+        found.append((words, weight))
+    if not found:
+        raise UsageError(f"--queries {path}: it has no query; write one a line, and its frequency")
+    return Workload.of(nlargest(_MOST_LISTED, found, key=lambda one: one[1]))
+
+
+async def take_over_queries(database: Database, settings: SearchSettings) -> Workload:
+    """Set the queries by which quality is measured, and return them.
+
+    Searches that the store remembered count as well, half of all where there are others.
+    """
+    if settings.queries == "made":
+        base = await _made(database)
+    else:
+        base = listed_queries(Path(settings.queries)) if settings.queries else Workload.of(())
+    asked = await search.asked(database.reader, _QUERIES) if settings.remember else []
+    own = Workload.of((terms.split(" "), times) for terms, times in asked)
+    share = 0.5 if len(base.queries) else 1.0
+    parts = [(base, 1 - share if len(own.queries) else 1.0), (own, share)]
+    found = Workload.of(
+        (terms, weight * f)
+        for part, weight in parts
+        for terms, f in zip(part.queries, part.frequency.tolist(), strict=True)
+    )
+    rows = [(" ".join(q), f) for q, f in zip(found.queries, found.frequency.tolist(), strict=True)]
+    await database.write(partial(search.set_queries, queries=rows))
+    return found
+
+
+async def _made(database: Database) -> Workload:
+    """Make queries of titles, headings and anchors, or return those that are there."""
+    if known := await search.queries(database.reader):
+        return Workload.of((terms.split(" "), f) for terms, f in known)
+    texts = await search.sampled_texts(database.reader, _SAMPLE)
+
+    def made() -> Workload:
+        documents = [[normalised(text) for text in each] for each in texts]
+        holding = Counter(word for each in documents for word in set(" ".join(each).split()))
+        usual = {word for word, n in holding.items() if n > _USUAL * len(documents) + 1}
+
+        def terms_of(text: str) -> list[str]:
+            return [word for word in text.split() if word not in usual]
+
+        return made_queries(documents, terms_of, _QUERIES, np.random.default_rng(_SEED))
+
+    return await asyncio.to_thread(made)
+
+
+# -- measuring ---------------------------------------------------------------
+
+#: A row is made anew after visits to so many of the pages, and at least so many.
+_OF_PAGES: Final = 0.25
+_LEAST_VISITS: Final = 1_000
+#: Rows that are made in one transaction: commits wait for them.
+_TOGETHER: Final = 10
+_NOTHING: Final = TermCounts({}, 0)
+
+
+class QualityMeter:
+    """Measures what visits change of search quality; a :class:`.search.Meter`.
+
+    *Invariant.* A row of the score table is what the index holds, with the statistics of the time
+    at which it was made. It is made when a page's change first concerns its query. Consequence: a
+    start costs nothing, and after a transaction that was rolled back all rows are dropped.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        """Measure by these queries."""
+        self._workload = workload
+        self._terms = workload.terms
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all rows."""
+        self._scoring = Scoring(self._workload)
+        self._table = ScoreTable(self._workload.frequency)
+        #: Of each row the number of visits at which it is due again.
+        self._due: dict[int, float] = {}
+        self._visits = 0
+
+    def measure(self, db: Connection, page_id: int, old: str | None, new: str | None) -> float:
+        """Return ΔQ_A of a visit, and move the page in the rows, before the index has it."""
+        self._visits += 1
+        before, after = self._counts(old), self._counts(new)
+        was, will = set(self._scoring.matching(before)), set(self._scoring.matching(after))
+        moved, score = {}, self._scoring.score
+        for query in was | will:
+            if self._due.get(query, 0) <= self._visits or self._table.has_shrunk(query):
+                self._make(db, query)
+            s1 = score(query, before) if query in was else 0.0
+            s2 = score(query, after) if query in will else 0.0
+            if s1 != s2:
+                moved[query] = s1, s2
+        return self._table.change(page_id, moved)
+
+    def make_rows(self, db: Connection) -> bool:
+        """Make some of the rows that were not needed yet; return whether there are more."""
+        missing = [each for each in range(len(self._workload.queries)) if each not in self._due]
+        for query in missing[:_TOGETHER]:
+            self._make(db, query)
+        return len(missing) > _TOGETHER
+
+    def note(self, db: Connection) -> None:
+        """Write what the pages of all rows contribute to a search."""
+        pages, usefulness = self._table.usefulness()
+        search.note_use(db, list(zip(pages.tolist(), usefulness.tolist(), strict=True)))
+
+    def _make(self, db: Connection, query: int) -> None:
+        terms = [f'"{term}"' for term in self._workload.queries[query]]
+        scores, told = queries.now(db, queries.scoring(terms))
+        best = nlargest(TOP + 1, scores.items(), key=lambda one: (one[1], -one[0]))
+        self._scoring.freeze(query, told.idf, told.mean_length)
+        columns = np.array([page for page, _ in best], np.int64), np.array([s for _, s in best])
+        self._table.refill(query, *columns)
+        self._due[query] = self._visits + max(_OF_PAGES * told.pages, _LEAST_VISITS)
+
+    def _counts(self, lines: str | None) -> TermCounts:
+        """Return the weighted counts of the workload's terms in the indexed lines of a page."""
+        if lines is None:
+            return _NOTHING
+        counts: dict[str, float] = {}
+        length, terms = 0, self._terms
+        for line, weight in zip(lines.split("\n"), queries.WEIGHTS, strict=True):
+            words = line.split()
+            length += len(words)
+            for word in words:
+                if word in terms:
+                    counts[word] = counts.get(word, 0) + weight
+        return TermCounts(counts, length)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchIndex:
+    """Whether a store has an index, and what measures by it."""
+
+    exists: bool = False
+    meter: QualityMeter | None = None
+
+
+async def note_use(database: Database, meter: QualityMeter) -> None:
+    """Make all rows that are missing, some at a time, and write what pages contribute."""
+    while await database.write(meter.make_rows):
+        pass
+    await database.write(meter.note)
+
+
+async def open_index(database: Database, settings: SearchSettings) -> SearchIndex:
+    """Make, delete or keep the index of a store, and return it with a meter where it is to measure.
+
+    Raises:
+        UsageError: as :func:`listed_queries`.
+        StoreError: the store cannot be written, or has no FTS5.
+    """
+    exists = await database.write(partial(search.take_over, wanted=settings.index))
+    if not exists or not (settings.queries or settings.remember):
+        return SearchIndex(exists)
+    workload = await take_over_queries(database, settings)
+    return SearchIndex(exists, QualityMeter(workload) if workload.queries else None)

@@ -1,0 +1,150 @@
+"""What a visit adds to search quality is measured in its transaction."""
+
+from dataclasses import replace
+from functools import partial
+from math import log
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+
+from freshet.config.loading import load
+from freshet.crawler.run.quality import QualityMeter, listed_queries, note_use, take_over_queries
+from freshet.crawler.tally import UsageError
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.search_quality import Workload, usefulness
+from freshet.storage.records import DueUrl, Visit
+from freshet.storage.tables import search
+from freshet.storage.tables.alerts import AlertFilter
+from tests.storage.crawl_store import START, CrawlStore, capture, visit
+
+TEXTS = ["a b b", "a c", "a a d e", "c d", "b d a c e e e"]
+WORKLOAD = Workload.of([(["a"], 3), (["a", "b"], 2), (["d"], 1), (["nowhere"], 1)])
+
+
+def seen(due: DueUrl, words: str | None, at: float) -> Visit:
+    """A visit that found these words, or that the page is gone."""
+    if words is None:
+        return visit(due, "gone", at)
+    found = replace(capture(words), words=f"\n\n{words}")
+    return replace(visit(due, "changed", at), capture=found)
+
+
+async def filled(store: CrawlStore, workload: Workload = WORKLOAD) -> dict[int, DueUrl]:
+    """Make an index of the texts, in pages /0, /1 …, and measure from now on."""
+    await store.database.write(search.create)
+    await store.admit(*(f"/{n}" for n in range(len(TEXTS))))
+    due = {n: await store.taken(f"/{n}") for n in range(len(TEXTS))}
+    for n, text in enumerate(TEXTS):
+        await store.apply(seen(due[n], text, START + n))
+    store.tables.meter = QualityMeter(workload)
+    return due
+
+
+def scores_of(texts: list[str], as_of: list[str]) -> Floats:
+    """BM25 (queries, pages) of texts with the statistics of others."""
+    mean = sum(len(text.split()) for text in as_of) / len(as_of)
+
+    def score(text: str, terms: tuple[str, ...]) -> float:
+        words, total = text.split(), 0.0
+        for term in terms:
+            df = sum(term in each.split() for each in as_of)
+            f = words.count(term)
+            idf = log(1 + (len(as_of) - df + 0.5) / (df + 0.5))
+            total += idf * f * 2.2 / (f + 1.2 * (0.25 + 0.75 * len(words) / mean))
+        return total if set(terms) <= set(words) else 0.0
+
+    return np.array([[score(text, terms) for text in texts] for terms in WORKLOAD.queries])
+
+
+@pytest.mark.parametrize("new", ["d d d", "a", "b b a a a", None])
+async def test_a_change_is_worth_what_it_adds_to_the_answers(
+    store: CrawlStore, new: str | None
+) -> None:
+    """The usefulness of the new order less that of the old one, both paid by the new scores."""
+    due = await filled(store)
+    texts = [*TEXTS[:1], new or "", *TEXTS[2:]]
+    old, now = scores_of(TEXTS, TEXTS), scores_of(texts, TEXTS)
+    f = WORKLOAD.frequency
+    await store.apply(seen(due[1], new, START + 100))
+    gained = usefulness(now, now, f) - usefulness(old, now, f)
+    ((page_id, gap_s, change),) = await store.rows(
+        "SELECT page_id, gap_s, change FROM quality_change"
+    )
+    assert (page_id, gap_s) == (due[1].page_id, 99)
+    assert change == pytest.approx(gained)
+    assert change > 0
+
+
+async def test_nothing_is_entered_of_what_did_not_change(store: CrawlStore) -> None:
+    due = await filled(store)
+    await store.admit("/new")
+    await store.apply(seen(await store.taken("/new"), "a b", START + 90))
+    await store.apply(visit(due[0], "unchanged", START + 100))
+    await store.apply(visit(due[0], "failed", START + 101))
+    assert await store.rows("SELECT change FROM quality_change") == []
+
+
+async def test_a_rolled_back_transaction_leaves_no_trace(store: CrawlStore) -> None:
+    due = await filled(store)
+    await store.apply(seen(due[0], "a b c", START + 100))
+    store.tables.alert_rules = (cast(AlertFilter, None),)
+    with pytest.raises(AttributeError):
+        await store.apply(seen(due[1], "a a a a", START + 101))
+    assert isinstance(store.tables.meter, QualityMeter)
+    await note_use(store.database, store.tables.meter)
+    noted = dict(await store.rows("SELECT page_id, usefulness FROM search_use"))
+    other = QualityMeter(WORKLOAD)
+    await note_use(store.database, other)
+    assert dict(await store.rows("SELECT page_id, usefulness FROM search_use")) == noted
+
+
+async def test_what_was_searched_counts_half_beside_other_queries(
+    store: CrawlStore, tmp_path: Path
+) -> None:
+    await filled(store)
+    file = tmp_path / "queries.tsv"
+    file.write_text("query,frequency\nGreen tea\t3\n# comment\ntea green, 1\nCafé\n")
+    assert listed_queries(file).queries == (("green", "tea"), ("cafe",))
+    for terms in ("tea", "tea", "green tea"):
+        await store.database.write(partial(search.count_search, terms=terms))
+    said = load(None, {"search.queries": str(file), "search.remember": True})[0].search
+    await take_over_queries(store.database, said)
+    assert dict(await search.queries(store.database.reader)) == pytest.approx(
+        {"green tea": 0.5 * 4 / 5 + 0.5 / 3, "cafe": 0.5 / 5, "tea": 0.5 * 2 / 3}
+    )
+
+
+async def test_queries_are_made_of_titles_headings_and_anchors_and_stay(store: CrawlStore) -> None:
+    due = await filled(store)
+    lines = [f"tea number{n}\nbrewing  storing leaves\ntext" for n in range(len(TEXTS))]
+    for n, text in enumerate(lines):
+        found = seen(due[n], "x", START + 50 + n)
+        assert found.capture is not None
+        await store.apply(replace(found, capture=replace(found.capture, words=text)))
+    said = load(None, {"search.queries": "made"})[0].search
+    made = await take_over_queries(store.database, said)
+    assert ("number1",) in made.queries
+    assert not {"tea", "text", "brewing"} & made.terms, "they stand on most pages, or in no title"
+    assert (await take_over_queries(store.database, said)).queries == made.queries
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it has no query"),
+        ("tea\t-1", ":1: a frequency is a number above 0"),
+        ("a\ntea, 1e", ":2: a frequency"),
+        (None, "No such file"),
+        (b"\xff\xfe\xff", "it is not UTF-8"),
+    ],
+)
+def test_a_wrong_list_of_queries_is_told_in_one_line(
+    tmp_path: Path, text: str | bytes | None, why: str
+) -> None:
+    file = tmp_path / "queries"
+    if text is not None:
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(UsageError, match=why):
+        listed_queries(file)
