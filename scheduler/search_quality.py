@@ -30,18 +30,16 @@ length alone; and visits are not ranked by P = δQ_A · age, which starves pages
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
-from operator import mul, neg
-from typing import Final, TypeAlias
+from itertools import chain
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator
 
+from freshet.compiled.numeric import Structure, score_rows_move, terms_count, terms_table
 from freshet.scheduler.arrays import Arrays, Bools, Column, Floats, Ints
 from freshet.scheduler.costs import ein
 from freshet.scheduler.sources import Rows
@@ -52,9 +50,6 @@ TOP: Final = 128
 _ONE_VIEW: Final = 0.3827934
 #: κ, imaginary changes at which a page's mark goes halfway from the prior to what was measured.
 KAPPA: Final = 5.0
-
-#: For queries, by number, a page's score before and after a visit.
-ScoreChanges: TypeAlias = Mapping[int, tuple[float, float]]
 
 
 def views(rank: Ints | Floats) -> Floats:
@@ -125,15 +120,15 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class TermCounts:
+class PageCounts:
     """A page as its scores see it.
 
     Attributes:
-        counts: how often each term of the workload occurs, by weight; others may be left out.
+        counts: (T,), how often each term of the workload occurs, by weight.
         length: words of the whole page.
     """
 
-    counts: Mapping[str, float]
+    counts: Floats
     length: int
 
 
@@ -144,44 +139,52 @@ class Scoring:
 
     where every term of q occurs, else 0; k₁ = 1.2, b = 0.75. Reference: Robertson and Zaragoza,
     "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), eq. 3.15.
+
     """
 
     def __init__(self, workload: Workload) -> None:
-        """Begin with nothing frozen.
+        """Begin with nothing frozen."""
+        number = {term: n for n, term in enumerate(sorted(workload.terms))}
+        sizes = np.array([len(terms) for terms in workload.queries], np.intp)
+        self._term = np.array([number[t] for q in workload.queries for t in q], np.intp)
+        self._first = np.cumsum(sizes) - sizes
+        self._query = np.repeat(np.arange(len(sizes)), sizes)
+        self._idf, self._per_word = np.zeros(len(self._term)), np.zeros(len(sizes))
+        octets = [term.encode() for term in number]
+        self._words = np.frombuffer(b"".join(octets), np.uint8)
+        self._ends = np.cumsum([len(each) for each in octets], dtype=np.int64)
+        self._table = terms_table(self._words, self._ends, 2 << (2 * len(number)).bit_length())
 
-        Each query is listed under its term that the fewest queries have: a page without that is
-        not looked at.
-        """
-        self._queries = workload.queries
-        uses = Counter(chain.from_iterable(workload.queries))
-        self._under: dict[str, list[int]] = defaultdict(list)
-        for number, terms in enumerate(workload.queries):
-            self._under[min(terms, key=lambda term: (uses[term], term))].append(number)
-        self._frozen: dict[int, tuple[tuple[tuple[str, float], ...], float]] = {}
+    def count(self, lines: Iterable[tuple[str, float]]) -> PageCounts:
+        """Count the terms in lines of words with their weights; spaces divide words."""
+        counts, length = np.zeros(len(self._ends)), 0
+        for line, weight in lines:
+            text = np.frombuffer(line.encode(), np.uint8)
+            length += terms_count(
+                self._words, self._ends, self._table, text=text, weight=weight, counts=counts
+            )
+        return PageCounts(counts, length)
 
     def freeze(self, query: int, idf: Sequence[float], mean_length: float) -> None:
         """Score a query from now on with these idfs of its terms, and mean length of a page."""
-        weights = tuple(
-            (term, 2.2 * each) for term, each in zip(self._queries[query], idf, strict=True)
-        )
-        self._frozen[query] = weights, 0.9 / max(mean_length, 1e-9)
+        first = self._first[query]
+        self._idf[first : first + len(idf)] = idf
+        self._per_word[query] = 0.9 / max(mean_length, 1e-9)
 
-    def matching(self, page: TermCounts) -> list[int]:
-        """Return the queries, by number, all of whose terms a page has."""
-        counts = page.counts
-        return [
-            number
-            for term in counts
-            if term in self._under
-            for number in self._under[term]
-            if all(each in counts for each in self._queries[number])
-        ]
+    def matches(self, page: PageCounts) -> Bools:
+        """Return (m,), whether a page has every term of each query."""
+        if not len(self._term):
+            return np.zeros(0, np.bool_)
+        return np.asarray(np.logical_and.reduceat(page.counts[self._term] > 0, self._first))
 
-    def score(self, query: int, page: TermCounts) -> float:
-        """Return the score of a page that matches a query, which is frozen."""
-        weights, per_word = self._frozen[query]
-        norm, counts = 0.3 + per_word * page.length, page.counts
-        return sum(weight * (f := counts[term]) / (f + norm) for term, weight in weights)
+    def scores(self, page: PageCounts) -> Floats:
+        """Return (m,), the scores of a page; those of queries that are not frozen are 0."""
+        if not len(self._term):
+            return np.zeros(0)
+        count = page.counts[self._term]
+        norm = (0.3 + self._per_word * page.length)[self._query]
+        each = np.add.reduceat(self._idf * 2.2 * count / (count + norm), self._first)
+        return np.where(self.matches(page), each, 0.0)
 
 
 #: Of made queries: probabilities of one to four terms, and the power of the rank in f.
@@ -239,13 +242,13 @@ class ScoreTable:
     *Invariant.* A row is the beginning of its query's list, in order. It may be *cut*: more pages
     match. A page whose place beyond a cut row is not known counts as the next after it, which has
     less than a thousandth of the views behind a full row; and as a cut row that loses pages cannot
-    know which come up behind it, it should be refilled in time (:meth:`has_shrunk`).
+    know which come up behind it, it should be refilled in time (:meth:`have_shrunk`).
 
-    A visit costs some microseconds for each query whose score it changes; 2 KB a query.
+    The rows are those of ``struct score_rows``: 2 KB a query.
 
     >>> table = ScoreTable(np.ones(1), top=2)
     >>> table.refill(0, np.array([7, 8]), np.array([2.0, 1.0]))
-    >>> round(table.change(8, {0: (1.0, 3.0)}), 4)  # (I(1) − I(2)) (3 − 2)
+    >>> round(table.change(8, np.array([1.0]), np.array([3.0])), 4)  # (I(1) − I(2)) (3 − 2)
     0.2475
     >>> round(table.best, 4)  # 3 I(1) + 2 I(2)
     1.4191
@@ -253,81 +256,49 @@ class ScoreTable:
 
     def __init__(self, frequency: Floats, *, top: int = TOP) -> None:
         """Begin with no match of any query; f is (m,)."""
-        self._frequency: list[float] = frequency.tolist()
+        queries = len(frequency)
+        self.frequency, self.views = frequency.copy(), views(np.arange(1, top + 2))
+        self.pages = np.full((queries, top), -1, np.int64)
+        self.scores = np.zeros((queries, top))
+        self.length = np.zeros(queries, np.int64)
+        self.cut = np.zeros(queries, np.bool_)
         self._top = top
-        self._pages = [array("q") for _ in self._frequency]
-        self._scores = [array("d") for _ in self._frequency]
-        self._cut: set[int] = set()
-        self._views: list[float] = views(np.arange(1, top + 2)).tolist()
-        self._steps = [here - behind for here, behind in pairwise(self._views)]
+        self._held = Structure("score_rows", self, queries=queries, top=top)
 
     @property
     def best(self) -> float:
         """Return (4.4) by the copies' scores: the usefulness of answers of which none is stale."""
-        rows = zip(self._frequency, self._scores, strict=True)
-        return sum((f * sum(map(mul, self._views, scores)) for f, scores in rows), 0.0)
+        return float(self.usefulness()[1].sum())
 
-    def has_shrunk(self, query: int) -> bool:
-        """Return whether a row is to be refilled: it is cut, and has lost more than a quarter."""
-        return query in self._cut and 4 * len(self._pages[query]) < 3 * self._top
+    def have_shrunk(self) -> Bools:
+        """Return (m,), whether to refill a row: it is cut, and has lost more than a quarter."""
+        return np.asarray(self.cut & (4 * self.length < 3 * self._top))
 
     def refill(self, query: int, pages: Ints, scores: Floats) -> None:
         """Replace a query's row by these matches: all, or more of the best than a row holds."""
         order = np.lexsort((pages, -scores))[: self._top]
-        self._pages[query] = array("q", pages[order].tolist())
-        self._scores[query] = array("d", scores[order].tolist())
-        if len(pages) > self._top:
-            self._cut.add(query)
-        else:
-            self._cut.discard(query)
+        self.pages[query, : len(order)] = pages[order]
+        self.scores[query, : len(order)] = scores[order]
+        self.length[query], self.cut[query] = len(order), len(pages) > self._top
 
-    def change(self, page: int, scores: ScoreChanges) -> float:
-        """Return ΔQ_A of a visit that moves the scores of a page, and move it in the rows."""
-        gains = (self._frequency[q] * self._move(q, page, *moved) for q, moved in scores.items())
-        return max(sum(gains), 0.0)
+    def change(self, page: int, before: Floats, after: Floats) -> float:
+        """Return ΔQ_A of a visit, and move the page in the rows.
 
-    def _move(self, query: int, page: int, s1: float, s2: float) -> float:
-        """Move a page in a row, and return what the views of the row gain.
-
-        For a page that falls from rank r₁ to r₂, and likewise where it rises, enters or leaves,
+        For a page that falls from rank r₁ to r₂, and likewise where it rises, enters or leaves, the
+        views of a row gain
 
             (I(r₂) − I(r₁)) s₂ + Σ_{r₁ < r ≤ r₂} (I(r − 1) − I(r)) S(r)
+
+        with s₁ and s₂ the scores ``before`` and ``after``, (m,) each.
         """
-        pages, scores, is_cut = self._pages[query], self._scores[query], query in self._cut
-        viewed = 0.0
-        try:
-            old = pages.index(page)
-        except ValueError:
-            old = len(pages)
-            if is_cut and s1 > 0:
-                viewed = self._views[old]
-        else:
-            viewed = self._views[old]
-            del pages[old], scores[old]
-        new = bisect_left(scores, -s2, key=neg)
-        while new < len(scores) and scores[new] == s2 and pages[new] < page:
-            new += 1
-        first, last = min(old, new), max(old, new)
-        passed = sum(map(mul, self._steps[first:last], scores[first:last]), 0.0)
-        gain = (self._views[new] - viewed) * s2 + (passed if new > old else -passed)
-        if s2 > 0 and not (is_cut and new == len(pages)):
-            pages.insert(new, page)
-            scores.insert(new, s2)
-            if len(pages) > self._top:
-                pages.pop(), scores.pop()
-                self._cut.add(query)
-        return gain
+        return max(score_rows_move(self._held, page, before, after), 0.0)
 
     def usefulness(self) -> tuple[Ints, Floats]:
         """Return the pages in any row, ascending, and u_p = Σ_q f_q I(R(p)) S(p, q) of each."""
-        seen = chain.from_iterable(
-            (f * view * score for view, score in zip(self._views, scores, strict=False))
-            for f, scores in zip(self._frequency, self._scores, strict=True)
-        )
-        listed = np.fromiter(chain.from_iterable(self._pages), np.int64)
-        pages, which = np.unique(listed, return_inverse=True)
-        found = np.bincount(which, np.fromiter(seen, np.float64), len(pages))
-        return pages, found.astype(np.float64, copy=False)
+        held = np.arange(self._top) < self.length[:, None]
+        seen = self.frequency[:, None] * self.views[:-1] * self.scores
+        pages, which = np.unique(self.pages[held], return_inverse=True)
+        return pages, np.bincount(which, seen[held], len(pages)).astype(np.float64, copy=False)
 
 
 # -- what a missed change costs ----------------------------------------------

@@ -100,6 +100,6 @@ def index_lines(title: str | None, texts: Sequence[str] = (), kinds: Sequence[st
     characters the beginning counts.
     """
     blocks = list(zip(texts, kinds, strict=True))
-    headings = "  ".join(normalised(text) for text, kind in blocks if kind == "heading")
+    headings = "  ".join(filter(None, (normalised(t) for t, kind in blocks if kind == "heading")))
     others = " ".join(text for text, kind in blocks if kind != "heading")
     return f"{normalised(title or '')}\n{headings[:_INDEXED]}\n{normalised(others[:_INDEXED])}"

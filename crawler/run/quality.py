@@ -17,9 +17,9 @@ from freshet.config.settings import SearchSettings
 from freshet.crawler.tally import UsageError
 from freshet.scheduler.search_quality import (
     TOP,
+    PageCounts,
     ScoreTable,
     Scoring,
-    TermCounts,
     Workload,
     made_queries,
 )
@@ -53,7 +53,7 @@ def listed_queries(path: Path) -> Workload:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise UsageError(f"--queries {path}: {why}") from error
-    found = []
+    found: list[tuple[list[str], float]] = []
     for number, line in enumerate(text.splitlines(), 1):
         said = _WEIGHT.fullmatch(line)
         words = normalised(said[1] if said else line).split()
@@ -115,12 +115,10 @@ async def _made(database: Database) -> Workload:
 
 # -- measuring ---------------------------------------------------------------
 
-#: A row is made anew after visits to so many of the pages, and at least so many.
-_OF_PAGES: Final = 0.25
-_LEAST_VISITS: Final = 1_000
+#: A row is made anew, with the statistics of the day, after a visit to each page, or so many.
+_LEAST_VISITS: Final = 10_000
 #: Rows that are made in one transaction: commits wait for them.
 _TOGETHER: Final = 10
-_NOTHING: Final = TermCounts({}, 0)
 
 
 class QualityMeter:
@@ -134,35 +132,30 @@ class QualityMeter:
     def __init__(self, workload: Workload) -> None:
         """Measure by these queries."""
         self._workload = workload
-        self._terms = workload.terms
         self.forget()
 
     def forget(self) -> None:
         """Drop all rows."""
         self._scoring = Scoring(self._workload)
         self._table = ScoreTable(self._workload.frequency)
-        #: Of each row the number of visits at which it is due again.
-        self._due: dict[int, float] = {}
+        #: Of each row the number of visits at which it is due again; 0: it was not made yet.
+        self._due = np.zeros(len(self._workload.queries))
         self._visits = 0
 
     def measure(self, db: Connection, page_id: int, old: str | None, new: str | None) -> float:
         """Return ΔQ_A of a visit, and move the page in the rows, before the index has it."""
         self._visits += 1
-        before, after = self._counts(old), self._counts(new)
-        was, will = set(self._scoring.matching(before)), set(self._scoring.matching(after))
-        moved, score = {}, self._scoring.score
-        for query in was | will:
-            if self._due.get(query, 0) <= self._visits or self._table.has_shrunk(query):
-                self._make(db, query)
-            s1 = score(query, before) if query in was else 0.0
-            s2 = score(query, after) if query in will else 0.0
-            if s1 != s2:
-                moved[query] = s1, s2
-        return self._table.change(page_id, moved)
+        before, after = self._counted(old), self._counted(new)
+        concerned = self._scoring.matches(before) | self._scoring.matches(after)
+        due = (self._due <= self._visits) | self._table.have_shrunk()
+        for query in np.flatnonzero(concerned & due).tolist():
+            self._make(db, query)
+        scores = self._scoring.scores
+        return self._table.change(page_id, scores(before), scores(after))
 
     def make_rows(self, db: Connection) -> bool:
         """Make some of the rows that were not needed yet; return whether there are more."""
-        missing = [each for each in range(len(self._workload.queries)) if each not in self._due]
+        missing = np.flatnonzero(self._due == 0).tolist()
         for query in missing[:_TOGETHER]:
             self._make(db, query)
         return len(missing) > _TOGETHER
@@ -179,21 +172,11 @@ class QualityMeter:
         self._scoring.freeze(query, told.idf, told.mean_length)
         columns = np.array([page for page, _ in best], np.int64), np.array([s for _, s in best])
         self._table.refill(query, *columns)
-        self._due[query] = self._visits + max(_OF_PAGES * told.pages, _LEAST_VISITS)
+        self._due[query] = self._visits + max(told.pages, _LEAST_VISITS)
 
-    def _counts(self, lines: str | None) -> TermCounts:
-        """Return the weighted counts of the workload's terms in the indexed lines of a page."""
-        if lines is None:
-            return _NOTHING
-        counts: dict[str, float] = {}
-        length, terms = 0, self._terms
-        for line, weight in zip(lines.split("\n"), queries.WEIGHTS, strict=True):
-            words = line.split()
-            length += len(words)
-            for word in words:
-                if word in terms:
-                    counts[word] = counts.get(word, 0) + weight
-        return TermCounts(counts, length)
+    def _counted(self, lines: str | None) -> PageCounts:
+        columns = zip(lines.split("\n"), queries.WEIGHTS, strict=True) if lines else ()
+        return self._scoring.count(columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,4 +299,17 @@ struct bill {
     double *start; /* [1] */
 };
 
+/* -- search quality (search_quality.c) -- */
+
+/* The first results of queries, by score and then by page; where more match, they are `cut`. */
+struct score_rows {
+    int64_t queries, top;
+    int64_t *pages; /* [queries][top] */
+    double *scores; /* [queries][top] */
+    int64_t *length; /* [queries] */
+    bool *cut; /* [queries] */
+    double *frequency; /* [queries] */
+    double *views; /* [top + 1] */
+};
+
 #endif

@@ -24,6 +24,7 @@ from freshet.compiled import function
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
+Octets: TypeAlias = NDArray[np.uint8]
 Records: TypeAlias = NDArray[np.void]
 
 _HEADER = Path(__file__).with_name("core.h").read_text("ascii")
@@ -31,7 +32,7 @@ _BODIES = dict(re.findall(r"^struct (\w+) \{\n(.*?)^\};", _HEADER, re.MULTILINE 
 _MEMBER = re.compile(r"^ {4}(?:struct )?(\w+) ([\w*, ]+);(?: /\* (\S.*) \*/)?$", re.MULTILINE)
 _TYPES: Final[dict[str, DTypeLike]] = {
     "bool": np.bool_, "double": np.float64, "float": np.float32, "int16_t": np.int16,
-    "int64_t": np.int64,
+    "int64_t": np.int64, "uint8_t": np.uint8,
 }  # fmt: skip
 
 #: The constants of ``core.h``.
@@ -400,3 +401,42 @@ def bounds_relaxed(
     cost = np.empty(1)
     visits = _bounds_relaxed(offsets, *(day, since, end, importance), price, harmonic, cost)
     return float(cost[0]), visits
+
+
+# -- search quality --
+
+_terms_table = _function("terms_table", "uint8_t[s] s int64_t[n] n int64_t![t] t")
+_terms_count = _function(
+    "terms_count", "uint8_t[s] s int64_t[n] n int64_t[t] t uint8_t[l] l r double![m] m"
+)
+_score_rows_move = _function("score_rows_move", "*score_rows i double[n] double[n] n double![one]")
+
+
+def terms_table(words: Octets, ends: Ints, slots: int) -> Ints:
+    """Return a table (slots,) of n words, in UTF-8 one behind the other, that end at ``ends`` (n,).
+
+    ``slots`` is a power of two, more than 2 n; else IndexError.
+    """
+    table = np.full(slots, -1, np.int64)
+    _terms_table(words, ends, table)
+    return table
+
+
+def terms_count(
+    words: Octets, ends: Ints, table: Ints, *, text: Octets, weight: float, counts: Floats
+) -> int:
+    """Add a weight to the count (n,) of a word of the table wherever it stands in a text in UTF-8.
+
+    Spaces divide words. Returns the number of all words of the text.
+    """
+    return _terms_count(*(words, ends, table), text, weight, counts)
+
+
+def score_rows_move(rows: Structure, page: int, before: Floats, after: Floats) -> float:
+    """Move a page in the rows of all queries for which its score, (n,) each, has changed.
+
+    Returns what the rows gain (:class:`freshet.scheduler.search_quality.ScoreTable`).
+    """
+    gain = np.empty(1)
+    _score_rows_move(rows, page, before, after, gain)
+    return float(gain[0])

@@ -13,9 +13,9 @@ from scipy.special import zeta
 from freshet.scheduler.search_quality import (
     KAPPA,
     Marks,
+    PageCounts,
     ScoreTable,
     Scoring,
-    TermCounts,
     Workload,
     as_importance,
     estimated_quality,
@@ -85,7 +85,7 @@ def test_a_change_is_the_closed_form_of_a_shift(
         closed = own + sum((shown(r - 1) - shown(r)) * score(r) for r in range(r1 + 1, r2 + 1))
     else:
         closed = own + sum((shown(r + 1) - shown(r)) * score(r) for r in range(r2, r1))
-    measured = table.change(page, {0: (scores[page], new_score)})
+    measured = table.change(page, np.array([scores[page]]), np.array([new_score]))
     assert closed == pytest.approx(change, abs=1e-12)
     assert measured == pytest.approx(0.5 * change, abs=1e-12)
     assert change >= -1e-12
@@ -105,17 +105,17 @@ def test_a_row_stays_the_beginning_of_its_list(
     for query in (0, 1):
         refill(query)
     for page, *scores in visits:
-        gain = table.change(page, {q: (true[q, page], scores[q]) for q in (0, 1)})
+        gain = table.change(page, true[:, page].copy(), np.array(scores))
         assert gain >= 0
         true[:, page] = scores
         if refills:
-            for query in filter(table.has_shrunk, (0, 1)):
+            for query in np.flatnonzero(table.have_shrunk()).tolist():
                 refill(query)
         for query in (0, 1):
             whole = listed(true[query].tolist())
-            row = table._pages[query].tolist()
+            row = table.pages[query, : table.length[query]].tolist()
             assert row == whole[: len(row)]
-            assert len(row) == min(len(whole), top) or query in table._cut
+            assert len(row) == min(len(whole), top) or table.cut[query]
             assert not refills or 4 * len(row) >= 3 * min(len(whole), top)
     if top > PAGES:
         ids, found = table.usefulness()
@@ -127,11 +127,11 @@ def test_a_row_stays_the_beginning_of_its_list(
 def test_a_table_fills_itself_as_pages_come() -> None:
     table = ScoreTable(np.ones(1), top=2)
     for page, score in enumerate((1.0, 3.0, 2.0)):
-        table.change(page, {0: (0.0, score)})
+        table.change(page, np.zeros(1), np.array([score]))
     assert table.usefulness()[0].tolist() == [1, 2]
-    assert table.change(9, {}) == 0
-    table.change(1, {0: (3.0, 0.0)})
-    assert table.has_shrunk(0)
+    assert table.change(9, np.ones(1), np.ones(1)) == 0
+    table.change(1, np.array([3.0]), np.zeros(1))
+    assert table.have_shrunk().tolist() == [True]
 
 
 PLAIN = Workload.of([(["a"], 2), (["b", "a"], 1), (["c"], 1), (["a", "b"], 0.5), ([], 9)])
@@ -152,22 +152,33 @@ def test_a_workload_is_of_sets_of_terms_with_frequencies() -> None:
 def test_scores_are_bm25_where_all_terms_occur(
     counts: dict[str, float], length: int, idfs: list[float]
 ) -> None:
-    scoring, page = Scoring(PLAIN), TermCounts(counts, length)
-    idf = dict(zip("ab", idfs, strict=True)) | {"c": 1.0}
+    scoring, idf = Scoring(PLAIN), dict(zip("abc", [*idfs, 1.0], strict=True))
+    page = PageCounts(np.array([counts.get(term, 0.0) for term in "abc"]), length)
 
     def weight(term: str) -> float:
         tf = counts[term]
         return idf[term] * tf * 2.2 / (tf + 1.2 * (1 - 0.75 + 0.75 * length / 100))
 
-    wanted = {
-        number: sum(map(weight, terms))
-        for number, terms in enumerate(PLAIN.queries)
-        if all(term in counts for term in terms)
-    }
-    assert sorted(scoring.matching(page)) == sorted(wanted)
-    for number, score in wanted.items():
-        scoring.freeze(number, [idf[term] for term in PLAIN.queries[number]], 100)
-        assert scoring.score(number, page) == pytest.approx(score)
+    for number, terms in enumerate(PLAIN.queries):
+        scoring.freeze(number, [idf[term] for term in terms], 100)
+    held = [all(term in counts for term in terms) for terms in PLAIN.queries]
+    wanted = [sum(map(weight, q)) if has else 0 for q, has in zip(PLAIN.queries, held, strict=True)]
+    assert scoring.matches(page).tolist() == held
+    assert scoring.scores(page).tolist() == pytest.approx(wanted)
+
+
+WORDS = st.text("aébc東", min_size=1, max_size=3)
+
+
+@given(st.sets(WORDS, max_size=9), st.lists(st.one_of(WORDS, st.just("")), max_size=30))
+def test_terms_are_counted_by_their_weights(terms: set[str], words: list[str]) -> None:
+    """Also where a term is the beginning of another word, and where spaces repeat."""
+    scoring = Scoring(Workload.of([([term], 1) for term in terms]))
+    lines = [(" ".join(words), 1.0), ("  ".join(words[:5]), 2.5)]
+    found = scoring.count(lines)
+    expected = [words.count(t) + 2.5 * words[:5].count(t) for t in sorted(terms)]
+    assert found.counts.tolist() == expected
+    assert found.length == sum(len(line.split()) for line, _ in lines)
 
 
 def test_queries_are_made_of_strings_that_many_pages_carry() -> None:
