@@ -113,6 +113,11 @@ class Workload:
         frequency = np.fromiter(weights.values(), np.float64, len(weights))
         return cls(tuple(weights), frequency / max(frequency.sum(), np.finfo(np.float64).tiny))
 
+    def as_texts(self) -> dict[str, float]:
+        """Return each query, its terms divided by spaces, with its frequency."""
+        texts = [" ".join(terms) for terms in self.queries]
+        return dict(zip(texts, self.frequency.tolist(), strict=True))
+
     @property
     def terms(self) -> frozenset[str]:
         """Return every term of a query."""

@@ -22,7 +22,7 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.run.orders import CrawlReport, make_report
 from freshet.crawler.run.push import sender
-from freshet.crawler.run.quality import open_index
+from freshet.crawler.run.quality import note_quality, open_index
 from freshet.crawler.run.upkeep import (
     Grouping,
     catch_up,
@@ -242,6 +242,7 @@ class _CrawlRun:
         rules = matching(self._settings.alerts)
         await correct(self._database, self._context.run_id, since, now, rules)
         await index_pending(self._database, self._context.parser)
+        await note_quality(self._database, self._settings.search, self._context.index)
 
     async def _close_run(self, ending: Ending) -> None:
         now = self._clock.now()

@@ -28,7 +28,7 @@ from freshet.crawler.run.crawl import COMPARED, Live
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, make_report
 from freshet.crawler.run.push import receiving, sender
-from freshet.crawler.run.quality import open_index
+from freshet.crawler.run.quality import note_quality, open_index
 from freshet.crawler.run.service import Service
 from freshet.crawler.run.state import DaemonState
 from freshet.crawler.run.upkeep import (
@@ -493,6 +493,7 @@ class _Daemon:
         rules = matching(self._settings.alerts)
         corrections = await correct(context.database, context.run_id, since, now, rules)
         await index_pending(context.database, context.parser)
+        await note_quality(context.database, self._settings.search, context.index)
         self.outbox.committed()
         if await observations.any_since(context.database.reader, since):
             await self._relearn([each.page_id for each in corrections if each.was == "new"])

@@ -12,6 +12,7 @@ from sqlite3 import Connection
 from typing import Final
 
 import numpy as np
+from aiosqlite import Connection as Reader
 
 from freshet.config.settings import SearchSettings
 from freshet.crawler.tally import UsageError
@@ -76,29 +77,34 @@ async def take_over_queries(database: Database, settings: SearchSettings) -> Wor
 
     Searches that the store remembered count as well, half of all where there are others.
     """
+    made, pages = Workload.of(()), 0
     if settings.queries == "made":
-        base = await _made(database)
-    else:
-        base = listed_queries(Path(settings.queries)) if settings.queries else Workload.of(())
+        made, pages = await _made(database.reader)
+    base = made
+    if settings.queries not in {"", "made"}:
+        base = listed_queries(Path(settings.queries))
     asked = await search.asked(database.reader, _QUERIES) if settings.remember else []
     own = Workload.of((terms.split(" "), times) for terms, times in asked)
-    share = 0.5 if len(base.queries) else 1.0
-    parts = [(base, 1 - share if len(own.queries) else 1.0), (own, share)]
+    half = 0.5 if base.queries and own.queries else 1.0
     found = Workload.of(
-        (terms, weight * f)
-        for part, weight in parts
-        for terms, f in zip(part.queries, part.frequency.tolist(), strict=True)
+        (terms.split(" "), half * f) for part in (base, own) for terms, f in part.as_texts().items()
     )
-    rows = [(" ".join(q), f) for q, f in zip(found.queries, found.frequency.tolist(), strict=True)]
-    await database.write(partial(search.set_queries, queries=rows))
+    await database.write(
+        partial(search.set_queries, queries=found.as_texts(), made=made.as_texts(), pages=pages)
+    )
     return found
 
 
-async def _made(database: Database) -> Workload:
-    """Make queries of titles, headings and anchors, or return those that are there."""
-    if known := await search.queries(database.reader):
-        return Workload.of((terms.split(" "), f) for terms, f in known)
-    texts = await search.sampled_texts(database.reader, _SAMPLE)
+async def _made(reader: Reader) -> tuple[Workload, int]:
+    """Make queries of titles, headings and anchors; return them, and of how many pages they are.
+
+    Those that are there hold until there are twice as many pages.
+    """
+    known, pages = await search.made_queries(reader)
+    now = (await search.counts(reader) or (0, 0))[0]
+    if known and now < 2 * pages:
+        return Workload.of((terms.split(" "), f) for terms, f in known.items()), pages
+    texts = await search.sampled_texts(reader, _SAMPLE)
 
     def made() -> Workload:
         documents = [[normalised(text) for text in each] for each in texts]
@@ -110,7 +116,7 @@ async def _made(database: Database) -> Workload:
 
         return made_queries(documents, terms_of, _QUERIES, np.random.default_rng(_SEED))
 
-    return await asyncio.to_thread(made)
+    return await asyncio.to_thread(made), now
 
 
 # -- measuring ---------------------------------------------------------------
@@ -130,16 +136,16 @@ class QualityMeter:
     """
 
     def __init__(self, workload: Workload) -> None:
-        """Measure by these queries."""
-        self._workload = workload
+        """Measure by these queries; without any, nothing is measured."""
+        self.workload = workload
         self.forget()
 
     def forget(self) -> None:
         """Drop all rows."""
-        self._scoring = Scoring(self._workload)
-        self._table = ScoreTable(self._workload.frequency)
+        self._scoring = Scoring(self.workload)
+        self._table = ScoreTable(self.workload.frequency)
         #: Of each row the number of visits at which it is due again; 0: it was not made yet.
-        self._due = np.zeros(len(self._workload.queries))
+        self._due = np.zeros(len(self.workload.queries))
         self._visits = 0
 
     def measure(self, db: Connection, page_id: int, old: str | None, new: str | None) -> float:
@@ -166,7 +172,7 @@ class QualityMeter:
         search.note_use(db, list(zip(pages.tolist(), usefulness.tolist(), strict=True)))
 
     def _make(self, db: Connection, query: int) -> None:
-        terms = [f'"{term}"' for term in self._workload.queries[query]]
+        terms = [f'"{term}"' for term in self.workload.queries[query]]
         scores, told = queries.now(db, queries.scoring(terms))
         best = nlargest(TOP + 1, scores.items(), key=lambda one: (one[1], -one[0]))
         self._scoring.freeze(query, told.idf, told.mean_length)
@@ -187,13 +193,6 @@ class SearchIndex:
     meter: QualityMeter | None = None
 
 
-async def note_use(database: Database, meter: QualityMeter) -> None:
-    """Make all rows that are missing, some at a time, and write what pages contribute."""
-    while await database.write(meter.make_rows):
-        pass
-    await database.write(meter.note)
-
-
 async def open_index(database: Database, settings: SearchSettings) -> SearchIndex:
     """Make, delete or keep the index of a store, and return it with a meter where it is to measure.
 
@@ -204,5 +203,19 @@ async def open_index(database: Database, settings: SearchSettings) -> SearchInde
     exists = await database.write(partial(search.take_over, wanted=settings.index))
     if not exists or not (settings.queries or settings.remember):
         return SearchIndex(exists)
-    workload = await take_over_queries(database, settings)
-    return SearchIndex(exists, QualityMeter(workload) if workload.queries else None)
+    return SearchIndex(exists, QualityMeter(await take_over_queries(database, settings)))
+
+
+async def note_quality(database: Database, settings: SearchSettings, index: SearchIndex) -> None:
+    """Write what pages contribute to searches, by all queries; make these if it is time."""
+    meter = index.meter
+    if meter is None:
+        return
+    _, pages = await search.made_queries(database.reader)
+    indexed = (await search.counts(database.reader) or (0, 0))[0]
+    if not meter.workload.queries or (settings.queries == "made" and indexed >= 2 * pages):
+        meter.workload = await take_over_queries(database, settings)
+        meter.forget()
+    while await database.write(meter.make_rows):
+        pass
+    await database.write(meter.note)

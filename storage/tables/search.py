@@ -230,10 +230,17 @@ def append_changes(db: Connection, changes: Iterable[tuple[int, float, float]]) 
     )
 
 
-def set_queries(db: Connection, queries: Iterable[tuple[str, float]]) -> None:
-    """Replace the queries by these: sorted words, and the share of all searches."""
+def set_queries(
+    db: Connection, queries: Mapping[str, float], made: Mapping[str, float], pages: int
+) -> None:
+    """Replace the queries by these, sorted words with their shares of all searches.
+
+    ``made`` are those that were made of so many ``pages``, with their shares of these.
+    """
     db.execute("DELETE FROM search_query")
-    db.executemany("INSERT INTO search_query (terms, frequency) VALUES (?, ?)", queries)
+    rows = [(terms, f, made.get(terms), pages) for terms, f in queries.items()]
+    sql = "INSERT INTO search_query (terms, frequency, made, pages) VALUES (?, ?, ?, ?)"
+    db.executemany(sql, rows)
 
 
 def note_use(db: Connection, usefulness: Sequence[tuple[int, float]]) -> None:
@@ -249,9 +256,16 @@ def count_search(db: Connection, terms: str) -> None:
         db.execute(sql, (terms,))
 
 
-async def queries(db: Reader) -> list[tuple[str, float]]:
-    """Return the queries by which quality is measured, by their shares of searches."""
-    return await _rows(db, "SELECT terms, frequency FROM search_query ORDER BY frequency DESC, id")
+async def queries(db: Reader) -> dict[str, float]:
+    """Return the queries by which quality is measured, with their shares of searches."""
+    return dict(await _rows(db, "SELECT terms, frequency FROM search_query ORDER BY id"))
+
+
+async def made_queries(db: Reader) -> tuple[dict[str, float], int]:
+    """Return the queries that were made, with their shares of these, and of how many pages."""
+    sql = "SELECT terms, made, pages FROM search_query WHERE made IS NOT NULL ORDER BY id"
+    rows = await _rows(db, sql)
+    return {row[0]: row[1] for row in rows}, max((row[2] for row in rows), default=0)
 
 
 async def asked(db: Reader, limit: int) -> list[tuple[str, int]]:

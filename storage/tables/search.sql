@@ -12,11 +12,14 @@ CREATE TABLE search_index (
 ) STRICT;
 CREATE VIRTUAL TABLE search_words
     USING fts5 (title, headings, body, content = '', tokenize = 'ascii');
--- Queries by which search quality is measured: sorted words, and the share of all searches.
+-- Queries by which search quality is measured: sorted words, and the share of all searches. Made
+-- ones have a share of these, and the number of pages of which they were made.
 CREATE TABLE IF NOT EXISTS search_query (
     id        INTEGER PRIMARY KEY,
     terms     TEXT NOT NULL UNIQUE,
-    frequency REAL NOT NULL
+    frequency REAL NOT NULL,
+    made      REAL,
+    pages     INTEGER
 ) STRICT;
 -- What was searched, if search.remember is on: sorted words, and how often.
 CREATE TABLE IF NOT EXISTS search_asked (

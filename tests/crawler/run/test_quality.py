@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from freshet.config.loading import load
-from freshet.crawler.run.quality import QualityMeter, listed_queries, note_use, take_over_queries
+from freshet.crawler.run.quality import (
+    QualityMeter,
+    SearchIndex,
+    listed_queries,
+    note_quality,
+    take_over_queries,
+)
 from freshet.crawler.tally import UsageError
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.search_quality import Workload, usefulness
@@ -93,10 +99,11 @@ async def test_a_rolled_back_transaction_leaves_no_trace(store: CrawlStore) -> N
     with pytest.raises(AttributeError):
         await store.apply(seen(due[1], "a a a a", START + 101))
     assert isinstance(store.tables.meter, QualityMeter)
-    await note_use(store.database, store.tables.meter)
+    said = load(None, {})[0].search
+    await note_quality(store.database, said, SearchIndex(True, store.tables.meter))
     noted = dict(await store.rows("SELECT page_id, usefulness FROM search_use"))
     other = QualityMeter(WORKLOAD)
-    await note_use(store.database, other)
+    await note_quality(store.database, said, SearchIndex(True, other))
     assert dict(await store.rows("SELECT page_id, usefulness FROM search_use")) == noted
 
 
@@ -111,7 +118,7 @@ async def test_what_was_searched_counts_half_beside_other_queries(
         await store.database.write(partial(search.count_search, terms=terms))
     said = load(None, {"search.queries": str(file), "search.remember": True})[0].search
     await take_over_queries(store.database, said)
-    assert dict(await search.queries(store.database.reader)) == pytest.approx(
+    assert await search.queries(store.database.reader) == pytest.approx(
         {"green tea": 0.5 * 4 / 5 + 0.5 / 3, "cafe": 0.5 / 5, "tea": 0.5 * 2 / 3}
     )
 
