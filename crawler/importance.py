@@ -216,13 +216,15 @@ def _even(page_id: Ints, _host: Rows, _origins: Sequence[str]) -> Floats:
 class Weighing:
     """The data on the importance of pages at one moment.
 
-    ``by`` is ``daemon.importance``, ``representatives`` are by the ids of their duplicates.
+    ``by`` is ``daemon.importance``, ``representatives`` are by the ids of their duplicates;
+    ``marks`` multiply the importances of pages, by their ids (:mod:`.search_marks`).
     """
 
     by: str
     seeds: Sequence[StoredSeed]
     shares: Shares = _even
     representatives: Mapping[int, int] = field(default_factory=dict)
+    marks: Mapping[int, float] = field(default_factory=dict)
 
     def importances(
         self, page_id: Ints, urls: Sequence[str], host: Rows, origins: Sequence[str]
@@ -236,6 +238,8 @@ class Weighing:
             values = np.array([seed.importance for seed in self.seeds] + [DEFAULT])
             own = values[speaking(urls, host, origins, self.seeds)]
         own = own * self.shares(page_id, host, origins)
+        if self.marks:
+            own = own * np.array([self.marks.get(page, 1.0) for page in page_id.tolist()])
         return shared(own, page_id, self.representatives)
 
     def half_lives(self, page_id: Ints, urls: Sequence[str]) -> Floats:
@@ -265,17 +269,20 @@ class Weighing:
         both = self.representatives, before.representatives
         turned = {leader for _, leader in both[0].items() ^ both[1].items()}
         followers = {page for each in both for page, leader in each.items() if leader in turned}
-        return sorted(turned | followers)
+        marked = {page for page, _ in self.marks.items() ^ before.marks.items()}
+        return sorted(turned | followers | marked)
 
 
-async def weigh(connection: aiosqlite.Connection, by: str) -> Weighing:
+async def weigh(
+    connection: aiosqlite.Connection, by: str, marks: Mapping[int, float] | None = None
+) -> Weighing:
     """Weigh the pages of a store by its current data; PageRank in a thread."""
     stored = await runs.load(connection)
     same = await near_duplicates_tables.one_of_group(connection)
     endless = await url_patterns.representatives(connection)
     # Whoever follows a page that has come to follow another one follows that.
     same = {page: endless.get(leader, leader) for page, leader in same.items()} | endless
-    return Weighing(by, stored, await _shares(connection, by), same)
+    return Weighing(by, stored, await _shares(connection, by), same, marks or {})
 
 
 async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:

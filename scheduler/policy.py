@@ -56,6 +56,12 @@ def _value(key: str, text: str, default: object) -> Value:
 
 
 GROUP = "freshet.policies"
+#: Names of policies that are known from the literature and not offered, and why.
+_REFUSED = {
+    "search_priority": "the priority of Pandey's thesis (quality gained a day times age) starves "
+    "pages whose first visits gained nothing: on recorded sites it lost 22 times as much as "
+    "uniform visits; search_quality is what works"
+}
 
 #: How a crawl rate is carried out: at the times of a Poisson process, or evenly spaced.
 Crawling: TypeAlias = Literal["poisson", "periodic"]
@@ -187,6 +193,8 @@ def load(specification: str) -> Policy:
 
 
 def _entry(name: str) -> EntryPoint:
+    if name in _REFUSED:
+        raise PolicyError(f"policy {name}: {_REFUSED[name]}")
     found = entry_points(group=GROUP, name=name)
     if not found:
         raise PolicyError(f"policy: {name!r} is not known; accepted are {', '.join(names())}")

@@ -274,6 +274,8 @@ def sentences(
             f"Copies of its host were stale for {beside(it.rotation)} of the time for which "
             "visits in turn would have left them so."
         )
+    if it.searched is not None:
+        yield it.searched
     if obstacle:
         yield f"Now {obstacle}."
     if it.estimated_at is None:

@@ -19,6 +19,7 @@ from freshet.config.sites import Sites
 from freshet.crawler.capacities import key_of
 from freshet.crawler.importance import DEFAULT, Importance, speaking
 from freshet.crawler.run.status import record
+from freshet.crawler.search_marks import read_marks
 from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
@@ -81,7 +82,7 @@ class PageForecast:
     ephemeral source has ``arrival_rate`` new items a day, which lose half of their worth in
     ``half_life_hours``; its ``urgent`` items are fetched at once. ``capped`` is the page's host
     queue if more visits are wanted there than politeness allows. ``rotation`` says how stale the
-    copies of its host were beside a rotation.
+    copies of its host were beside a rotation, ``searched`` what its changes mean to searchers.
     """
 
     budget: str
@@ -108,6 +109,7 @@ class PageForecast:
     due_in_days: float | None
     capped: CappedQueue | None
     rotation: BesideRotation | None
+    searched: str | None
     estimated_at: float | None
 
 
@@ -203,6 +205,9 @@ async def forecast_page(
         due_in_days=None if due_at is None else max(0.0, due_at - now) / _DAY_S,
         capped=next((it for it in capped if it.queue == key_of(host)), None),
         rotation=dict((await record(connection, now))[1]).get(host.origin),
+        searched=(await read_marks(connection, now)).said(
+            page_id, host.host_id, now, decides=said.policy == "search_quality"
+        ),
         estimated_at=valued.at if is_valued else None,
     )
 

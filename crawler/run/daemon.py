@@ -55,11 +55,13 @@ from freshet.crawler.run.wiring import (
     take_over_pages,
 )
 from freshet.crawler.search import index_pending
+from freshet.crawler.search_marks import judge_next
 from freshet.crawler.tally import CrawlError, Ending, Tally, UsageError
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Bools
+from freshet.scheduler.policies.greedy_index import SearchQuality
 from freshet.storage import maintenance
 from freshet.storage.database import Database, StoreError, open_store
 from freshet.storage.entries import Outlook
@@ -500,4 +502,6 @@ class _Daemon:
         await maintenance.prune(context.database, retention_of(context.settings.store), now)
         if not comparing.stopping():
             await catch_up(context.database, self._clock.now, batch=COMPARED, watch=comparing)
+            if isinstance(self.state.policy, SearchQuality):
+                await judge_next(context.database, now)
             await self.agenda.reweigh(await self.state.weigh())

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from heapq import nlargest
@@ -36,8 +37,9 @@ _QUERIES: Final = 1_000
 _MOST_LISTED: Final = 10_000
 #: Pages whose texts queries are made of.
 _SAMPLE: Final = 20_000
-#: Words in more pages than this share say nothing of what is searched.
+#: Words in more than this share of so many of these pages say nothing of what is searched.
 _USUAL: Final = 0.5
+_WHOLE: Final = 2_000
 _SEED: Final = 4
 _WEIGHT: Final = re.compile(r"(.*)[\t,;] *([0-9.eE+-]+) *")
 
@@ -104,19 +106,30 @@ async def _made(reader: Reader) -> tuple[Workload, int]:
     now = (await search.counts(reader) or (0, 0))[0]
     if known and now < 2 * pages:
         return Workload.of((terms.split(" "), f) for terms, f in known.items()), pages
-    texts = await search.sampled_texts(reader, _SAMPLE)
+    lines = await search.sampled(reader, _SAMPLE)
+    anchors = await search.anchors(reader, lines)
+    return await asyncio.to_thread(_made_of, lines, anchors), now
 
-    def made() -> Workload:
-        documents = [[normalised(text) for text in each] for each in texts]
-        holding = Counter(word for each in documents for word in set(" ".join(each).split()))
-        usual = {word for word, n in holding.items() if n > _USUAL * len(documents) + 1}
 
-        def terms_of(text: str) -> list[str]:
-            return [word for word in text.split() if word not in usual]
+def _made_of(pages: Mapping[int, str], anchors: Iterable[tuple[int, str]]) -> Workload:
+    """Make queries of the indexed lines of pages and the anchors of links to them."""
+    texts = {page: [title] for page, lines in pages.items() for title in lines.split("\n")[:1]}
+    for page, lines in pages.items():
+        texts[page] += lines.split("\n")[1].split("  ")
+    for page, anchor in anchors:
+        texts[page].append(normalised(anchor))
+    headlines = Counter(
+        word for strings in texts.values() for word in set(" ".join(strings).split())
+    )
+    some = list(pages.values())[:: len(pages) // _WHOLE + 1]
+    everywhere = Counter(word for lines in some for word in set(lines.split()))
+    usual = {word for word, n in headlines.items() if n > _USUAL * len(texts) + 1}
+    usual |= {word for word, n in everywhere.items() if n > _USUAL * len(some) + 1}
 
-        return made_queries(documents, terms_of, _QUERIES, np.random.default_rng(_SEED))
+    def terms_of(text: str) -> list[str]:
+        return [word for word in text.split() if word not in usual]
 
-    return await asyncio.to_thread(made), now
+    return made_queries(texts.values(), terms_of, _QUERIES, np.random.default_rng(_SEED))
 
 
 # -- measuring ---------------------------------------------------------------

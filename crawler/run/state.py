@@ -16,6 +16,7 @@ from freshet.config.sites import Sites
 from freshet.crawler.capacities import Limits, costs_of, exchange_of, limits_of
 from freshet.crawler.importance import Areas, Weighing, terms, weigh
 from freshet.crawler.run.orders import parsed
+from freshet.crawler.search_marks import read_marks, steady
 from freshet.scheduler import policy
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import PolicyRanker, ranker_of
@@ -23,6 +24,7 @@ from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.snapshots import Others, Snapshots
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Column, Ints
+from freshet.scheduler.policies.greedy_index import SearchQuality
 from freshet.storage.database import Database
 from freshet.storage.entries import Host
 from freshet.storage.records import StoredSeed
@@ -133,7 +135,7 @@ class DaemonState:
             self._area_of = Areas()
             self.agenda.begin(self._anew())
             return False
-        before = replace(self.weighing, representatives=self._represented)
+        before = replace(self.weighing, representatives=self._represented, marks={})
         touched = self.weighing.touched(before)
         if touched is None or touched:
             await self.agenda.reweigh(touched)
@@ -191,8 +193,10 @@ class DaemonState:
 
     async def weigh(self) -> list[int] | None:
         """Compute the importance anew; return the ids of the changed pages (None: any)."""
-        before = self.weighing
-        self.weighing = await weigh(self._reader, self.settings.daemon.importance)
+        before, marks = self.weighing, None
+        if isinstance(self.policy, SearchQuality):
+            marks = steady((await read_marks(self._reader)).factor, before.marks)
+        self.weighing = await weigh(self._reader, self.settings.daemon.importance, marks)
         return self.weighing.touched(before)
 
     async def hosts(self) -> list[Host]:

@@ -202,3 +202,13 @@ class SiteClock(GreedyIndex):
     >>> SiteClock().index(table, now=0.34657359028).round(6).tolist()
     [0.096574]
     """
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuality(SiteClock):
+    """Crawls the page whose staleness costs searchers most by the clock of its site.
+
+    The importance of a page is what a missed change of it is expected to cost searchers
+    (:class:`~freshet.scheduler.search_quality.Marks`), on sites whose past shows that this gains;
+    who values the pages gives it. In a table of sources the importance is taken as it is.
+    """

@@ -11,15 +11,23 @@ the fraction of each term is recovered from FTS5's sums: a term that stands twic
 counts twice.
 """
 
+from __future__ import annotations
+
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from math import log, log1p
 from sqlite3 import Connection
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import as_json, columns_of, row_to
+from freshet.storage.database import as_json, code_of, columns_of, load_columns, row_to
+from freshet.storage.entries import KINDS, Columns
+from freshet.storage.tables.search import HostChoice
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: Weights of a word in the title, in a heading and elsewhere.
 WEIGHTS: Final = (3, 2, 1)
@@ -140,3 +148,113 @@ async def pages(db: Reader, page_ids: Sequence[int]) -> list[MatchingPage]:
         (as_json(list(page_ids)),),
     )
     return list(map(row_to(MatchingPage), rows))
+
+
+# -- what visits measured ----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPages(Columns):
+    """The n indexed pages, by id, with what is believed of them.
+
+    Attributes:
+        page_id, host_id: (n,), as stored.
+        usefulness: (n,), what each contributes to a search.
+        rate: (n,), changes a day; nan: not estimated yet.
+        hazard: (n,), changes expected since the last visit, at the time of the estimate ``at``.
+        at: (n,), Unix seconds.
+        days: (n,), from when a page was found to its last good visit.
+    """
+
+    page_id: NDArray[np.int64]
+    host_id: NDArray[np.int64]
+    usefulness: NDArray[np.float64]
+    rate: NDArray[np.float64]
+    hazard: NDArray[np.float64]
+    at: NDArray[np.float64]
+    days: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredChanges(Columns):
+    """The k quality changes that visits measured.
+
+    Attributes:
+        page_id: (k,).
+        gap: (k,), days since the page was seen before.
+        change: (k,), ΔQ_A.
+    """
+
+    page_id: NDArray[np.int64]
+    gap: NDArray[np.float64]
+    change: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class HostPast(Columns):
+    """The m visits to a host's pages that told anything, by page and time.
+
+    Attributes:
+        page_id: (m,).
+        at: (m,), Unix seconds.
+        kind: (m,), places in :data:`~freshet.storage.entries.KINDS`.
+        change: (m,), the measured quality change; 0: none.
+    """
+
+    page_id: NDArray[np.int64]
+    at: NDArray[np.float64]
+    kind: NDArray[np.int8]
+    change: NDArray[np.float64]
+
+
+async def measured(db: Reader) -> tuple[MeasuredPages, MeasuredChanges]:
+    """Return the indexed pages, and all quality changes of these."""
+    columns = columns_of(
+        MeasuredPages, "e", page_id="p.id", host_id="p.host_id",
+        usefulness="ifnull(u.usefulness, 0)",
+        days="(p.checked_at - p.found_at) / 86400",
+    )  # fmt: skip
+    pages = await load_columns(
+        db,
+        MeasuredPages,
+        f"SELECT {columns} FROM search_page AS s JOIN page AS p ON p.id = s.page_id "
+        "LEFT JOIN search_use AS u ON u.page_id = p.id LEFT JOIN estimate AS e ON e.page_id = p.id "
+        "ORDER BY p.id",
+    )
+    sql = (
+        "SELECT q.page_id, q.gap_s / 86400, q.change FROM quality_change AS q "
+        "JOIN search_page AS s ON s.page_id = q.page_id"
+    )
+    return pages, await load_columns(db, MeasuredChanges, sql)
+
+
+async def past(db: Reader, host_id: int, since: float) -> HostPast:
+    """Return the visits to the indexed pages of a host since a time."""
+    kinds = code_of(KINDS, "coalesce(a.kind, o.kind)")
+    sql = (
+        f"SELECT o.page_id, o.at, {kinds}, ifnull(q.change, 0) FROM page AS p "
+        "JOIN search_page AS s ON s.page_id = p.id JOIN observation AS o ON o.page_id = p.id "
+        "LEFT JOIN amendment AS a ON a.observation_id = o.id "
+        "LEFT JOIN quality_change AS q ON q.observation_id = o.id "
+        "WHERE p.host_id = ? AND o.at >= ? AND coalesce(a.kind, o.kind) IN "
+        "('new', 'changed', 'unchanged', 'gone', 'failed') ORDER BY o.page_id, o.at"
+    )
+    return await load_columns(db, HostPast, sql, (host_id, since))
+
+
+async def choices(db: Reader) -> dict[int, HostChoice]:
+    """Return what was judged of hosts, by host."""
+    rows = await db.execute_fetchall(f"SELECT {columns_of(HostChoice)} FROM search_choice")
+    return {each.host_id: each for each in map(row_to(HostChoice), rows)}
+
+
+async def next_to_judge(db: Reader, before: float) -> int | None:
+    """Return the host judged longest ago, and before that time, with new measured changes."""
+    rows = await db.execute_fetchall(
+        "SELECT p.host_id FROM quality_change AS q JOIN page AS p ON p.id = q.page_id "
+        "LEFT JOIN search_choice AS c ON c.host_id = p.host_id "
+        "WHERE ifnull(c.at, 0) < ? AND q.change > 0 GROUP BY p.host_id "
+        "ORDER BY ifnull(c.at, 0), p.host_id LIMIT 1",
+        (before,),
+    )
+    return next((row[0] for row in rows), None)

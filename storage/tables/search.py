@@ -11,7 +11,7 @@ that were inserted; ``search_page`` keeps them, packed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from sqlite3 import Connection, OperationalError
 from typing import Any, Final, Literal, Protocol
@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, Protocol
 import zstandard
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import StoreError, as_json, columns_of, row_to
+from freshet.storage.database import StoreError, as_json, columns_of, row_to, values_of
 
 #: Version of the words of given text. Raise it with every change of :mod:`.words`.
 FORMAT: Final = 1
@@ -27,7 +27,7 @@ _LEVEL: Final = 6
 
 _CREATE: Final = (files(__package__) / "search.sql").read_text("utf-8").split(";\n")
 _INDEX: Final = ("search_words", "search_page", "search_index")
-_QUALITY: Final = ("search_query", "search_asked", "quality_change", "search_use")
+_QUALITY: Final = ("search_query", "search_asked", "quality_change", "search_use", "search_choice")
 
 #: Rows of ``change`` that tell of a document, as the index should have it.
 _TOLD: Final = "c.kind <> 'noise' AND c.version_id IS NOT NULL"
@@ -71,6 +71,22 @@ def take_over(db: Connection, wanted: Literal["on", "off", "keep"]) -> bool:
     elif wanted == "off":
         drop(db)
     return exists(db)
+
+
+@dataclass(frozen=True, slots=True)
+class HostChoice:
+    """What two orders of a host's visits would have lost (:mod:`.search_orders`), judged ``at``.
+
+    ``plain`` and ``marked`` are None where its past shows too little.
+    """
+
+    host_id: int
+    at: float
+    plain: float | None
+    marked: float | None
+    error: float | None
+    changes: int
+    is_gain: bool
 
 
 def exists(db: Connection) -> bool:
@@ -249,6 +265,12 @@ def note_use(db: Connection, usefulness: Sequence[tuple[int, float]]) -> None:
     db.executemany("INSERT INTO search_use VALUES (?, ?)", usefulness)
 
 
+def note_choice(db: Connection, choice: HostChoice) -> None:
+    """Replace what was judged of a host."""
+    marks = ", ".join("?" * len(fields(HostChoice)))
+    db.execute(f"INSERT OR REPLACE INTO search_choice VALUES ({marks})", values_of(choice))
+
+
 def count_search(db: Connection, terms: str) -> None:
     """Count a search for these sorted words, if the store has an index."""
     if exists(db):
@@ -275,27 +297,24 @@ async def asked(db: Reader, limit: int) -> list[tuple[str, int]]:
     )
 
 
-async def sampled_texts(db: Reader, most: int) -> list[list[str]]:
-    """Return the title, headings and anchors of some pages each, evenly spread over all."""
+async def sampled(db: Reader, most: int) -> dict[int, str]:
+    """Return the lines of at most so many indexed pages, evenly spread over all, by page."""
     rows = await db.execute_fetchall(
-        "SELECT s.page_id, s.words FROM search_page AS s WHERE (SELECT pages FROM search_index) "
-        "<= ?1 OR s.page_id % ((SELECT pages FROM search_index) / ?1 + 1) = 0",
-        (most,),
+        "SELECT s.page_id, s.words FROM search_page AS s WHERE "
+        "s.page_id % ((SELECT pages FROM search_index) / ? + 1) = 0 LIMIT ?",
+        (most, most),
     )
-    texts = {page_id: _headlines(packed) for page_id, packed in rows}
-    anchors = await db.execute_fetchall(
-        "SELECT dst_id, anchor FROM json_each(?) JOIN link ON dst_id = value "
-        "WHERE gone_at IS NULL AND anchor <> '' GROUP BY dst_id, anchor",
-        (as_json(list(texts)),),
-    )
-    for page_id, anchor in anchors:
-        texts[page_id].append(anchor)
-    return list(texts.values())
+    return {page_id: unpacked(packed) for page_id, packed in rows}
 
 
-def _headlines(packed: bytes) -> list[str]:
-    title, headings, _ = unpacked(packed).split("\n")
-    return [each for each in (title, *headings.split("  ")) if each]
+async def anchors(db: Reader, page_ids: Iterable[int]) -> list[tuple[int, str]]:
+    """Return each distinct anchor of links to these pages, with the page."""
+    rows = await db.execute_fetchall(
+        "SELECT DISTINCT dst_id, anchor FROM json_each(?) JOIN link ON dst_id = value "
+        "WHERE gone_at IS NULL AND anchor <> ''",
+        (as_json(list(page_ids)),),
+    )
+    return [(row[0], row[1]) for row in rows]
 
 
 async def _rows(db: Reader, sql: str) -> list[tuple[Any, ...]]:

@@ -39,4 +39,14 @@ CREATE INDEX IF NOT EXISTS quality_change_page ON quality_change (page_id);
 CREATE TABLE IF NOT EXISTS search_use (
     page_id    INTEGER PRIMARY KEY REFERENCES page (id),
     usefulness REAL NOT NULL
+) STRICT;
+-- Of each host whose past was judged: what two orders of its visits would have lost.
+CREATE TABLE IF NOT EXISTS search_choice (
+    host_id INTEGER PRIMARY KEY REFERENCES host (id),
+    at      REAL NOT NULL,
+    plain   REAL,
+    marked  REAL,
+    error   REAL,
+    changes INTEGER NOT NULL,
+    is_gain INTEGER NOT NULL
 ) STRICT

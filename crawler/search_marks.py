@@ -1,0 +1,185 @@
+"""What a missed change of each page is expected to cost searchers, and where that decides.
+
+Marks (:class:`~freshet.scheduler.search_quality.Marks`) multiply the importance of a host's pages
+under the policy ``search_quality``, where the host's own past shows that this would have lost less
+(:mod:`~freshet.scheduler.evaluate.search_orders`), and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from freshet.crawler.terminal import counted, moment, times
+from freshet.scheduler.search_quality import Marks, as_importance, estimated_quality
+from freshet.storage.entries import KINDS
+from freshet.storage.queries import search as queries
+from freshet.storage.queries.search import HostPast
+from freshet.storage.tables import search
+from freshet.storage.tables.search import HostChoice
+
+if TYPE_CHECKING:
+    from aiosqlite import Connection as Reader
+
+    from freshet.scheduler.arrays import Floats, Ints
+    from freshet.storage.database import Database
+
+_DAY_S: Final = 86_400.0
+#: A host is judged anew after a week, by the visits of a year.
+_JUDGED_S: Final = 7 * _DAY_S
+_PAST_S: Final = 365 * _DAY_S
+#: Smaller differences of a mark are not worth a new importance.
+_MOVED: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class SearchMarks:
+    """The marks of the indexed pages of a store.
+
+    Attributes:
+        mark: m̂ by page, in usefulness of a query and change.
+        relative: the same by page, as shares of the mean of its host.
+        factor: these, where marks decide.
+        measured: quality changes measured, by page: their number and sum.
+        quality: the share of search quality that the store has, as it believes; None where
+            nothing is known.
+        choices: what was judged of hosts, by host.
+    """
+
+    mark: Mapping[int, float] = field(default_factory=dict)
+    relative: Mapping[int, float] = field(default_factory=dict)
+    factor: Mapping[int, float] = field(default_factory=dict)
+    measured: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    quality: float | None = None
+    choices: Mapping[int, HostChoice] = field(default_factory=dict)
+
+    def said(self, page_id: int, host_id: int, now: float, *, decides: bool) -> str | None:
+        """Tell in a sentence what is known of a page; ``decides``: the policy uses marks.
+
+        None where search quality is not measured, or the page is not indexed.
+        """
+        if self.quality is None or page_id not in self.mark:
+            return None
+        number, total = self.measured.get(page_id, (0, 0.0))
+        told = "No visit that found it changed has been measured for searchers yet"
+        if number:
+            told = f"{counted(number, 'change')} found added {total:.3g} to the use of a search"
+        mark, share = self.mark[page_id], self.relative[page_id]
+        told += f"; one missed costs {mark:.3g}, {share:.2g} times the mean of its host"
+        choice = self.choices.get(host_id)
+        if choice is None or choice.plain is None or choice.marked is None:
+            return f"{told}; the past of its host shows too little to go by that."
+        by = "would go" if not decides else "goes" if choice.is_gain else "does not go"
+        return (
+            f"{told}; its host's last year, judged {moment(choice.at, now)}, would have lost "
+            f"{times(choice.marked / choice.plain)} as much by that ({choice.changes} changes), so "
+            f"its importance {by} by it" + ("." if decides else " under search_quality.")
+        )
+
+
+async def read_marks(db: Reader, now: float = 0.0) -> SearchMarks:
+    """Return the marks of a store, and its quality ``now``; none without an index."""
+    if await search.counts(db) is None:
+        return SearchMarks()
+    pages, changes = await queries.measured(db)
+    choices = await queries.choices(db)
+    if not len(pages):
+        return SearchMarks(choices=choices)
+    row = np.searchsorted(pages.page_id, changes.page_id)
+    rate = np.nan_to_num(pages.rate)
+    mark, relative = np.zeros(len(pages)), np.ones(len(pages))
+    decides = np.zeros(len(pages), np.bool_)
+    for host in np.unique(pages.host_id).tolist():
+        own = np.flatnonzero(pages.host_id == host)
+        of_host = np.isin(row, own)
+        marks = Marks()
+        marks.add(len(own))
+        hazard = rate[row[of_host]] * changes.gap[of_host]
+        is_change = np.ones(len(hazard), np.bool_)
+        marks.learn(np.searchsorted(own, row[of_host]), hazard, changes.change[of_host], is_change)
+        mark[own] = marks.values(
+            usefulness=pages.usefulness[own], age=np.nan_to_num(pages.days[own]), rate=rate[own]
+        )
+        relative[own] = as_importance(mark[own])
+        decides[own] = host in choices and choices[host].is_gain
+    best, count = float(pages.usefulness.sum()), np.bincount(row, minlength=len(pages))
+    total = np.bincount(row, changes.change, len(pages))
+    since = np.maximum(now - np.nan_to_num(pages.at, nan=now), 0) / _DAY_S
+    expected = np.nan_to_num(pages.hazard) + rate * since
+    return SearchMarks(
+        mark=_by_page(pages.page_id, mark),
+        relative=_by_page(pages.page_id, relative),
+        factor=_by_page(pages.page_id[decides], relative[decides]),
+        measured={
+            int(pages.page_id[k]): (int(count[k]), float(total[k])) for k in np.flatnonzero(count)
+        },
+        quality=estimated_quality(mark, expected, best) if best > 0 else None,
+        choices=choices,
+    )
+
+
+def steady(marks: Mapping[int, float], before: Mapping[int, float]) -> dict[int, float]:
+    """Return marks, but those of before where they differ by less than a fiftieth."""
+    return {
+        page: old if (old := before.get(page)) and abs(mark / old - 1) < _MOVED else mark
+        for page, mark in marks.items()
+    }
+
+
+def _by_page(page_id: Ints, values: Floats) -> dict[int, float]:
+    return dict(zip(page_id.tolist(), values.tolist(), strict=True))
+
+
+async def judge_next(database: Database, now: float) -> HostChoice | None:
+    """Judge the host that was judged longest ago, if it is time, and write what was found."""
+    reader = database.reader
+    if await search.counts(reader) is None:
+        return None
+    host_id = await queries.next_to_judge(reader, now - _JUDGED_S)
+    if host_id is None:
+        return None
+    past = await queries.past(reader, host_id, now - _PAST_S)
+    pages, _ = await queries.measured(reader)
+    usefulness = _by_page(pages.page_id, pages.usefulness)
+    choice = await asyncio.to_thread(_judged, host_id, past, usefulness, now)
+    await database.write(partial(search.note_choice, choice=choice))
+    return choice
+
+
+def _judged(
+    host_id: int, past: HostPast, usefulness: Mapping[int, float], now: float
+) -> HostChoice:
+    # Slow to import, and few daemons need it.
+    from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures  # noqa: PLC0415
+    from freshet.scheduler.evaluate.search_orders import paired_loss  # noqa: PLC0415
+
+    ids, row = np.unique(past.page_id, return_inverse=True)
+    found = np.full(len(ids), np.inf)
+    np.minimum.at(found, row, past.at)
+    # Captures have their pages in the order in which they were found.
+    order = np.argsort(found, kind="stable")
+    place = np.empty(len(ids), np.intp)
+    place[order] = np.arange(len(ids))
+    row = place[row]
+    by_page = np.lexsort((past.at, row))
+    row, at = row[by_page], past.at[by_page] / _DAY_S
+    kind, change = past.kind[by_page], past.change[by_page]
+    content = np.cumsum(np.isin(kind, [KINDS.index("new"), KINDS.index("changed")]))
+    content = np.where(kind == KINDS.index("gone"), GONE, content)
+    content = np.where(kind == KINDS.index("failed"), FAILED, content)
+    kept = np.append((row[:-1] != row[1:]) | (at[:-1] != at[1:]), np.ones(min(len(row), 1), bool))
+    captures = Captures.of(row[kept], at[kept], content[kept], importance=np.ones(len(ids)))
+    used = np.array([usefulness.get(page, 0.0) for page in ids[order].tolist()])
+    judged = paired_loss(captures, change[kept], used)
+    if judged is None:
+        told = int((past.change > 0).sum())
+        return HostChoice(host_id, now, None, None, None, changes=told, is_gain=False)
+    return HostChoice(
+        host_id, now, judged.plain, judged.marked, judged.error, changes=judged.changes,
+        is_gain=judged.is_gain,
+    )  # fmt: skip
