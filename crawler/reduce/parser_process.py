@@ -263,7 +263,6 @@ class _Worker:
     async def _exchange(self, process: Process, call: bytes) -> bytes:
         async with asyncio.timeout(self._wall_limit_s):
             stdin = cast(asyncio.StreamWriter, process.stdin)
-            stdin.write(FRAME.pack(len(call)))
             stdin.write(call)
             await stdin.drain()
             return await _received(process)
