@@ -127,17 +127,19 @@ def parser_of(
 ) -> Parser:
     """Make a parser; the caller closes it. ``network`` fetches what it parses.
 
-    Under a virtual clock the wall time of its answers is not limited: no figure of a simulation
-    depends on the load of the machine.
+    Under a virtual clock the wall time of its answers is not limited, and one process gives them in
+    the order of the pages: no figure of a simulation depends on the load of the machine.
 
     Raises:
         UsageError: as :func:`selector_hints`.
     """
     parse = settings.parse
+    is_virtual = isinstance(clock, VirtualClock)
     wall_limit_s = max(_WALL_LEAST_S, _WALL_TIMES * parse.time_limit_s)
     return Parser(
         time_limit_s=parse.time_limit_s,
-        wall_limit_s=None if isinstance(clock, VirtualClock) else wall_limit_s,
+        wall_limit_s=None if is_virtual else wall_limit_s,
+        processes=1 if is_virtual else 2,
         inline_bytes=parse.inline_bytes,
         max_links=parse.max_links,
         agent_token=settings.crawl.product.lower(),

@@ -19,7 +19,7 @@ from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.content import chosen
 from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, body_of, pieces_of
 from freshet.crawler.reduce.other_formats import is_json, is_pdf, media_type, read_pdf, reads_pdf
-from freshet.crawler.reduce.page import PARSER_OPTIONS, http_url, is_plain, refuse_depth
+from freshet.crawler.reduce.page import PARSER_OPTIONS, http_url, is_plain, refuse_depth, written
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
 DOCUMENT_VERSION: Final = "3+pdf" if reads_pdf() else "3"
@@ -112,7 +112,7 @@ def taken_apart(body: bytes, content_type: str | None) -> tuple["_About", list[P
     tree = LexborHTMLParser(decode(body, content_type)[0], options=PARSER_OPTIONS)
     about = _About(tree)
     tree.strip_tags(["script", "style", "svg", "template"])
-    return about, list(pieces_of(body_of(tree.html or "")))
+    return about, list(pieces_of(body_of(written(tree))))
 
 
 def _plain(text: str, *, is_code: bool) -> Document:

@@ -97,12 +97,15 @@ def parser_work(body: bytes) -> _Work:
     return _Work(*bounds)
 
 
-def is_calm(body: bytes) -> bool:
-    """Return whether no order of this body's tags can make a parser slow or hungry."""
+def is_calm(body: bytes, times: int = 1) -> bool:
+    """Return whether no order of this body's tags can make a parser slow or hungry.
+
+    ``times`` multiplies its bounds.
+    """
     tags, deepest, left, squares, ignored, text, links = parser_work(body)
     ns = tags * (_SEARCH_NS * deepest + _REBUILD_NS * left) + _COMPARE_NS * squares
     ns += _JOIN_NS * ignored * text + _LINK_NS * links
-    return tags <= _CALM_TAGS and ns <= _CALM_NS
+    return tags <= times * _CALM_TAGS and ns <= times * _CALM_NS
 
 
 def start_tags(body: bytes) -> int:

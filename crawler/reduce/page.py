@@ -161,6 +161,7 @@ def parse(
     Raises:
         RecursionError: the tree would have more than ``deepest`` levels.
         SelectolaxError: if Lexbor gives up (it runs out of memory).
+        MemoryError: if there is too little memory elsewhere.
     """
     if is_pdf(media_type(content_type)):
         return ParsedPage(without_fragment(url), None, blocks=pdf_text(body))
@@ -173,7 +174,7 @@ def parse(
     tree = LexborHTMLParser(text, options=PARSER_OPTIONS)
     del text  # up to 40 MB of a large page
     has_included = hints.mark(tree)
-    shown = tree.html or ""
+    shown = written(tree)
     markup = read(shown)
     head = _Head(markup, url)
     needed = page_requisites(markup.distinct, shown, head.base_url) if requisites else ()
@@ -203,6 +204,17 @@ def parse(
         hub_links=head.hub_links(),
         requisites=needed,
     )
+
+
+def written(tree: LexborHTMLParser) -> str:
+    """Return the document of a tree.
+
+    Raises:
+        MemoryError: Lexbor has written nothing, not even the tags that every document has.
+    """
+    if html := tree.html:
+        return html
+    raise MemoryError("no memory for the document of a tree")
 
 
 def refuse_depth(body: bytes, deepest: int | None) -> None:

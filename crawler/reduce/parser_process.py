@@ -5,8 +5,9 @@ of bytes evades (:func:`crawler.reduce.nesting.is_calm`). Consequence: any other
 process, which the kernel kills at its limit of processor time (the same on a busy machine and on an
 idle one) or memory: the page is unparsable, and no small page has waited. What takes longer than a
 tenth of the limit waits behind other slow pages and begins again, as do the later pages of that
-host. Consequence: any other page waits for one slow page at most. Any other end of the process
-is the crawler's failure, not the page's: :class:`ParserLost`.
+host. Consequence: any other page waits for one slow page at most. A page that is only large, by
+those counts, waits for none: while the process is busy, a second one with less memory takes it. Any
+other end of a process is the crawler's failure, not the page's: :class:`ParserLost`.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from freshet.crawler.bounds import SLOW_BYTES, meet
 from freshet.crawler.lru import LruCache
@@ -38,9 +39,14 @@ from freshet.storage.records import Links
 
 Result = TypeVar("Result")
 
-#: Address space of the process, so that all processes stay below 400 MB. 10 MiB of running text
-#: take 135 MB of it, 5 MiB of links 190 MB, 3 MiB of short table cells 220 MB.
-_MEMORY_LIMIT_BYTES: Final = 224 << 20
+#: Address space of the first process and of the second, so that all processes stay below 400 MB.
+#: 10 MiB of running text take 135 MB of it, 5 MiB of links 190 MB, 3 MiB of short table cells
+#: 220 MB; a megabyte of documentation takes 72 MB, of which 48 are the process without a page.
+_FIRST_LIMIT_BYTES: Final = 216 << 20
+_SECOND_LIMIT_BYTES: Final = 80 << 20
+#: Bounds on a body for the second process: its length, and its work beside that of a calm one.
+_SECOND_BYTES: Final = 2 << 20
+_SECOND_TIMES: Final = 2
 #: Deeper trees are refused: 20,000 levels take Lexbor 0.4 s, 100,000 more than 30 s.
 _DEEPEST: Final = 20_000
 #: Share of the time limit for a first try, and hosts that are remembered to need more.
@@ -77,7 +83,8 @@ class Parser:
 
     ``inline_bytes`` bounds a body that is parsed in the event loop's process, where 512 KiB
     cost 30 ms, and 150 ms at the very worst; ``time_limit_s`` is the processor time for any
-    other body, ``wall_limit_s`` the longest wait for an answer (None: no limit). ``set_aside`` is
+    other body, ``wall_limit_s`` the longest wait for an answer (None: no limit). Of two
+    ``processes`` the second one is started when the first one is busy. ``set_aside`` is
     called by the task of a page that waits as a slow one. The rest is for
     :func:`freshet.crawler.reduce.page.parse`, ``hints`` by URL, as is the attribute ``requisites``.
     """
@@ -87,6 +94,7 @@ class Parser:
         *,
         time_limit_s: float = 5.0,
         wall_limit_s: float | None = 60.0,
+        processes: Literal[1, 2] = 2,
         inline_bytes: int = 512 * 1024,
         max_links: int = 50_000,
         agent_token: str = "freshet",
@@ -101,7 +109,8 @@ class Parser:
         self._set_aside = set_aside
         self.time_limit_s = time_limit_s
         self._quick_s = _QUICK * time_limit_s
-        self._worker = _Worker(wall_limit_s)
+        self._first = _Worker(wall_limit_s, _FIRST_LIMIT_BYTES)
+        self._second = _Worker(wall_limit_s, _SECOND_LIMIT_BYTES) if processes == 2 else None
         self._slow_turn = asyncio.Lock()
         self._slow_bytes = 0
         self._slow_hosts = LruCache[str, bool](_SLOW_HOSTS)
@@ -129,8 +138,8 @@ class Parser:
         All methods raise :class:`ParserLost` where the parser's process failed, not the page.
         """
         # What the reader of PDF makes of a body is bounded by the process alone.
-        bounded = len(body) <= self._inline_bytes and not _is_read_as_pdf(content_type)
-        inline = bounded and is_calm(body)
+        as_pdf = _is_read_as_pdf(content_type)
+        inline = not as_pdf and len(body) <= self._inline_bytes and is_calm(body)
         read = partial(
             parse,
             agent_token=self._agent_token,
@@ -141,6 +150,12 @@ class Parser:
         )
         if not inline:
             call = partial(read, body, url, content_type)
+            if not as_pdf and (second := self._second_for(body)):
+                with contextlib.suppress(_OutOfTime):
+                    found = await second.call(ParsedPage, call, self._quick_s)
+                    # With the memory of the first one it may be a page.
+                    if not isinstance(found, Unparsable):
+                        return found
             return await self._apart(url, len(body), ParsedPage, call)
         try:
             return read(body, url, content_type)
@@ -159,17 +174,23 @@ class Parser:
         return await self._apart(url, len(body), Document, read)
 
     async def close(self) -> None:
-        """End the process, if there is one, and wait for it."""
-        await self._worker.close()
+        """End the processes, if there are any, and wait for them."""
+        await asyncio.gather(*(each.close() for each in (self._first, self._second) if each))
+
+    def _second_for(self, body: bytes) -> "_Worker | None":
+        """Return the second process if the first is busy and it has the memory for this body."""
+        if self._first.is_busy and len(body) <= _SECOND_BYTES and is_calm(body, _SECOND_TIMES):
+            return self._second
+        return None
 
     async def _apart(
         self, url: str, size: int, kind: Callable[..., Result], function: Callable[[], Result]
     ) -> Result | Unparsable:
-        """Call the function in the process; once more behind other slow pages if it takes long."""
+        """Call the function in the first process; behind other slow pages if it takes long."""
         host, time = origin(url).host, asyncio.get_running_loop().time
         if host not in self._slow_hosts:
             with contextlib.suppress(_OutOfTime):
-                return await self._worker.call(kind, function, self._quick_s)
+                return await self._first.call(kind, function, self._quick_s)
             meet("time for a page", host)
         self._slow_hosts[host] = True
         size = max(size, _LEAST_SLOW_BYTES)
@@ -182,7 +203,7 @@ class Parser:
             # Only one of them waits with the pages of other hosts.
             async with self._slow_turn:
                 began_at = time()
-                result = await self._worker.call(kind, function, self.time_limit_s)
+                result = await self._first.call(kind, function, self.time_limit_s)
         except _OutOfTime as error:
             return Unparsable(str(error))
         finally:
@@ -220,8 +241,15 @@ class _Worker:
     """One process that answers one call at a time; started anew after any call that failed."""
 
     _wall_limit_s: float | None
+    _memory_limit_bytes: int
     _process: Process | None = field(default=None, init=False)
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    # A lock is open for a moment while it goes from one call to the next, a semaphore is not.
+    _turn: asyncio.Semaphore = field(default_factory=asyncio.Semaphore, init=False)
+
+    @property
+    def is_busy(self) -> bool:
+        """True if another call would wait."""
+        return self._turn.locked()
 
     async def call(
         self, kind: Callable[..., Result], function: Callable[[], Result], time_limit_s: float
@@ -234,7 +262,7 @@ class _Worker:
         """
         async with self._turn:
             if self._process is None:
-                self._process = await _started(self._wall_limit_s)
+                self._process = await _started(self._wall_limit_s, self._memory_limit_bytes)
             process, result, reusable, answered = self._process, None, False, False
             try:
                 answer = await self._exchange(process, pickle.dumps((time_limit_s, function)))
@@ -263,7 +291,6 @@ class _Worker:
     async def _exchange(self, process: Process, call: bytes) -> bytes:
         async with asyncio.timeout(self._wall_limit_s):
             stdin = cast(asyncio.StreamWriter, process.stdin)
-            stdin.write(FRAME.pack(len(call)))
             stdin.write(call)
             await stdin.drain()
             return await _received(process)
@@ -292,12 +319,12 @@ def _cause(process: Process, time_limit_s: float) -> str:
     raise ParserLost(f"the parser's process ended with status {process.returncode}")
 
 
-async def _started(wall_limit_s: float | None) -> Process:
+async def _started(wall_limit_s: float | None, memory_limit_bytes: int) -> Process:
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "freshet.crawler.reduce.parser_worker"),
-            *(str(_MEMORY_LIMIT_BYTES), str(os.getpid())),
+            *(str(memory_limit_bytes), str(os.getpid())),
             stdin=PIPE,
             stdout=PIPE,
             cwd=_ROOT,
@@ -320,7 +347,7 @@ async def _started(wall_limit_s: float | None) -> Process:
 async def _received(process: Process) -> bytes:
     stdout = cast(asyncio.StreamReader, process.stdout)
     (length,) = FRAME.unpack(await stdout.readexactly(FRAME.size))
-    if length > _MEMORY_LIMIT_BYTES:
+    if length > _FIRST_LIMIT_BYTES:
         raise EOFError
     return await stdout.readexactly(length)
 

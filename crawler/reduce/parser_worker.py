@@ -1,10 +1,9 @@
 """The process that parses hostile bodies, started by ``parser_process``.
 
-Reads calls from standard input and writes answers to standard output, each a frame of its
-length (8 bytes, big-endian) and its bytes. A call is its limit of processor time and a function of
-this project without arguments, pickled; an answer is JSON, ``[result, problem, memory held in
-bytes]``, of which the parent need not believe more than its types: a hostile body may have taken
-over this process.
+Reads calls from standard input and writes answers to standard output. A call is its limit of
+processor time and a function of this project without arguments, pickled; an answer is a frame of
+its length (8 bytes, big-endian) and JSON, ``[result, problem, memory held in bytes]``, of which the
+parent need not believe more than its types: a hostile body may have taken over this process.
 
 It ends at the end of its input, when its parent dies, and by SIGPROF, which comes although no line
 of Python is reached, and does not count time in which the process waited.
@@ -25,7 +24,7 @@ from pathlib import Path
 from struct import Struct
 from typing import IO, Any, Final
 
-#: The length that precedes every message, in both directions.
+#: The length that precedes every answer.
 FRAME: Final = Struct(">Q")
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -41,10 +40,10 @@ def main(memory_limit_bytes: int, parent: int) -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     send(answers, b"")
-    while call := _receive(calls):
-        answer = _answer(call)
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        send(answers, answer)
+    with contextlib.suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            # Read from the stream, so that no second copy of the body takes memory.
+            send(answers, _answer(*pickle.load(calls)))  # noqa: S301  # from our own parent
 
 
 def _confine(memory_limit_bytes: int, parent: int) -> None:
@@ -60,17 +59,15 @@ def _confine(memory_limit_bytes: int, parent: int) -> None:
             sys.exit("the parent died first")
 
 
-def _answer(call: bytes) -> bytes:
+def _answer(time_limit_s: float, function: Callable[[], object]) -> bytes:
+    signal.setitimer(signal.ITIMER_PROF, time_limit_s)
     try:
-        time_limit_s: float
-        function: Callable[[], object]
-        time_limit_s, function = pickle.loads(call)  # noqa: S301  # from our own parent
-        signal.setitimer(signal.ITIMER_PROF, time_limit_s)
-        result = function()
         # An answer may be too large for the memory that is left, too.
-        return _as_json(result, None)
+        return _as_json(function(), None)
     except Exception as error:  # noqa: BLE001  # whatever a hostile body causes, it is said
         problem = f"{type(error).__name__}: {error}"[:200]
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return _as_json(None, problem)
 
 
@@ -98,12 +95,6 @@ def send(stream: IO[bytes], message: bytes) -> None:
     stream.write(FRAME.pack(len(message)))
     stream.write(message)
     stream.flush()
-
-
-def _receive(stream: IO[bytes]) -> bytes:
-    """Return one frame; empty at the end of the input."""
-    header = stream.read(FRAME.size)
-    return stream.read(FRAME.unpack(header)[0]) if len(header) == FRAME.size else b""
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class StoreApi:
         }  # fmt: skip
 
     async def close(self) -> None:
-        """End the parser's process, and close the cache of documents."""
+        """End the parser's processes, and close the cache of documents."""
         self._documents.close()
         await self._parser.close()
 

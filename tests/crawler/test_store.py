@@ -259,7 +259,7 @@ async def test_closing_ends_threads_and_coroutines_that_wait(crawled: SmallStore
 def test_a_forgotten_store_leaves_no_thread_and_no_process(crawled: SmallStore) -> None:
     store = freshet.Store(crawled.path)
     store.page(f"{HOST}/offer")
-    process = store._worker._parser._worker._process
+    process = store._worker._parser._first._process
     assert process is not None
     changes = iter(store.changefeed())
     assert next(changes).kind == "changed"
@@ -274,7 +274,7 @@ def test_a_forgotten_store_leaves_no_thread_and_no_process(crawled: SmallStore) 
 PROGRAM = """
 import sys, freshet
 store = freshet.Store(sys.argv[1])
-print(len(list(store.changefeed())), store._worker._parser._worker._process.pid, flush=True)
+print(len(list(store.changefeed())), store._worker._parser._first._process.pid, flush=True)
 if sys.argv[2] == "wait":
     for change in store.changefeed("now", wait=True):
         pass

@@ -137,7 +137,7 @@ async def test_the_text_of_a_pdf_is_read_in_the_process_and_has_a_version_of_its
     found = await parser.parse(pdf_of(["Some text"]), URL, "application/pdf")
     assert isinstance(found, ParsedPage)
     assert found.blocks.texts == ("Some text",)
-    assert parser._worker._process is not None
+    assert parser._first._process is not None
     document = await parser.document(pdf_of(["Some <text>"]), URL, "application/pdf")
     assert isinstance(document, Document)
     assert (document.blocks, document.html) == (("Some <text>",), "<p>Some &lt;text&gt;</p>")

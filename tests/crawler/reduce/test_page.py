@@ -1,6 +1,7 @@
 """What is read from a page."""
 
 import pickle
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.reduce.main_text import plain_text
 from freshet.crawler.reduce.markup import SelectorHints
-from freshet.crawler.reduce.page import ParsedPage, is_plain, parse
+from freshet.crawler.reduce.page import ParsedPage, is_plain, parse, written
 
 URL = "https://h.example/docs/page.html"
 
@@ -166,6 +167,14 @@ def test_no_bytes_raise_and_the_result_can_be_pickled(
 ) -> None:
     found = parse(body, URL, content_type)
     assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_a_document_for_which_there_is_no_memory_is_no_empty_page() -> None:
+    # Lexbor says so by writing nothing.
+    tree: Any = type("Tree", (), {"html": None})
+    with pytest.raises(MemoryError):
+        written(tree)
+    assert page("").blocks.texts == ()
 
 
 PIECES = (

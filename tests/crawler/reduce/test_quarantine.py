@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable
 from copy import copy
 from functools import partial
@@ -14,6 +15,7 @@ import pytest
 import uvloop
 
 from freshet.crawler.reduce import parser_process
+from freshet.crawler.reduce.document import Document
 from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
@@ -23,6 +25,8 @@ from freshet.storage.records import Links
 URL = "https://h.example/"
 SMALL = b"<title>Small</title><a href=x>x</a>"
 LARGE = b"<title>Large</title>" + b"<p>Some text with a <a href=x>link</a>.</p>" * 13_000
+#: Too long for the second process.
+LONG = LARGE + b" " * (2 << 20)
 #: 600 formatting elements that each later block would open anew: a tree of 10 GB.
 HUNGRY = b"".join(b"<p><b a=%d>" % i for i in range(10_000))
 #: A tag of so many attributes that comparing each with each takes minutes.
@@ -30,7 +34,7 @@ SLOW = b"<p " + b"".join(b"a%d " % i for i in range(300_000)) + b">"
 
 
 def process_of(parser: Parser) -> int | None:
-    process = parser._worker._process
+    process = parser._first._process
     return process.pid if process is not None else None
 
 
@@ -39,6 +43,19 @@ async def parser() -> AsyncIterator[Parser]:
     parser = Parser()
     yield parser
     await parser.close()
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Limits of memory in MiB of the processes that were started."""
+    limits, start = list[int](), parser_process._started
+
+    async def noted(wall_limit_s: float | None, memory_limit_bytes: int) -> Process:
+        limits.append(memory_limit_bytes >> 20)
+        return await start(wall_limit_s, memory_limit_bytes)
+
+    monkeypatch.setattr(parser_process, "_started", noted)
+    return limits
 
 
 def test_a_calm_page_needs_no_process() -> None:
@@ -55,20 +72,18 @@ def test_a_calm_page_needs_no_process() -> None:
     "new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
 )
 def test_other_bodies_are_read_by_one_process_that_ends_with_the_parser(
-    new_loop: Callable[[], asyncio.AbstractEventLoop],
+    new_loop: Callable[[], asyncio.AbstractEventLoop], started: list[int]
 ) -> None:
     async def scenario() -> int | None:
         parser = Parser(max_links=7, agent_token="bot")
-        first, second = await asyncio.gather(
-            parser.parse(LARGE, URL, "text/html"), parser.parse(LARGE + b"x", URL, None)
-        )
-        assert first == parse(LARGE, URL, None, "bot", 7)
-        assert isinstance(second, ParsedPage)
+        found = await parser.parse(LARGE, URL, "text/html")
+        assert found == parse(LARGE, URL, None, "bot", 7)
         pid = process_of(parser)
+        assert isinstance(await parser.parse(LARGE + b"x", URL, None), ParsedPage)
         feed = b"<rss><channel><item><link>/1</link></item></channel></rss>"
-        found = await parser.parse_feed(feed, URL)
-        assert isinstance(found, Feed)
-        assert found.links == Links((URL + "1",), (URL + "1",), ("",), ("",))
+        entries = await parser.parse_feed(feed, URL)
+        assert isinstance(entries, Feed)
+        assert entries.links == Links((URL + "1",), (URL + "1",), ("",), ("",))
         assert process_of(parser) == pid
         await parser.close()
         await parser.close()
@@ -78,6 +93,49 @@ def test_other_bodies_are_read_by_one_process_that_ends_with_the_parser(
         pid = runner.run(scenario())
     assert pid is not None
     assert not Path(f"/proc/{pid}").exists()
+    # One after the other they need no second one.
+    assert started == [216]
+
+
+async def test_a_large_page_is_read_while_another_one_hangs(
+    parser: Parser, started: list[int]
+) -> None:
+    undisturbed = await parser.parse(LARGE, URL, None)
+    first = process_of(parser)
+    assert first is not None
+    os.kill(first, signal.SIGSTOP)
+    hanging = asyncio.create_task(parser.parse(LARGE, URL, None))
+    await asyncio.sleep(0)
+    assert [await parser.parse(LARGE, URL, None) for _ in range(2)] == [undisturbed] * 2
+    assert started == [216, 80]
+    # What may need more memory waits.
+    later = [
+        asyncio.create_task(each)
+        for each in (parser.parse(LONG, URL, None), parser.document(LARGE, URL, None))
+    ]
+    await asyncio.sleep(0)
+    second = parser._second
+    assert second is not None
+    assert second._process is not None
+    assert not second.is_busy
+    assert not hanging.done()
+    os.kill(first, signal.SIGCONT)
+    assert await hanging == undisturbed
+    assert isinstance(await later[0], ParsedPage)
+    assert isinstance(await later[1], Document)
+    await parser.close()
+    assert second._process is None
+
+
+async def test_a_page_that_the_second_process_has_no_memory_for_is_read_by_the_first(
+    started: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parser_process, "_SECOND_LIMIT_BYTES", 50 << 20)
+    parser = Parser()
+    both = await asyncio.gather(*(parser.parse(LARGE, URL, None) for _ in range(2)))
+    assert both == [parse(LARGE, URL, None)] * 2
+    assert started == [216, 50]
+    await parser.close()
 
 
 def test_selectors_of_a_site_make_its_texts_those_of_another_extraction() -> None:
@@ -127,7 +185,7 @@ async def test_what_the_process_says_is_believed_for_its_types_only(
 
 async def test_a_page_comes_out_of_the_process_as_it_is(parser: Parser) -> None:
     page = ParsedPage(URL, None, title="\ud800", meta_refresh=(1.0, URL), hub_links=(("a", "b"),))
-    assert await parser._worker.call(ParsedPage, partial(copy, page), 5.0) == page
+    assert await parser._first.call(ParsedPage, partial(copy, page), 5.0) == page
 
 
 async def test_slow_pages_wait_behind_others_which_wait_for_one_at_most() -> None:
@@ -143,8 +201,10 @@ async def test_slow_pages_wait_behind_others_which_wait_for_one_at_most() -> Non
     assert ends == ["honest", "slow0", "slow1", "slow2"]
     # What a slow page holds is no longer that of the pages that are read.
     assert aside == slow
-    await asyncio.gather(parse(SLOW, "slow0"), parse(SLOW, "slow1"), parse(LARGE, "honest"))
-    assert ends[4:] == ["slow0", "honest", "slow1"]
+    later = parse(LONG, "longer"), parse(LARGE, "honest")
+    await asyncio.gather(parse(SLOW, "slow0"), parse(SLOW, "slow1"), *later)
+    # What is only large waits for none.
+    assert ends[4:] == ["honest", "slow0", "longer", "slow1"]
     # A host whose pages are quick again is a host like others.
     parser._quick_s = 60.0
     await parse(LARGE, "slow0")
@@ -192,7 +252,7 @@ async def test_a_process_that_gives_no_answer_for_too_long_is_not_the_page_s_fau
     pid = process_of(parser)
     assert pid is not None
     # Not from the start on: the process may take longer to start.
-    parser._worker._wall_limit_s = 0.3
+    parser._first._wall_limit_s = 0.3
     os.kill(pid, signal.SIGSTOP)
     with pytest.raises(ParserLost, match=r"no answer within 0\.3 s"):
         await parser.parse(SMALL * 10_000, URL, None)
@@ -200,7 +260,7 @@ async def test_a_process_that_gives_no_answer_for_too_long_is_not_the_page_s_fau
 
 
 async def test_a_crash_is_the_page_s_doing(parser: Parser) -> None:
-    assert await parser._worker.call(ParsedPage, os.abort, 5.0) == Unparsable(
+    assert await parser._first.call(ParsedPage, os.abort, 5.0) == Unparsable(
         "the parser's process crashed, most likely for want of memory"
     )
 
@@ -228,7 +288,7 @@ async def test_the_answer_to_a_cancelled_call_is_not_taken_for_the_next(parser: 
     await parser.parse(LARGE, URL, None)
     cancelled = asyncio.create_task(parser.parse(SLOW, URL, None))
     await asyncio.sleep(0)
-    assert parser._worker._turn.locked()
+    assert parser._first.is_busy
     cancelled.cancel()
     with pytest.raises(asyncio.CancelledError):
         await cancelled
@@ -237,14 +297,17 @@ async def test_the_answer_to_a_cancelled_call_is_not_taken_for_the_next(parser: 
     assert found.title == "Large"
 
 
-async def test_closing_ends_a_call_that_is_under_way(parser: Parser) -> None:
-    await parser.parse(LARGE, URL, None)
-    call = asyncio.create_task(parser.parse(SLOW, URL, None))
+async def test_closing_ends_the_calls_that_are_under_way(parser: Parser) -> None:
+    await asyncio.gather(*(parser.parse(LARGE, URL, None) for _ in range(2)))
+    for worker in (parser._first, parser._second):
+        assert worker is not None
+        assert worker._process is not None
+        os.kill(worker._process.pid, signal.SIGSTOP)
+    calls = [asyncio.create_task(parser.parse(LARGE, URL, None)) for _ in range(2)]
     await asyncio.sleep(0)
-    assert parser._worker._turn.locked()
     await parser.close()
-    with pytest.raises(ParserLost):
-        await call
+    ends = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(each) for each in ends] == [ParserLost] * 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sees a process end without taking its end")
@@ -263,7 +326,7 @@ async def test_the_end_of_the_process_is_left_to_who_waits_for_it(
 
     monkeypatch.setattr(os, "waitpid", late)
     await parser.parse(LARGE, URL, None)
-    process = parser._worker._process
+    process = parser._first._process
     assert process is not None
     parser_process._kill(process)
     await asyncio.to_thread(dead.wait, 10)

@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 
 from freshet.crawler.reduce.page import parse
-from freshet.crawler.reduce.parser_worker import FRAME, send
+from freshet.crawler.reduce.parser_worker import FRAME
 
 COMMAND = [sys.executable, "-m", "freshet.crawler.reduce.parser_worker"]
 MEMORY = str(1 << 30)
@@ -37,7 +37,8 @@ def received(process: Worker) -> bytes:
 
 def call(process: Worker, function: Callable[..., object], *arguments: object) -> None:
     assert process.stdin is not None
-    send(process.stdin, pickle.dumps((0.5, partial(function, *arguments))))
+    process.stdin.write(pickle.dumps((0.5, partial(function, *arguments))))
+    process.stdin.flush()
 
 
 def test_calls_are_answered_in_order_with_the_memory_held(worker: Worker) -> None:
@@ -94,10 +95,10 @@ def test_it_dies_with_its_parent_even_in_the_middle_of_a_call() -> None:
     # A parent in between starts the worker, gives it an endless call and is killed.
     parent = f"""
 import os, pickle, signal, subprocess, sys
-from freshet.crawler.reduce.parser_worker import send
-command = {COMMAND!r} + ["60", {MEMORY!r}, str(os.getpid())]
+command = {COMMAND!r} + [{MEMORY!r}, str(os.getpid())]
 process = subprocess.Popen(command, stdin=subprocess.PIPE)
-send(process.stdin, pickle.dumps(signal.pause))
+process.stdin.write(pickle.dumps((60.0, signal.pause)))
+process.stdin.flush()
 sys.stderr.close()
 os.kill(os.getpid(), signal.SIGKILL)
 """
