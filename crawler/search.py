@@ -75,15 +75,19 @@ class Query:
     until: float = inf
 
     @classmethod
-    def parse(cls, text: str, now: float) -> "Query":
-        """Read a query as it is typed.
+    def parse(
+        cls, text: str, now: float, *, site: str | None = None, since: str | None = None
+    ) -> "Query":
+        """Read a query as it is typed; ``site`` and ``since`` are further conditions.
 
         Raises:
             UsageError: it has nothing to look for, too much, or a date that is none.
         """
         terms: dict[bool, dict[Term, None]] = {False: {}, True: {}}
-        sites: dict[bool, list[str]] = {False: [], True: []}
+        sites: dict[bool, list[str]] = {False: [] if site is None else [_site(site)], True: []}
         begin, end = -inf, inf
+        if since is not None:
+            begin, end = _within(f">{since}", now, begin, end)
         for minus, field, quoted, star, bare in _PIECE.findall(text):
             said = quoted or bare
             if field.lower() == "site":
@@ -141,7 +145,7 @@ def _within(said: str, now: float, begin: float, end: float) -> tuple[float, flo
     try:
         at = moment_of(compared[2], now)
     except ValueError as error:
-        raise UsageError(f"changed:{said}: {error}") from error
+        raise UsageError(f"changed: {error}") from error
     return (max(begin, at), end) if compared[1].startswith(">") else (begin, min(end, at))
 
 
@@ -195,7 +199,10 @@ async def search(
 
     Raises:
         StoreError: the store has no index.
+        UsageError: the limit is none.
     """
+    if limit < 1:
+        raise UsageError(f"limit={limit}: at least 1")
     if await tables.counts(db) is None:
         raise StoreError("the store has no search index; `freshet search --index on` makes one")
     found: list[tuple[MatchingPage, float, bool]] = []
@@ -226,6 +233,15 @@ async def search(
         for each, score, is_partial in found
         for cut in [await _snippet(db, parser, each, query.terms)]
     ]
+
+
+def as_json(
+    typed: str, found: Sequence[SearchResult], counted: tuple[int, int] | None
+) -> dict[str, object]:
+    """Return what was found as verbs and ``/v1`` print it; ``counted`` as :func:`tables.counts`."""
+    indexed, told = counted or (0, 0)
+    results = [each.as_json() for each in found]
+    return {"query": typed, "indexed": indexed, "lacking": told - indexed, "results": results}
 
 
 async def _best(

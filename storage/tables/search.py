@@ -221,15 +221,19 @@ async def pending(db: Reader, after: int, limit: int) -> list[PendingPage]:
 
 
 async def counts(db: Reader) -> tuple[int, int] | None:
-    """Return the number of indexed pages, and of those that should be; None without an index."""
+    """Return the number of indexed pages, and of those that should be; None without an index.
+
+    One of another format is none.
+    """
     sql = "SELECT count(*) FROM sqlite_master WHERE name = 'search_index'"
     ((there,),) = await db.execute_fetchall(sql)
     if not there:
         return None
-    ((indexed, told),) = await db.execute_fetchall(
-        f"SELECT (SELECT pages FROM search_index), (SELECT count(*) FROM change AS c WHERE {_TOLD})"
+    rows = await db.execute_fetchall(
+        f"SELECT pages, (SELECT count(*) FROM change AS c WHERE {_TOLD}) "
+        f"FROM search_index WHERE format = {FORMAT}"
     )
-    return indexed, told
+    return next(((indexed, told) for indexed, told in rows), None)
 
 
 # -- search quality ----------------------------------------------------------
