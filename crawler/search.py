@@ -4,6 +4,8 @@ A query is words, all of which a page must hold: ``"a phrase"``, a ``prefix*``, 
 ``site:example.org/docs``, ``changed:>2026-11-01``.
 """
 
+import asyncio
+import heapq
 import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -203,12 +205,13 @@ async def search(
     """
     if limit < 1:
         raise UsageError(f"limit={limit}: at least 1")
-    if await tables.counts(db) is None:
+    if not await tables.is_there(db):
         raise StoreError("the store has no search index; `freshet search --index on` makes one")
     found: list[tuple[MatchingPage, float, bool]] = []
     for every in (True, False) if len(query.terms) > 1 else (True,):
         terms, excluded = map(str, query.terms), list(map(str, query.excluded))
-        steps = queries.scoring(list(terms), excluded, every=every)
+        enough = limit if query.admits_all and not by_importance else None
+        steps = queries.scoring(list(terms), excluded, every=every, wanted=enough)
         scored, _ = await queries.later(db, steps)
         for page_, _, _ in found:
             scored.pop(page_.page_id, None)
@@ -248,9 +251,8 @@ async def _best(
     db: Reader, query: Query, scored: Mapping[int, float], wanted: int
 ) -> AsyncIterator[MatchingPage]:
     """Yield the best of these pages that the query admits, at most as many as are wanted."""
-    # Equal scores by page, so that an answer can be repeated.
-    order = [i for i, _ in sorted(scored.items(), key=lambda one: (-one[1], one[0]))]
     step = wanted if query.admits_all else max(wanted, _STEP)
+    order = await asyncio.to_thread(_order, scored, wanted if query.admits_all else len(scored))
     for first in range(0, len(order), step):
         for found in await queries.pages(db, order[first : first + step]):
             if wanted and query.admits(found):
@@ -260,12 +262,20 @@ async def _best(
             return
 
 
+def _order(scored: Mapping[int, float], wanted: int) -> list[int]:
+    """Return the best pages; equal ones by their number, so that an answer can be repeated."""
+    best = heapq.nsmallest(wanted, scored.items(), key=lambda one: (-one[1], one[0]))
+    return [page_id for page_id, _ in best]
+
+
 async def _snippet(
     db: Reader, parser: Parser, found: MatchingPage, terms: Sequence[Term]
 ) -> Snippet:
     """Return the part of a page's text that tells most of the terms, empty if it is not kept."""
     parsed = await _parsed(db, parser, found)
-    return Snippet("") if parsed is None else snippet(parsed.blocks.texts, terms)
+    if parsed is None:
+        return Snippet("")
+    return await asyncio.to_thread(snippet, parsed.blocks.texts, terms)
 
 
 def snippet(texts: Sequence[str], terms: Sequence[Term]) -> Snippet:

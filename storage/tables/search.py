@@ -220,20 +220,21 @@ async def pending(db: Reader, after: int, limit: int) -> list[PendingPage]:
     return list(map(row_to(PendingPage), rows))
 
 
-async def counts(db: Reader) -> tuple[int, int] | None:
-    """Return the number of indexed pages, and of those that should be; None without an index.
-
-    One of another format is none.
-    """
+async def is_there(db: Reader) -> bool:
+    """Return whether the store has an index of the current format, as :func:`exists`."""
     sql = "SELECT count(*) FROM sqlite_master WHERE name = 'search_index'"
-    ((there,),) = await db.execute_fetchall(sql)
-    if not there:
+    if not (await _rows(db, sql))[0][0]:
+        return False
+    return bool(await _rows(db, f"SELECT 1 FROM search_index WHERE format = {FORMAT}"))
+
+
+async def counts(db: Reader) -> tuple[int, int] | None:
+    """Return the number of indexed pages, and of those that should be; None without an index."""
+    if not await is_there(db):
         return None
-    rows = await db.execute_fetchall(
-        f"SELECT pages, (SELECT count(*) FROM change AS c WHERE {_TOLD}) "
-        f"FROM search_index WHERE format = {FORMAT}"
-    )
-    return next(((indexed, told) for indexed, told in rows), None)
+    sql = f"SELECT (SELECT pages FROM search_index), count(*) FROM change AS c WHERE {_TOLD}"
+    ((indexed, told),) = await _rows(db, sql)
+    return indexed, told
 
 
 # -- search quality ----------------------------------------------------------

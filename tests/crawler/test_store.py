@@ -109,7 +109,7 @@ def test_a_search_finds_what_is_indexed_and_needs_an_index(crawled: SmallStore) 
         assert store.search("delivery", limit=1, by_importance=True)[0].url == found.url
         for wrong in ({"limit": 0}, {"since": "soon"}, {"site": "?"}):
             with pytest.raises(ValueError, match=r"limit=0: at least 1|not a moment|not a host"):
-                store.search("a", **wrong)  # type: ignore[arg-type]
+                store.search("a", **wrong)
 
 
 def test_a_history_is_newest_first_and_a_difference_that_of_the_last_change(
