@@ -121,24 +121,30 @@ def _any(
 ) -> Steps[dict[int, float]]:
     """Score the pages with any of the terms, each with its idf and factor, the rarest ones first.
 
-    Where those that are left cannot lift another page among the best, they are counted only on the
-    pages that are found (H. Turtle and J. Flood, "Query evaluation: strategies and optimizations",
-    1995: max score).
+    Terms find pages until those that are left could not lift another page among the best; these
+    are counted only on the pages that were found (H. Turtle and J. Flood, "Query evaluation:
+    strategies and optimizations", 1995: max score).
     """
     found, theirs = dict[int, float](), dict[int, float]()
+    finding = list[str]()
     for place, (_, factor, term) in enumerate(weighed):
-        expression, is_known = term, False
-        if len(found) >= wanted:
+        is_known = len(finding) < place
+        if not is_known and len(found) >= wanted:
             left = _MOST_OF_IDF * sum(ours for ours, _, _ in weighed[place:])
             is_known = left <= heapq.nlargest(int(wanted), found.values())[-1]
         if is_known:
-            before = " OR ".join(each for _, _, each in weighed[:place])
-            expression = f"(({before}) AND {term})"
+            expression = f"(({' OR '.join(finding)}) AND {term})"
+        else:
+            finding.append(expression := term)
         rows = yield _SUMS, (f"{expression}{without}",)
         for page_id, negated in rows:
-            # The sum of an expression with several terms has them all.
-            gained = -negated - (theirs.get(page_id, 0.0) if is_known else 0.0)
-            theirs[page_id] = theirs.get(page_id, 0.0) + gained
+            before = theirs.get(page_id, 0.0)
+            if is_known:
+                # The sum of such an expression is that of the finding terms, too.
+                gained = -negated - before
+            else:
+                gained = -negated
+                theirs[page_id] = before + gained
             found[page_id] = found.get(page_id, 0.0) + gained * factor
     return found
 

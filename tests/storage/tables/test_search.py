@@ -206,7 +206,7 @@ async def test_the_best_pages_are_the_same_where_only_they_are_wanted(store: Cra
             some, _ = await queries.later(store.database.reader, steps)
             best = sorted(whole.values(), reverse=True)[:wanted]
             assert sorted(some.values(), reverse=True)[:wanted] == pytest.approx(best, rel=1e-6)
-            assert all(some[i] == pytest.approx(whole[i], rel=1e-6) for i in some)
+            assert some == pytest.approx({i: whole[i] for i in some}, rel=1e-6)
             saved += len(whole) - len(some)
     assert saved > 0
 
