@@ -23,6 +23,7 @@ from freshet.crawler.terminal import (
     progress_bars,
     show_line,
     show_text,
+    told_in_one_line,
 )
 from freshet.storage.database import open_store
 from freshet.storage.queries import page
@@ -73,7 +74,8 @@ def search_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if not words:
         return
     typed, now = " ".join(words), time.time()
-    query = Query.parse(typed, now, site=site, since=since)
+    with told_in_one_line():
+        query = Query.parse(typed, now, site=site, since=since)
     found, counts = terminal.run(_search(db, settings, query, limit, by_importance=by_importance))
     if json:
         print_json(as_json(typed, found, counts))
