@@ -159,7 +159,7 @@ async def test_a_page_is_found_from_its_commit_on_until_it_is_gone(tmp_path: Pat
         pages["/de"] = page("/de", head='<meta name="robots" content="noindex">')
         pages["/fr"] = Page("", 301, {"Location": "/async"})
         pages["/zh"] = page("/zh", more="新增的句子。")
-        pages["/async"] = Page(pages["/async"].body.replace("blocking", "patient"))
+        pages["/async"] = Page(str(pages["/async"].body).replace("blocking", "patient"))
         await crawled(site, db, "keep")
     for typed, paths in {
         "ever": [], "strassenbahn": [], "ordonnanceur": [], "blocking": [],
