@@ -6,7 +6,8 @@ them (``common``), or so that each power of two of that number is as likely (``e
 snippets, and on the store without bodies, which has none. ``weights``: bytes of the index by bytes
 of text, of those pages and of the documentation itself. ``crawl``: pairs of crawls of documentation
 against nginx, with an index and without, then of recrawls in which nothing has changed.
-``--collection``: what is ranked first, see :mod:`.search_ranking`.
+``--words``: scripts without spaces. ``--collection``: what is ranked first, see
+:mod:`.search_ranking`.
 
 Pages: apt-get install nginx python3.11-doc postgresql-doc-15 libstdc++-12-doc
 """
@@ -39,7 +40,7 @@ from freshet.crawler.search import Query
 from freshet.storage.database import open_store
 from freshet.storage.queries import page
 from freshet.storage.tables import search as tables
-from freshet.storage.words import index_lines
+from freshet.storage.words import index_lines, normalised
 from scripts.benchmarks import command, crawl_tree
 from scripts.benchmarks.crawl_competitors import Concurrency, Crawler, freshet, prepared, run
 from scripts.benchmarks.crawl_figures import spread
@@ -241,6 +242,44 @@ def weighed(store: Path, pages: Sequence[Written] | Iterable[Written]) -> dict[s
     }
 
 
+# -- scripts without spaces --------------------------------------------------
+
+_MADE_CHARACTERS = 1_000_000
+
+
+def spaceless(dictionary: Path) -> dict[str, object]:
+    """Characters as words beside trigrams: how much of what is written each can find, and bytes.
+
+    ``dictionary`` has a word and its frequency a line, as that of jieba. The text is made of them.
+    """
+    lines = (line.split() for line in dictionary.read_text("utf-8").splitlines())
+    held = {word: int(count) for word, count, *_ in lines if len(word) > 1}
+    total = sum(held.values())
+    longer = sum(count for word, count in held.items() if len(word) > 2)
+    chosen = Random(1).choices(list(held), list(held.values()), k=_MADE_CHARACTERS // 2)
+    text = "".join(chosen)[:_MADE_CHARACTERS]
+    pages = [text[at : at + 2_000] for at in range(0, len(text), 2_000)]
+    size = len(text.encode())
+    return {
+        "words": len(held),
+        "uses_found_by_trigrams": round(longer / total, 3),
+        "bytes_by_text": {
+            "trigrams": round(_fts_bytes("trigram", pages) / size, 2),
+            "characters": round(_fts_bytes("ascii", map(normalised, pages)) / size, 2),
+        },
+    }
+
+
+def _fts_bytes(tokenizer: str, pages: Iterable[str]) -> int:
+    with closing(sqlite3.connect(":memory:")) as db:
+        options = f"content = '', tokenize = '{tokenizer}'"
+        db.execute(f"CREATE VIRTUAL TABLE words USING fts5 (body, {options})")
+        db.executemany("INSERT INTO words (body) VALUES (?)", ((each,) for each in pages))
+        db.execute("INSERT INTO words (words) VALUES ('optimize')")
+        sql = "SELECT sum(pgsize) FROM dbstat WHERE name LIKE 'words%'"
+        return int(db.execute(sql).fetchone()[0])
+
+
 # -- crawls ------------------------------------------------------------------
 
 
@@ -273,6 +312,8 @@ def _measured(chosen: Namespace, directory: Path) -> dict[str, object]:
         from scripts.benchmarks.search_ranking import ranked
 
         return {"rankings": [ranked(folder) for folder in chosen.collection]}
+    if chosen.words is not None:
+        return {"spaceless": spaceless(chosen.words)}
     sources = crawl_tree.sources(chosen.tree, quick=chosen.quick)
     tree = crawl_tree.copied(sources, directory / "sites")
     if "queries" in chosen.what:
@@ -303,6 +344,10 @@ def main() -> None:
     parser.add_argument(
         "--collection", type=Path, metavar="DIR", action="append", default=[],
         help="a judged collection (repeatable); nothing else is measured then",
+    )  # fmt: skip
+    parser.add_argument(
+        "--words", type=Path, metavar="FILE",
+        help="words without spaces and their frequencies (jieba's dict.txt); nothing else then",
     )  # fmt: skip
     chosen = parser.parse_args()
     with command.workspace() as directory:

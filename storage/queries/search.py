@@ -195,6 +195,26 @@ async def importances(db: Reader, page_ids: Sequence[int]) -> dict[int, float]:
     return {row[0]: row[1] for row in rows}
 
 
+async def origins(db: Reader) -> list[str]:
+    """Return all hosts, each as scheme, name and port."""
+    return [row[0] for row in await db.execute_fetchall("SELECT origin FROM host")]
+
+
+async def beginning(db: Reader, beginnings: Sequence[str]) -> set[int]:
+    """Return the pages with URLs that begin with any of these."""
+    sql = (
+        "SELECT p.id FROM json_each(?) AS wanted CROSS JOIN page AS p "
+        "ON p.url >= wanted.value AND p.url < wanted.value || char(0x10ffff)"
+    )
+    return {row[0] for row in await db.execute_fetchall(sql, (as_json(list(beginnings)),))}
+
+
+async def changed_within(db: Reader, since: float, until: float) -> set[int]:
+    """Return the pages whose documents changed last in [since, until)."""
+    sql = "SELECT page_id FROM change WHERE kind <> 'noise' AND at >= ? AND at < ?"
+    return {row[0] for row in await db.execute_fetchall(sql, (since, until))}
+
+
 async def pages(db: Reader, page_ids: Sequence[int]) -> list[MatchingPage]:
     """Return indexed pages in this order."""
     columns = columns_of(

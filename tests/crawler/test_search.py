@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from freshet.crawler.clock import moment_of
 from freshet.crawler.search import Query, Term, snippet
 from freshet.crawler.tally import UsageError
-from freshet.storage.queries.search import MatchingPage
 from freshet.storage.words import normalised
 
 NOW = 1.8e9
@@ -92,10 +91,15 @@ def test_what_is_no_query_is_refused(typed: str, said: str) -> None:
     ],
 )
 def test_conditions_admit_pages_by_site_and_time(typed: str, is_admitted: bool) -> None:
-    url = "https://docs.example:8080/guide/a"
-    found = MatchingPage(1, url, url, 1, None, None, changed_at=NOW - 3_600)
+    url, origins = (
+        "https://docs.example:8080/guide/a",
+        ["https://docs.example:8080", "http://o.example"],
+    )
     query = Query.parse(typed, NOW)
-    assert query.admits(found) == is_admitted
+    wanted, others = (query.beginnings(origins, wanted=each) for each in (True, False))
+    is_on = url.startswith(tuple(wanted)) or not query.sites
+    is_of_the_time = query.since <= NOW - 3_600 < query.until
+    assert (is_on and not url.startswith(tuple(others)) and is_of_the_time) == is_admitted
     assert query.admits_all == (typed == "a")
 
 
