@@ -4,9 +4,11 @@ A query is words, all of which a page must hold: ``"a phrase"``, a ``prefix*``, 
 ``site:example.org/docs``, ``changed:>2026-11-01``.
 """
 
+import asyncio
+import heapq
 import logging
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
@@ -75,15 +77,19 @@ class Query:
     until: float = inf
 
     @classmethod
-    def parse(cls, text: str, now: float) -> "Query":
-        """Read a query as it is typed.
+    def parse(
+        cls, text: str, now: float, *, site: str | None = None, since: str | None = None
+    ) -> "Query":
+        """Read a query as it is typed; ``site`` and ``since`` are further conditions.
 
         Raises:
             UsageError: it has nothing to look for, too much, or a date that is none.
         """
         terms: dict[bool, dict[Term, None]] = {False: {}, True: {}}
-        sites: dict[bool, list[str]] = {False: [], True: []}
+        sites: dict[bool, list[str]] = {False: [] if site is None else [_site(site)], True: []}
         begin, end = -inf, inf
+        if since is not None:
+            begin, end = _within(f">{since}", now, begin, end)
         for minus, field, quoted, star, bare in _PIECE.findall(text):
             said = quoted or bare
             if field.lower() == "site":
@@ -109,13 +115,15 @@ class Query:
         """Whether every page that holds the words is wanted."""
         return not (self.sites or self.other_sites) and (self.since, self.until) == (-inf, inf)
 
-    def admits(self, found: MatchingPage) -> bool:
-        """Return whether a page with the words is on a site, and of a time, that is wanted."""
-        if not self.since <= found.changed_at < self.until:
-            return False
-        if any(_is_on(found.url, site) for site in self.other_sites):
-            return False
-        return not self.sites or any(_is_on(found.url, site) for site in self.sites)
+    def beginnings(self, origins: Iterable[str], *, wanted: bool) -> list[str]:
+        """Return how URLs begin that are on sites that are wanted, or on those that are not."""
+        sites = self.sites if wanted else self.other_sites
+        return [
+            f"{origin}/{path}"
+            for origin in origins
+            for host, _, path in (site.partition("/") for site in sites)
+            if _is_on(origin, host)
+        ]
 
 
 def _site(said: str) -> str:
@@ -126,12 +134,11 @@ def _site(said: str) -> str:
     return f"{host.lower()}{slash}{path}"
 
 
-def _is_on(url: str, site: str) -> bool:
-    """Return whether a URL is on this host, or one below it, and begins with this path."""
-    parts = urlsplit(url)
-    host, slash, path = site.partition("/")
+def _is_on(origin: str, host: str) -> bool:
+    """Return whether an origin is this host, or one below it; a host may have a port."""
+    parts = urlsplit(origin)
     there = parts.netloc if ":" in host else (parts.hostname or "")
-    return (there == host or there.endswith(f".{host}")) and parts.path.startswith(slash + path)
+    return there == host or there.endswith(f".{host}")
 
 
 def _within(said: str, now: float, begin: float, end: float) -> tuple[float, float]:
@@ -141,7 +148,7 @@ def _within(said: str, now: float, begin: float, end: float) -> tuple[float, flo
     try:
         at = moment_of(compared[2], now)
     except ValueError as error:
-        raise UsageError(f"changed:{said}: {error}") from error
+        raise UsageError(f"changed: {error}") from error
     return (max(begin, at), end) if compared[1].startswith(">") else (begin, min(end, at))
 
 
@@ -152,8 +159,6 @@ _SNIPPET: Final = 240
 _LEAD: Final = 60
 #: Characters of a block in which they are looked for.
 _READ: Final = 20_000
-#: Pages that are read at once where not all are wanted.
-_STEP: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,24 +200,28 @@ async def search(
 
     Raises:
         StoreError: the store has no index.
+        UsageError: the limit is none.
     """
-    if await tables.counts(db) is None:
+    if limit < 1:
+        raise UsageError(f"limit={limit}: at least 1")
+    if not await tables.is_there(db):
         raise StoreError("the store has no search index; `freshet search --index on` makes one")
-    found: list[tuple[MatchingPage, float, bool]] = []
+    among, without = await _admitted(db, query)
+    best: dict[int, tuple[float, bool]] = {}
     for every in (True, False) if len(query.terms) > 1 else (True,):
-        terms, excluded = map(str, query.terms), list(map(str, query.excluded))
-        steps = queries.scoring(list(terms), excluded, every=every)
+        terms, excluded = list(map(str, query.terms)), list(map(str, query.excluded))
+        enough = limit if query.admits_all and not by_importance else None
+        steps = queries.scoring(terms, excluded, every=every, wanted=enough)
         scored, _ = await queries.later(db, steps)
-        for page_, _, _ in found:
-            scored.pop(page_.page_id, None)
         if by_importance:
             for page_id, importance in (await queries.importances(db, list(scored))).items():
                 scored[page_id] *= importance
-        wanted = limit - len(found)
-        best = [each async for each in _best(db, query, scored, wanted)]
-        found += [(each, scored[each.page_id], not every) for each in best]
-        if len(found) == limit:
+        more = await asyncio.to_thread(_best, scored, among, without, limit - len(best))
+        best |= {page_id: (score, not every) for page_id, score in more}
+        without |= best.keys()
+        if len(best) == limit:
             break
+    found = [(each, *best[each.page_id]) for each in await queries.pages(db, list(best))]
     return [
         SearchResult(
             url=each.url,
@@ -228,20 +237,39 @@ async def search(
     ]
 
 
-async def _best(
-    db: Reader, query: Query, scored: Mapping[int, float], wanted: int
-) -> AsyncIterator[MatchingPage]:
-    """Yield the best of these pages that the query admits, at most as many as are wanted."""
-    # Equal scores by page, so that an answer can be repeated.
-    order = [i for i, _ in sorted(scored.items(), key=lambda one: (-one[1], one[0]))]
-    step = wanted if query.admits_all else max(wanted, _STEP)
-    for first in range(0, len(order), step):
-        for found in await queries.pages(db, order[first : first + step]):
-            if wanted and query.admits(found):
-                wanted -= 1
-                yield found
-        if not wanted:
-            return
+def as_json(
+    typed: str, found: Sequence[SearchResult], counted: tuple[int, int] | None
+) -> dict[str, object]:
+    """Return what was found as verbs and ``/v1`` print it; ``counted`` as :func:`tables.counts`."""
+    indexed, told = counted or (0, 0)
+    results = [each.as_json() for each in found]
+    return {"query": typed, "indexed": indexed, "lacking": told - indexed, "results": results}
+
+
+async def _admitted(db: Reader, query: Query) -> tuple[set[int] | None, set[int]]:
+    """Return the pages on a site, and of a time, that are wanted (None: all), and unwanted ones."""
+    wanted, unwanted = None, set[int]()
+    if query.sites or query.other_sites:
+        origins = await queries.origins(db)
+        unwanted = await queries.beginning(db, query.beginnings(origins, wanted=False))
+        if query.sites:
+            wanted = await queries.beginning(db, query.beginnings(origins, wanted=True))
+    if (query.since, query.until) != (-inf, inf):
+        changed = await queries.changed_within(db, query.since, query.until)
+        wanted = changed if wanted is None else wanted & changed
+    return wanted, unwanted
+
+
+def _best(
+    scored: Mapping[int, float], among: Container[int] | None, without: Iterable[int], most: int
+) -> list[tuple[int, float]]:
+    """Return the best pages, at most so many, each with its score.
+
+    Equal ones come by their numbers, so that an answer can be repeated.
+    """
+    left = scored.keys() - without
+    some = ((i, scored[i]) for i in left if among is None or i in among)
+    return heapq.nsmallest(most, some, key=lambda one: (-one[1], one[0]))
 
 
 async def _snippet(
@@ -249,7 +277,9 @@ async def _snippet(
 ) -> Snippet:
     """Return the part of a page's text that tells most of the terms, empty if it is not kept."""
     parsed = await _parsed(db, parser, found)
-    return Snippet("") if parsed is None else snippet(parsed.blocks.texts, terms)
+    if parsed is None:
+        return Snippet("")
+    return await asyncio.to_thread(snippet, parsed.blocks.texts, terms)
 
 
 def snippet(texts: Sequence[str], terms: Sequence[Term]) -> Snippet:

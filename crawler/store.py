@@ -1,4 +1,4 @@
-"""A store as programs read it: documents, histories, differences and the changefeed."""
+"""A store as programs read it: documents, histories, differences, search and the changefeed."""
 
 import asyncio
 import threading
@@ -8,7 +8,7 @@ from concurrent import futures
 from datetime import datetime
 from math import inf
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from aiosqlite import Connection as Reader
@@ -27,6 +27,7 @@ from freshet.crawler.documents import (
 )
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.parser_process import Parser
+from freshet.crawler.search import Query, SearchResult, search
 from freshet.storage.database import StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries.page import PastObservation
@@ -105,6 +106,25 @@ class Store:
         """
         wanted = _words(a), _words(b)
         return self._read(lambda db, _, parser: difference(db, parser, url, *wanted, noise=all))
+
+    def search(
+        self,
+        query: str,
+        *,
+        site: str | None = None,
+        since: str | datetime | None = None,
+        limit: int = 10,
+        by_importance: bool = False,
+    ) -> list[SearchResult]:
+        """Return the pages that match a query best, the best one first, at most ``limit``.
+
+        The query is as on the command line; ``since`` is 2d, 1w or a date. Raises a StoreError
+        also where the store has no index, and ValueError for a wrong query.
+        """
+        wanted = Query.parse(query, time(), site=site, since=_words(since))
+        return self._read(
+            lambda db, _, parser: search(db, parser, wanted, limit, by_importance=by_importance)
+        )
 
     def changefeed(
         self,

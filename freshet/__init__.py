@@ -3,7 +3,7 @@
 These names, and the modules that they come from, are stable:
 
 - :class:`Store`, to read from a crawl store, with :class:`StoredDocument`, :class:`Change`,
-  :class:`Observation` and :class:`VersionDifference`;
+  :class:`Observation`, :class:`SearchResult` and :class:`VersionDifference`;
 - :func:`crawl` and :class:`Daemon`, to crawl in another program's event loop;
 - :class:`StoreError`, :class:`UnknownPage`, :class:`CursorGone`, :class:`CrawlError` and
   :class:`ConfigError`, their errors;
@@ -34,6 +34,7 @@ _HOMES = {
     "CursorGone": ("storage.tables.changefeed", "CursorGone"),
     "Daemon": ("crawler.run.embedded", "Daemon"),
     "Observation": ("storage.records", "Observation"),
+    "SearchResult": ("crawler.search", "SearchResult"),
     "Store": ("crawler.store", "Store"),
     "StoreError": ("storage.database", "StoreError"),
     "StoredDocument": ("crawler.documents", "StoredDocument"),

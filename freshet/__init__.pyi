@@ -3,6 +3,7 @@ from freshet.crawler.changefeed import Change
 from freshet.crawler.documents import StoredDocument, UnknownPage, VersionDifference
 from freshet.crawler.robots import allowed as robots_allowed
 from freshet.crawler.run.embedded import Daemon, crawl
+from freshet.crawler.search import SearchResult
 from freshet.crawler.store import Store
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import canonical as canonical_url
@@ -24,6 +25,7 @@ __all__ = [
     "CursorGone",
     "Daemon",
     "Observation",
+    "SearchResult",
     "Store",
     "StoreError",
     "StoredDocument",

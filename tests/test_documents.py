@@ -127,6 +127,7 @@ async def test_the_python_of_the_guide_runs(
     for name, value in QUICK.items():
         variable = f"FRESHET_{name.replace('.', '__').upper()}"
         monkeypatch.setenv(variable, json.dumps(value))
+    monkeypatch.setenv("FRESHET_SEARCH__INDEX", "on")
     async with serve(mixed(WebSpec(hosts=1, pages_per_host=8))) as server:
         await freshet.crawl(server.url("news"))
         server.clock.advance(5 * 86_400.0)
@@ -148,7 +149,7 @@ async def test_the_python_of_the_guide_runs(
                 await work
         place["store"].close()
     shown = capsys.readouterr().out
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     assert "changed" in shown
     assert "is not known; the nearest on that host" in shown
 

@@ -1,9 +1,11 @@
 """``freshet rereduce``: extract the text of kept bodies again with the current extraction."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Final
 
 from freshet.crawler import terminal
@@ -11,6 +13,7 @@ from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_s
 from freshet.crawler.compare.history import PageRecord
 from freshet.crawler.compare.layout import Layout
 from freshet.crawler.network import parser_of
+from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import sketch
 from freshet.crawler.run.upkeep import require_readable
@@ -18,8 +21,9 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import Tell, counted, fail, print_json, progress_bars, show_line
 from freshet.storage.database import Database, StoreError, open_store
 from freshet.storage.queries import page
-from freshet.storage.tables import observations
+from freshet.storage.tables import observations, search
 from freshet.storage.tables.observations import NewestText
+from freshet.storage.words import index_lines
 
 #: Pages of one transaction: what a kill loses.
 _BATCH: Final = 100
@@ -49,7 +53,8 @@ def rereduce_command(db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json 
 
     Do this after an upgrade of Freshet that changes the extraction, and after a change of
     include or ignore in [[sites]]. It makes text and sketch of each page anew from the body of its
-    newest version, so that its next visit finds only true changes. Without it, and for pages whose
+    newest version, so that its next visit finds only true changes; the search index takes the new
+    text. Without it, and for pages whose
     body is not kept, the next visit that finds other bytes takes a new baseline.
 
     Nothing is fetched. An interrupted run resumes.
@@ -101,9 +106,9 @@ async def rereduce(database: Database, parser: Parser, tell: Tell | None = None)
         after = texts[-1].page_id
         found.pages += len(texts)
         new = [await _reread(database, parser, text, found) for text in texts]
-        reread = [text for text in new if text is not None]
+        reread = [each for each in new if each is not None]
         if reread:
-            await database.write(partial(observations.reread, texts=reread))
+            await database.write(partial(_replace, reread=reread))
         found.reread += len(reread)
         if tell is not None:
             tell("pages", after / last)
@@ -111,10 +116,16 @@ async def rereduce(database: Database, parser: Parser, tell: Tell | None = None)
     return found
 
 
+def _replace(db: Connection, reread: Sequence[tuple[NewestText, str]]) -> None:
+    observations.reread(db, [text for text, _ in reread])
+    if search.exists(db):
+        search.fill(db, [(text.page_id, text.version_id, lines) for text, lines in reread])
+
+
 async def _reread(
     database: Database, parser: Parser, text: NewestText, found: _Rereduced
-) -> NewestText | None:
-    """Return the page's new baseline; None leaves it as before."""
+) -> tuple[NewestText, str] | None:
+    """Return the page's new baseline, and its lines for the index; None leaves it as before."""
     text_version = parser.text_version(text.fetch_url, text.content_type)
     if text.text_version == text_version:
         return None
@@ -141,10 +152,11 @@ async def _reread(
     if history is not None and history.memory is not None:
         past = PageRecord.of(history)
         memory = past.memory.rebased(past.layout, Layout.of(new)).to_bytes()
+    title = parsed.title if isinstance(parsed, ParsedPage) else None
     return replace(
         text,
         text_digest=new.text_digest,
         sketch=new.to_bytes(),
         text_version=text_version,
         memory=memory,
-    )
+    ), index_lines(title, parsed.blocks.texts, parsed.blocks.kinds)

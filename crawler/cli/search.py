@@ -13,7 +13,7 @@ from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Index, Json, read_settings
 from freshet.crawler.network import parser_of
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.search import Query, SearchResult, index_pending, search
+from freshet.crawler.search import Query, SearchResult, as_json, index_pending, search
 from freshet.crawler.terminal import (
     counted,
     fail,
@@ -23,6 +23,7 @@ from freshet.crawler.terminal import (
     progress_bars,
     show_line,
     show_text,
+    told_in_one_line,
 )
 from freshet.storage.database import open_store
 from freshet.storage.queries import page
@@ -72,24 +73,27 @@ def search_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         fail("there is nothing to search: name a word", 2)
     if not words:
         return
-    typed = " ".join(words)
-    for name, value in (("site", site), ("changed", since and f">{since}")):
-        typed += f" {name}:{value}" if value else ""
-    found = terminal.run(_search(db, settings, typed, limit, by_importance=by_importance))
+    typed, now = " ".join(words), time.time()
+    with told_in_one_line():
+        query = Query.parse(typed, now, site=site, since=since)
+    found, counts = terminal.run(_search(db, settings, query, limit, by_importance=by_importance))
     if json:
-        print_json({"query": typed, "results": [each.as_json() for each in found]})
-    else:
-        _print(found, typed, time.time())
+        print_json(as_json(typed, found, counts))
+        return
+    _print(found, typed, now)
+    if counts is not None and counts[0] < counts[1]:
+        lacking = counted(counts[1] - counts[0], "page")
+        show_line(f"{lacking} not indexed yet: `freshet search --index on` goes on", "yellow")
 
 
 async def _search(
-    db: Path, settings: Settings, typed: str, limit: int, *, by_importance: bool
-) -> list[SearchResult]:
-    query = Query.parse(typed, time.time())
+    db: Path, settings: Settings, query: Query, limit: int, *, by_importance: bool
+) -> tuple[list[SearchResult], tuple[int, int] | None]:
     parser = parser_of(settings)
     try:
         async with page.snapshot(db) as connection:
-            return await search(connection, parser, query, limit, by_importance=by_importance)
+            found = await search(connection, parser, query, limit, by_importance=by_importance)
+            return found, await tables.counts(connection)
     finally:
         await parser.close()
 

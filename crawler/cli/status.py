@@ -32,7 +32,7 @@ from freshet.storage.entries import Outlook, RobotsRecord
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import Holdings, WaitingHost
 from freshet.storage.tables import alerts as alerts_tables
-from freshet.storage.tables import hosts, near_duplicates, runs, url_patterns
+from freshet.storage.tables import hosts, near_duplicates, runs, search, url_patterns
 from freshet.storage.tables.alerts import RuleCounts
 from freshet.storage.tables.near_duplicates import IndexState
 from freshet.storage.tables.runs import CrawlRun, RunState
@@ -164,8 +164,9 @@ class Status:
     """The store at one moment; ``busiest`` are the hosts with the most due URLs.
 
     ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
-    them; ``needs_javascript`` counts the pages of a host that only a browser shows; ``daemon`` is
-    its status if that run is a daemon's.
+    them; ``needs_javascript`` counts the pages of a host that only a browser shows; ``search`` are
+    the pages that the index holds, and those that it should; ``daemon`` is its status if that run
+    is a daemon's.
     """
 
     db: str
@@ -185,6 +186,7 @@ class Status:
     held_back: dict[str, int]
     needs_javascript: dict[str, int]
     duplicates: IndexState
+    search: tuple[int, int] | None
     alerts: list[RuleCounts]
     daemon: DaemonStatus | None
 
@@ -197,6 +199,8 @@ class Status:
         values = asdict(self)
         del values["observed_at"], values["kinds"]
         return values | {
+            "search": self.search
+            and {"indexed": self.search[0], "lacking": self.search[1] - self.search[0]},
             "last_run": self.last_run and self._run_as_json(self.last_run),
             "daemon": self.daemon and self.daemon.as_json(),
             "busiest": [{"origin": origin, "due": due} for origin, due in self.busiest],
@@ -257,6 +261,7 @@ async def _read(db: Path, now: float) -> Status:
             held_back=await overview.held_back(connection),
             needs_javascript=dict(await overview.needing_javascript(connection)),
             duplicates=await near_duplicates.state(connection),
+            search=await search.counts(connection),
             alerts=await alerts_tables.counts(connection),
             daemon=daemon,
         )
@@ -333,6 +338,7 @@ def _print_holdings(status: Status) -> None:
             "observations": held.observations,
             "versions": held.versions,
             "near-duplicates": _near_duplicates(status.duplicates),
+            "search index": _search_index(status.search),
             "bodies": f"{held.bodies:,}, {size(held.body_bytes)} in {size(held.stored_bytes)}",
         },
     )
@@ -355,6 +361,15 @@ def _near_duplicates(found: IndexState) -> str | None:
     # A crawl that is under way compares its pages when it ends, one that was killed has not.
     to_come = f", {counted(found.unseen, 'observation')} not checked" if found.unseen else ""
     return counted_duplicates(found) + to_come
+
+
+def _search_index(found: tuple[int, int] | None) -> str | None:
+    """Describe the index; None without one."""
+    if found is None:
+        return None
+    indexed, told = found
+    to_come = f", {counted(told - indexed, 'page')} not indexed yet" if told > indexed else ""
+    return counted(indexed, "page") + to_come
 
 
 def _print_hosts(status: Status) -> None:

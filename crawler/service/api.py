@@ -1,10 +1,11 @@
-"""The routes of ``/v1``: the changefeed, documents and pages of a store; openapi.toml tells all.
+"""The routes of ``/v1``: changefeed, documents, pages, search of a store; openapi.toml tells all.
 
 *Invariant.* A step of the event loop makes of a store a few documents or some hundred rows, and
 holds one such part in memory, however much is asked for and however slowly it is read.
 """
 
 import re
+import time
 import tomllib
 from collections.abc import AsyncGenerator
 from importlib.resources import files
@@ -26,16 +27,19 @@ from freshet.crawler.clock import dated, iso
 from freshet.crawler.documents import Documents, UnknownPage, document_version
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.document import DOCUMENT_VERSION
+from freshet.crawler.search import Query, as_json, search
 from freshet.crawler.service.http import Answer, HttpRefusal, Route, as_line, whole
 from freshet.crawler.tally import UsageError
 from freshet.crawler.terminal import counted, plain
 from freshet.storage.queries import page
 from freshet.storage.tables import changefeed
+from freshet.storage.tables import search as tables
 from freshet.storage.tables.changefeed import LastChange, Position
 
 _FEED: Final = "/v1/changefeed"
 _ATOM: Final = "/v1/changefeed.atom"
 _PAGES: Final = "/v1/pages"
+_SEARCH: Final = "/v1/search"
 #: With documents or without: changes without a limit, at most, and those of one step.
 _USUAL: Final = {False: 1_000, True: 100}
 _MOST: Final = {False: 10_000, True: 1_000}
@@ -68,6 +72,7 @@ class StoreApi:
         self.routes: dict[str, Route] = {
             "/v1/openapi.json": self._describe, _FEED: self._changefeed, _ATOM: self._atom,
             _PAGES: self._pages, f"{_PAGES}/": self._page,
+            _SEARCH: self._search,
         }  # fmt: skip
 
     async def close(self) -> None:
@@ -161,6 +166,19 @@ class StoreApi:
             yield as_line(found.as_json())
         else:
             yield f"{getattr(found, form)}\n".encode("utf-8", "replace")
+
+    # -- search ----------------------------------------------------------------------
+
+    async def _search(self, request: web.BaseRequest) -> Answer:
+        asked = self._asked(_SEARCH, request)
+        query = Query.parse(asked["q"], time.time(), site=asked["site"], since=asked["since"])
+        by_importance = asked["by_importance"]
+        async with page.snapshot(self._path) as db:
+            found = await search(
+                db, self._parser, query, asked["limit"], by_importance=by_importance
+            )
+            counts = await tables.counts(db)
+        return whole(as_json(asked["q"], found, counts), etag="")
 
     # -- parameters ------------------------------------------------------------------
 

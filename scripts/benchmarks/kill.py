@@ -1,9 +1,10 @@
 """kill -9 at random moments, from outside, to the process group of a real crawl.
 
 After each kill everything that was acknowledged (logged as observed) must stand in the
-store, and the store must be sound. Killed crawls go on with the same command; a store is
-crawled to the end of its second run, in which all pages are known, before a fresh one is
-begun. Whenever a run ends, every page of the sites must have been fetched in it.
+store, and the store must be sound, its search index as the changefeed tells. Killed crawls go on
+with the same command; a store is crawled to the end of its second run, in which all pages are
+known, before a fresh one is begun. Whenever a run ends, every page of the sites must have been
+fetched in it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from scripts.benchmarks.sites import Calm
 from scripts.benchmarks.store_inspection import StoreState, inspect
 
 _RUNS_PER_STORE = 2
-_OPTIONS = ("--delay", "0", "--verbose")
+_OPTIONS = ("--delay", "0", "--verbose", "--index", "on")
 
 Run: TypeAlias = tuple[int, int]
 

@@ -57,5 +57,24 @@ def inspect(store: Path) -> StoreState:
 
 def _problems(connection: sqlite3.Connection) -> tuple[str, ...]:
     integrity = [row[0] for row in connection.execute("PRAGMA integrity_check")]
+    integrity += _index_problems(connection)
     broken = [f"foreign key: {row}" for row in connection.execute("PRAGMA foreign_key_check")]
     return tuple([line for line in integrity if line != "ok"] + broken)
+
+
+def _index_problems(connection: sqlite3.Connection) -> list[str]:
+    """Where the search index, if there is one, differs from the changefeed."""
+    there = "SELECT count(*) FROM sqlite_master WHERE name = 'search_page'"
+    if not connection.execute(there).fetchone()[0]:
+        return []
+    told = set(
+        connection.execute(
+            "SELECT page_id, version_id FROM change WHERE kind <> 'noise' AND version_id > 0"
+        )
+    )
+    held = set(connection.execute("SELECT page_id, version_id FROM search_page"))
+    rows = {(row[0],) for row in held} ^ set(
+        connection.execute("SELECT id FROM search_words_docsize")
+    )
+    differing = len(told ^ held) + len(rows)
+    return [f"search index: {differing} rows differ"] if differing else []

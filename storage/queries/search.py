@@ -13,9 +13,11 @@ counts twice.
 
 from __future__ import annotations
 
+import asyncio
+import heapq
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from math import log, log1p
+from math import inf, log, log1p
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Weights of a word in the title, in a heading and elsewhere.
 WEIGHTS: Final = (3, 2, 1)
+#: A count of a term, however high, is worth less than k₁ + 1 of its idf.
+_MOST_OF_IDF: Final = 2.2
 #: FTS5's idf where a term stands in at least half of all rows.
 _LEAST_IDF: Final = 1e-6
 _MATCHING: Final = "FROM search_words WHERE search_words MATCH ?"
@@ -65,13 +69,17 @@ class Statistics:
 
 
 def scoring(
-    terms: Sequence[str], excluded: Sequence[str] = (), *, every: bool = True
+    terms: Sequence[str],
+    excluded: Sequence[str] = (),
+    *,
+    every: bool = True,
+    wanted: int | None = None,
 ) -> Steps[tuple[dict[int, float], Statistics]]:
     """Score the pages that hold ``every`` term, or else any, and none of the ``excluded``.
 
-    ``terms`` and ``excluded`` are phrases in the syntax of FTS5, at least one term. Yields queries,
-    takes their rows, and returns the scores by page: for a connection of any kind (:func:`now`,
-    :func:`later`).
+    ``terms`` and ``excluded`` are phrases in the syntax of FTS5, at least one term. If only the
+    ``wanted`` best pages matter, others may be left out. Yields queries, takes their rows, and
+    returns the scores by page: for a connection of any kind (:func:`now`, :func:`later`).
     """
     ((total, words),) = yield "SELECT pages, words FROM search_index", ()
     without = f" NOT ({' OR '.join(excluded)})" if excluded else ""
@@ -82,48 +90,100 @@ def scoring(
         theirs.append(log(odds) if odds > 1 else _LEAST_IDF)
         ours.append(log1p(odds))
     factors = [own / their for own, their in zip(ours, theirs, strict=True)]
-    together, sums = " AND ".join(terms), []
-    for term in terms:
-        rows = yield _SUMS, (f"({f'{together} AND {term}' if every else term}){without}",)
-        sums += [rows]
-    found: dict[int, float] = {}
     if every:
-        # With t twice the sum S is S + idf(t) · fraction(t); so n of these sums make (n + 1) S.
-        for columns in zip(*sums, strict=True):
-            alone = sum(score for _, score in columns) / (len(terms) + 1)
-            rest = zip(columns, factors, strict=True)
-            found[columns[0][0]] = sum((alone - score) * factor for (_, score), factor in rest)
+        together, sums = " AND ".join(terms), []
+        for term in terms:
+            sums += [(yield _SUMS, (f"({together} AND {term}){without}",))]
+        found = _merged(sums, factors)
     else:
-        for rows, factor in zip(sums, factors, strict=True):
-            for page_id, score in rows:
-                found[page_id] = found.get(page_id, 0.0) - score * factor
+        weighed = sorted(zip(ours, factors, terms, strict=True), reverse=True)
+        found = yield from _any(weighed, without, inf if wanted is None else wanted)
     return found, Statistics(tuple(ours), words / max(total, 1), total)
+
+
+def _merged(
+    sums: Sequence[Sequence[tuple[int, float]]], factors: Sequence[float]
+) -> dict[int, float]:
+    """Return the scores by the sums, negated, in which each term in turn counts twice.
+
+    With t twice the sum S is S + idf(t) · fraction(t); so n of these sums make (n + 1) S.
+    """
+    mean = sum(factors) / (len(factors) + 1)
+    scores = [0.0] * len(sums[0])
+    for column, factor in zip(sums, factors, strict=True):
+        part = mean - factor
+        scores = [score + part * each for score, (_, each) in zip(scores, column, strict=True)]
+    return {page_id: score for (page_id, _), score in zip(sums[0], scores, strict=True)}
+
+
+def _any(
+    weighed: Sequence[tuple[float, float, str]], without: str, wanted: float
+) -> Steps[dict[int, float]]:
+    """Score the pages with any of the terms, each with its idf and factor, the rarest ones first.
+
+    Terms find pages until those that are left could not lift another page among the best; these
+    are counted only on the pages that were found (H. Turtle and J. Flood, "Query evaluation:
+    strategies and optimizations", 1995: max score).
+    """
+    found, theirs = dict[int, float](), dict[int, float]()
+    finding = list[str]()
+    for place, (_, factor, term) in enumerate(weighed):
+        is_known = len(finding) < place
+        if not is_known and len(found) >= wanted:
+            left = _MOST_OF_IDF * sum(ours for ours, _, _ in weighed[place:])
+            is_known = left <= heapq.nlargest(int(wanted), found.values())[-1]
+        if is_known:
+            expression = f"(({' OR '.join(finding)}) AND {term})"
+        else:
+            finding.append(expression := term)
+        rows = yield _SUMS, (f"{expression}{without}",)
+        for page_id, negated in rows:
+            before = theirs.get(page_id, 0.0)
+            if is_known:
+                # The sum of such an expression is that of the finding terms, too.
+                gained = -negated - before
+            else:
+                gained = -negated
+                theirs[page_id] = before + gained
+            found[page_id] = found.get(page_id, 0.0) + gained * factor
+    return found
 
 
 def now(db: Connection, steps: Steps[T]) -> T:
     """Take these steps on a connection."""
     rows: list[tuple[Any, ...]] | None = None
     while True:
-        try:
-            query = steps.send(rows) if rows is not None else next(steps)
-        except StopIteration as end:
-            result: T = end.value
+        query, ended = _advanced(steps, rows)
+        if query is None:
+            result: T = ended
             return result
         rows = db.execute(*query).fetchall()
 
 
 async def later(db: Reader, steps: Steps[T]) -> T:
-    """Take these steps on a reader, which others may use between them."""
+    """Take these steps on a reader, which others may use between them.
+
+    They may be long where many pages match, so the event loop does not take them itself.
+    """
     rows: list[tuple[Any, ...]] | None = None
     while True:
-        try:
-            query = steps.send(rows) if rows is not None else next(steps)
-        except StopIteration as end:
-            result: T = end.value
+        query, ended = await asyncio.to_thread(_advanced, steps, rows)
+        if query is None:
+            result: T = ended
             return result
         async with db.execute(*query) as cursor:
             cursor.row_factory = None
             rows = list(await cursor.fetchall())  # type: ignore[arg-type]  # tuples, by no factory
+
+
+def _advanced(
+    steps: Steps[T], rows: list[tuple[Any, ...]] | None
+) -> tuple[tuple[str, tuple[Any, ...]] | None, Any]:
+    """Return the next query, or None and the result."""
+    try:
+        return next(steps) if rows is None else steps.send(rows), None
+    except StopIteration as end:
+        return None, end.value
 
 
 async def importances(db: Reader, page_ids: Sequence[int]) -> dict[int, float]:
@@ -133,6 +193,26 @@ async def importances(db: Reader, page_ids: Sequence[int]) -> dict[int, float]:
         (as_json(list(page_ids)),),
     )
     return {row[0]: row[1] for row in rows}
+
+
+async def origins(db: Reader) -> list[str]:
+    """Return all hosts, each as scheme, name and port."""
+    return [row[0] for row in await db.execute_fetchall("SELECT origin FROM host")]
+
+
+async def beginning(db: Reader, beginnings: Sequence[str]) -> set[int]:
+    """Return the pages with URLs that begin with any of these."""
+    sql = (
+        "SELECT p.id FROM json_each(?) AS wanted CROSS JOIN page AS p "
+        "ON p.url >= wanted.value AND p.url < wanted.value || char(0x10ffff)"
+    )
+    return {row[0] for row in await db.execute_fetchall(sql, (as_json(list(beginnings)),))}
+
+
+async def changed_within(db: Reader, since: float, until: float) -> set[int]:
+    """Return the pages whose documents changed last in [since, until)."""
+    sql = "SELECT page_id FROM change WHERE kind <> 'noise' AND at >= ? AND at < ?"
+    return {row[0] for row in await db.execute_fetchall(sql, (since, until))}
 
 
 async def pages(db: Reader, page_ids: Sequence[int]) -> list[MatchingPage]:

@@ -97,6 +97,21 @@ def test_a_version_is_a_number_or_a_moment(
         assert store.page(f"{HOST}/old-offer", version=wanted).version == number
 
 
+def test_a_search_finds_what_is_indexed_and_needs_an_index(crawled: SmallStore) -> None:
+    with freshet.Store(crawled.path) as store:
+        with pytest.raises(freshet.StoreError, match="`freshet search --index on` makes one"):
+            store.search("costs")
+        assert console("search", "--index", "on", "--db", crawled.path).exit_code == 0
+        (found,) = store.search("it COSTS 11", site="one.example", since=START - timedelta(1))
+        assert (found.url, found.title, found.changed_at) == (f"{HOST}/offer", "", START)
+        assert [found.snippet[begin:end] for begin, end in found.marks] == ["It", "costs", "11"]
+        assert store.search("delivery", since=START + timedelta(1)) == []
+        assert store.search("delivery", limit=1, by_importance=True)[0].url == found.url
+        for wrong in ({"limit": 0}, {"since": "soon"}, {"site": "?"}):
+            with pytest.raises(ValueError, match=r"limit=0: at least 1|not a moment|not a host"):
+                store.search("a", **wrong)
+
+
 def test_a_history_is_newest_first_and_a_difference_that_of_the_last_change(
     crawled: SmallStore,
 ) -> None:

@@ -23,6 +23,7 @@ from yarl import URL
 
 from freshet.crawler.documents import Documents
 from freshet.crawler.reduce.parser_process import Parser, ParserLost
+from freshet.crawler.search import index_pending
 from freshet.crawler.service import http
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import Health, HttpServer
@@ -31,6 +32,7 @@ from freshet.crawler.tally import CrawlError
 from freshet.storage import maintenance
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import Digests
+from freshet.storage.tables import search
 from tests.crawler.service.described import DESCRIPTION, route_of, undescribed
 from tests.integration.quick import quick
 from tests.storage.crawl_store import DAY_S, START, CrawlStore, captured, crawl_store, url_of, visit
@@ -38,6 +40,7 @@ from tests.storage.versioned_store import html
 
 TOKEN = "0123456789abcdef"
 FEED = "/v1/changefeed"
+SEARCH = "/v1/search"
 Told: TypeAlias = tuple[int, Mapping[str, str], str]
 Ask: TypeAlias = Callable[..., Awaitable[Told]]
 
@@ -86,6 +89,12 @@ class Site:
         )  # fmt: skip
         await self.store.apply(replace(seen, capture=capture))
 
+    async def indexes(self) -> None:
+        """Make the search index."""
+        await self.store.database.write(search.create)
+        await index_pending(self.store.database, parser := Parser())
+        await parser.close()
+
     async def loses(self, path: str, at: float = START + 1) -> None:
         await self.store.new_run(at, recheck_before=at + 1)
         await self.store.apply(visit(await self.store.taken(path, at), "gone", at))
@@ -132,30 +141,33 @@ async def test_every_described_route_parameter_and_status_is_as_described(
 ) -> None:
     cursor = await site.seq()
     a = page_path("/a")
+    assert "`freshet search --index on`" in (await site.ask(f"{SEARCH}?q=page"))[2]
+    await site.indexes()
     for path in (
         "/healthz", "/metrics", "/v1/openapi.json", "/v1/changefeed.atom",
         f"{FEED}?since={cursor}&limit=1&include_docs=false&filter=*a&all=true&heartbeat=100",
         f"{FEED}?since=0&limit=3&include_docs=true&feed=continuous",
         f"{FEED}?feed=longpoll", "/v1/pages", "/v1/pages?prefix=h&after=h&limit=1", a,
         f"{a}?format=markdown&version=1", f"{a}?format=text&as_of=2099-01-01", f"{a}?format=html",
+        f"{SEARCH}?q=page+sentence&site=a.example&since=2027-01-01&limit=9&by_importance=true",
     ):  # fmt: skip
         status, headers, _ = await site.ask(path)
         assert status == 200, path
         if etag := headers.get("ETag"):
             assert (await site.ask(path, **{"If-None-Match": etag}))[0] == 304
-    for path in (f"{FEED}?since=x", "/v1/pages?limit=0", f"{a}?format=pdf"):
+    for path in (f"{FEED}?since=x", "/v1/pages?limit=0", f"{a}?format=pdf", SEARCH):
         assert (await site.ask(path))[0] == 400
     assert (await site.ask(page_path("/unknown")))[0] == 404
     assert (await site.ask(f"{FEED}?since=0123456789abcdef-1"))[0] == 410
     await site.ask("/metrics", Accept="application/openmetrics-text")
     open_address = site.url
     async with serving(site.store.database.path, operation__token=TOKEN) as site.url:
-        for path in ("/metrics", "/v1/openapi.json", FEED, f"{FEED}.atom", "/v1/pages", a):
+        for path in ("/metrics", "/v1/openapi.json", FEED, f"{FEED}.atom", "/v1/pages", a, SEARCH):
             status, headers, _ = await site.ask(path)
             assert (status, headers["WWW-Authenticate"]) == (401, 'Bearer realm="freshet"')
         assert (await site.ask("/healthz"))[0] == 200
     async with serving(Path("/nowhere/crawl.db")) as site.url:
-        for path in ("/healthz", FEED, f"{FEED}.atom", "/v1/pages", a):
+        for path in ("/healthz", FEED, f"{FEED}.atom", "/v1/pages", a, f"{SEARCH}?q=page"):
             assert (await site.ask(path))[0] == 503
     site.url = open_address
     paths = DESCRIPTION["paths"].items()
@@ -251,6 +263,27 @@ async def test_wrong_parameters_are_refused_with_those_accepted(
     status, _, body = await site.ask(f"{FEED}?{query}")
     assert (status, json.loads(body)["error"]) == (400, "bad_request")
     assert reason in json.loads(body)["reason"]
+
+
+async def test_a_search_answers_with_pages_snippets_and_what_the_index_lacks(site: Site) -> None:
+    await site.indexes()
+    await site.shows("/new", html("A page that is not indexed yet."))
+    told = await site.json(f"{SEARCH}?q=page+sentence")
+    assert (told["query"], told["indexed"], told["lacking"]) == ("page sentence", 2, 1)
+    first, second = told["results"]
+    assert (first["url"], first["is_partial"]) == (url_of("/a"), False)
+    assert (second["url"], second["is_partial"]) == (url_of("/b?c=d"), True)
+    marked = [first["snippet"][begin:end] for begin, end in first["marks"]]
+    assert marked == ["page", "sentence"]
+    assert first["changed_at"] == "2027-01-15T08:00:00.000000Z"
+    for query, reason in (
+        ("q=-page", "'-page': it names no word to look for"),
+        ("q=a&since=soon", "changed: soon: not a moment; accepted are 90min"),
+        ("q=a&site=%3F", "site:?: not a host such as example.org"),
+        ("q=a&limit=0", "limit=0: accepted are whole numbers from 1 to 1000"),
+    ):
+        status, _, body = await site.ask(f"{SEARCH}?{query}")
+        assert (status, reason in body) == (400, True), body
 
 
 # -- pages -------------------------------------------------------------------

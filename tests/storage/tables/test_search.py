@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from math import log
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -184,6 +185,30 @@ async def test_scores_are_bm25_also_of_words_that_stand_everywhere(
                 expected[n] = score
         found = await scores(store, expressions, every=every)
         assert {numbers[i]: s for i, s in found.items()} == pytest.approx(expected, rel=1e-6)
+
+
+async def test_the_best_pages_are_the_same_where_only_they_are_wanted(store: CrawlStore) -> None:
+    """Also if frequent words are not counted on all pages."""
+    rng = Random(1)
+    chances = {"rare": 0.1, "odd": 0.3, "usual": 0.6, "the": 0.95}
+    texts = [
+        "\n\n"
+        + " ".join(w for w, p in chances.items() for _ in range(4) if rng.random() < p)
+        + " x"
+        for _ in range(60)
+    ]
+    await indexed(store, *texts)
+    saved = 0
+    for terms in (["rare", "the"], ["the", "usual", "odd"], ["usual", "rare", "odd", "the"]):
+        whole, _ = await queries.later(store.database.reader, queries.scoring(terms, every=False))
+        for wanted in (1, 3, 8):
+            steps = queries.scoring(terms, every=False, wanted=wanted)
+            some, _ = await queries.later(store.database.reader, steps)
+            best = sorted(whole.values(), reverse=True)[:wanted]
+            assert sorted(some.values(), reverse=True)[:wanted] == pytest.approx(best, rel=1e-6)
+            assert some == pytest.approx({i: whole[i] for i in some}, rel=1e-6)
+            saved += len(whole) - len(some)
+    assert saved > 0
 
 
 async def test_excluded_words_exclude(store: CrawlStore) -> None:
