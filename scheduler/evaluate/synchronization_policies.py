@@ -117,20 +117,23 @@ def change_rate(changed: Bools) -> Floats:
     return np.asarray(-np.log((weeks - changed.sum(axis=0) + 0.5) / (weeks + 0.5)), np.float64)
 
 
-def sbr(share: Floats, changed: Bools, threshold: float, looks: float) -> Policy:
-    """Return SBR's schedule; ``share`` (W − 1, n) of shingles differ, at 0 any change counts."""
-    counted = changed if threshold == 0 else changed & (share > threshold)
-    rate = change_rate(counted)
+def sbr(share: Floats, changed: Bools, threshold: float, looks: float) -> Bools:
+    """Return SBR's schedule (W, n) of ``looks`` a week.
+
+    ``share`` (W − 1, n) of the shingles differ from the week before; at threshold 0 any change
+    counts.
+    """
+    rate = change_rate(changed if threshold == 0 else changed & (share > threshold))
     count = fresh_looks(rate, np.ones(len(rate)), len(share), looks)
-    return scheduled(schedule(count, looks, len(share)))
+    return schedule(count, looks, len(share))
 
 
-def ebr(share: Floats, changed: Bools, threshold: float, looks: float, shown: Floats) -> Policy:
-    """Return EBR's schedule; ``shown`` (n,) are the pages' views."""
+def ebr(share: Floats, changed: Bools, threshold: float, looks: float, shown: Floats) -> Bools:
+    """Return EBR's schedule (W, n), likewise; ``shown`` (n,) are the pages' views."""
     counted = changed & (share >= threshold)
     weight = shown * counted.sum(axis=0) / np.maximum(changed.sum(axis=0), 1)
     count = fresh_looks(change_rate(changed), weight, len(share), looks)
-    return scheduled(schedule(count, looks, len(share)))
+    return schedule(count, looks, len(share))
 
 
 def fresh_looks(rate: Floats, weight: Floats, weeks: int, looks: float) -> Ints:
