@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import sqlite3
 import sys
@@ -31,8 +32,10 @@ def test_one_command_prints_the_tables_and_writes_the_figures(
     shown = capsys.readouterr().out
     for words in ("Table 4.1", "Figure 4.4", "Learnt on line", "SBR, best τ", "Recorded sites are"):
         assert words in shown
-    rows = (tmp_path / "search_4_4.csv").read_text("utf-8").splitlines()
-    assert {row.rsplit(",", 4)[1] for row in rows} == {"parameters", "fitted", "on line"}
+    with (tmp_path / "search_4_4.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["parameters"] for row in rows} == {"fitted", "on line"}
+    assert all(0 <= float(row["loss"]) < 0.5 for row in rows)
 
 
 def test_the_example_of_the_thesis_gets_better_with_each_page() -> None:
