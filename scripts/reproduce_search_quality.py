@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Table 4.1 and figures 4.3 and 4.4 of Pandey's thesis: looks at pages for searchers' sake."""
+"""Table 4.1 and figures 4.2 to 4.4 of Pandey's thesis: looks at pages for searchers' sake."""
 
 import sys
 from pathlib import Path

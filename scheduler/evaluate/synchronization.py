@@ -12,7 +12,7 @@ the looks of a week.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, TypeAlias
 
@@ -42,6 +42,7 @@ class WeeklyScores:
         query: (k,), ascending.
         page: (k,), ascending within a query.
         score: (W, k), of the live page; 0: no match.
+        best: (W,), the usefulness of the answers if no copy is stale (4.4).
     """
 
     frequency: Floats
@@ -49,6 +50,11 @@ class WeeklyScores:
     query: Ints
     page: Ints
     score: Floats
+    best: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Compute what all runs divide by."""
+        object.__setattr__(self, "best", np.array([self._useful(s, s) for s in self.score]))
 
     @classmethod
     def of(cls, frequency: Floats, weeks: int, scores: Callable[[int], Floats]) -> WeeklyScores:
@@ -71,9 +77,8 @@ class WeeklyScores:
 
     def quality(self, copies: Ints, week: int) -> float:
         """Return Q (4.5) in a week; where nothing matches it is 1."""
-        live = self.score[week]
-        best = self._useful(live, live)
-        return self._useful(self.held(copies), live) / best if best > 0 else 1.0
+        useful, best = self._useful(self.held(copies), self.score[week]), float(self.best[week])
+        return useful / best if best > 0 else 1.0
 
     def views(self, week: int) -> Floats:
         """Return Σ_q f_q I(R(p)) (n,) of the live pages."""

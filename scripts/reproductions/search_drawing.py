@@ -1,4 +1,4 @@
-"""Figures 4.3 and 4.4 as PNG."""
+"""Figures 4.2 to 4.4 as PNG."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from scripts.reproductions.drawing import BLUE, GREEN, GREY, ORANGE, STYLE, VERMILION
+from scripts.reproductions.drawing import BLUE, GREEN, GREY, ORANGE, STYLE, VERMILION, canvas
 from scripts.reproductions.search_measures import BEST, UNIFORM, Compared
+from scripts.reproductions.search_overhead import Overhead
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +40,20 @@ def _panels(path: Path, title: str, found: Sequence[Compared]) -> Iterator[list[
         figure.suptitle(title)
         yield axes
         figure.savefig(path, dpi=120)
+
+
+def overhead(path: Path, found: Overhead) -> None:
+    """Time to index a batch, without measuring and with."""
+    title = "Figure 4.2: processor time to index a batch of changed pages"
+    with canvas(path, title, "an index in memory, pages of 400 words, 5 % of them changed") as axes:
+        for (queries, seconds), colour in zip(
+            found.seconds.items(), (GREY, GREEN, BLUE, ORANGE), strict=False
+        ):
+            label = f"measured by {queries:,} queries" if queries else "not measured"
+            axes.plot(np.array(found.size) / 1e6, seconds, "o-", color=colour, label=label)
+        axes.set_xlabel("batch, MB of text")
+        axes.set_ylabel("seconds")
+        axes.legend()
 
 
 def halves(path: Path, found: Sequence[Compared]) -> None:

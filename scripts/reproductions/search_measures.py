@@ -27,7 +27,7 @@ from scripts.reproductions.search_snapshots import Snapshots
 #: τ of SBR and EBR in the thesis, which names the best for each budget.
 THRESHOLDS: Final = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))
 #: B/n, looks a week and page.
-BUDGETS: Final = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
+BUDGETS: Final = (0.02, 0.05, 0.1, 0.2, 0.35, 0.7)
 UNIFORM, KNOWN = "uniform", "offline ΔQ"
 BEST = "SBR, best τ", "EBR, best τ"
 #: Losses by policy and budget.

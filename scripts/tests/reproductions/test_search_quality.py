@@ -27,10 +27,17 @@ def test_one_command_prints_the_tables_and_writes_the_figures(
     monkeypatch.setattr(sys, "argv", ["reproduce", *options])
     monkeypatch.setattr(search_quality, "QUICK_BUDGETS", (0.05,))
     search_quality.main()
-    names = {f"search_4_{n}.{kind}" for n in (3, 4) for kind in ("png", "csv")}
+    names = {f"search_4_{n}.{kind}" for n in (2, 3, 4) for kind in ("png", "csv")}
     assert {path.name for path in tmp_path.iterdir()} == names
     shown = capsys.readouterr().out
-    for words in ("Table 4.1", "Figure 4.4", "Learnt on line", "SBR, best τ", "Recorded sites are"):
+    for words in (
+        "Table 4.1",
+        "Figure 4.2",
+        "Figure 4.4",
+        "Learnt on line",
+        "SBR, best τ",
+        "Recorded sites are",
+    ):
         assert words in shown
     with (tmp_path / "search_4_4.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
