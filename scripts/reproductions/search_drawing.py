@@ -39,7 +39,7 @@ def _panels(path: Path, title: str, found: Sequence[Compared]) -> Iterator[list[
             each.set_title(of.name) if of else each.set_axis_off()
         figure.suptitle(title)
         yield axes
-        figure.savefig(path, dpi=120)
+        figure.savefig(path, dpi=90)
 
 
 def overhead(path: Path, found: Overhead) -> None:

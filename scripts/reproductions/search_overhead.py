@@ -23,7 +23,7 @@ from freshet.scheduler.arrays import Ints
 from freshet.scheduler.search_quality import made_queries
 from freshet.storage.tables import search
 
-QUERIES: Final = (0, 100, 1_000, 10_000)
+QUERIES: Final = (0, 100, 300, 1_000)
 BATCHES: Final = (50, 100, 200, 400)
 _WORDS: Final = 400
 _VOCABULARY: Final = 40_000
