@@ -211,7 +211,7 @@ def by_inlinks(scores: WeeklyScores, inlinks: Ints) -> WeeklyScores:
 # -- a run -------------------------------------------------------------------
 
 
-class Copies:
+class HeldCopies:
     """The copies of a run: the environment of its serving loop.
 
     Attributes:
@@ -257,15 +257,17 @@ class Copies:
         changed = self._version[week, rows] != self._version[self.week[rows], rows]
         self._before = self.week.copy()
         self.week[rows] = week
-        return VisitResults(rows, at, all_of_them, changed, ~all_of_them, changed)
+        return VisitResults(
+            rows, at, compared=all_of_them, changed=changed, gone=~all_of_them, moved=changed
+        )
 
 
 #: Makes a policy for the copies of a run.
-Policy: TypeAlias = Callable[[Copies], Valuer]
+Policy: TypeAlias = Callable[[HeldCopies], Valuer]
 
 
 def run(scores: WeeklyScores, changed: Bools, policy: Policy, looks: float) -> Floats:
     """Return Q (W − 1,) of the weeks from the second on, with so many looks a week."""
-    copies = Copies(scores, changed)
+    copies = HeldCopies(scores, changed)
     serve(policy(copies), copies, looks / WEEK)
     return np.array(copies.quality)

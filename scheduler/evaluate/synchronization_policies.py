@@ -36,7 +36,7 @@ from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.evaluate.serving import Valuer
-from freshet.scheduler.evaluate.synchronization import WEEK, Copies, Policy
+from freshet.scheduler.evaluate.synchronization import WEEK, HeldCopies, Policy
 from freshet.scheduler.search_quality import Marks, as_importance
 
 #: Days by which δ is shrunk towards its mean.
@@ -58,7 +58,7 @@ class _ByValue:
         """Nothing: parameters were fitted before."""
 
 
-def uniform(copies: Copies) -> Valuer:
+def uniform(copies: HeldCopies) -> Valuer:
     """Look at the page that was not looked at for longest."""
     return _ByValue(copies.age)
 
@@ -73,7 +73,7 @@ def saving(delta: Floats) -> Policy:
     return lambda copies: _ByValue(lambda now: delta * copies.age(now) ** 2 / 2)
 
 
-def known(copies: Copies) -> Valuer:
+def known(copies: HeldCopies) -> Valuer:
     """Look at the pages of largest true ΔQ: who knows all before looking."""
     scores = copies.scores
 
@@ -204,7 +204,7 @@ class OnLine:
     (Σ ΔQ_A + 40 d · mean)/(Σ gaps + 40 d).
     """
 
-    def __init__(self, copies: Copies, *, power: int, shrunk: bool) -> None:
+    def __init__(self, copies: HeldCopies, *, power: int, shrunk: bool) -> None:
         """Begin without a look."""
         self._copies, self._power, self._shrunk = copies, power, shrunk
         n = copies.scores.pages
@@ -239,14 +239,16 @@ class OnLine:
 class Ranked:
     """A ranker of the product over all pages of a run, as one site."""
 
-    def __init__(self, copies: Copies, ranker: Ranker) -> None:
+    def __init__(self, copies: HeldCopies, ranker: Ranker) -> None:
         """Tell the ranker of the first looks, in the first week."""
         self.copies, self.ranker = copies, ranker
         n = copies.scores.pages
         every, none = np.arange(n), np.zeros(n, np.bool_)
         site = np.zeros(n, np.intp)
         ranker.add(site, site, np.ones(n), np.zeros(n))
-        ranker.learn(VisitResults(every, np.zeros(n), none, none, none, none))
+        ranker.learn(
+            VisitResults(every, np.zeros(n), compared=none, changed=none, gone=none, moved=none)
+        )
 
     def worth(self, now: float) -> Floats:
         """Return the ranker's values."""
@@ -260,7 +262,7 @@ class Ranked:
 class Marked(Ranked):
     """The same with the expected loss of a missed change for importance."""
 
-    def __init__(self, copies: Copies, ranker: Ranker) -> None:
+    def __init__(self, copies: HeldCopies, ranker: Ranker) -> None:
         """Begin with equal importance."""
         super().__init__(copies, ranker)
         self._marks = Marks()

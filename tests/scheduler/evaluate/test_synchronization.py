@@ -166,7 +166,9 @@ def test_the_mean_of_ratios_is_too_high_and_the_ratio_of_sums_is_not() -> None:
 def test_each_index_is_the_saving_of_its_loss(x: float) -> None:
     """Hold W = τ D(τ) − ∫ D for the k-th missed change costing k^(−θ); Δ = x a week, τ a week."""
     table, now = SourceTable.of([1.0], [x / 7]), 7.0
-    copies = weekly.Copies(weekly_scores(np.zeros((WEEKS, 1, QUERIES))), np.zeros((2, 1), np.bool_))
+    copies = weekly.HeldCopies(
+        weekly_scores(np.zeros((WEEKS, 1, QUERIES))), np.zeros((2, 1), np.bool_)
+    )
     losses: list[tuple[Callable[[float], float], Floats]] = [
         (lambda s: s, policies.saving(np.array([x / 7]))(copies).worth(now)),
         (ein, GreedyIndex().index(table, now)),
@@ -229,7 +231,7 @@ def test_the_thesis_on_line_leaves_a_page_whose_first_looks_found_nothing() -> N
     score[:, 1, 0] += (np.arange(20) // 2 % 2 - 0.5) / 2
     score[5:, 0, 0] = np.arange(20)[5:]
     scores = weekly.WeeklyScores.of(np.ones(1), 20, lambda week: score[week])
-    copies = weekly.Copies(scores, np.diff(score[:, :, 0], axis=0) != 0)
+    copies = weekly.HeldCopies(scores, np.diff(score[:, :, 0], axis=0) != 0)
     policy = policies.OnLine(copies, power=1, shrunk=False)
     serve(policy, copies, 1 / 7)
     assert copies.week[0] <= 4
