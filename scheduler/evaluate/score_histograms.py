@@ -16,9 +16,11 @@ sum over any number of ranks in a bucket is exact:
     Σ_{r=x}^{y} (I(r+1) − I(r)) = I(y+1) − I(x)
     Σ_{r=x}^{y} r (I(r+1) − I(r)) = y I(y+1) − x I(x) − C(y) + C(x)
 
-Reference: Pandey (2008), section 4.6.1. Differs from the thesis in: an end of a linear piece is its
-neighbour's, and no integral is used: 2 (1/√i − 1/√(j − 1)) for Σ_{k=i}^{j} k^(−3/2) is negative for
-one rank and infinite from rank 1 to 1. The result can be below 0, where the true one is not.
+Reference: Pandey (2008), section 4.6.1. Differs from the thesis in: the linear form holds for r₂,
+too, which its range r₁ < r < r₂ leaves out; what rises is written out; a score at a bucket's end is
+between the means of both; and no integral is used: that of the thesis for Σ_{k=i}^{j} k^(−3/2),
+2 (1/√i − 1/√(j − 1)), is negative for one rank and infinite for the first. The result can be below
+0, where the exact one by the copies' scores is not.
 """
 
 from __future__ import annotations
