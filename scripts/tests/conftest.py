@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 EACH_TIME = {
     "test_discovery.py",
     "test_lambdacrawl.py",
+    "test_search_quality.py",
     "test_detection_web.py",
     "test_synthetic_server.py",
     "test_synthetic_truth.py",
