@@ -11,7 +11,7 @@ is requested before there is a use for it.
 
 *The valuation.* Learning from what has come and valuing all pages is one piece of work on arrays.
 Where pages are many it is done in a thread, while fetching goes on from the ready queue; until it
-is through, nothing else touches the pages, and what comes meanwhile waits.
+is through, nothing else touches the pages, and what comes meanwhile waits. So is a snapshot.
 
 Invariant: all pages are valued again only if time has passed (:meth:`RecrawlAgenda.wakes_at`), or
 if a page was taken, committed, found or refused since the last valuation and hosts may offer more
@@ -154,7 +154,8 @@ class RecrawlAgenda:
         #: Since the last valuation something was taken or has come; a host that may have a page to
         #: offer has none in the ready queue; all that could come into the ready queue has.
         self._is_altered = self._is_drained = self._has_all = False
-        self._work: asyncio.Future[Valuation] | None = None
+        #: A valuation, or a snapshot.
+        self._work: asyncio.Future[Valuation | None] | None = None
         self.wake: Callable[[], None] = lambda: None
         self.timed: Timed = lambda _work: nullcontext()
         self.away: Callable[[float], Collection[int]] = lambda _now: ()
@@ -164,7 +165,6 @@ class RecrawlAgenda:
         self.recall: Callable[[], Awaitable[bool]] | None = None
         self.note: Callable[[], Awaitable[None]] | None = None
         self.lost: SnapshotError | None = None
-        self._noting = asyncio.Lock()
         #: Returns a ranker that has learnt nothing.
         self.anew: Callable[[], Ranker] | None = None
         self.begin(ranker)
@@ -204,10 +204,8 @@ class RecrawlAgenda:
 
     async def at_rest(self) -> None:
         """Wait until nothing learns; the state may be read until the caller awaits."""
-        while self._noting.locked() or not (self._work is None or self._work.done()):
-            async with self._noting:
-                if self._work is not None:
-                    await asyncio.wait([self._work])
+        while self._work is not None and not self._work.done():
+            await asyncio.wait([self._work])
 
     async def rest(self) -> None:
         """Wait as :meth:`at_rest`, and ignore a thread's choice."""
@@ -216,6 +214,12 @@ class RecrawlAgenda:
         if work is not None:
             work.result()
             self._must_value = True
+
+    async def close(self) -> None:
+        """Break off what is under way."""
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.gather(self._work, return_exceptions=True)
 
     async def open(self) -> None:
         """Take in all pages of the store, unless they are known."""
@@ -349,11 +353,14 @@ class RecrawlAgenda:
 
     def wakes_at(self) -> float:
         """Return when all pages are valued again: pages never cease to change."""
+        if self._work is not None:
+            # It wakes its pool.
+            return inf
         least, middle, most = _VALUE_AGAIN_S
         lasts = _DAY_S / self.budget
         wait = max(least, min(lasts / 2, middle), min(lasts / 8, most))
         is_low = self._is_altered and len(self.queue) * 2 < self._wanted
-        if self._work is None and (self._should_value or is_low):
+        if self._should_value or is_low:
             wait = min(wait, _REST_S + _REST_S_A_PAGE * len(self.pages))
         return self._valued_at + wait
 
@@ -383,11 +390,15 @@ class RecrawlAgenda:
             if not self._work.done():
                 return (), ()
             found, self._work = self._work.result(), None
-            return (), list(await self._fill(found, now))
+            if found is not None:
+                return (), list(await self._fill(found, now))
         if self.note is not None:
-            note, self.note = self.note, None
-            async with self._noting:
-                await note()
+            self._begin(asyncio.ensure_future(self.note()))
+            self.note = None
+            if len(self.pages) >= self._many:
+                return (), ()
+            await self.at_rest()
+            return await self._replenish(now)
         await self._take_in()
         due = self._must_value or now >= self.wakes_at()
         supplied = await self._value(now) if due else set()
@@ -520,9 +531,12 @@ class RecrawlAgenda:
         )
         if len(self.pages) < self._many:
             return await self._fill(work(), now)
-        self._work = asyncio.get_running_loop().run_in_executor(None, work)
-        self._work.add_done_callback(lambda _: self.wake())
+        self._begin(asyncio.get_running_loop().run_in_executor(None, work))
         return set()
+
+    def _begin(self, work: asyncio.Future[Valuation | None]) -> None:
+        self._work = work
+        work.add_done_callback(lambda _: self.wake())
 
     def _appraise(
         self,
