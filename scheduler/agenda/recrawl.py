@@ -23,7 +23,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import expm1, inf
 from random import Random
@@ -38,7 +38,7 @@ from freshet.scheduler.agenda.ephemeral import decaying
 from freshet.scheduler.agenda.history import NewEvidence, PendingEvidence
 from freshet.scheduler.agenda.new_pages import HubPages, recall
 from freshet.scheduler.agenda.pages import PageTable
-from freshet.scheduler.agenda.queue import DiscoveryQuota, ReadyQueue, worthiest
+from freshet.scheduler.agenda.queue import DiscoveryQuota, ReadyQueue, Valuation, worthiest
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import IntervalRanker, PolicyRanker
 from freshet.scheduler.agenda.sessions import Sessions
@@ -86,38 +86,6 @@ _PUSHED: Final = tuple(CLAIM_KINDS.index(kind) for kind in ("websub", "ping"))
 Timed: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Valuation:
-    """The value of each page, and the choice that follows.
-
-    Attributes:
-        at: day.
-        worth: (n,), the value of a visit to each page.
-        discovers: (n,), whether most of that is for pages that are not captured yet.
-        chosen: the rows that come into the ready queue, the worthiest first.
-        sources: the rows of the pages that are taken for ephemeral sources, ascending.
-        arrivals: the new items a day at each of these.
-        urgent: the rows of the items that come at once.
-        reveals: (n,), how many new pages a visit to each page is expected to reveal.
-        hazard: (n,), the changes expected since the last visit, where pages are drawn; else empty.
-        unknown, per_day: new pages that are thought to be there unknown, and those a day.
-        opened: the hosts (codes) whose session begins.
-    """
-
-    at: float
-    worth: Floats
-    discovers: Bools
-    chosen: Rows
-    sources: Rows
-    arrivals: Floats
-    urgent: Rows
-    reveals: Floats
-    hazard: Floats
-    unknown: float
-    per_day: float
-    opened: Rows
-
-
 class RecrawlAgenda:
     """An :class:`~freshet.storage.records.Agenda` that never ends.
 
@@ -161,10 +129,9 @@ class RecrawlAgenda:
         self.away: Callable[[float], Collection[int]] = lambda _now: ()
         self.saved: Callable[[float], float] = lambda _now: 0.0
         self.save: Callable[[float], None] = lambda _most: None
-        #: Reads a snapshot, if one can be used; writes it at the next turn; what could not be read.
+        #: Reads a snapshot, if one can be used; writes it at the next turn.
         self.recall: Callable[[], Awaitable[bool]] | None = None
         self.note: Callable[[], Awaitable[None]] | None = None
-        self.lost: SnapshotError | None = None
         #: Returns a ranker that has learnt nothing.
         self.anew: Callable[[], Ranker] | None = None
         self.begin(ranker)
@@ -172,6 +139,8 @@ class RecrawlAgenda:
     def begin(self, ranker: Ranker) -> None:
         """Know nothing yet."""
         self.ranker = ranker
+        #: What could not be read of a snapshot.
+        self.lost: SnapshotError | None = None
         self.pages, self.hubs = PageTable(self._recheck_days), HubPages()
         self.evidence = PendingEvidence(self._reader, self.pages)
         self.queue = ReadyQueue()
@@ -212,8 +181,11 @@ class RecrawlAgenda:
         await self.at_rest()
         work, self._work = self._work, None
         if work is not None:
-            work.result()
             self._must_value = True
+            try:
+                work.result()
+            except SnapshotError as error:
+                self.lost = error
 
     async def close(self) -> None:
         """Break off what is under way."""
