@@ -25,7 +25,7 @@ from freshet.scheduler.arrays import Arrays
 from freshet.storage.database import Database
 from freshet.storage.queries import columns
 from freshet.storage.tables import snapshots
-from freshet.storage.tables.snapshots import LearntUpTo, Listed, Parts, SnapshotError
+from freshet.storage.tables.snapshots import LearntUpTo, Parts, SnapshotError
 
 log = logging.getLogger(__name__)
 
@@ -148,9 +148,9 @@ class Snapshots:
             return False
         try:
             found = await snapshots.newest(reader)
-            if not found or not await self._is_usable(reader, found.arrays, settings):
+            if not found or not await self._is_usable(reader, found[0], settings):
                 return False
-            take_over(await self._take_in(reader, ranker, found))
+            take_over(await self._take_in(reader, ranker, *found))
         except (SnapshotError, KeyError, TypeError) as error:
             log.warning("the snapshot cannot be used (%s): learning from all observations", error)
             return False
@@ -175,10 +175,13 @@ class Snapshots:
         return not corrected or corrected * _TOLERATED < now.observation - _FEW
 
     async def _take_in(
-        self, reader: aiosqlite.Connection, ranker: SiteClockRanker, listed: Listed
+        self,
+        reader: aiosqlite.Connection,
+        ranker: SiteClockRanker,
+        found: Arrays,
+        ids: Mapping[str, int],
     ) -> Others:
-        agenda, pages, found = self._agenda, self._agenda.pages, listed.arrays
-        self._ids = ids = listed.ids
+        agenda, pages, self._ids = self._agenda, self._agenda.pages, ids
         await agenda.meet(found["hosts"].tolist())
         others, count = Others(whole=_others(found)), int(found["count"][0])
         parts: dict[str, list[np.ndarray]] = {}

@@ -57,15 +57,6 @@ class LearntUpTo:
     amendments: int
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """The last part of a snapshot, with its id, and the ids of all others by their names."""
-
-    part_id: int
-    arrays: Arrays
-    ids: Mapping[str, int]
-
-
 _NOW: Final = (
     "SELECT (SELECT coalesce(max(id), 0) FROM observation), "
     "(SELECT coalesce(max(id), 0) FROM claim), (SELECT coalesce(max(id), 0) FROM page), "
@@ -176,7 +167,7 @@ async def prune(database: Database) -> None:
     except SnapshotError:
         # Nobody can use its parts.
         found = None
-    listed = {found.part_id, *found.ids.values()} if found else set()
+    listed = set(found[1].values()) if found else set()
     rows = await database.reader.execute_fetchall("SELECT id, length(data) FROM snapshot")
     unlisted = [tuple(row) for row in rows if row[0] not in listed]
     ends = accumulate(length for _, length in unlisted)
@@ -196,8 +187,8 @@ async def up_to(db: Reader) -> LearntUpTo:
     return LearntUpTo(*next(iter(rows)))
 
 
-async def newest(db: Reader) -> Listed | None:
-    """Return the last part of the newest snapshot; None: there is none.
+async def newest(db: Reader) -> tuple[Arrays, Mapping[str, int]] | None:
+    """Return the last part of the newest snapshot, and the ids of all parts; None: there is none.
 
     Raises:
         SnapshotError: it is damaged.
@@ -207,7 +198,7 @@ async def newest(db: Reader) -> Listed | None:
         arrays = unpacked(data)
         if _LIST not in arrays:
             raise SnapshotError("it is of another version")
-        return Listed(part_id, arrays, json.loads(bytes(arrays[_LIST])))
+        return arrays, {**json.loads(bytes(arrays[_LIST])), _LAST: part_id}
     return None
 
 

@@ -200,7 +200,7 @@ async def test_what_came_since_or_meanwhile_is_learnt_as_if_with_all(
             listed = await snapshots.newest(database.reader)
             parts = await database.reader.execute_fetchall("SELECT id FROM snapshot")
             assert listed is not None
-            assert {row[0] for row in parts} == {listed.part_id, *listed.ids.values()}
+            assert {row[0] for row in parts} == set(listed[1].values())
             await stored(database, lambda db: db.execute("DELETE FROM snapshot"))
             assert_same(found, known(await learnt(database, anew=True)))
         finally:
