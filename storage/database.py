@@ -150,6 +150,8 @@ class Database:
 
     *Invariant.* The thread runs its calls in their order, and at most one transaction waits for it.
     Consequence: :meth:`at_once` waits only for what has begun.
+
+    While somebody else holds ``patience``, nothing is committed.
     """
 
     path: Path
@@ -167,18 +169,7 @@ class Database:
         A caller cancelled before COMMIT has it rolled back. Raises StoreError, also where the file
         is no longer the one that was opened: nobody would see what is written to that.
         """
-
-        async def ready() -> Callable[[sqlite3.Connection], T]:
-            return work
-
-        return await self.write_prepared(ready)
-
-    async def write_prepared(
-        self, prepare: Callable[[], Awaitable[Callable[[sqlite3.Connection], T]]]
-    ) -> T:
-        """Run what ``prepare`` returns as :meth:`write`; nothing else is committed meanwhile."""
         async with self.patience:
-            work = await prepare()
             with store_errors(self.path):
                 given_up = threading.Event()
                 commit = partial(_transact, work, self.connection, given_up, self._require_file)

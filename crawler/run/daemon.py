@@ -226,7 +226,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             service=service,
         )
         stack.push_async_callback(daemon.outbox.close)
-        stack.callback(daemon.state.snapshots.close)
+        stack.push_async_callback(daemon.state.close)
         if reread is not None:
             at_reload_signals(partial(daemon.reload, reread))
         return await daemon.run(watch)

@@ -15,8 +15,8 @@ from freshet.crawler.run.state import DaemonState
 from freshet.crawler.tally import DaemonSnapshot
 from freshet.scheduler.agenda.ephemeral import decays
 from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
+from freshet.scheduler.agenda.queue import Valuation
 from freshet.scheduler.agenda.ranker import Beliefs
-from freshet.scheduler.agenda.recrawl import Valuation
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policy import IndexPolicy, Policy
 from freshet.scheduler.sources import Rows

@@ -98,6 +98,11 @@ class DaemonState:
         """Write a snapshot of what was learnt; no valuation may be under way."""
         await self.snapshots.write(database, self._others)
 
+    async def close(self) -> None:
+        """Break off what is under way, and read no more of the store."""
+        await self.agenda.close()
+        self.snapshots.close()
+
     def _others(self) -> Others:
         area, same = {"roots": self._area_of.roots, "codes": self._area_of.codes}, self.weighing
         return Others(

@@ -3,13 +3,14 @@
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from freshet.compiled import numeric
 from freshet.scheduler.agenda.terms import DiscoveryTerms
-from freshet.scheduler.arrays import Floats, Ints
+from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.sources import Rows
 from freshet.storage.records import DueUrl
 
@@ -150,6 +151,38 @@ class ReadyQueue:
 
 
 # -- choice of the worthiest pages, a few of each host -----------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Valuation:
+    """The value of each page, and the choice that follows.
+
+    Attributes:
+        at: day.
+        worth: (n,), the value of a visit to each page.
+        discovers: (n,), whether most of that is for pages that are not captured yet.
+        chosen: the rows that come into the ready queue, the worthiest first.
+        sources: the rows of the pages that are taken for ephemeral sources, ascending.
+        arrivals: the new items a day at each of these.
+        urgent: the rows of the items that come at once.
+        reveals: (n,), how many new pages a visit to each page is expected to reveal.
+        hazard: (n,), the changes expected since the last visit, where pages are drawn; else empty.
+        unknown, per_day: new pages that are thought to be there unknown, and those a day.
+        opened: the hosts (codes) whose session begins.
+    """
+
+    at: float
+    worth: Floats
+    discovers: Bools
+    chosen: Rows
+    sources: Rows
+    arrivals: Floats
+    urgent: Rows
+    reveals: Floats
+    hazard: Floats
+    unknown: float
+    per_day: float
+    opened: Rows
 
 
 def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:

@@ -11,7 +11,7 @@ is requested before there is a use for it.
 
 *The valuation.* Learning from what has come and valuing all pages is one piece of work on arrays.
 Where pages are many it is done in a thread, while fetching goes on from the ready queue; until it
-is through, nothing else touches the pages, and what comes meanwhile waits.
+is through, nothing else touches the pages, and what comes meanwhile waits. So is a snapshot.
 
 Invariant: all pages are valued again only if time has passed (:meth:`RecrawlAgenda.wakes_at`), or
 if a page was taken, committed, found or refused since the last valuation and hosts may offer more
@@ -23,7 +23,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import expm1, inf
 from random import Random
@@ -38,7 +38,7 @@ from freshet.scheduler.agenda.ephemeral import decaying
 from freshet.scheduler.agenda.history import NewEvidence, PendingEvidence
 from freshet.scheduler.agenda.new_pages import HubPages, recall
 from freshet.scheduler.agenda.pages import PageTable
-from freshet.scheduler.agenda.queue import DiscoveryQuota, ReadyQueue, worthiest
+from freshet.scheduler.agenda.queue import DiscoveryQuota, ReadyQueue, Valuation, worthiest
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import IntervalRanker, PolicyRanker
 from freshet.scheduler.agenda.sessions import Sessions
@@ -86,38 +86,6 @@ _PUSHED: Final = tuple(CLAIM_KINDS.index(kind) for kind in ("websub", "ping"))
 Timed: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Valuation:
-    """The value of each page, and the choice that follows.
-
-    Attributes:
-        at: day.
-        worth: (n,), the value of a visit to each page.
-        discovers: (n,), whether most of that is for pages that are not captured yet.
-        chosen: the rows that come into the ready queue, the worthiest first.
-        sources: the rows of the pages that are taken for ephemeral sources, ascending.
-        arrivals: the new items a day at each of these.
-        urgent: the rows of the items that come at once.
-        reveals: (n,), how many new pages a visit to each page is expected to reveal.
-        hazard: (n,), the changes expected since the last visit, where pages are drawn; else empty.
-        unknown, per_day: new pages that are thought to be there unknown, and those a day.
-        opened: the hosts (codes) whose session begins.
-    """
-
-    at: float
-    worth: Floats
-    discovers: Bools
-    chosen: Rows
-    sources: Rows
-    arrivals: Floats
-    urgent: Rows
-    reveals: Floats
-    hazard: Floats
-    unknown: float
-    per_day: float
-    opened: Rows
-
-
 class RecrawlAgenda:
     """An :class:`~freshet.storage.records.Agenda` that never ends.
 
@@ -154,17 +122,16 @@ class RecrawlAgenda:
         #: Since the last valuation something was taken or has come; a host that may have a page to
         #: offer has none in the ready queue; all that could come into the ready queue has.
         self._is_altered = self._is_drained = self._has_all = False
-        self._work: asyncio.Future[Valuation] | None = None
+        #: A valuation, or a snapshot.
+        self._work: asyncio.Future[Valuation | None] | None = None
         self.wake: Callable[[], None] = lambda: None
         self.timed: Timed = lambda _work: nullcontext()
         self.away: Callable[[float], Collection[int]] = lambda _now: ()
         self.saved: Callable[[float], float] = lambda _now: 0.0
         self.save: Callable[[float], None] = lambda _most: None
-        #: Reads a snapshot, if one can be used; writes it at the next turn; what could not be read.
+        #: Reads a snapshot, if one can be used; writes it at the next turn.
         self.recall: Callable[[], Awaitable[bool]] | None = None
         self.note: Callable[[], Awaitable[None]] | None = None
-        self.lost: SnapshotError | None = None
-        self._noting = asyncio.Lock()
         #: Returns a ranker that has learnt nothing.
         self.anew: Callable[[], Ranker] | None = None
         self.begin(ranker)
@@ -172,6 +139,8 @@ class RecrawlAgenda:
     def begin(self, ranker: Ranker) -> None:
         """Know nothing yet."""
         self.ranker = ranker
+        #: What could not be read of a snapshot.
+        self.lost: SnapshotError | None = None
         self.pages, self.hubs = PageTable(self._recheck_days), HubPages()
         self.evidence = PendingEvidence(self._reader, self.pages)
         self.queue = ReadyQueue()
@@ -204,18 +173,25 @@ class RecrawlAgenda:
 
     async def at_rest(self) -> None:
         """Wait until nothing learns; the state may be read until the caller awaits."""
-        while self._noting.locked() or not (self._work is None or self._work.done()):
-            async with self._noting:
-                if self._work is not None:
-                    await asyncio.wait([self._work])
+        while self._work is not None and not self._work.done():
+            await asyncio.wait([self._work])
 
     async def rest(self) -> None:
         """Wait as :meth:`at_rest`, and ignore a thread's choice."""
         await self.at_rest()
         work, self._work = self._work, None
         if work is not None:
-            work.result()
             self._must_value = True
+            try:
+                work.result()
+            except SnapshotError as error:
+                self.lost = error
+
+    async def close(self) -> None:
+        """Break off what is under way."""
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.gather(self._work, return_exceptions=True)
 
     async def open(self) -> None:
         """Take in all pages of the store, unless they are known."""
@@ -349,11 +325,14 @@ class RecrawlAgenda:
 
     def wakes_at(self) -> float:
         """Return when all pages are valued again: pages never cease to change."""
+        if self._work is not None:
+            # It wakes its pool.
+            return inf
         least, middle, most = _VALUE_AGAIN_S
         lasts = _DAY_S / self.budget
         wait = max(least, min(lasts / 2, middle), min(lasts / 8, most))
         is_low = self._is_altered and len(self.queue) * 2 < self._wanted
-        if self._work is None and (self._should_value or is_low):
+        if self._should_value or is_low:
             wait = min(wait, _REST_S + _REST_S_A_PAGE * len(self.pages))
         return self._valued_at + wait
 
@@ -383,11 +362,15 @@ class RecrawlAgenda:
             if not self._work.done():
                 return (), ()
             found, self._work = self._work.result(), None
-            return (), list(await self._fill(found, now))
+            if found is not None:
+                return (), list(await self._fill(found, now))
         if self.note is not None:
-            note, self.note = self.note, None
-            async with self._noting:
-                await note()
+            self._begin(asyncio.ensure_future(self.note()))
+            self.note = None
+            if len(self.pages) >= self._many:
+                return (), ()
+            await self.at_rest()
+            return await self._replenish(now)
         await self._take_in()
         due = self._must_value or now >= self.wakes_at()
         supplied = await self._value(now) if due else set()
@@ -520,9 +503,12 @@ class RecrawlAgenda:
         )
         if len(self.pages) < self._many:
             return await self._fill(work(), now)
-        self._work = asyncio.get_running_loop().run_in_executor(None, work)
-        self._work.add_done_callback(lambda _: self.wake())
+        self._begin(asyncio.get_running_loop().run_in_executor(None, work))
         return set()
+
+    def _begin(self, work: asyncio.Future[Valuation | None]) -> None:
+        self._work = work
+        work.add_done_callback(lambda _: self.wake())
 
     def _appraise(
         self,

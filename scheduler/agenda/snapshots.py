@@ -11,9 +11,8 @@ and columns of the pages that are none of the agenda's: they come and go as ``ot
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
-from functools import partial
 from typing import Final
 
 import aiosqlite
@@ -61,6 +60,7 @@ class Snapshots:
         self._agenda = agenda
         self._known = LearntUpTo(0, 0, 0, 0)
         self._ranker: object = None
+        self._ids: Mapping[str, int] = {}
         self._read: Parts | None = None
 
     @property
@@ -74,39 +74,55 @@ class Snapshots:
             self._read.close()
 
     async def write(self, database: Database, others: Callable[[], Others]) -> None:
-        """Write all that has been committed and learnt; nothing is committed meanwhile."""
+        """Write all that has been committed and learnt; nobody else may learn meanwhile.
+
+        Others commit while it is written.
+        """
         agenda, ranker = self._agenda, self._agenda.ranker
         if not isinstance(ranker, SiteClockRanker) or not len(agenda.pages):
             # Nothing was read yet: that is no knowledge.
             return
-        read = self._read = self._read or Parts(database.path)
-
-        async def prepared() -> Callable[..., None]:
+        self._read = self._read or Parts(database.path)
+        # What a killed process left.
+        await snapshots.prune(database)
+        try:
+            # Most of it now, for commits wait for the rest.
             await agenda.settle()
-            self._known = await snapshots.up_to(database.reader)
-            parts, anew = self._parts(ranker, others()), not self.is_current
-            return partial(snapshots.write, parts=parts, anew=anew)
+            async with database.patience:
+                await agenda.settle()
+                known = await snapshots.up_to(database.reader)
+                altered = await snapshots.last_altered(database.reader)
+            last, parts = self._last(known, said := others()), self._parts(ranker, said)
+            kept = self._ids if self.is_current else {}
+            ids = {**kept, **await snapshots.append(database, parts)}
+            await snapshots.complete(database, last, ids, altered)
+            self._ranker, self._ids = ranker, ids
+            ranker.rest(self._part)
+        finally:
+            await snapshots.prune(database)
 
-        await database.write_prepared(prepared)
-        self._ranker = ranker
-        ranker.rest(partial(_part, read, self._known.observation))
+    def _part(self, name: str) -> Arrays:
+        """Return a part of the snapshot that was read or written last."""
+        if self._read is None:
+            raise SnapshotError("the store is closed")
+        return self._read(name, self._ids.get(name, 0))
+
+    def _last(self, known: LearntUpTo, others: Others) -> Arrays:
+        agenda = self._agenda
+        return {
+            "version": np.array([_VERSION]),
+            "settings": _text(others.settings),
+            "count": np.array([len(agenda.pages)]),
+            "known": np.array(astuple(known)),
+            "corrections": np.array([agenda.amended, agenda.corrections]),
+            "hosts": np.array(agenda.host_ids, np.int64),
+            "turned": agenda.pages.turned,
+            **{f"other.{name}": array for name, array in others.whole.items()},
+        }
 
     def _parts(self, ranker: SiteClockRanker, others: Others) -> Iterator[tuple[str, Arrays]]:
         agenda = self._agenda
         pages = agenda.pages
-        yield (
-            "agenda",
-            {
-                "version": np.array([_VERSION]),
-                "settings": _text(others.settings),
-                "count": np.array([len(pages)]),
-                "known": np.array(astuple(self._known)),
-                "corrections": np.array([agenda.amended, agenda.corrections]),
-                "hosts": np.array(agenda.host_ids, np.int64),
-                "turned": pages.turned,
-                **{f"other.{name}": array for name, array in others.whole.items()},
-            },
-        )
         yield "hubs", agenda.hubs.written()
         for first in range(0, len(pages), _PAGES):
             some = slice(first, min(first + _PAGES, len(pages)))
@@ -118,9 +134,7 @@ class Snapshots:
                     **{f"other.{name}": array[some] for name, array in others.columns.items()},
                 },
             )
-        at = np.array([self._known.observation])
-        for name, arrays in ranker.written():
-            yield name, {**arrays, "at": at}
+        yield from ranker.written()
 
     async def read(
         self, reader: aiosqlite.Connection, settings: str, take_over: Callable[[Others], None]
@@ -133,10 +147,10 @@ class Snapshots:
         if not isinstance(ranker, SiteClockRanker):
             return False
         try:
-            found = [arrays async for _, arrays in snapshots.read(reader, "agenda")]
+            found = await snapshots.newest(reader)
             if not found or not await self._is_usable(reader, found[0], settings):
                 return False
-            take_over(await self._take_in(reader, ranker, found[0]))
+            take_over(await self._take_in(reader, ranker, *found))
         except (SnapshotError, KeyError, TypeError) as error:
             log.warning("the snapshot cannot be used (%s): learning from all observations", error)
             return False
@@ -161,25 +175,29 @@ class Snapshots:
         return not corrected or corrected * _TOLERATED < now.observation - _FEW
 
     async def _take_in(
-        self, reader: aiosqlite.Connection, ranker: SiteClockRanker, found: Arrays
+        self,
+        reader: aiosqlite.Connection,
+        ranker: SiteClockRanker,
+        found: Arrays,
+        ids: Mapping[str, int],
     ) -> Others:
-        agenda, pages = self._agenda, self._agenda.pages
+        agenda, pages, self._ids = self._agenda, self._agenda.pages, ids
         await agenda.meet(found["hosts"].tolist())
         others, count = Others(whole=_others(found)), int(found["count"][0])
         parts: dict[str, list[np.ndarray]] = {}
-        async for _, some in snapshots.read(reader, "pages"):
+        async for _, some in snapshots.read(reader, ids, "pages"):
             pages.read(some["pages"], count)
             ranker.recall(some["pages"]["host"], some["pages"]["importance"], some, count)
             for name, array in _others(some).items():
                 parts.setdefault(name, []).append(array)
         others.columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
         pages.turned = found["turned"]
-        async for _, arrays in snapshots.read(reader, "hubs"):
+        async for _, arrays in snapshots.read(reader, ids, "hubs"):
             agenda.hubs.read(arrays)
-        read = self._read = Parts(await snapshots.path_of(reader))
-        async for code, arrays in snapshots.read(reader, "site"):
-            ranker.recall_site(int(code), arrays, partial(_part, read, int(arrays["at"][0])))
-        async for code, arrays in snapshots.read(reader, "claims"):
+        self._read = Parts(await snapshots.path_of(reader))
+        async for code, arrays in snapshots.read(reader, ids, "site"):
+            ranker.recall_site(int(code), arrays, self._part)
+        async for code, arrays in snapshots.read(reader, ids, "claims"):
             ranker.recall_claims(int(code), arrays)
         return others
 
@@ -221,11 +239,3 @@ def _others(arrays: Arrays) -> Arrays:
         for name, array in arrays.items()
         if name.startswith("other.")
     }
-
-
-def _part(read: Parts, at: int, name: str) -> Arrays:
-    """Return a part as it was written when the last observation was ``at``."""
-    arrays = read(name)
-    if arrays["at"][0] != at:
-        raise SnapshotError(f"{name} is of another time")
-    return arrays

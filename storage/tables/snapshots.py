@@ -1,13 +1,19 @@
 """Table ``snapshot``: what a daemon has learnt, in parts, which are arrays by name.
 
 A part is one byte, the format, and a Zstandard frame with a checksum: a line of JSON that lists the
-arrays, and these. All parts are replaced in one transaction; parts that are left are as they were.
+arrays, and these.
+
+Invariant: parts are written once, and the last one, ``agenda``, lists all that belong to the same
+snapshot. Consequence: others may commit between two parts, and a kill leaves the snapshot before,
+beside parts that nobody lists and that are pruned before the next one.
 """
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import accumulate, groupby
 from math import prod
 from pathlib import Path
 from sqlite3 import Connection
@@ -19,7 +25,7 @@ import zstandard
 from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
-from freshet.storage.database import readable
+from freshet.storage.database import Database, as_json, readable
 
 #: Arrays by their names.
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
@@ -28,6 +34,10 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 _FORMAT: Final = 1
 _ALIGNED: Final = 16
 _LEVEL: Final = 1
+#: Bytes that are written or deleted in one transaction: others wait for that.
+_PIECE: Final = 1 << 22
+_LAST: Final = "agenda"
+_LIST: Final = "parts"
 
 
 class SnapshotError(Exception):
@@ -105,13 +115,70 @@ def _dtype(kind: str) -> np.dtype[Any]:
     return np.lib.format.descr_to_dtype(described)
 
 
-def write(db: Connection, parts: Iterable[tuple[str, Arrays]], *, anew: bool) -> None:
-    """Replace these parts, or all of them, by these."""
-    if anew:
-        db.execute("DELETE FROM snapshot")
-    rows = ((name, packed(arrays)) for name, arrays in parts)
-    db.executemany("INSERT OR REPLACE INTO snapshot VALUES (?, ?)", rows)
-    db.execute("DELETE FROM altered_page")
+async def append(database: Database, parts: Iterable[tuple[str, Arrays]]) -> dict[str, int]:
+    """Store parts, between which others commit; return their ids by their names.
+
+    They are packed in a thread, and belong to no snapshot before :func:`complete`.
+    """
+    ids: dict[str, int] = {}
+    pieces = _pieces(parts)
+    while piece := await asyncio.to_thread(next, pieces, ()):
+        ids |= await database.write(partial(_insert, rows=piece))
+    return ids
+
+
+def _pieces(parts: Iterable[tuple[str, Arrays]]) -> Iterator[Sequence[tuple[str, bytes]]]:
+    """Yield packed parts, as many at once as are written in one transaction."""
+    rows: list[tuple[str, bytes]] = []
+    for name, arrays in parts:
+        rows.append((name, packed(arrays)))
+        if sum(len(data) for _, data in rows) >= _PIECE:
+            yield rows
+            rows = []
+    yield rows
+
+
+def _insert(db: Connection, rows: Iterable[tuple[str, bytes]]) -> dict[str, int]:
+    sql = "INSERT INTO snapshot (name, data) VALUES (?, ?)"
+    return {row[0]: int(db.execute(sql, row).lastrowid or 0) for row in rows}
+
+
+async def complete(
+    database: Database, arrays: Arrays, ids: Mapping[str, int], altered: int
+) -> None:
+    """Make a snapshot of the parts with these ids; these arrays are in its last part.
+
+    It knows the alterations of pages up to that id.
+    """
+    listed = np.frombuffer(json.dumps(ids).encode(), np.uint8)
+    last = packed({**arrays, _LIST: listed})
+
+    def write(db: Connection) -> None:
+        _insert(db, [(_LAST, last)])
+        db.execute("DELETE FROM altered_page WHERE id <= ?", (altered,))
+
+    await database.write(write)
+
+
+async def prune(database: Database) -> None:
+    """Delete the parts that do not belong to the newest snapshot, between which others commit."""
+    try:
+        found = await newest(database.reader)
+    except SnapshotError:
+        # Nobody can use its parts.
+        found = None
+    listed = set(found[1].values()) if found else set()
+    rows = await database.reader.execute_fetchall("SELECT id, length(data) FROM snapshot")
+    unlisted = [tuple(row) for row in rows if row[0] not in listed]
+    ends = accumulate(length for _, length in unlisted)
+    pieces = groupby(zip(unlisted, ends, strict=True), lambda each: each[1] // _PIECE)
+    for _, piece in pieces:
+        await database.write(partial(_delete, ids=[row[0] for row, _ in piece]))
+
+
+def _delete(db: Connection, ids: Sequence[int]) -> None:
+    sql = "DELETE FROM snapshot WHERE id IN (SELECT value FROM json_each(?))"
+    db.execute(sql, (as_json(ids),))
 
 
 async def up_to(db: Reader) -> LearntUpTo:
@@ -120,31 +187,54 @@ async def up_to(db: Reader) -> LearntUpTo:
     return LearntUpTo(*next(iter(rows)))
 
 
-async def read(db: Reader, of: str) -> AsyncIterator[tuple[str, Arrays]]:
-    """Yield the parts whose names begin so, up to a slash, in the order of their numbers.
+async def newest(db: Reader) -> tuple[Arrays, Mapping[str, int]] | None:
+    """Return the last part of the newest snapshot, and the ids of all parts; None: there is none.
 
     Raises:
-        SnapshotError: one is damaged.
+        SnapshotError: it is damaged.
     """
+    sql = "SELECT id, data FROM snapshot WHERE name = ? ORDER BY id DESC LIMIT 1"
+    for part_id, data in await db.execute_fetchall(sql, (_LAST,)):
+        arrays = unpacked(data)
+        if _LIST not in arrays:
+            raise SnapshotError("it is of another version")
+        return arrays, {**json.loads(bytes(arrays[_LIST])), _LAST: part_id}
+    return None
+
+
+async def read(db: Reader, ids: Mapping[str, int], of: str) -> AsyncIterator[tuple[str, Arrays]]:
+    """Yield the parts whose names begin so, up to a slash, by what comes after that.
+
+    Raises:
+        SnapshotError: one is missing, or damaged.
+    """
+    names = [name for name in ids if name.partition("/")[0] == of]
+    names.sort(key=lambda name: int(name.partition("/")[2] or 0))
     sql = (
-        "SELECT substr(name, length(?1) + 2), data FROM snapshot "
-        "WHERE name = ?1 OR (name > ?1 || '/' AND name < ?1 || '0') "
-        "ORDER BY CAST(substr(name, length(?1) + 2) AS INTEGER)"
+        "SELECT s.name, s.data FROM json_each(?) AS wanted "
+        "LEFT JOIN snapshot AS s ON s.id = wanted.value"
     )
-    async with db.execute(sql, (of,)) as cursor:
+    wanted = iter(names)
+    async with db.execute(sql, (as_json([ids[name] for name in names]),)) as cursor:
         async for row in cursor:
-            yield str(row[0]), unpacked(row[1])
+            yield (name := next(wanted)).partition("/")[2], _part(name, row)
+
+
+def _part(name: str, row: Sequence[Any] | None) -> Arrays:
+    if row is None or row[0] != name:
+        raise SnapshotError(f"{name} is missing")
+    return unpacked(row[1])
 
 
 class Parts:
-    """The parts of a store, read by their names, from any thread; opening it takes longer."""
+    """The parts of a store, read from any thread; opening it takes longer."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = Lock()
         self._db: Connection | None = None
 
-    def __call__(self, name: str) -> Arrays:
+    def __call__(self, name: str, part_id: int) -> Arrays:
         """Return a part.
 
         Raises:
@@ -153,11 +243,9 @@ class Parts:
         with self._lock:
             if self._db is None:
                 self._db = readable(self._path, is_known=True)
-            sql = "SELECT data FROM snapshot WHERE name = ?"
-            row = self._db.execute(sql, (name,)).fetchone()
-        if row is None:
-            raise SnapshotError(f"{name} is missing")
-        return unpacked(row[0])
+            sql = "SELECT name, data FROM snapshot WHERE id = ?"
+            row = self._db.execute(sql, (part_id,)).fetchone()
+        return _part(name, row)
 
     def close(self) -> None:
         """Close the file; the last connection to a store that closes leaves it as one file."""
@@ -165,6 +253,12 @@ class Parts:
             if self._db is not None:
                 self._db.close()
             self._db = None
+
+
+async def last_altered(db: Reader) -> int:
+    """Return the id of the last alteration of a page; 0: none."""
+    rows = await db.execute_fetchall("SELECT coalesce(max(id), 0) FROM altered_page")
+    return int(next(iter(rows))[0])
 
 
 async def altered(db: Reader) -> list[int]:

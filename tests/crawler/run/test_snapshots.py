@@ -1,12 +1,17 @@
 """A state that reads its snapshot, and what came since, is that which learns all observations."""
 
+import asyncio
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import count
+from math import inf
 from pathlib import Path
 from sqlite3 import Connection
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -17,8 +22,7 @@ from freshet.config.loading import load
 from freshet.crawler.run.state import DaemonState, load_state
 from freshet.scheduler.agenda import site_clock_ranker
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
-from freshet.scheduler.arrays import Arrays
-from freshet.storage.database import Database, StoreError, open_store
+from freshet.storage.database import Database, open_store
 from freshet.storage.forgetting import forget, forgettable
 from freshet.storage.records import Observation
 from freshet.storage.tables import snapshots
@@ -144,24 +148,91 @@ async def database(tmp_path: Path) -> Any:
     await database.close()
 
 
+async def write_in_pieces(
+    state: DaemonState,
+    database: Database,
+    between: Iterator[Callable[[Connection], object]],
+    pieces: float = inf,
+) -> None:
+    """Write one part a transaction, others between them, up to a kill after that many pieces."""
+    # What is committed after that is not of the moment that is written.
+    await snapshots.prune(database)
+    write, left = Database.write, count(pieces, -1)
+
+    async def interrupted(self: Database, work: Callable[[Connection], Any]) -> Any:
+        if next(left) <= 0:
+            raise OSError("killed")
+        await write(self, next(between))
+        return await write(self, work)
+
+    with patch.object(Database, "write", interrupted), patch.object(snapshots, "_PIECE", 1):
+        await state.write(database)
+
+
 @settings(max_examples=20, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 900), min_size=1, max_size=3).map(sorted))
-async def test_what_came_since_is_learnt_as_if_with_all(seed: int, hours: Sequence[int]) -> None:
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.tuples(st.integers(0, 900), st.integers(0, 25)), min_size=1, max_size=3).map(
+        sorted
+    ),
+)
+async def test_what_came_since_or_meanwhile_is_learnt_as_if_with_all(
+    seed: int, written: Sequence[tuple[int, int]]
+) -> None:
     with TemporaryDirectory() as folder:
         database = await open_store(Path(folder) / "crawl.db")
         try:
             await stored(database, begun)
-            before = 0
-            for hour in hours:
-                await stored(database, partial(lived, seed=seed, first=before, last=hour))
-                state, before = await load_state(database.reader, SETTINGS), hour
-                await state.write(database)
-            await stored(database, partial(lived, seed=seed, first=before, last=1_000))
-            found = known(await learnt(database))
+            first = 0
+            for hour, pieces in written:
+                await stored(database, partial(lived, seed=seed, first=first, last=hour))
+                state = await load_state(database.reader, SETTINGS)
+                hours = count(max(first, hour))
+                between = (partial(lived, seed=seed, first=at, last=at + 1) for at in hours)
+                with suppress(OSError):
+                    await write_in_pieces(state, database, between, pieces)
+                first = next(hours)
+            await stored(database, partial(lived, seed=seed, first=first, last=1_000))
+            state = await load_state(database.reader, SETTINGS)
+            found = known(state)
+            await state.write(database)
+            assert_same(known(await learnt(database)), found)
+            listed = await snapshots.newest(database.reader)
+            parts = await database.reader.execute_fetchall("SELECT id FROM snapshot")
+            assert listed is not None
+            assert {row[0] for row in parts} == set(listed[1].values())
             await stored(database, lambda db: db.execute("DELETE FROM snapshot"))
             assert_same(found, known(await learnt(database, anew=True)))
         finally:
             await database.close()
+
+
+async def test_others_commit_between_the_parts(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "_PIECE", 1)
+    writing = asyncio.create_task((await learnt(database, anew=True)).write(database))
+    counted, seen = "SELECT count(*) FROM snapshot", set()
+    while not writing.done():
+        seen.add(await database.write(lambda db: db.execute(counted).fetchone()[0]))
+    await writing
+    # The hubs, a part of pages, three of each host, and the list of these.
+    assert seen == set(range(2 + 3 * HOSTS + 2))
+
+
+@pytest.mark.parametrize(("before", "between"), [(True, False), (False, True), (True, True)])
+async def test_a_page_that_is_altered_while_it_is_written_is_learnt_anew(
+    database: Database, before: bool, between: bool
+) -> None:
+    def alter(db: Connection, hold: bool) -> None:
+        kind = "depth" if hold else None
+        db.execute("UPDATE page SET held_back = ? WHERE id = 5", (kind,))
+
+    await stored(database, partial(alter, hold=before))
+    state = await learnt(database, anew=True)
+    works = (partial(alter, hold=before != (between and turn > 0)) for turn in count())
+    await write_in_pieces(state, database, works)
+    await learnt(database, anew=between)
 
 
 async def test_sites_that_learn_in_a_file_learn_what_those_in_memory_do(
@@ -204,6 +275,7 @@ async def test_a_state_that_goes_on_is_that_which_was_written(database: Database
         "UPDATE snapshot SET data = CAST(x'FF' || substr(data, 2) AS BLOB) WHERE name = 'hubs'",
         "UPDATE snapshot SET data = x'01' WHERE name = 'agenda'",
         "DELETE FROM snapshot WHERE name = 'agenda'",
+        "DELETE FROM snapshot WHERE name = 'site/1'",
         "UPDATE page SET held_back = 'depth' WHERE id = 5",
         "INSERT INTO amendment VALUES (9, 'failed', NULL, 'x', NULL, 0.0)",
     ],
@@ -214,7 +286,8 @@ async def test_what_is_damaged_or_corrected_is_learnt_anew(database: Database, d
     await learnt(database, anew=True)
 
 
-async def test_a_part_that_is_damaged_later_is_learnt_anew(database: Database) -> None:
+@pytest.mark.parametrize("noted", [False, True])
+async def test_a_part_that_is_damaged_later_is_learnt_anew(database: Database, noted: bool) -> None:
     await (await learnt(database, anew=True)).write(database)
     state = await learnt(database)
     expected = known(await learnt(database))
@@ -222,6 +295,11 @@ async def test_a_part_that_is_damaged_later_is_learnt_anew(database: Database) -
         database, lambda db: db.execute("UPDATE snapshot SET data = x'01' WHERE name > 'b'")
     )
     state.agenda.evidence.seen(2, Observation(3, 401 * 3_600.0, "unchanged", duration_s=0.1))
+    if noted:
+        state.agenda.note = partial(state.write, database)
+        state.agenda._many = 0
+        assert await state.agenda.replenish(401 * 3_600.0) == ((), ())
+        await state.agenda.rest()
     assert await state.agenda.replenish(401 * 3_600.0) == ((), ())
     assert isinstance(state.ranker, SiteClockRanker)
     assert state.ranker is state.agenda.ranker
@@ -233,28 +311,6 @@ async def test_another_budget_or_importance_is_learnt_anew(database: Database) -
     await (await learnt(database, anew=True)).write(database)
     other = load(None, {"daemon.budget": "25/day", "daemon.policy": "site_clock"})[0]
     assert (await load_state(database.reader, other)).snapshots.is_current is False
-
-
-async def test_a_snapshot_that_is_not_committed_leaves_the_one_before(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await (await learnt(database, anew=True)).write(database)
-    await stored(database, partial(lived, seed=1, first=400, last=500))
-    state, packed = await learnt(database), snapshots.packed
-
-    def killed(arrays: Arrays) -> bytes:
-        if "clock.ring" in arrays:
-            raise OSError("killed")
-        return packed(arrays)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(snapshots, "packed", killed)
-        with pytest.raises(StoreError, match="killed"):
-            await state.write(database)
-    await stored(database, partial(lived, seed=1, first=500, last=600))
-    found = known(await learnt(database))
-    await stored(database, partial(snapshots.write, parts=(), anew=True))
-    assert_same(found, known(await learnt(database, anew=True)))
 
 
 async def test_what_was_learnt_of_forgotten_pages_is_forgotten(database: Database) -> None:

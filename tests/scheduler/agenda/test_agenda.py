@@ -1,8 +1,9 @@
 """The agenda of a daemon takes over what the terms say of pages."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 import numpy as np
@@ -134,14 +135,20 @@ async def test_in_a_thread_the_same_is_worth_the_most(site: SmallStore) -> None:
     assert found[0] == ({1}, [f"{HOST}/1", f"{HOST}/2"])
 
 
-async def test_what_comes_while_a_thread_works_waits_and_is_not_lost(site: SmallStore) -> None:
+@pytest.mark.parametrize("note", [None, partial(asyncio.sleep, 0)], ids=["valuation", "snapshot"])
+async def test_what_comes_while_a_thread_works_waits_and_is_not_lost(
+    site: SmallStore, note: Callable[[], Awaitable[None]] | None
+) -> None:
     site.page("/a", checked_at=86_400.0)
     async with reading(site.path) as connection:
         agenda = RecrawlAgenda(
             connection, PolicyRanker(GreedyIndex().index), Said(), Random(0), many=1
         )
         await agenda.open()
+        agenda.note = note
         await agenda.replenish(9 * 86_400.0)
+        assert not agenda.hungry
+        assert agenda.wakes_at() == np.inf
         # It is at work: a page that is found is taken in only when it has ended.
         new = site.page("/new", found_at=8 * 86_400.0)
         due = DueUrl(1, f"{HOST}/a", f"{HOST}/a", 1, 0.0)
@@ -154,6 +161,17 @@ async def test_what_comes_while_a_thread_works_waits_and_is_not_lost(site: Small
         await agenda.rest()
     assert agenda.pages["page_id"].tolist() == [1, new]
     assert float(agenda.pages["since"][0]) == 9.0
+
+
+async def test_a_snapshot_that_is_being_written_is_broken_off(site: SmallStore) -> None:
+    async with reading(site.path) as connection:
+        agenda = RecrawlAgenda(
+            connection, PolicyRanker(GreedyIndex().index), Said(), Random(0), many=0
+        )
+        agenda.note = partial(asyncio.sleep, 1e9)
+        await agenda.replenish(0.0)
+        await agenda.close()
+        assert agenda.hungry
 
 
 @pytest.mark.parametrize(("recognise", "first"), [(True, "/item"), (False, "/old")])
