@@ -63,7 +63,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is searched: pages with all ``terms`` and none of the ``excluded``.
+    """A search for pages with all ``terms`` and none of the ``excluded``.
 
     They are on one of the ``sites`` (host and beginning of the path), if any are named, on none of
     ``other_sites``, and changed last in [``since``, ``until``) in Unix seconds.
@@ -112,7 +112,7 @@ class Query:
 
     @property
     def admits_all(self) -> bool:
-        """Whether every page that holds the words is wanted."""
+        """True if every page that holds the words is wanted."""
         return not (self.sites or self.other_sites) and (self.since, self.until) == (-inf, inf)
 
     def beginnings(self, origins: Iterable[str], *, wanted: bool) -> list[str]:

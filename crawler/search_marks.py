@@ -1,4 +1,4 @@
-"""What a missed change of each page is expected to cost searchers, and where that decides.
+"""Marks: the cost to searchers of a missed change of each page, as expected.
 
 Marks (:class:`~freshet.scheduler.search_quality.Marks`) multiply the importance of a host's pages
 under the policy ``search_quality``, where the host's own past shows that this would have lost less

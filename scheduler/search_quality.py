@@ -39,8 +39,14 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from freshet.compiled.numeric import Structure, score_rows_move, terms_count, terms_table
-from freshet.scheduler.arrays import Arrays, Bools, Column, Floats, Ints
+from freshet.compiled.numeric import (
+    Structure,
+    query_scores,
+    score_rows_move,
+    terms_count,
+    terms_table,
+)
+from freshet.scheduler.arrays import Bools, Column, Floats, Ints
 from freshet.scheduler.costs import ein
 from freshet.scheduler.sources import Rows
 
@@ -124,19 +130,6 @@ class Workload:
         return frozenset(chain.from_iterable(self.queries))
 
 
-@dataclass(frozen=True, slots=True)
-class PageCounts:
-    """A page as its scores see it.
-
-    Attributes:
-        counts: (T,), how often each term of the workload occurs, by weight.
-        length: words of the whole page.
-    """
-
-    counts: Floats
-    length: int
-
-
 class Scoring:
     """BM25 of the queries of a workload, each with the statistics of the time of its freezing.
 
@@ -144,52 +137,41 @@ class Scoring:
 
     where every term of q occurs, else 0; k₁ = 1.2, b = 0.75. Reference: Robertson and Zaragoza,
     "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), eq. 3.15.
-
     """
 
-    def __init__(self, workload: Workload) -> None:
-        """Begin with nothing frozen."""
+    def __init__(self, workload: Workload, weights: Sequence[float]) -> None:
+        """Begin with nothing frozen; a term counts by the weight of its line in a page."""
         number = {term: n for n, term in enumerate(sorted(workload.terms))}
-        sizes = np.array([len(terms) for terms in workload.queries], np.intp)
-        self._term = np.array([number[t] for q in workload.queries for t in q], np.intp)
-        self._first = np.cumsum(sizes) - sizes
-        self._query = np.repeat(np.arange(len(sizes)), sizes)
-        self._idf, self._per_word = np.zeros(len(self._term)), np.zeros(len(sizes))
+        self._weights = np.array(weights, np.float64)
+        self._terms = np.array([number[t] for q in workload.queries for t in q], np.int64)
+        self._stops = np.cumsum([len(terms) for terms in workload.queries], dtype=np.int64)
+        self._idf, self._per_word = np.zeros(len(self._terms)), np.zeros(len(self._stops))
         octets = [term.encode() for term in number]
         self._words = np.frombuffer(b"".join(octets), np.uint8)
         self._ends = np.cumsum([len(each) for each in octets], dtype=np.int64)
         self._table = terms_table(self._words, self._ends, 2 << (2 * len(number)).bit_length())
 
-    def count(self, lines: Iterable[tuple[str, float]]) -> PageCounts:
-        """Count the terms in lines of words with their weights; spaces divide words."""
-        counts, length = np.zeros(len(self._ends)), 0
-        for line, weight in lines:
-            text = np.frombuffer(line.encode(), np.uint8)
-            length += terms_count(
-                self._words, self._ends, self._table, text=text, weight=weight, counts=counts
-            )
-        return PageCounts(counts, length)
-
     def freeze(self, query: int, idf: Sequence[float], mean_length: float) -> None:
         """Score a query from now on with these idfs of its terms, and mean length of a page."""
-        first = self._first[query]
-        self._idf[first : first + len(idf)] = idf
+        stop = self._stops[query]
+        self._idf[stop - len(idf) : stop] = idf
         self._per_word[query] = 0.9 / max(mean_length, 1e-9)
 
-    def matches(self, page: PageCounts) -> Bools:
-        """Return (m,), whether a page has every term of each query."""
-        if not len(self._term):
-            return np.zeros(0, np.bool_)
-        return np.asarray(np.logical_and.reduceat(page.counts[self._term] > 0, self._first))
+    def scores(self, lines: str | None) -> Floats:
+        """Return the scores (m,) of a page of these lines of words; None: there is none.
 
-    def scores(self, page: PageCounts) -> Floats:
-        """Return (m,), the scores of a page; those of queries that are not frozen are 0."""
-        if not len(self._term):
-            return np.zeros(0)
-        count = page.counts[self._term]
-        norm = (0.3 + self._per_word * page.length)[self._query]
-        each = np.add.reduceat(self._idf * 2.2 * count / (count + norm), self._first)
-        return np.where(self.matches(page), each, 0.0)
+        Of queries that it matches and that are not frozen they are −1.
+        """
+        if lines is None:
+            return np.zeros(len(self._stops))
+        counts, text = np.zeros(len(self._ends)), np.frombuffer(lines.encode(), np.uint8)
+        length = terms_count(
+            self._words, self._ends, self._table, text=text, weights=self._weights, counts=counts
+        )
+        return query_scores(
+            self._stops, self._terms, self._idf,
+            per_word=self._per_word, counts=counts, length=length,
+        )  # fmt: skip
 
 
 #: Of made queries: probabilities of one to four terms, and the power of the rank in f.
@@ -361,15 +343,6 @@ class Marks:
         return np.asarray(
             (KAPPA * level * base + measured) / (KAPPA + self._exposure.rows), np.float64
         )
-
-    def columns(self) -> Arrays:
-        """Return the state as columns (n,), for a snapshot."""
-        return {"measured": self._measured.rows, "exposure": self._exposure.rows}
-
-    def recall(self, columns: Arrays) -> None:
-        """Append rows with the state that :meth:`columns` returned."""
-        self._measured.extend(columns["measured"])
-        self._exposure.extend(columns["exposure"])
 
 
 def as_importance(marks: Floats) -> Floats:

@@ -17,14 +17,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.config.settings import SearchSettings
 from freshet.crawler.tally import UsageError
-from freshet.scheduler.search_quality import (
-    TOP,
-    PageCounts,
-    ScoreTable,
-    Scoring,
-    Workload,
-    made_queries,
-)
+from freshet.scheduler.search_quality import TOP, ScoreTable, Scoring, Workload, made_queries
 from freshet.storage.database import Database
 from freshet.storage.queries import search as queries
 from freshet.storage.tables import search
@@ -155,7 +148,7 @@ class QualityMeter:
 
     def forget(self) -> None:
         """Drop all rows."""
-        self._scoring = Scoring(self.workload)
+        self._scoring = Scoring(self.workload, queries.WEIGHTS)
         self._table = ScoreTable(self.workload.frequency)
         #: Of each row the number of visits at which it is due again; 0: it was not made yet.
         self._due = np.zeros(len(self.workload.queries))
@@ -164,13 +157,15 @@ class QualityMeter:
     def measure(self, db: Connection, page_id: int, old: str | None, new: str | None) -> float:
         """Return ΔQ_A of a visit, and move the page in the rows, before the index has it."""
         self._visits += 1
-        before, after = self._counted(old), self._counted(new)
-        concerned = self._scoring.matches(before) | self._scoring.matches(after)
-        due = (self._due <= self._visits) | self._table.have_shrunk()
-        for query in np.flatnonzero(concerned & due).tolist():
-            self._make(db, query)
         scores = self._scoring.scores
-        return self._table.change(page_id, scores(before), scores(after))
+        before, after = scores(old), scores(new)
+        due = (self._due <= self._visits) | self._table.have_shrunk()
+        due &= (before != 0) | (after != 0)
+        if due.any():
+            for query in np.flatnonzero(due).tolist():
+                self._make(db, query)
+            before, after = scores(old), scores(new)
+        return self._table.change(page_id, before, after)
 
     def make_rows(self, db: Connection) -> bool:
         """Make some of the rows that were not needed yet; return whether there are more."""
@@ -193,14 +188,10 @@ class QualityMeter:
         self._table.refill(query, *columns)
         self._due[query] = self._visits + max(told.pages, _LEAST_VISITS)
 
-    def _counted(self, lines: str | None) -> PageCounts:
-        columns = zip(lines.split("\n"), queries.WEIGHTS, strict=True) if lines else ()
-        return self._scoring.count(columns)
-
 
 @dataclass(frozen=True, slots=True)
 class SearchIndex:
-    """Whether a store has an index, and what measures by it."""
+    """The search index of a store, if it ``exists``, and what measures by it."""
 
     exists: bool = False
     meter: QualityMeter | None = None

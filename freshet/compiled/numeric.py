@@ -407,7 +407,10 @@ def bounds_relaxed(
 
 _terms_table = _function("terms_table", "uint8_t[s] s int64_t[n] n int64_t![t] t")
 _terms_count = _function(
-    "terms_count", "uint8_t[s] s int64_t[n] n int64_t[t] t uint8_t[l] l r double![m] m"
+    "terms_count", "uint8_t[s] s int64_t[n] n int64_t[t] t uint8_t[l] l double[w] w double![m] m"
+)
+_query_scores = _function(
+    "query_scores", "int64_t[q] q int64_t[k] double[k] k double[q] double[t] t r double![q]"
 )
 _score_rows_move = _function("score_rows_move", "*score_rows i double[n] double[n] n double![one]")
 
@@ -423,13 +426,26 @@ def terms_table(words: Octets, ends: Ints, slots: int) -> Ints:
 
 
 def terms_count(
-    words: Octets, ends: Ints, table: Ints, *, text: Octets, weight: float, counts: Floats
+    words: Octets, ends: Ints, table: Ints, *, text: Octets, weights: Floats, counts: Floats
 ) -> int:
-    """Add a weight to the count (n,) of a word of the table wherever it stands in a text in UTF-8.
+    """Add to the counts (n,) of the table's words wherever they stand in a text in UTF-8.
 
-    Spaces divide words. Returns the number of all words of the text.
+    Its lines have ``weights`` (w,), and spaces divide words. Returns the number of all words.
     """
-    return _terms_count(*(words, ends, table), text, weight, counts)
+    return _terms_count(*(words, ends, table), text, weights, counts)
+
+
+def query_scores(
+    stops: Ints, terms: Ints, idf: Floats, *, per_word: Floats, counts: Floats, length: int
+) -> Floats:
+    """Return BM25 (m,) of a page with these ``counts`` of terms, and of so many words.
+
+    The terms of queries, with their idfs, end at ``stops`` (m,). 0: it lacks a term; -1: it has
+    all, but ``per_word`` (m,), 0.9 by the mean page's words, is 0.
+    """
+    scores = np.empty(len(stops))
+    _query_scores(*(stops, terms, idf, per_word, counts), float(length), scores)
+    return scores
 
 
 def score_rows_move(rows: Structure, page: int, before: Floats, after: Floats) -> float:

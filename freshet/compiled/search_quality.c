@@ -6,22 +6,20 @@
 
 /* -- terms -------------------------------------------------------------------------------------- */
 
-/* FNV-1a. */
-static uint64_t hash_of(const uint8_t *word, int64_t length)
+/* FNV-1a, an octet at a time. */
+static const uint64_t BASIS = 0xcbf29ce484222325u;
+static inline uint64_t hashed(uint64_t hash, uint8_t octet)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (int64_t k = 0; k < length; k++)
-        hash = (hash ^ word[k]) * 0x100000001b3u;
-    return hash ^ (hash >> 32);
+    return (hash ^ octet) * 0x100000001b3u;
 }
 
 /* Return the place of a word in the table, or the empty one where it would be; `slots` is a power
  * of two, and some are empty (-1). */
-static int64_t place_of(
+static inline int64_t place_of(
     const int64_t *table, int64_t slots, const uint8_t *words, const int64_t *ends,
-    const uint8_t *word, int64_t length)
+    const uint8_t *word, int64_t length, uint64_t hash)
 {
-    int64_t place = (int64_t)(hash_of(word, length) & (uint64_t)(slots - 1));
+    int64_t place = (int64_t)((hash ^ (hash >> 32)) & (uint64_t)(slots - 1));
     while (table[place] >= 0) {
         int64_t begin = table[place] ? ends[table[place] - 1] : 0;
         if (ends[table[place]] - begin == length && !memcmp(words + begin, word, (size_t)length))
@@ -52,37 +50,70 @@ EXPORTED int64_t terms_table(
         table[k] = -1;
     for (int64_t k = 0; k < count; k++) {
         int64_t begin = k ? ends[k - 1] : 0;
-        table[place_of(table, slots, words, ends, words + begin, ends[k] - begin)] = k;
+        uint64_t hash = BASIS;
+        for (int64_t place = begin; place < ends[k]; place++)
+            hash = hashed(hash, words[place]);
+        table[place_of(table, slots, words, ends, words + begin, ends[k] - begin, hash)] = k;
     }
     return 0;
 }
 
-/* Add a weight for each word of a text to the count of its term; return the number of words. */
+/* Count the terms in the lines of a text, each with the weight of its line; return all words. */
 EXPORTED int64_t terms_count(
     const uint8_t *words, int64_t size, const int64_t *ends, int64_t count, const int64_t *table,
-    int64_t slots, const uint8_t *text, int64_t length, double weight, double *counts, int64_t terms)
+    int64_t slots, const uint8_t *text, int64_t length, const double *weights, int64_t lines,
+    double *counts, int64_t terms)
 {
-    if (!is_table(ends, count, size, slots) || terms != count)
+    if (!is_table(ends, count, size, slots) || terms != count || lines < 1)
         return WRONG_INDEX;
     for (int64_t k = 0; k < slots; k++)
         if (table[k] >= count)
             return WRONG_INDEX;
-    int64_t found = 0;
+    int64_t found = 0, line = 0;
     for (int64_t begin = 0; begin < length;) {
-        if (text[begin] == ' ') {
+        if (text[begin] == ' ' || text[begin] == '\n') {
+            line += text[begin] == '\n' && line < lines - 1;
             begin++;
             continue;
         }
         int64_t end = begin;
-        while (end < length && text[end] != ' ')
-            end++;
-        int64_t term = table[place_of(table, slots, words, ends, text + begin, end - begin)];
+        uint64_t hash = BASIS;
+        for (; end < length && text[end] != ' ' && text[end] != '\n'; end++)
+            hash = hashed(hash, text[end]);
+        int64_t term = table[place_of(table, slots, words, ends, text + begin, end - begin, hash)];
         if (term >= 0)
-            counts[term] += weight;
+            counts[term] += weights[line];
         found++;
         begin = end;
     }
     return found;
+}
+
+/* Score a page for queries, whose terms end at `stops`: 0 where it lacks a term, -1 where it has
+ * all and the query has no statistics yet. */
+EXPORTED int64_t query_scores(
+    const int64_t *stops, int64_t queries, const int64_t *terms, const double *idf, int64_t size,
+    const double *per_word, const double *counts, int64_t all, double length, double *scores)
+{
+    int64_t before = 0;
+    for (int64_t k = 0; k < size; k++)
+        if (terms[k] < 0 || terms[k] >= all)
+            return WRONG_INDEX;
+    for (int64_t query = 0; query < queries; before = stops[query++])
+        if (stops[query] < before || stops[query] > size)
+            return WRONG_INDEX;
+    int64_t k = 0;
+    for (int64_t query = 0; query < queries; query++) {
+        double norm = 0.3 + per_word[query] * length, sum = 0.0;
+        bool matches = k < stops[query];
+        for (; k < stops[query]; k++) {
+            double count = counts[terms[k]];
+            matches &= count > 0;
+            sum += idf[k] * 2.2 * count / (count + norm);
+        }
+        scores[query] = !matches ? 0.0 : per_word[query] > 0 ? sum : -1.0;
+    }
+    return 0;
 }
 
 /* -- rows --------------------------------------------------------------------------------------- */

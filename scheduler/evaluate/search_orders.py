@@ -41,7 +41,7 @@ class PairedLoss:
 
     @property
     def is_gain(self) -> bool:
-        """Whether marks gain: by more than chance, and enough to be worth it."""
+        """True if marks gain by more than chance, and enough to be worth it."""
         return self.marked <= min(_AT_MOST * self.plain, self.plain - _ERRORS * self.error)
 
 

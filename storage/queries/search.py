@@ -1,4 +1,4 @@
-"""Which pages hold the words of a query, and how well: BM25 over the search index. Read-only.
+"""The pages that hold the words of a query, scored by BM25 over the search index. Read-only.
 
     score(d, q) = Σ_{t∈q} idf(t) · f (k₁ + 1) / (f + k₁ (1 − b + b |d| / mean |d|))
     idf(t) = ln(1 + (N − n + ½) / (n + ½)),   k₁ = 1.2, b = 0.75
@@ -61,7 +61,7 @@ class MatchingPage:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What scores take from the whole index: the idfs of some terms, and the mean page's words."""
+    """Numbers of the whole index in scores: the idfs of some terms, and the mean page's words."""
 
     idf: tuple[float, ...]
     mean_length: float

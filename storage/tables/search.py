@@ -77,7 +77,7 @@ def take_over(db: Connection, wanted: Literal["on", "off", "keep"]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HostChoice:
-    """What two orders of a host's visits would have lost (:mod:`.search_orders`), judged ``at``.
+    """The losses of two orders of a host's visits (:mod:`.search_orders`), as judged ``at``.
 
     ``plain`` and ``marked`` are None where its past shows too little.
     """
