@@ -106,9 +106,13 @@ class Query:
         if len(terms[False]) + len(terms[True]) > _MOST_TERMS:
             raise UsageError(f"it has more than {_MOST_TERMS} words and phrases")
         return cls(
-            tuple(terms[False]), tuple(terms[True]), tuple(sites[False]), tuple(sites[True]),
-            begin, end,
-        )  # fmt: skip
+            terms=tuple(terms[False]),
+            excluded=tuple(terms[True]),
+            sites=tuple(sites[False]),
+            other_sites=tuple(sites[True]),
+            since=begin,
+            until=end,
+        )
 
     @property
     def admits_all(self) -> bool:

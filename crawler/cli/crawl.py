@@ -26,7 +26,6 @@ from freshet.crawler.cli.options import (
     Strict,
     Verbose,
     given_seeds,
-    index_stored,
     overrides,
     overruled,
     read_settings,
@@ -228,7 +227,10 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     )
     settings = overruled(settings, scope=scope, max_depth=max_depth, delay_s=delay)
     seeds = given_seeds(sites or [], sites_file, strict=strict)
-    index_stored(db, settings)
+    if settings.search.index == "on":
+        from freshet.crawler.cli.search import keep_index  # noqa: PLC0415 - few need it
+
+        keep_index(db, settings)
     order = CrawlOrder(db, seeds, resume=True if resume else False if new else None)
     with watching(quiet=json, verbose=verbose, log_format=settings.operation.log_format) as watch:
         report = terminal.run(crawl(settings, order, watch=watch))

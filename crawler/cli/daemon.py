@@ -31,7 +31,6 @@ from freshet.crawler.cli.options import (
     Strict,
     Verbose,
     given_seeds,
-    index_stored,
     overrides,
     overruled,
     read_again,
@@ -144,7 +143,10 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         finally:
             await api.close()
 
-    index_stored(db, settings)
+    if settings.search.index == "on":
+        from freshet.crawler.cli.search import keep_index  # noqa: PLC0415 - few need it
+
+        keep_index(db, settings)
     with watching(quiet=json, verbose=verbose, log_format=settings.operation.log_format) as watch:
         report = terminal.run(served())
     if json:

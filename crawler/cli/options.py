@@ -238,11 +238,3 @@ def since(text: str, now: float) -> float:
         return moment_of(text, now)
     except ValueError as error:
         fail(f"--since {error}", 2)
-
-
-def index_stored(db: Path, settings: "Settings") -> None:
-    """Index what a store holds already, if the settings want an index."""
-    if settings.search.index == "on":
-        from freshet.crawler.cli.search import keep_index  # noqa: PLC0415 - few need it
-
-        keep_index(db, settings)

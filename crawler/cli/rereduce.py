@@ -119,7 +119,8 @@ async def rereduce(database: Database, parser: Parser, tell: Tell | None = None)
 def _replace(db: Connection, reread: Sequence[tuple[NewestText, str]]) -> None:
     observations.reread(db, [text for text, _ in reread])
     if search.exists(db):
-        search.fill(db, [(text.page_id, text.version_id, lines) for text, lines in reread])
+        # If its newest version is noise, the document's words are these, too.
+        search.renew(db, {text.page_id: lines for text, lines in reread})
 
 
 async def _reread(

@@ -175,6 +175,14 @@ def fill(db: Connection, pages: Iterable[tuple[int, int, str]]) -> None:
             _add(db, page_id, version_id, words)
 
 
+def renew(db: Connection, words: Mapping[int, str]) -> None:
+    """Replace the words of pages that are indexed; the versions that they are of stay."""
+    sql = "SELECT s.* FROM json_each(?) JOIN search_page AS s ON page_id = value ORDER BY page_id"
+    for page_id, version_id, packed in db.execute(sql, (as_json(list(words)),)).fetchall():
+        _remove(db, page_id, unpacked(packed))
+        _add(db, page_id, version_id, words[page_id])
+
+
 def unpacked(packed: bytes) -> str:
     """Return the lines that are indexed of a page: title, headings, other blocks."""
     return zstandard.ZstdDecompressor().decompress(packed).decode()

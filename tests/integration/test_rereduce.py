@@ -25,6 +25,7 @@ from freshet.crawler.run.orders import CrawlReport
 from freshet.storage.database import reading
 from freshet.storage.queries import columns, overview
 from freshet.storage.records import FetchResult
+from freshet.storage.tables.search import unpacked
 from tests.console import as_json, freshet
 from tests.integration.quick import quick, unwatched
 from tests.storage.small_store import rows
@@ -62,7 +63,7 @@ class Site:
     async def crawl(self, db: Path) -> CrawlReport:
         self.clock.go_on_from(self.clock.now() + DAY_S)
         order = CrawlOrder(db, seeds_from_arguments([f"{SITE}/"]).seeds)
-        settings = quick(sitemaps__max_entries=1)
+        settings = quick(sitemaps__max_entries=1, search__index="on")
         return await crawl(settings, order, watch=unwatched, fetcher=self, clock=self.clock)
 
 
@@ -126,6 +127,9 @@ def test_after_rereading_only_what_truly_changed_is_reported(
     assert told["pages"] == len(NAMES)
     assert (told["reread"], told["other_texts"], told["without_body"]) == (others, others, 1)
     assert reread(db)["reread"] == 0
+    words = [unpacked(packed) for (packed,) in rows(db, "SELECT words FROM search_page")]
+    assert sum("of still this is section" in each for each in words) == 1
+    assert sum("this is section" in each for each in words) == others
     shown = freshet("rereduce", "--db", db).stdout
     assert f"0 pages of {len(NAMES)} read again" in shown
     assert "1 page not read again (1 without a kept body, 0 unreadable)" in shown
@@ -189,5 +193,14 @@ def test_killed_and_run_again_it_has_the_same_result(
     upgrade(monkeypatch.setattr)
     rest, all_of_it = reread(db), reread(whole)
     assert 0 < rest["reread"] < all_of_it["reread"]
-    for table in ("version", "page", "memory", "lsh", "lsh_page", "lsh_bucket", "lsh_group"):
+    for table in (
+        "version",
+        "page",
+        "memory",
+        "search_page",
+        "lsh",
+        "lsh_page",
+        "lsh_bucket",
+        "lsh_group",
+    ):
         assert rows(db, f"SELECT * FROM {table}") == rows(whole, f"SELECT * FROM {table}")
