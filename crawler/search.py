@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from math import inf
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -24,7 +25,7 @@ from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.tally import UsageError
 from freshet.crawler.terminal import Tell
-from freshet.storage.database import Database, StoreError
+from freshet.storage.database import Database, StoreError, write_beside
 from freshet.storage.queries import page
 from freshet.storage.queries import search as queries
 from freshet.storage.queries.search import MatchingPage
@@ -239,6 +240,17 @@ async def search(
         for each, score, is_partial in found
         for cut in [await _snippet(db, parser, each, query.terms)]
     ]
+
+
+async def remember(path: Path, query: Query) -> None:
+    """Count a search by its words alone, beside whoever writes the store."""
+    terms = " ".join(sorted({word for term in query.terms for word in term.words}))
+    count = partial(tables.count_search, terms=terms)
+    try:
+        await asyncio.to_thread(write_beside, path, count)
+    except StoreError as error:
+        # The answer stands without it.
+        log.warning("the search is not counted: %s", error)
 
 
 def as_json(

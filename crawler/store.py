@@ -27,7 +27,7 @@ from freshet.crawler.documents import (
 )
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.search import Query, SearchResult, search
+from freshet.crawler.search import Query, SearchResult, remember, search
 from freshet.storage.database import StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries.page import PastObservation
@@ -55,6 +55,7 @@ class Store:
     def __init__(self, path: str | Path = "crawl.db", *, config: str | Path | None = None) -> None:
         self.path = Path(path)
         settings, _ = load(None if config is None else Path(config), {})
+        self._remembers = settings.search.remember
         self._worker = _Worker(self.path, settings)
         #: Closes the store; this happens by itself if it is forgotten, or the program ends.
         self.close = weakref.finalize(self, self._worker.close)
@@ -122,9 +123,14 @@ class Store:
         also where the store has no index, and ValueError for a wrong query.
         """
         wanted = Query.parse(query, time(), site=site, since=_words(since))
-        return self._read(
-            lambda db, _, parser: search(db, parser, wanted, limit, by_importance=by_importance)
-        )
+
+        async def read(db: Reader, _made: Documents, parser: Parser) -> list[SearchResult]:
+            found = await search(db, parser, wanted, limit, by_importance=by_importance)
+            if self._remembers:
+                await remember(self.path, wanted)
+            return found
+
+        return self._read(read)
 
     def changefeed(
         self,

@@ -13,7 +13,7 @@ from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Index, Json, read_settings
 from freshet.crawler.network import parser_of
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.search import Query, SearchResult, as_json, index_pending, search
+from freshet.crawler.search import Query, SearchResult, as_json, index_pending, remember, search
 from freshet.crawler.terminal import (
     counted,
     fail,
@@ -93,7 +93,10 @@ async def _search(
     try:
         async with page.snapshot(db) as connection:
             found = await search(connection, parser, query, limit, by_importance=by_importance)
-            return found, await tables.counts(connection)
+            counts = await tables.counts(connection)
+        if settings.search.remember:
+            await remember(db, query)
+        return found, counts
     finally:
         await parser.close()
 

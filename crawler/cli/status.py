@@ -39,6 +39,8 @@ from freshet.storage.tables.runs import CrawlRun, RunState
 from freshet.storage.tables.url_patterns import Throttle
 
 if TYPE_CHECKING:
+    from aiosqlite import Connection as Reader
+
     from freshet.crawler.run.status import DaemonStatus, Spent
     from freshet.scheduler.agenda.audit import BesideRotation
 
@@ -165,7 +167,8 @@ class Status:
 
     ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
     them; ``needs_javascript`` counts the pages of a host that only a browser shows; ``search`` are
-    the pages that the index holds, and those that it should; ``daemon`` is its status if that run
+    the pages that the index holds, and those that it should; ``search_quality`` is its share as the
+    store believes, None where it is not measured; ``daemon`` is its status if that run
     is a daemon's.
     """
 
@@ -187,6 +190,7 @@ class Status:
     needs_javascript: dict[str, int]
     duplicates: IndexState
     search: tuple[int, int] | None
+    search_quality: float | None
     alerts: list[RuleCounts]
     daemon: DaemonStatus | None
 
@@ -200,7 +204,10 @@ class Status:
         del values["observed_at"], values["kinds"]
         return values | {
             "search": self.search
-            and {"indexed": self.search[0], "lacking": self.search[1] - self.search[0]},
+            and {
+                "indexed": self.search[0], "lacking": self.search[1] - self.search[0],
+                "quality": self.search_quality,
+            },
             "last_run": self.last_run and self._run_as_json(self.last_run),
             "daemon": self.daemon and self.daemon.as_json(),
             "busiest": [{"origin": origin, "due": due} for origin, due in self.busiest],
@@ -262,6 +269,7 @@ async def _read(db: Path, now: float) -> Status:
             needs_javascript=dict(await overview.needing_javascript(connection)),
             duplicates=await near_duplicates.state(connection),
             search=await search.counts(connection),
+            search_quality=await _quality(connection, now),
             alerts=await alerts_tables.counts(connection),
             daemon=daemon,
         )
@@ -339,6 +347,9 @@ def _print_holdings(status: Status) -> None:
             "versions": held.versions,
             "near-duplicates": _near_duplicates(status.duplicates),
             "search index": _search_index(status.search),
+            "search quality": None
+            if status.search_quality is None
+            else f"{percent(status.search_quality)} of that of fresh copies, as the store believes",
             "bodies": f"{held.bodies:,}, {size(held.body_bytes)} in {size(held.stored_bytes)}",
         },
     )
@@ -361,6 +372,16 @@ def _near_duplicates(found: IndexState) -> str | None:
     # A crawl that is under way compares its pages when it ends, one that was killed has not.
     to_come = f", {counted(found.unseen, 'observation')} not checked" if found.unseen else ""
     return counted_duplicates(found) + to_come
+
+
+async def _quality(connection: Reader, now: float) -> float | None:
+    """Return the share of search quality that the store has, None where it is not measured."""
+    if await search.counts(connection) is None or not await search.queries(connection):
+        return None
+
+    from freshet.crawler.search_marks import read_marks  # noqa: PLC0415 - imports numpy
+
+    return (await read_marks(connection, now)).quality
 
 
 def _search_index(found: tuple[int, int] | None) -> str | None:

@@ -27,7 +27,7 @@ from freshet.crawler.clock import dated, iso
 from freshet.crawler.documents import Documents, UnknownPage, document_version
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.document import DOCUMENT_VERSION
-from freshet.crawler.search import Query, as_json, search
+from freshet.crawler.search import Query, as_json, remember, search
 from freshet.crawler.service.http import Answer, HttpRefusal, Route, as_line, whole
 from freshet.crawler.tally import UsageError
 from freshet.crawler.terminal import counted, plain
@@ -67,6 +67,7 @@ class StoreApi:
     def __init__(self, path: Path, settings: Settings) -> None:
         """Answer from the store at ``path``, which need not exist yet."""
         self._path, self._parser = path, parser_of(settings)
+        self._remembers = settings.search.remember
         self._documents = Documents(path, self._parser)
         self._description = description()
         self.routes: dict[str, Route] = {
@@ -178,6 +179,8 @@ class StoreApi:
                 db, self._parser, query, asked["limit"], by_importance=by_importance
             )
             counts = await tables.counts(db)
+        if self._remembers:
+            await remember(self._path, query)
         return whole(as_json(asked["q"], found, counts), etag="")
 
     # -- parameters ------------------------------------------------------------------
