@@ -12,7 +12,7 @@ from freshet.crawler.admission.site_lists import MAX_BYTES, read_sites, seeds_fr
 from freshet.crawler.clock import moment_of
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import fail, say
-from freshet.storage.queries import page
+from freshet.storage.database import open_store
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import runs
 
@@ -194,8 +194,12 @@ def scope_of(db: Path, wanted: str | None, config: Path | None) -> str | None:
 
 
 async def _stored_scope(db: Path) -> str | None:
-    async with page.snapshot(db) as connection:
-        return await runs.latest_scope(connection)
+    # Opened for writing, which migrates a store of an older version.
+    database = await open_store(db)
+    try:
+        return await runs.latest_scope(database.reader)
+    finally:
+        await database.close()
 
 
 def overrides(pairs: list[str] | None) -> dict[str, str] | None:
