@@ -29,6 +29,8 @@ from freshet.crawler.reduce.markup import cut, read
 from freshet.crawler.reduce.nesting import is_calm, max_depth
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sketch import sketch
+from freshet.scheduler.search_quality import ScoreTable, Scoring, Workload
+from freshet.storage.words import index_lines
 from scripts.benchmarks.fuzz_commands import Case
 from scripts.benchmarks.fuzz_inputs import document, mutated
 
@@ -53,7 +55,26 @@ def _read(rng: Random, body: bytes) -> None:
         body, "http://127.0.0.1:9/", "text/html", max_links=rng.choice((3, 50_000))
     ).blocks
     sketch(blocks.texts, blocks.places)
+    _score(rng, index_lines(None, blocks.texts, blocks.kinds))
     _walk(rng, mutated(rng, _serialised(body), 0.9).decode("utf-8", "surrogateescape"))
+
+
+def _score(rng: Random, lines: str) -> None:
+    """Score a page, and one that is like it, for queries of its own words and of others."""
+    words = [*lines.split()[:500], "nowhere", "é" * rng.randrange(1, 20)]
+    queries = [(rng.choices(words, k=rng.randrange(1, 5)), 1.0) for _ in range(rng.randrange(1, 9))]
+    workload = Workload.of(queries)
+    scoring = Scoring(workload, [3.0, 2.0, 1.0][: rng.randrange(1, 4)])
+    table = ScoreTable(workload.frequency, top=rng.randrange(1, 4))
+    for number, terms in enumerate(workload.queries):
+        if rng.random() < 0.9:
+            scoring.freeze(number, [rng.random() for _ in terms], rng.expovariate(0.01))
+    before = scoring.scores(None)
+    for page in range(rng.randrange(1, 6)):
+        after = scoring.scores(lines[rng.randrange(len(lines) + 1) :])
+        table.change(page % 3, before, after)
+        before = after
+    table.usefulness()
 
 
 def _serialised(body: bytes) -> bytes:
@@ -104,6 +125,7 @@ def guided(seconds: float, seed: int, keep: Path) -> int:
             start = rng.randbytes(4)
             (corpus / f"page-{number}").write_bytes(b"\0" + start + body)
             (corpus / f"markup-{number}").write_bytes(b"\1" + start + _serialised(body))
+            (corpus / f"words-{number}").write_bytes(b"\2" + start + body)
         (loaded,) = place.glob("atheris/**/asan_with_fuzzer.so")
         limits = [f"-max_total_time={seconds:.0f}", f"-seed={seed}", f"-max_len={_LONGEST}"]
         limits += ["-timeout=60", "-rss_limit_mb=4096", f"-artifact_prefix={keep}/"]
@@ -123,6 +145,8 @@ def _one(data: bytes) -> None:
     rng, rest = Random(data[1:5]), data[5:]
     if data[:1] < b"\1":
         _read(rng, rest)
+    elif data[:1] == b"\2":
+        _score(rng, rest.decode("utf-8", "replace"))
     else:
         _walk(rng, rest.decode("utf-8", "surrogateescape"))
 
