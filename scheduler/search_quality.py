@@ -39,13 +39,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from freshet.compiled.numeric import (
-    Structure,
-    query_scores,
-    score_rows_move,
-    terms_count,
-    terms_table,
-)
+from freshet.compiled.numeric import Structure, score_rows_move, scorer_begin, scorer_score
 from freshet.scheduler.arrays import Bools, Column, Floats, Ints
 from freshet.scheduler.costs import ein
 from freshet.scheduler.sources import Rows
@@ -142,20 +136,26 @@ class Scoring:
     def __init__(self, workload: Workload, weights: Sequence[float]) -> None:
         """Begin with nothing frozen; a term counts by the weight of its line in a page."""
         number = {term: n for n, term in enumerate(sorted(workload.terms))}
-        self._weights = np.array(weights, np.float64)
-        self._terms = np.array([number[t] for q in workload.queries for t in q], np.int64)
-        self._stops = np.cumsum([len(terms) for terms in workload.queries], dtype=np.int64)
-        self._idf, self._per_word = np.zeros(len(self._terms)), np.zeros(len(self._stops))
+        self.weights = np.array(weights, np.float64)
+        self.term = np.array([number[t] for q in workload.queries for t in q], np.int64)
+        self.stops = np.cumsum([len(terms) for terms in workload.queries], dtype=np.int64)
+        self.idf, self.per_word = np.zeros(len(self.term)), np.zeros(len(self.stops))
         octets = [term.encode() for term in number]
-        self._words = np.frombuffer(b"".join(octets), np.uint8)
-        self._ends = np.cumsum([len(each) for each in octets], dtype=np.int64)
-        self._table = terms_table(self._words, self._ends, 2 << (2 * len(number)).bit_length())
+        self.words = np.frombuffer(bytearray(b"".join(octets)), np.uint8)
+        self.ends = np.cumsum([len(each) for each in octets], dtype=np.int64)
+        self.table = np.empty(2 << (2 * len(number)).bit_length(), np.int64)
+        self.counts = np.zeros(len(number))
+        self._held = Structure(
+            "scorer", self, octets=len(self.words), terms=len(number), slots=len(self.table),
+            queries=len(self.stops), entries=len(self.term), lines=len(weights),
+        )  # fmt: skip
+        scorer_begin(self._held)
 
     def freeze(self, query: int, idf: Sequence[float], mean_length: float) -> None:
         """Score a query from now on with these idfs of its terms, and mean length of a page."""
-        stop = self._stops[query]
-        self._idf[stop - len(idf) : stop] = idf
-        self._per_word[query] = 0.9 / max(mean_length, 1e-9)
+        stop = self.stops[query]
+        self.idf[stop - len(idf) : stop] = idf
+        self.per_word[query] = 0.9 / max(mean_length, 1e-9)
 
     def scores(self, lines: str | None) -> Floats:
         """Return the scores (m,) of a page of these lines of words; None: there is none.
@@ -163,15 +163,8 @@ class Scoring:
         Of queries that it matches and that are not frozen they are −1.
         """
         if lines is None:
-            return np.zeros(len(self._stops))
-        counts, text = np.zeros(len(self._ends)), np.frombuffer(lines.encode(), np.uint8)
-        length = terms_count(
-            self._words, self._ends, self._table, text=text, weights=self._weights, counts=counts
-        )
-        return query_scores(
-            self._stops, self._terms, self._idf,
-            per_word=self._per_word, counts=counts, length=length,
-        )  # fmt: skip
+            return np.zeros(len(self.stops))
+        return scorer_score(self._held, np.frombuffer(lines.encode(), np.uint8))
 
 
 #: Of made queries: probabilities of one to four terms, and the power of the rank in f.

@@ -301,6 +301,21 @@ struct bill {
 
 /* -- search quality (search_quality.c) -- */
 
+/* The terms of queries, in UTF-8 one behind the other, and the queries: those of each stop at
+ * `stops` among the entries. `counts` are those of the page that is being scored. */
+struct scorer {
+    int64_t octets, terms, slots, queries, entries, lines;
+    uint8_t *words; /* [octets] */
+    int64_t *ends; /* [terms] */
+    int64_t *table; /* [slots] */
+    int64_t *stops; /* [queries] */
+    int64_t *term; /* [entries] */
+    double *idf; /* [entries] */
+    double *per_word; /* [queries] */
+    double *weights; /* [lines] */
+    double *counts; /* [terms] */
+};
+
 /* The first results of queries, by score and then by page; where more match, they are `cut`. */
 struct score_rows {
     int64_t queries, top;

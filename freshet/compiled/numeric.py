@@ -405,46 +405,23 @@ def bounds_relaxed(
 
 # -- search quality --
 
-_terms_table = _function("terms_table", "uint8_t[s] s int64_t[n] n int64_t![t] t")
-_terms_count = _function(
-    "terms_count", "uint8_t[s] s int64_t[n] n int64_t[t] t uint8_t[l] l double[w] w double![m] m"
-)
-_query_scores = _function(
-    "query_scores", "int64_t[q] q int64_t[k] double[k] k double[q] double[t] t r double![q]"
-)
+_scorer_begin = _function("scorer_begin", "*scorer")
+_scorer_score = _function("scorer_score", "*scorer uint8_t[l] l double![q] q")
 _score_rows_move = _function("score_rows_move", "*score_rows i double[n] double[n] n double![one]")
 
 
-def terms_table(words: Octets, ends: Ints, slots: int) -> Ints:
-    """Return a table (slots,) of n words, in UTF-8 one behind the other, that end at ``ends`` (n,).
+def scorer_begin(scorer: Structure) -> None:
+    """Fill the table of a scorer, whose slots are a power of two above twice its terms."""
+    _scorer_begin(scorer)
 
-    ``slots`` is a power of two, more than 2 n; else IndexError.
+
+def scorer_score(scorer: Structure, text: Octets) -> Floats:
+    """Return BM25 (queries,) of a page whose lines, in UTF-8, consist of words and spaces.
+
+    0: it lacks a term; −1: it has all, but 0.9 by the mean page's words (``per_word``) is 0.
     """
-    table = np.full(slots, -1, np.int64)
-    _terms_table(words, ends, table)
-    return table
-
-
-def terms_count(
-    words: Octets, ends: Ints, table: Ints, *, text: Octets, weights: Floats, counts: Floats
-) -> int:
-    """Add to the counts (n,) of the table's words wherever they stand in a text in UTF-8.
-
-    Its lines have ``weights`` (w,), and spaces divide words. Returns the number of all words.
-    """
-    return _terms_count(*(words, ends, table), text, weights, counts)
-
-
-def query_scores(
-    stops: Ints, terms: Ints, idf: Floats, *, per_word: Floats, counts: Floats, length: int
-) -> Floats:
-    """Return BM25 (m,) of a page with these ``counts`` of terms, and of so many words.
-
-    The terms of queries, with their idfs, end at ``stops`` (m,). 0: it lacks a term; -1: it has
-    all, but ``per_word`` (m,), 0.9 by the mean page's words, is 0.
-    """
-    scores = np.empty(len(stops))
-    _query_scores(*(stops, terms, idf, per_word, counts), float(length), scores)
+    scores = np.empty(scorer.numbers["queries"])
+    _scorer_score(scorer, text, scores)
     return scores
 
 

@@ -13,66 +13,57 @@ static inline uint64_t hashed(uint64_t hash, uint8_t octet)
     return (hash ^ octet) * 0x100000001b3u;
 }
 
-/* Return the place of a word in the table, or the empty one where it would be; `slots` is a power
- * of two, and some are empty (-1). */
+/* Return the place of a word in the table of terms, or the empty one where it would be. */
 static inline int64_t place_of(
-    const int64_t *table, int64_t slots, const uint8_t *words, const int64_t *ends,
-    const uint8_t *word, int64_t length, uint64_t hash)
+    const struct scorer *scorer, const uint8_t *word, int64_t length, uint64_t hash)
 {
-    int64_t place = (int64_t)((hash ^ (hash >> 32)) & (uint64_t)(slots - 1));
-    while (table[place] >= 0) {
+    const int64_t *table = scorer->table, *ends = scorer->ends;
+    int64_t mask = scorer->slots - 1, place = (int64_t)((hash ^ (hash >> 32)) & (uint64_t)mask);
+    for (; table[place] >= 0; place = (place + 1) & mask) {
         int64_t begin = table[place] ? ends[table[place] - 1] : 0;
-        if (ends[table[place]] - begin == length && !memcmp(words + begin, word, (size_t)length))
+        if (ends[table[place]] - begin == length
+            && !memcmp(scorer->words + begin, word, (size_t)length))
             break;
-        place = (place + 1) & (slots - 1);
     }
     return place;
 }
 
-/* Return whether `ends` go up from 0 to `size`, and the slots are a power of two and enough. */
-static bool is_table(const int64_t *ends, int64_t count, int64_t size, int64_t slots)
+/* Fill the table of terms, and look at all numbers that are places elsewhere. */
+EXPORTED int64_t scorer_begin(const struct scorer *scorer)
 {
     int64_t before = 0;
-    for (int64_t k = 0; k < count; before = ends[k++])
-        if (ends[k] < before || ends[k] > size)
-            return false;
-    return slots > 2 * count && (slots & (slots - 1)) == 0;
-}
-
-/* Fill the table, all -1, with the numbers of words, which stand one behind the other. */
-EXPORTED int64_t terms_table(
-    const uint8_t *words, int64_t size, const int64_t *ends, int64_t count, int64_t *table,
-    int64_t slots)
-{
-    if (!is_table(ends, count, size, slots))
+    for (int64_t k = 0; k < scorer->terms; before = scorer->ends[k++])
+        if (scorer->ends[k] < before || scorer->ends[k] > scorer->octets)
+            return WRONG_INDEX;
+    before = 0;
+    for (int64_t k = 0; k < scorer->queries; before = scorer->stops[k++])
+        if (scorer->stops[k] < before || scorer->stops[k] > scorer->entries)
+            return WRONG_INDEX;
+    for (int64_t k = 0; k < scorer->entries; k++)
+        if (scorer->term[k] < 0 || scorer->term[k] >= scorer->terms)
+            return WRONG_INDEX;
+    if (scorer->slots <= 2 * scorer->terms || (scorer->slots & (scorer->slots - 1)))
         return WRONG_INDEX;
-    for (int64_t k = 0; k < slots; k++)
-        table[k] = -1;
-    for (int64_t k = 0; k < count; k++) {
-        int64_t begin = k ? ends[k - 1] : 0;
+    for (int64_t k = 0; k < scorer->slots; k++)
+        scorer->table[k] = -1;
+    for (int64_t k = 0; k < scorer->terms; k++) {
+        int64_t begin = k ? scorer->ends[k - 1] : 0, end = scorer->ends[k];
         uint64_t hash = BASIS;
-        for (int64_t place = begin; place < ends[k]; place++)
-            hash = hashed(hash, words[place]);
-        table[place_of(table, slots, words, ends, words + begin, ends[k] - begin, hash)] = k;
+        for (int64_t place = begin; place < end; place++)
+            hash = hashed(hash, scorer->words[place]);
+        scorer->table[place_of(scorer, scorer->words + begin, end - begin, hash)] = k;
     }
     return 0;
 }
 
-/* Count the terms in the lines of a text, each with the weight of its line; return all words. */
-EXPORTED int64_t terms_count(
-    const uint8_t *words, int64_t size, const int64_t *ends, int64_t count, const int64_t *table,
-    int64_t slots, const uint8_t *text, int64_t length, const double *weights, int64_t lines,
-    double *counts, int64_t terms)
+/* Count the terms in the lines of a text, by the weights of the lines; return all words. */
+static int64_t counted(const struct scorer *scorer, const uint8_t *text, int64_t length)
 {
-    if (!is_table(ends, count, size, slots) || terms != count || lines < 1)
-        return WRONG_INDEX;
-    for (int64_t k = 0; k < slots; k++)
-        if (table[k] >= count)
-            return WRONG_INDEX;
     int64_t found = 0, line = 0;
+    memset(scorer->counts, 0, (size_t)scorer->terms * sizeof *scorer->counts);
     for (int64_t begin = 0; begin < length;) {
         if (text[begin] == ' ' || text[begin] == '\n') {
-            line += text[begin] == '\n' && line < lines - 1;
+            line += text[begin] == '\n' && line < scorer->lines - 1;
             begin++;
             continue;
         }
@@ -80,38 +71,34 @@ EXPORTED int64_t terms_count(
         uint64_t hash = BASIS;
         for (; end < length && text[end] != ' ' && text[end] != '\n'; end++)
             hash = hashed(hash, text[end]);
-        int64_t term = table[place_of(table, slots, words, ends, text + begin, end - begin, hash)];
+        int64_t term = scorer->table[place_of(scorer, text + begin, end - begin, hash)];
         if (term >= 0)
-            counts[term] += weights[line];
+            scorer->counts[term] += scorer->weights[line];
         found++;
         begin = end;
     }
     return found;
 }
 
-/* Score a page for queries, whose terms end at `stops`: 0 where it lacks a term, -1 where it has
- * all and the query has no statistics yet. */
-EXPORTED int64_t query_scores(
-    const int64_t *stops, int64_t queries, const int64_t *terms, const double *idf, int64_t size,
-    const double *per_word, const double *counts, int64_t all, double length, double *scores)
+/* Score a page for all queries: 0 where it lacks a term, -1 where it has all and the query has no
+ * statistics yet. */
+EXPORTED int64_t scorer_score(
+    const struct scorer *scorer, const uint8_t *text, int64_t length, double *scores,
+    int64_t queries)
 {
-    int64_t before = 0;
-    for (int64_t k = 0; k < size; k++)
-        if (terms[k] < 0 || terms[k] >= all)
-            return WRONG_INDEX;
-    for (int64_t query = 0; query < queries; before = stops[query++])
-        if (stops[query] < before || stops[query] > size)
-            return WRONG_INDEX;
+    if (queries != scorer->queries || scorer->lines < 1)
+        return WRONG_INDEX;
+    double words = (double)counted(scorer, text, length);
     int64_t k = 0;
     for (int64_t query = 0; query < queries; query++) {
-        double norm = 0.3 + per_word[query] * length, sum = 0.0;
-        bool matches = k < stops[query];
-        for (; k < stops[query]; k++) {
-            double count = counts[terms[k]];
+        double per_word = scorer->per_word[query], norm = 0.3 + per_word * words, sum = 0.0;
+        bool matches = k < scorer->stops[query];
+        for (; k < scorer->stops[query]; k++) {
+            double count = scorer->counts[scorer->term[k]];
             matches &= count > 0;
-            sum += idf[k] * 2.2 * count / (count + norm);
+            sum += scorer->idf[k] * 2.2 * count / (count + norm);
         }
-        scores[query] = !matches ? 0.0 : per_word[query] > 0 ? sum : -1.0;
+        scores[query] = !matches ? 0.0 : per_word > 0 ? sum : -1.0;
     }
     return 0;
 }
