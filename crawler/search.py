@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Final
@@ -310,12 +311,23 @@ def snippet(texts: Sequence[str], terms: Sequence[Term]) -> Snippet:
         if (len(held) <= best[0] and best[0]) or not held:
             continue
         marks = list(_marks(text, held))
-        for _, begin, _ in marks:
-            inside = [m for m in marks if begin <= m[1] and m[2] <= begin + _SNIPPET - _LEAD]
+        for place, (_, begin, _) in enumerate(marks):
+            inside = list(_within_reach(marks, place, begin + _SNIPPET - _LEAD))
             worth = len({term for term, _, _ in inside}), len(inside)
             if worth > best:
                 best, shown = worth, _cut([text, *texts[number + 1 : number + 4]], begin, inside)
     return shown
+
+
+def _within_reach(
+    marks: Sequence[tuple[Term, int, int]], place: int, end: int
+) -> Iterator[tuple[Term, int, int]]:
+    """Yield the marks from a place on that end by ``end``; a hostile text may have thousands."""
+    for mark in islice(marks, place, None):
+        if mark[1] >= end:
+            return
+        if mark[2] <= end:
+            yield mark
 
 
 def _beginning(texts: Sequence[str]) -> str:
@@ -329,7 +341,8 @@ def _marks(text: str, terms: Sequence[Term]) -> Iterator[tuple[Term, int, int]]:
     for i in range(len(found)):
         for term in terms:
             end = i + len(term.words)
-            if end <= len(words) and term.matches(words[i:end]):
+            is_here = words[i].startswith(term.words[0]) and end <= len(words)
+            if is_here and term.matches(words[i:end]):
                 yield term, found[i][1], found[end - 1][2]
 
 

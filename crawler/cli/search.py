@@ -21,6 +21,7 @@ from freshet.crawler.terminal import (
     plain,
     print_json,
     progress_bars,
+    say,
     show_line,
     show_text,
     told_in_one_line,
@@ -108,9 +109,9 @@ def keep_index(db: Path, settings: Settings) -> None:
     with progress_bars() as tell:
         done, total = terminal.run(_keep_index(db, settings, tell))
     if settings.search.index == "off":
-        show_line(f"{db}: the search index is deleted")
+        say("search:", "green", f"{db}: the index is deleted")
     elif done:
-        show_line(f"{db}: {counted(done, 'page')} indexed, {total:,} in all", "green")
+        say("search:", "green", f"{db}: {counted(done, 'page')} indexed, {total:,} in all")
 
 
 async def _keep_index(db: Path, settings: Settings, tell: terminal.Tell) -> tuple[int, int]:

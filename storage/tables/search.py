@@ -30,6 +30,9 @@ _CREATE: Final = (files(__package__) / "search.sql").read_text("utf-8").split(";
 _INDEX: Final = ("search_words", "search_page", "search_index")
 _QUALITY: Final = ("search_query", "search_asked", "quality_change", "search_use", "search_choice")
 
+#: Searches that are counted, and characters of one.
+_REMEMBERED: Final = 20_000
+_LONGEST_SEARCH: Final = 200
 #: Rows of ``change`` that tell of a document, as the index should have it.
 _TOLD: Final = "c.kind <> 'noise' AND c.version_id IS NOT NULL"
 _INSERT: Final = "INSERT INTO search_words (rowid, title, headings, body) VALUES (?, ?, ?, ?)"
@@ -288,9 +291,14 @@ def note_choice(db: Connection, choice: HostChoice) -> None:
 
 def count_search(db: Connection, terms: str) -> None:
     """Count a search for these sorted words, if the store has an index."""
-    if exists(db):
-        sql = "INSERT INTO search_asked VALUES (?, 1) ON CONFLICT DO UPDATE SET times = times + 1"
-        db.execute(sql, (terms,))
+    if not exists(db) or len(terms) > _LONGEST_SEARCH:
+        return
+    if db.execute("SELECT count(*) FROM search_asked").fetchone()[0] >= _REMEMBERED:
+        # What is asked again and again stays.
+        db.execute("UPDATE search_asked SET times = times / 2")
+        db.execute("DELETE FROM search_asked WHERE times = 0")
+    sql = "INSERT INTO search_asked VALUES (?, 1) ON CONFLICT DO UPDATE SET times = times + 1"
+    db.execute(sql, (terms,))
 
 
 async def queries(db: Reader) -> dict[str, float]:

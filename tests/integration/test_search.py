@@ -211,7 +211,7 @@ async def test_a_store_that_is_indexed_later_is_as_one_that_was_crawled_with_an_
     assert (told["indexed"], told["lacking"]) == (4, 4)
     shown = (await asyncio.to_thread(console, "search", "locks", "--db", late)).stdout
     assert "4 pages not indexed yet: `freshet search --index on` goes on" in shown
-    shown = (await asyncio.to_thread(console, "search", "--index", "on", "--db", late)).stdout
+    shown = (await asyncio.to_thread(console, "search", "--index", "on", "--db", late)).stderr
     assert "4 pages indexed, 8 in all" in shown
     # Of a noarchive page only the title can be indexed later.
     words, postings = content(early)
@@ -227,7 +227,7 @@ async def test_a_store_that_is_indexed_later_is_as_one_that_was_crawled_with_an_
         assert "malformed" not in ended.output
     assert content(copy) == (words, postings)
     off = await asyncio.to_thread(console, "search", "--index", "off", "--db", copy)
-    assert "the search index is deleted" in off.stdout
+    assert "the index is deleted" in off.stderr
     assert rows(copy, "SELECT name FROM sqlite_master WHERE name LIKE 'search_%'") == []
     assert_consistent(copy)
 

@@ -155,3 +155,13 @@ def test_a_wrong_list_of_queries_is_told_in_one_line(
         file.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(UsageError, match=why):
         listed_queries(file)
+
+
+async def test_searches_are_counted_within_bounds(
+    store: CrawlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_REMEMBERED", 3)
+    await store.database.write(search.create)
+    for terms in ("often", "often", "a", "b", "x" * 999, "new"):
+        await store.database.write(partial(search.count_search, terms=terms))
+    assert await search.asked(store.database.reader, 9) == [("new", 1), ("often", 1)]
