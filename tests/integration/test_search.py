@@ -108,7 +108,7 @@ async def test_three_scripts_are_searched_in_the_terminal_over_http_and_in_pytho
     async with scripted(site_of()) as site:
         await crawled(site, db, "on")
     told = await asyncio.to_thread(as_json, "status", "--db", db)
-    assert told["search"] == {"indexed": len(TEXTS), "lacking": 0}
+    assert told["search"] == {"indexed": len(TEXTS), "lacking": 0, "quality": None}
     async with serving(db) as url, aiohttp.ClientSession() as client:
         with freshet.Store(db) as store:
             for typed, path, marked in SEARCHES:
