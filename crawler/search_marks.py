@@ -19,7 +19,7 @@ from freshet.crawler.terminal import counted, moment, times
 from freshet.scheduler.search_quality import Marks, as_importance, estimated_quality
 from freshet.storage.entries import KINDS
 from freshet.storage.queries import search as queries
-from freshet.storage.queries.search import HostPast
+from freshet.storage.queries.search import HostPast, MeasuredChanges, MeasuredPages
 from freshet.storage.tables import search
 from freshet.storage.tables.search import HostChoice
 
@@ -88,25 +88,37 @@ async def read_marks(db: Reader, now: float = 0.0) -> SearchMarks:
         return SearchMarks()
     pages, changes = await queries.measured(db)
     choices = await queries.choices(db)
-    if not len(pages):
-        return SearchMarks(choices=choices)
+    return await asyncio.to_thread(_marked, pages, changes, choices, now)
+
+
+def _marked(
+    pages: MeasuredPages, changes: MeasuredChanges, choices: Mapping[int, HostChoice], now: float
+) -> SearchMarks:
+    """Return the marks of pages, learnt for each host by itself."""
     row = np.searchsorted(pages.page_id, changes.page_id)
     rate = np.nan_to_num(pages.rate)
     mark, relative = np.zeros(len(pages)), np.ones(len(pages))
-    decides = np.zeros(len(pages), np.bool_)
-    for host in np.unique(pages.host_id).tolist():
-        own = np.flatnonzero(pages.host_id == host)
-        of_host = np.isin(row, own)
+    decides = np.isin(pages.host_id, [host for host, it in choices.items() if it.is_gain])
+    hosts, host = np.unique(pages.host_id, return_inverse=True)
+    by_host = np.argsort(host, kind="stable")
+    of_host = np.argsort(host[row], kind="stable")
+    ends = np.searchsorted(host[by_host], np.arange(len(hosts)), "right")
+    changed = np.searchsorted(host[row[of_host]], np.arange(len(hosts)), "right")
+    for own, told in zip(
+        np.split(by_host, ends[:-1]), np.split(of_host, changed[:-1]), strict=True
+    ):
         marks = Marks()
         marks.add(len(own))
-        hazard = rate[row[of_host]] * changes.gap[of_host]
-        is_change = np.ones(len(hazard), np.bool_)
-        marks.learn(np.searchsorted(own, row[of_host]), hazard, changes.change[of_host], is_change)
+        marks.learn(
+            np.searchsorted(own, row[told]),
+            hazard=rate[row[told]] * changes.gap[told],
+            change=changes.change[told],
+            changed=np.ones(len(told), np.bool_),
+        )
         mark[own] = marks.values(
             usefulness=pages.usefulness[own], age=np.nan_to_num(pages.days[own]), rate=rate[own]
         )
         relative[own] = as_importance(mark[own])
-        decides[own] = host in choices and choices[host].is_gain
     best, count = float(pages.usefulness.sum()), np.bincount(row, minlength=len(pages))
     total = np.bincount(row, changes.change, len(pages))
     since = np.maximum(now - np.nan_to_num(pages.at, nan=now), 0) / _DAY_S
