@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -38,13 +39,25 @@ class Disk:
         return self.database
 
     async def at(self, now: float) -> None:
-        """SQLite itself says that the disk is full: no page may be added to the file."""
+        """SQLite itself says that the disk is full: no page may be added, and none is free."""
         should = self.full_from <= now < self.full_until
         if self.database is not None and should is not self.is_full:
             self.is_full = should
-            pages = 1 if should else NO_LIMIT  # at least as many as there are
-            sql = f"PRAGMA max_page_count = {pages}"
-            await self.database.at_once(lambda connection: connection.execute(sql).fetchall())
+            await self.database.at_once(_fill if should else _empty)
+
+
+def _fill(connection: sqlite3.Connection) -> None:
+    ((free,),) = connection.execute("PRAGMA freelist_count")
+    ((size,),) = connection.execute("PRAGMA page_size")
+    connection.execute("CREATE TABLE rubbish (data BLOB)")
+    connection.execute("INSERT INTO rubbish VALUES (zeroblob(?))", (free * size,))
+    # At least as many pages as there are.
+    connection.execute("PRAGMA max_page_count = 1").fetchall()
+
+
+def _empty(connection: sqlite3.Connection) -> None:
+    connection.execute(f"PRAGMA max_page_count = {NO_LIMIT}").fetchall()
+    connection.execute("DROP TABLE rubbish")
 
 
 class DiskClock(VirtualClock):
