@@ -106,9 +106,10 @@ async def _made(reader: Reader) -> tuple[Workload, int]:
 
 def _made_of(pages: Mapping[int, str], anchors: Iterable[tuple[int, str]]) -> Workload:
     """Make queries of the indexed lines of pages and the anchors of links to them."""
-    texts = {page: [title] for page, lines in pages.items() for title in lines.split("\n")[:1]}
+    texts: dict[int, list[str]] = {}
     for page, lines in pages.items():
-        texts[page] += lines.split("\n")[1].split("  ")
+        title, headings, _ = lines.split("\n")
+        texts[page] = [title, *headings.split("  ")]
     for page, anchor in anchors:
         texts[page].append(normalised(anchor))
     headlines = Counter(

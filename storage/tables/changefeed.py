@@ -105,7 +105,7 @@ def forget(db: Connection, page_ids: Sequence[int], now: float) -> None:
     for (page_id,) in db.execute(sql, (as_json(list(page_ids)),)).fetchall():
         _enter(db, page_id, "forgotten", None, (now, None))
     if search.exists(db):
-        search.follow(db, page_ids, _NO_WORDS)
+        search.forget(db, page_ids)
 
 
 def begin_epoch(db: Connection) -> None:

@@ -164,6 +164,15 @@ def follow(
     return changes if meter is not None else {}
 
 
+def forget(db: Connection, page_ids: Iterable[int]) -> None:
+    """Delete what is held of forgotten pages: their words, and what was measured of them."""
+    ids = list(page_ids)
+    follow(db, ids, {})
+    for name in ("quality_change", "search_use"):
+        sql = f"DELETE FROM {name} WHERE page_id IN (SELECT value FROM json_each(?))"
+        db.execute(sql, (as_json(ids),))
+
+
 def fill(db: Connection, pages: Iterable[tuple[int, int, str]]) -> None:
     """Index pages, each with its version and lines; those that have another version by now not."""
     for page_id, version_id, words in pages:

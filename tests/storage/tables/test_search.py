@@ -221,7 +221,16 @@ async def test_excluded_words_exclude(store: CrawlStore) -> None:
 async def test_nothing_of_a_forgotten_page_stays_in_the_file(store: CrawlStore) -> None:
     await indexed(store, "\n\nremarkableword", "\n\nother")
     pages = await forgettable(store.database.reader, urls=["https://a.example/0"])
+    ((page_id, at),) = await store.rows(
+        "SELECT o.page_id, o.at FROM observation AS o JOIN page AS p ON p.id = o.page_id "
+        "WHERE p.url = 'https://a.example/0'"
+    )
+    with writing(store.database) as db:
+        search.append_changes(db, [(page_id, at, 0.5)])
+        search.note_use(db, [(page_id, 0.5)])
     await forget(store.database, pages, 0.0, refused=True)
+    assert await store.rows("SELECT page_id FROM quality_change") == []
+    assert await store.rows("SELECT page_id FROM search_use") == []
     assert await scores(store, ['"remarkableword"']) == {}
     files = [store.database.path, Path(f"{store.database.path}-wal")]
     assert not any(b"remarkablew" in each.read_bytes() for each in files)
