@@ -303,7 +303,10 @@ async def measured(db: Reader) -> tuple[MeasuredPages, MeasuredChanges]:
     )
     sql = (
         "SELECT q.page_id, q.gap_s / 86400, q.change FROM quality_change AS q "
-        "JOIN search_page AS s ON s.page_id = q.page_id"
+        "JOIN search_page AS s ON s.page_id = q.page_id "
+        # Later visits may have shown that it was a block page, or only the frame.
+        "LEFT JOIN amendment AS a ON a.observation_id = q.observation_id "
+        "WHERE ifnull(a.kind, 'changed') IN ('changed', 'gone')"
     )
     return pages, await load_columns(db, MeasuredChanges, sql)
 

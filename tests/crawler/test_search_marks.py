@@ -72,6 +72,13 @@ async def test_marks_decide_where_the_past_of_a_host_shows_a_gain(store: CrawlSt
     said = marks.said(sought, host_id, now, decides=True)
     assert said is not None
     assert "importance goes by it." in said
+    with writing(store.database) as db:
+        db.execute(
+            "INSERT INTO amendment (observation_id, kind, rung, reason, at) "
+            "SELECT observation_id, 'unchanged', 'frame', 'why', 0 FROM quality_change "
+            "WHERE page_id = ?", (sought,),
+        )  # fmt: skip
+    assert sought not in (await read_marks(reader, now)).measured
     assert await judge_next(store.database, now + DAY_S) is None, "a week has not passed"
     assert await judge_next(store.database, now + 8 * DAY_S) is not None
 
