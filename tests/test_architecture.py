@@ -97,23 +97,23 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_the_product_has_at_most_269_modules() -> None:
-    assert len(modules()) <= 269
+def test_the_product_has_at_most_274_modules() -> None:
+    assert len(modules()) <= 274
 
 
-def test_the_product_has_at_most_71100_lines() -> None:
+def test_the_product_has_at_most_72100_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites,
     3,150 for C, which takes more lines than the Python that it replaces, and for snapshots,
     250 for what very many pages cost, 2,600 for sites that have their own ways, pages that need
     JavaScript, alerts that watch texts, and what archived pages need to be shown, 2,800 for
-    search and its quality, 800 for the evaluation of that.
+    search and its quality, 800 for the evaluation of that, 1,000 for what people open.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 71_100
+    assert line_count(product) <= 72_100
 
 
-def test_the_tests_have_at_most_53300_lines() -> None:
-    assert line_count(files("tests")) <= 53_300
+def test_the_tests_have_at_most_54100_lines() -> None:
+    assert line_count(files("tests")) <= 54_100
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
@@ -154,8 +154,8 @@ def test_the_product_needs_neither_scipy_nor_datasketch() -> None:
     assert found == []
 
 
-def test_the_product_has_at_most_505_public_classes() -> None:
-    assert sum(len(each.classes()) for each in modules().values()) <= 505
+def test_the_product_has_at_most_513_public_classes() -> None:
+    assert sum(len(each.classes()) for each in modules().values()) <= 513
 
 
 def test_no_class_name_is_defined_twice() -> None:
@@ -198,10 +198,10 @@ def test_readme_and_architecture_open_with_the_same_sentence() -> None:
         assert opening in " ".join(words[:120]), document
 
 
-def test_the_glossary_has_at_most_63_terms_each_with_a_source_in_alphabetical_order() -> None:
+def test_the_glossary_has_at_most_65_terms_each_with_a_source_in_alphabetical_order() -> None:
     lines = [each for each in page("docs/GLOSSARY.md").splitlines() if each.startswith("**")]
     terms = [match[1] for each in lines if (match := re.match(r"\*\*(.+?)\*\* – .+ \(.+\)$", each))]
-    assert len(terms) == len(lines) <= 63
+    assert len(terms) == len(lines) <= 65
     assert terms == sorted(terms, key=str.casefold)
 
 
