@@ -450,6 +450,19 @@ class SearchSettings(_SettingsGroup):
     remember: bool
 
 
+_PROMOTION = _like(r"off|auto|0?\.\d*[1-9]\d*|1(\.0*)?", "be off, auto, or a probability above 0")
+
+
+class PresentationSettings(_SettingsGroup):
+    """Lists of pages that people see: the record of what they open, and promotion."""
+
+    record: bool
+    links: bool
+    promotion: Annotated[
+        str, BeforeValidator(lambda it: f"{it}" if type(it) in {int, float} else it), _PROMOTION
+    ]
+
+
 class _ArchiveSettings(_SettingsGroup):
     """WARC files of all requests and responses; an empty ``dir``: none."""
 
@@ -560,6 +573,7 @@ class Settings(BaseSettings):
     parse: Parse
     store: StoreSettings
     search: SearchSettings
+    presentation: PresentationSettings
     archive: _ArchiveSettings
     operation: Operation
     alerts: Alerts

@@ -1,0 +1,182 @@
+"""Tables of openings: what lists showed at which place, and what people opened of it.
+
+*Invariant.* A list is kept row by row while it is among the newest 20,000 rows; after that only two
+sums are left of it, by page and by place. Consequence: nothing tells who opened what, nor after a
+while when or together with what.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from secrets import randbits
+from sqlite3 import Connection
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from aiosqlite import Connection as Reader
+
+from freshet.storage.database import load_columns
+from freshet.storage.entries import Columns
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: Rows that are kept, and those that are left when there are more.
+_MOST: Final = 20_000
+_LEFT: Final = 16_000
+
+MadeFor: TypeAlias = Literal["terminal", "http", "digest", "file"]
+#: The probability that a place, counted from 1, is looked at.
+LooksAt: TypeAlias = Callable[[int], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """A page in a list at a ``place`` from 1 on; ``promoted``: it came there by chance.
+
+    ``showing_id`` is what a link names: 63 random bits, which nobody guesses.
+    """
+
+    showing_id: int
+    page_id: int
+    place: int
+    promoted: bool
+
+    @classmethod
+    def of(cls, page_id: int, place: int, *, promoted: bool = False) -> Showing:
+        """Return a page in a list, with an id of its own."""
+        return cls(randbits(63), page_id, place, promoted)
+
+
+@dataclass(frozen=True, slots=True)
+class Openings(Columns):
+    """The n pages that a list showed.
+
+    Attributes:
+        page_id: (n,), ascending.
+        url: (n,).
+        looks: (n,), the expected number of people who looked at it.
+        opens: (n,).
+    """
+
+    page_id: NDArray[np.int64]
+    url: list[str]
+    looks: NDArray[np.float64]
+    opens: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PromotedPlaces(Columns):
+    """How often promoted pages were ``shown`` at each ``place``, and ``opened``; (k,) each."""
+
+    place: NDArray[np.float64]
+    shown: NDArray[np.float64]
+    opened: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening(Columns):
+    """The openings that are kept one by one: which page, and when in Unix seconds; (k,) each."""
+
+    page_id: NDArray[np.int64]
+    at: NDArray[np.float64]
+
+
+def record(
+    db: Connection, made_for: MadeFor, at: float, shown: Sequence[Showing], looks_at: LooksAt
+) -> bool:
+    """Note a list that was shown; return whether it is new.
+
+    Of rows above the limit, the oldest lists become sums, with looks as ``looks_at`` counts them.
+    """
+    ((list_id,),) = db.execute("SELECT ifnull(max(list_id), 0) + 1 FROM showing").fetchall()
+    rows = [(s.showing_id, list_id, made_for, at, s.page_id, s.place, s.promoted) for s in shown]
+    sql = "INSERT OR IGNORE INTO showing VALUES (?, ?, ?, ?, ?, ?, ?, NULL)"
+    is_new = db.executemany(sql, rows).rowcount > 0
+    if db.execute("SELECT count(*) FROM showing").fetchone()[0] > _MOST:
+        _fold(db, looks_at)
+    return is_new
+
+
+def _fold(db: Connection, looks_at: LooksAt) -> None:
+    """Turn the oldest lists into sums."""
+    sql = f"SELECT list_id FROM showing ORDER BY list_id DESC LIMIT 1 OFFSET {_LEFT}"
+    old = f"FROM showing WHERE list_id < ({sql})"
+    rows = db.execute(
+        f"SELECT page_id, place, count(*), count(opened_at) {old} GROUP BY page_id, place"
+    ).fetchall()
+    looks, opens = defaultdict[int, float](float), defaultdict[int, int](int)
+    for page_id, place, shown, opened in rows:
+        looks[page_id] += shown * looks_at(place)
+        opens[page_id] += opened
+    db.executemany(
+        "INSERT INTO past_openings VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
+        "SET looks = looks + excluded.looks, opens = opens + excluded.opens",
+        [(page_id, looks[page_id], opens[page_id]) for page_id in looks],
+    )
+    db.execute(
+        f"INSERT INTO past_promotions SELECT place, count(*), count(opened_at) {old} AND promoted "
+        "GROUP BY place ON CONFLICT DO UPDATE "
+        "SET shown = shown + excluded.shown, opened = opened + excluded.opened"
+    )
+    db.execute(f"DELETE {old}")
+
+
+def note_opening(db: Connection, showing_id: int, at: float) -> str | None:
+    """Note that somebody opened a page of a list, once; return its URL, None: no such row."""
+    db.execute(
+        "UPDATE showing SET opened_at = ? WHERE id = ? AND opened_at IS NULL", (at, showing_id)
+    )
+    sql = "SELECT p.url FROM showing AS s JOIN page AS p ON p.id = s.page_id WHERE s.id = ?"
+    row = db.execute(sql, (showing_id,)).fetchone()
+    return None if row is None else row[0]
+
+
+async def last_list(db: Reader, made_for: MadeFor) -> dict[int, int]:
+    """Return the rows of the newest list that was made for that: ids by place."""
+    rows = await db.execute_fetchall(
+        "SELECT place, id FROM showing WHERE list_id = "
+        "(SELECT max(list_id) FROM showing WHERE made_for = ?)",
+        (made_for,),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def lists(db: Reader) -> int:
+    """Return the number of lists that were ever shown."""
+    ((count,),) = await db.execute_fetchall("SELECT ifnull(max(list_id), 0) FROM showing")
+    return int(count)
+
+
+async def promoted_places(db: Reader) -> PromotedPlaces:
+    """Return what became of promoted pages, by place."""
+    sql = (
+        "SELECT place, sum(shown), sum(opened) FROM (SELECT place, shown, opened "
+        "FROM past_promotions UNION ALL SELECT place, 1, opened_at IS NOT NULL FROM showing "
+        "WHERE promoted) GROUP BY place ORDER BY place"
+    )
+    return await load_columns(db, PromotedPlaces, sql)
+
+
+async def openings(db: Reader, looks_at: LooksAt) -> Openings:
+    """Return all pages that were shown, with what became of them."""
+    ((farthest,),) = await db.execute_fetchall("SELECT ifnull(max(place), 0) FROM showing")
+    attention = f"(VALUES {', '.join(f'({i}, {looks_at(i)!r})' for i in range(1, farthest + 1))})"
+    if not farthest:
+        attention = "(SELECT 0, 0.0)"
+    sql = (
+        f"WITH attention (place, look) AS {attention} "
+        "SELECT p.id, p.url, sum(f.looks), sum(f.opens) FROM "
+        "(SELECT page_id, looks, opens FROM past_openings UNION ALL "
+        " SELECT page_id, look, opened_at IS NOT NULL FROM showing JOIN attention USING (place)) "
+        "AS f JOIN page AS p ON p.id = f.page_id GROUP BY p.id ORDER BY p.id"
+    )
+    return await load_columns(db, Openings, sql)
+
+
+async def kept_openings(db: Reader) -> Opening:
+    """Return the openings of the lists that are kept, by page and time."""
+    sql = "SELECT page_id, opened_at FROM showing WHERE opened_at IS NOT NULL ORDER BY 1, 2"
+    return await load_columns(db, Opening, sql)
